@@ -1,0 +1,42 @@
+# Everything a machine needs beyond Python 3.11+, make and pip is made here.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv
+STAMP  := $(VENV)/.synced
+
+.PHONY: demo test lint bench clean help
+
+help:
+	@echo "make demo   a synthetic state through PHSafe and its evaluation, in demo-output/"
+	@echo "make test   the whole test suite"
+	@echo "make lint   formatting, lints, types, import contracts"
+	@echo "make bench  the benchmarks, tables to standard output"
+
+$(STAMP): pyproject.toml uv.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==0.13.9"
+	UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --python $(BIN)/python
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/censafe demo demo-output
+
+test: $(STAMP)
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=
+	$(BIN)/coverage report
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-groups --python $(BIN)/python
+	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/phsafe_scale.py --persons 1000000
+
+clean:
+	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

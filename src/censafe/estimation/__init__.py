@@ -1,0 +1,1 @@
+"""Public arithmetic on measurements."""

@@ -1,0 +1,1 @@
+"""Public. Region identifiers, geography levels and the files that define them."""

@@ -1,0 +1,26 @@
+"""Value types that travel between rooms.
+
+Every room may import this package; it imports only ``errors``. Nothing here opens data,
+draws noise or spends budget.
+"""
+
+from censafe.model.counts import ExactCounts
+from censafe.model.domain import Axis, KeyDomain
+from censafe.model.laws import NoiseLaw
+from censafe.model.measurements import Measurements
+from censafe.model.plan import PartPlan, QueryPlan, ReleasePlan
+from censafe.model.terms import Definition, Neighbours, ProtectedUnit
+
+__all__ = [
+    "Axis",
+    "Definition",
+    "ExactCounts",
+    "KeyDomain",
+    "Measurements",
+    "Neighbours",
+    "NoiseLaw",
+    "PartPlan",
+    "ProtectedUnit",
+    "QueryPlan",
+    "ReleasePlan",
+]

@@ -1,0 +1,36 @@
+"""Measurements: what leaves the door."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.model.domain import KeyDomain
+from censafe.model.plan import QueryPlan
+
+__all__ = ["Measurements"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Noisy answers of one query over its key domain, public once committed.
+
+    Args:
+        query: table, level, noise law and cost of these answers.
+        domain: the public keys.
+        values: int64, shape (domain.size,); may be negative.
+        source: ``system`` for a release; ``seeded`` for a test key, which is never private.
+    """
+
+    query: QueryPlan
+    domain: KeyDomain
+    values: NDArray[np.int64]
+    source: Literal["system", "seeded"]
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise came from a release source."""
+        return self.source == "system"

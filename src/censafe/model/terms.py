@@ -1,0 +1,33 @@
+"""The terms of a privacy promise: definition, neighbours, unit of protection."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["Definition", "Neighbours", "ProtectedUnit"]
+
+
+class Definition(Enum):
+    """Which privacy loss is counted: rho of zero-concentrated DP, or epsilon of pure DP."""
+
+    ZCDP = "zcdp"
+    PURE = "puredp"
+
+    @property
+    def symbol(self) -> str:
+        """Name of the loss parameter, ``rho`` or ``epsilon``."""
+        return "rho" if self is Definition.ZCDP else "epsilon"
+
+
+class Neighbours(Enum):
+    """Which pairs of datasets must be hard to tell apart."""
+
+    ADD_REMOVE = "add_remove"  # unbounded: one record present or absent
+    REPLACE = "replace"  # bounded: one record's values changed
+
+
+class ProtectedUnit(Enum):
+    """Whose record the neighbour relation adds, removes or replaces."""
+
+    PERSON = "person"
+    HOUSEHOLD = "household"

@@ -1,0 +1,1 @@
+"""NO DATA. Margins of error and budgets before a run."""

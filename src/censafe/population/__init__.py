@@ -1,0 +1,1 @@
+"""CONFIDENTIAL. Record schemas, readers, validation and synthetic populations."""

@@ -1,0 +1,1 @@
+"""THE DOOR. Budgets, noise laws, samplers, mechanisms, ledger, accounting."""

@@ -1,0 +1,1 @@
+"""Recipes, one per data product, and their data files."""

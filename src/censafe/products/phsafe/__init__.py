@@ -1,0 +1,1 @@
+"""PHSafe: the noisy counts behind the 2020 S-DHC."""

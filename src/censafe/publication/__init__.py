@@ -1,0 +1,1 @@
+"""Public. Writers of tables, codebooks, manifest and certificate."""

@@ -1,0 +1,1 @@
+"""CONFIDENTIAL. Exact counts: relational engine, table definitions, key domains."""
