@@ -1,1 +1,102 @@
-"""The command line, one file per verb."""
+"""The command line, one file per verb.
+
+Every module named in ``VERBS`` exposes one click command called ``command``; it is imported only
+when it is asked for, so that ``censafe --help`` stays quick. Errors end here, as one message and
+the exit code of their type.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+
+import click
+
+from censafe import __version__
+from censafe.errors import CensafeError
+
+__all__ = ["main"]
+
+VERBS = {
+    "configs": "The shipped configurations.",
+    "demo": "A synthetic state through PHSafe and its evaluation.",
+    "estimate": "Everything right of the door again, for a finished run.",
+    "evaluate": "Compare protected tables with the truth (confidential).",
+    "ledger": "Show or verify the record of all budget spent.",
+    "plan": "Cost, variance and margin of error of every table; opens no data.",
+    "run": "The protected release.",
+    "synth": "A synthetic population in the Bureau's input layouts.",
+    "truth": "True tables without noise (confidential).",
+    "validate": "Check a configuration and a data folder.",
+}
+
+
+class _Verbs(click.Group):
+    """A group that imports a verb's module when the verb is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all verbs."""
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the verb's module and return its command."""
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(f"censafe.cli.{cmd_name}").command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"censafe.cli.{cmd_name}.command is not a click command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs from the table above, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(VERBS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; suggest the nearest one for a typo."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.command(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=(
+        'Shell completion: eval "$(_CENSAFE_COMPLETE=bash_source censafe)" (or zsh_source, fish_source).  '
+        "Exit codes: 0 done, 1 bad input or configuration, 2 wrong usage, 3 budget refused, "
+        "4 infeasible or failed check."
+    ),
+)
+@click.version_option(__version__, prog_name="censafe")
+def root() -> None:
+    """Turn confidential census records into published tables with a provable privacy guarantee.
+
+    \b
+    Start here:
+      censafe demo OUT                            everything once, on synthetic records
+      censafe plan phsafe sdhc-us                 what the 2020 S-DHC budget buys
+      censafe run phsafe CONFIG DATA OUT          the protected release
+    """
+
+
+def main() -> None:
+    """Run the command line and turn every expected error into a message and an exit code."""
+    try:
+        root(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.Abort:
+        click.echo("Stopped. Run the same command again to go on where it stopped.", err=True)
+        sys.exit(130)
+    except CensafeError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)
