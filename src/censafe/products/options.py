@@ -1,0 +1,59 @@
+"""What an operator chooses for one run, apart from the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from censafe.products.observer import Observer, SilentObserver
+
+__all__ = ["Checks", "ReadOptions", "RunOptions"]
+
+Checks = Literal["full", "strict", "off"]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How the confidential input is read and checked.
+
+    Args:
+        checks: ``full`` warns where records disagree, ``strict`` stops there too, ``off`` (truth
+            only) checks nothing.
+        examples: a private file for the keys of offending records, or None.
+        threads: of the relational engine; None for one a core.
+        memory: limit of the relational engine, for example ``6GB``; None for the engine's default.
+        observer: who is told of stages and remarks.
+    """
+
+    checks: Checks = "full"
+    examples: Path | None = None
+    threads: int | None = None
+    memory: str | None = None
+    observer: Observer = field(default_factory=SilentObserver)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a release is paid for and where its noise comes from.
+
+    Args:
+        ledger: the ledger file; None for ``censafe-ledger.jsonl`` beside the output folder.
+        dataset: label of the dataset in the ledger; None for the name of the data folder.
+        cap: most that the dataset may ever spend; None for this plan plus what was spent before.
+        spend_more: go on although the dataset was released before.
+        strict_ledger: count reservations of killed runs as spent.
+        key_dir: folder that keeps the noise key until the run is complete, or None for memory only.
+        test_key: seed of a test key; the run then spends nothing and is stamped as not private.
+        confidence: level of the margins of error in the tidy output and the certificate.
+    """
+
+    ledger: Path | None = None
+    dataset: str | None = None
+    cap: Fraction | None = None
+    spend_more: bool = False
+    strict_ledger: bool = False
+    key_dir: Path | None = None
+    test_key: int | None = None
+    confidence: Fraction = Fraction(9, 10)
