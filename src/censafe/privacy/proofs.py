@@ -131,9 +131,24 @@ def _canonical(node: object) -> str:
         return "[" + ",".join(_canonical(item) for item in node) + "]"
     if not isinstance(node, ast.AST):
         return repr(node)
+    if isinstance(node, ast.JoinedStr):
+        return f"JoinedStr({','.join(_string_pieces(node))})"
     fields = (
         f"{name}={_canonical(value)}"
         for name, value in ast.iter_fields(node)
         if name not in _IGNORED_FIELDS and value is not None and value != []
     )
     return f"{type(node).__name__}({','.join(fields)})"
+
+
+def _string_pieces(joined: ast.JoinedStr) -> Iterator[str]:
+    """Pieces of an f-string with neighbouring literals merged; versions of Python split them differently."""
+    literal = ""
+    for value in joined.values:
+        if isinstance(value, ast.Constant):
+            literal += str(value.value)
+            continue
+        yield repr(literal)
+        yield _canonical(value)
+        literal = ""
+    yield repr(literal)
