@@ -1,0 +1,149 @@
+"""Files and folders that appear complete under their final name, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from censafe.errors import StorageError
+
+__all__ = ["atomic_bytes", "atomic_folder", "atomic_text", "atomic_write", "remove_partials", "sha256_file"]
+
+_SUFFIX = ".partial"
+_REASONS = {
+    errno.ENOSPC: "the disk is full; free space or choose another output folder",
+    errno.EDQUOT: "the disk quota is used up; free space or choose another output folder",
+    errno.EACCES: "the folder is not writable; change its permissions or choose another output folder",
+    errno.EPERM: "the folder is not writable; change its permissions or choose another output folder",
+    errno.EROFS: "the file system is read-only; choose another output folder",
+    errno.ENOENT: "the folder vanished; create it or choose another output folder",
+    errno.ENOTDIR: "a part of the path is a file, not a folder; choose another output folder",
+}
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` for libraries that open files by name.
+
+    When the block ends the temporary file is flushed to stable storage, renamed to ``path`` and
+    the rename is flushed as well. When the block raises, the temporary file is removed and
+    whatever stood at ``path`` before is untouched.
+
+    Args:
+        path: final name; missing parent folders are made.
+
+    Raises:
+        StorageError: the operating system refused a write; names the folder and the reason.
+    """
+    temporary = _temporary(path)
+    try:
+        with _storage_errors(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            _sync(temporary)
+            temporary.replace(path)
+            _sync(path.parent)
+    finally:
+        if temporary.is_symlink() or temporary.exists():
+            temporary.unlink()
+
+
+@contextmanager
+def atomic_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Yield a binary stream whose content appears at ``path`` when the block ends."""
+    with atomic_write(path) as temporary, temporary.open("xb") as stream:
+        yield stream
+
+
+def atomic_text(path: Path, text: str) -> str:
+    """Write ``text`` as UTF-8 to ``path`` and return the SHA-256 of the bytes, hexadecimal."""
+    content = text.encode("utf-8")
+    with atomic_bytes(path) as stream:
+        stream.write(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Yield a temporary folder that becomes ``path`` when the block ends.
+
+    Args:
+        path: final name; missing parent folders are made.
+        replace: whether a folder that stands there already gives way.
+
+    Raises:
+        StorageError: the folder exists and ``replace`` is false, or the operating system refused.
+    """
+    temporary, old = _temporary(path), _temporary(path)
+    try:
+        with _storage_errors(path.parent):
+            if path.exists() and not replace:
+                raise StorageError(f"folder {path} exists already; choose a new one or remove it")
+            temporary.mkdir(parents=True)
+            yield temporary
+            _sync_tree(temporary)
+            if path.exists():
+                path.rename(old)
+            temporary.rename(path)
+            _sync(path.parent)
+    finally:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        for leftover in (temporary, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def remove_partials(folder: Path) -> int:
+    """Delete, unread, the temporary files and folders that a killed process left in ``folder``.
+
+    Returns:
+        how many there were.
+    """
+    leftovers = sorted(folder.glob(f".*{_SUFFIX}")) if folder.is_dir() else []
+    with _storage_errors(folder):
+        for leftover in leftovers:
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
+            else:
+                leftover.unlink()
+    return len(leftovers)
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a public file's bytes, hexadecimal."""
+    with _storage_errors(path.parent), path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
+
+
+@contextmanager
+def _storage_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, error.strerror or type(error).__name__)
+        raise StorageError(f"cannot write in folder {folder}: {reason}") from error
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        _sync(path)
+    _sync(folder)

@@ -1,0 +1,99 @@
+import errno
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from censafe.errors import StorageError
+from censafe.publication.atomic import (
+    atomic_bytes,
+    atomic_folder,
+    atomic_text,
+    atomic_write,
+    remove_partials,
+    sha256_file,
+)
+
+
+def test_text_appears_with_its_digest(tmp_path: Path) -> None:
+    digest = atomic_text(tmp_path / "new" / "a.txt", "Ñandú\n")
+    content = (tmp_path / "new" / "a.txt").read_bytes()
+    assert "Ñandú\n".encode() == content
+    assert hashlib.sha256(content).hexdigest() == digest == sha256_file(tmp_path / "new" / "a.txt")
+    assert [tmp_path / "new" / "a.txt"] == list((tmp_path / "new").iterdir())
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(KeyError), atomic_bytes(path) as stream:
+        stream.write(b"half of the new")
+        raise KeyError
+    assert path.read_text() == "old"
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_a_full_disk_names_the_folder_and_removes_what_was_written(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StorageError, match="disk is full") as caught,
+        atomic_write(tmp_path / "a") as temporary,
+    ):
+        temporary.write_bytes(b"x" * 100)
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert str(tmp_path) in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_real_full_device_is_recognised(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with pytest.raises(StorageError, match="disk is full"), atomic_write(tmp_path / "a") as temporary:
+        temporary.symlink_to("/dev/full")
+        with temporary.open("w") as stream:
+            stream.write("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "tables"
+    with pytest.raises(KeyError), atomic_folder(target) as folder:
+        (folder / "T1").mkdir()
+        (folder / "T1" / "T1.csv").write_text("half")
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+    with atomic_folder(target) as folder:
+        (folder / "a").write_text("1")
+    assert (target / "a").read_text() == "1"
+    assert [target] == list(tmp_path.iterdir())
+
+
+def test_a_standing_folder_gives_way_only_when_told(tmp_path: Path) -> None:
+    target = tmp_path / "tables"
+    with atomic_folder(target) as folder:
+        (folder / "old").write_text("1")
+    with pytest.raises(StorageError, match="exists already"), atomic_folder(target):
+        pass
+    assert (target / "old").read_text() == "1"
+    with pytest.raises(KeyError), atomic_folder(target, replace=True):
+        raise KeyError
+    assert (target / "old").read_text() == "1"
+    with atomic_folder(target, replace=True) as folder:
+        (folder / "new").write_text("2")
+    assert [path.name for path in target.iterdir()] == ["new"]
+    assert [target] == list(tmp_path.iterdir())
+
+
+def test_a_file_in_the_way_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    with pytest.raises(StorageError, match="cannot write in folder"):
+        atomic_text(tmp_path / "a" / "b", "")
+
+
+def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    (tmp_path / ".part.0a1b2c3d.partial").write_text("x")
+    (tmp_path / ".tables.0a1b2c3d.partial").mkdir()
+    (tmp_path / ".tables.0a1b2c3d.partial" / "x").write_text("x")
+    (tmp_path / "kept.parquet").write_text("x")
+    assert remove_partials(tmp_path) == 2
+    assert [tmp_path / "kept.parquet"] == list(tmp_path.iterdir())
+    assert remove_partials(tmp_path / "absent") == 0
