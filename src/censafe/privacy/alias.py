@@ -1,0 +1,89 @@
+"""Walker's alias table in integers, packed so that a draw costs one 64-bit load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.privacy.weights import IntegerWeights
+
+__all__ = ["AliasTable", "build_alias"]
+
+
+@dataclass(frozen=True, eq=False)
+class AliasTable:
+    """Packed table of 2^bits columns of capacity 2^(width - bits).
+
+    Args:
+        width: W, number of magnitude bits of a word.
+        bits: b, number of column bits.
+        entries: uint64, shape (2^b,), threshold * 2^b + alias; a full column has threshold 0 and itself as alias.
+
+    The outcome 2^b - 1 stands for a residual draw.
+    """
+
+    width: int
+    bits: int
+    entries: NDArray[np.uint64]
+
+    @property
+    def residual_outcome(self) -> int:
+        """The outcome that asks for a residual draw."""
+        return (1 << self.bits) - 1
+
+
+def build_alias(weights: IntegerWeights) -> AliasTable:
+    """Build the alias table in the canonical order that makes draws comparable between implementations.
+
+    Columns below and above capacity are listed by ascending index, both lists are popped from the end and
+    the updated column is appended.
+
+    Args:
+        weights: integer weights and residual mass.
+
+    Returns:
+        The packed table.
+
+    Raises:
+        ArithmeticError: the mass of an outcome in the finished table is not its weight.
+    """
+    bits = max(1, len(weights.counts).bit_length())  # smallest b with 2^b >= n + 1
+    columns = 1 << bits
+    masses = list(weights.counts) + [0] * (columns - len(weights.counts))
+    masses[-1] = weights.residual
+    thresholds, aliases = _walker(masses, 1 << (weights.width - bits))
+    _audit(masses, thresholds, aliases, 1 << (weights.width - bits))
+    packed = [(threshold << bits) | alias for threshold, alias in zip(thresholds, aliases, strict=True)]
+    entries = np.array(packed, dtype=np.uint64)
+    entries.setflags(write=False)
+    return AliasTable(weights.width, bits, entries)
+
+
+def _walker(masses: Sequence[int], capacity: int) -> tuple[list[int], list[int]]:
+    """Thresholds and aliases; a column that ends exactly full keeps threshold 0 and itself as alias."""
+    left = list(masses)
+    thresholds = [0] * len(left)
+    aliases = list(range(len(left)))
+    small = [index for index, mass in enumerate(left) if mass < capacity]
+    large = [index for index, mass in enumerate(left) if mass >= capacity]
+    while small and large:
+        poor, rich = small.pop(), large.pop()
+        thresholds[poor] = left[poor]
+        aliases[poor] = rich
+        left[rich] -= capacity - left[poor]
+        (small if left[rich] < capacity else large).append(rich)
+    if any(left[index] != capacity for index in small + large):
+        raise ArithmeticError("an alias column ended neither full nor paired; please report this as a bug")
+    return thresholds, aliases
+
+
+def _audit(masses: Sequence[int], thresholds: Sequence[int], aliases: Sequence[int], capacity: int) -> None:
+    """Add up the mass of every outcome over all columns and compare it with its weight."""
+    found = list(thresholds)
+    for alias, threshold in zip(aliases, thresholds, strict=True):
+        found[alias] += capacity - threshold
+    if found != list(masses):
+        raise ArithmeticError("an alias table does not carry the weights it was built from")

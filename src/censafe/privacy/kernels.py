@@ -1,0 +1,89 @@
+"""Compiled kernels of the noise path; ``twins.py`` has the same functions in plain numpy.
+
+Importing this module loads the compiler's cached machine code. Only ``sampler`` and ``wide`` do so, at the
+first draw, so that planning and accounting start without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import int64, njit, types, uint64, void
+
+__all__ = ["drop_odd_halves", "fill_counters", "map_words"]
+
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+_TOP = np.uint64(63)
+_INPUT = types.Array(uint64, 1, "C", readonly=True)
+
+
+def _compile(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile with a cache on disk, or without one where no folder is writable."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        try:
+            return njit(signature, nogil=True, cache=True)(function)
+        except RuntimeError:  # raised when the compiler finds no place for its cache
+            return njit(signature, nogil=True)(function)
+
+    return decorate
+
+
+@_compile(void(_INPUT, int64, int64, uint64, uint64[:, ::1]))
+def fill_counters(geounits, first, per_row, head, counters):  # type: ignore[no-untyped-def]
+    """Write counter blocks of a (geounit, block) grid; see ``twins.fill_counters``."""
+    row = first // per_row
+    column = first - row * per_row
+    index = 0
+    while index < counters.shape[0]:
+        stop = min(counters.shape[0], index + per_row - column)
+        geounit = geounits[row]
+        start = head | np.uint64(column)
+        for offset in range(stop - index):
+            counters[index + offset, 0] = start + np.uint64(offset)
+            counters[index + offset, 1] = geounit
+        index = stop
+        column = 0
+        row += 1
+
+
+@_compile(int64(uint64[::1], int64, int64, int64))
+def drop_odd_halves(words, first, blocks, per_row):  # type: ignore[no-untyped-def]
+    """Move words together without the unused halves; see ``twins.drop_odd_halves``."""
+    column = first % per_row
+    kept = 0
+    for block in range(blocks):
+        words[kept] = words[2 * block]
+        kept += 1
+        column += 1
+        if column == per_row:
+            column = 0
+        else:
+            words[kept] = words[2 * block + 1]
+            kept += 1
+    return kept
+
+
+@_compile(int64(_INPUT, _INPUT, int64, int64, int64[::1]))
+def map_words(words, entries, bits, width, out):  # type: ignore[no-untyped-def]
+    """Turn words into signed draws, without a branch that depends on them; see ``twins.map_words``."""
+    b = np.uint64(bits)
+    last = (_ONE << b) - _ONE
+    shift = np.uint64(width - bits)
+    mask = (_ONE << shift) - _ONE
+    flag = _ZERO
+    for index in range(words.shape[0]):
+        word = words[index]
+        magnitude_bits = word >> _ONE
+        column = magnitude_bits >> shift
+        entry = entries[column]
+        alias = entry & last
+        take_column = _ZERO - (((magnitude_bits & mask) - (entry >> b)) >> _TOP)
+        magnitude = alias ^ ((alias ^ column) & take_column)
+        flag |= ((magnitude ^ last) - _ONE) >> _TOP
+        sign = _ZERO - (word & _ONE)
+        out[index] = np.int64((magnitude ^ sign) - sign)
+    return np.int64(flag)

@@ -1,0 +1,65 @@
+"""The door: exact counts in, noisy measurements out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from censafe.errors import ReleaseError
+from censafe.model import ExactCounts, Measurements, QueryPlan
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, source_of
+from censafe.privacy.sampler import add_noise
+
+__all__ = ["measure", "require_release"]
+
+
+def measure(
+    counts: ExactCounts, query: QueryPlan, ordinal: int, key: ReleasePartKey | TestPartKey
+) -> Measurements:
+    """Measure one query once: add noise of the planned law to every answer of its key domain.
+
+    Args:
+        counts: confidential counts over the complete public domain; the first axis holds the geounits.
+        query: table, level, law and cost, as planned and reserved.
+        ordinal: position of the query in its part, which addresses its noise.
+        key: part key; its type decides the source of the measurements.
+
+    Returns:
+        Measurements over the same domain.
+
+    Raises:
+        TypeError: counts, query or key is of another type.
+        ReleaseError: this ordinal has been measured with this key object before.
+        OverflowError: a sum does not fit 64 bits, or the ordinal has no address.
+
+    Source: Canonne, Kamath & Steinke (2020), section 2; ``mechanisms.proof.md``.
+    """
+    if type(counts) is not ExactCounts or type(query) is not QueryPlan:
+        raise TypeError("measure wants ExactCounts and a QueryPlan")
+    source = source_of(key)
+    shape = counts.domain.shape
+    geounits = np.arange(shape[0] if shape else 1, dtype=np.uint64)
+    grid = counts.values.reshape(len(geounits), math.prod(shape[1:]))
+    key.claim(ordinal)
+    noisy = add_noise(grid, query.law, key, query=ordinal, geounits=geounits)
+    return Measurements(query, counts.domain, noisy.reshape(-1), source)
+
+
+def require_release(measurements: Measurements) -> None:
+    """Refuse measurements that are not private.
+
+    Args:
+        measurements: what is about to be written as a release.
+
+    Raises:
+        ReleaseError: their noise came from a test key, or they are no measurements at all.
+    """
+    if type(measurements) is not Measurements:
+        raise ReleaseError(f"a release holds measurements only, not {type(measurements).__name__}")
+    if measurements.source != "system":
+        query = measurements.query
+        raise ReleaseError(
+            f"measurements of {query.table}, {query.level} were drawn with a test key and are not private; "
+            "run without a test key to publish"
+        )

@@ -1,0 +1,67 @@
+"""Residual draws: the mass that integer weights leave over, drawn exactly by lazily revealed bits."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import accumulate
+
+from censafe.privacy.enclosures import enclose
+from censafe.privacy.weights import IntegerWeights
+
+__all__ = ["BLOCK_BITS", "residual_magnitude"]
+
+BLOCK_BITS = 128
+_SLACK_BITS = 32
+
+
+def residual_magnitude(weights: IntegerWeights, block: Callable[[int], int]) -> int:
+    """Draw k with probability (P(m = k) - q_k 2^-W) / (L 2^-W), for every k >= 0.
+
+    Inverse of the cumulative distribution at a uniform number whose bits are revealed 128 at a time until
+    certified enclosures decide the cell; nothing is truncated.
+
+    Args:
+        weights: the weights whose left-over mass is drawn.
+        block: ``block(n)`` gives the n-th 128 random bits as an integer; it raises when they run out.
+
+    Returns:
+        The magnitude k.
+
+    Source: inverse transform with certified bounds; see ``residual.proof.md``.
+    """
+    revealed = 1
+    bits = block(0)
+    while True:
+        cell = _certain_cell(weights, bits, revealed * BLOCK_BITS)
+        if cell is not None:
+            return cell
+        for number in range(revealed, 2 * revealed):
+            bits = bits << BLOCK_BITS | block(number)
+        revealed *= 2
+
+
+def _certain_cell(weights: IntegerWeights, bits: int, count: int) -> int | None:
+    """The cell that holds all numbers starting with these ``count`` bits, or None when bounds cannot tell."""
+    precision = weights.width + count + _SLACK_BITS
+    below, above = _cumulative(weights, precision)
+    scale = weights.residual << _SLACK_BITS  # L 2^(precision - W) / 2^count
+    low, high = bits * scale, (bits + 1) * scale
+    cell = bisect_right(above, low)  # the first cell whose upper sum exceeds the target's low end
+    start = above[cell - 1] if cell else 0
+    if cell < len(below) and low >= start and high <= below[cell]:
+        return cell
+    return None
+
+
+@lru_cache(maxsize=8)
+def _cumulative(weights: IntegerWeights, precision: int) -> tuple[list[int], list[int]]:
+    """Lower and upper cumulative sums of P(m = k) - q_k 2^-W, in units of 2^-precision."""
+    enclosure = enclose(weights.law, precision)
+    shift = precision - weights.width
+    taken = [count << shift for count in weights.counts]
+    taken += [0] * (len(enclosure.lower) - len(taken))
+    below = accumulate(max(low - used, 0) for low, used in zip(enclosure.lower, taken, strict=True))
+    above = accumulate(high - used for high, used in zip(enclosure.upper, taken, strict=True))
+    return list(below), list(above)
