@@ -1,31 +1,47 @@
 """Every proof exists beside its module, names its function and was written for the code as it stands."""
 
 import functools
+import sys
+from pathlib import Path
 
 import numba
 import pytest
 
 import censafe
-from censafe.privacy.proofs import proofs_of, proven, source_digest, walk_proofs
-
-PROOFS = list(walk_proofs(censafe))
+from censafe.privacy.proofs import Proof, proofs_of, proven, source_digest, walk_proofs
 
 
-@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
-def test_proof_covers_the_function_as_it_stands(proof):
-    assert proof.path.is_file(), f"{proof.name} claims the proof {proof.path.name}, which does not exist"
-    assert proof.path.name.endswith(".proof.md")
-    assert f"`{proof.name}`" in proof.path.read_text(), f"{proof.path.name} does not name `{proof.name}`"
-    assert proof.actual == proof.stated, (
-        f'{proof.name} changed after its proof was written: renew {proof.path.name}, then set digest="{proof.actual}"'
-    )
+def test_every_proof_exists_names_its_function_and_is_up_to_date():
+    wrong = [complaint for proof in walk_proofs(censafe) for complaint in complaints(proof)]
+    assert not wrong, "\n".join(wrong)
+
+
+def complaints(proof):
+    """What is wrong with one proof, as text that says what to do."""
+    if not proof.path.is_file() or not proof.path.name.endswith(".proof.md"):
+        yield f"{proof.name} claims the proof {proof.path.name}, which does not exist"
+        return
+    if f"`{proof.name}`" not in proof.path.read_text():
+        yield f"{proof.path.name} does not name `{proof.name}`"
+    if proof.actual != proof.stated:
+        yield (
+            f"{proof.name} changed after its proof was written: "
+            f'renew {proof.path.name}, then set digest="{proof.actual}"'
+        )
 
 
 def test_every_proof_file_is_claimed_by_a_function():
-    from pathlib import Path
-
     files = set(Path(censafe.__file__).parent.rglob("*.proof.md"))
-    assert files == {proof.path for proof in PROOFS}
+    assert files == {proof.path for proof in walk_proofs(censafe)}
+
+
+def test_complaints_name_what_is_missing(tmp_path):
+    path = tmp_path / "x.proof.md"
+    assert "does not exist" in next(complaints(Proof("privacy.f", path, "a", "a")))
+    path.write_text("Covers `privacy.f`.")
+    assert list(complaints(Proof("privacy.f", path, "a", "a"))) == []
+    assert "does not name" in next(complaints(Proof("privacy.g", path, "a", "a")))
+    assert 'digest="b"' in next(complaints(Proof("privacy.f", path, "a", "b")))
 
 
 @proven("x.proof.md", digest="0")
@@ -92,8 +108,6 @@ def test_digest_of_a_compiled_function_is_that_of_its_source():
 
 
 def test_discovery_sees_functions_methods_cached_and_compiled():
-    import sys
-
     module = sys.modules[__name__]
     proven("c.proof.md", digest="3")(compiled)
     found = {proof.path.name: proof.stated for proof in proofs_of(module)}
