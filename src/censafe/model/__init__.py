@@ -9,6 +9,7 @@ from censafe.model.domain import Axis, KeyDomain
 from censafe.model.laws import NoiseLaw
 from censafe.model.measurements import Measurements
 from censafe.model.plan import PartPlan, QueryPlan, ReleasePlan
+from censafe.model.published import PublishedQuery
 from censafe.model.terms import Definition, Neighbours, ProtectedUnit
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "NoiseLaw",
     "PartPlan",
     "ProtectedUnit",
+    "PublishedQuery",
     "QueryPlan",
     "ReleasePlan",
 ]

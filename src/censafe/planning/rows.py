@@ -1,0 +1,201 @@
+"""Cost, noise and margin of error of every table and level, as one list that every renderer reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from censafe.model import Definition, Neighbours, NoiseLaw, QueryPlan, ReleasePlan
+from censafe.privacy.conversions import Epsilons, epsilons
+from censafe.privacy.margins import exact_coverage, exact_margin, paper_margin
+from censafe.privacy.variance import exact_variance, reference_variance
+
+__all__ = ["PlanReport", "PlanRow", "QueryFacts", "plan_report", "plan_rows"]
+
+_PUBLISHED_LEVELS = (Fraction(9, 10), Fraction(19, 20))
+
+
+@dataclass(frozen=True)
+class QueryFacts:
+    """Public facts about one published table at one level that its noise does not tell.
+
+    Args:
+        table: the published table.
+        level: the population group level.
+        source: the measured table that it comes from; the table itself when it is measured.
+        tau: truncation of the source table, or None.
+        regions: regions of the level.
+        iterations: iterations of the level.
+        terms: by cell, how many measured answers are summed in it.
+    """
+
+    table: str
+    level: str
+    source: str
+    tau: int | None
+    regions: int
+    iterations: int
+    terms: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One table at one level; a table whose cells differ in variance has one row for each variance.
+
+    Args:
+        table: the published table.
+        level: the population group level.
+        source: the measured table whose answers these are.
+        tau: truncation, or None for tables that count units.
+        losses: privacy loss by neighbour relation; 0 for derived tables.
+        law: noise law of one draw.
+        terms: independent draws in every answer.
+        variance: what the Bureau's VARIANCE column says.
+        exact_variance: variance of the discrete law.
+        moe: margin of error by the papers' rule, in persons or units; None at a confidence they have no rule for.
+        exact_moe: smallest whole margin that covers the confidence; None for sums of several draws.
+        coverage: exact coverage of ``exact_moe``.
+        regions: regions of the level.
+        iterations: iterations of the level.
+        cells: identifiers of the cells with this variance.
+    """
+
+    table: str
+    level: str
+    source: str
+    tau: int | None
+    losses: Mapping[Neighbours, Fraction]
+    law: NoiseLaw
+    terms: int
+    variance: float
+    exact_variance: float
+    moe: float | None
+    exact_moe: int | None
+    coverage: float | None
+    regions: int
+    iterations: int
+    cells: tuple[str, ...]
+
+    @property
+    def answers(self) -> int:
+        """Published numbers."""
+        return self.regions * self.iterations * len(self.cells)
+
+    @property
+    def derived(self) -> bool:
+        """Whether the answers are computed from another table's."""
+        return self.source != self.table
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """Everything that ``plan`` shows.
+
+    Args:
+        plan: the plan.
+        origin: where its configuration came from.
+        confidence: level of the margins of error.
+        delta: for the conversions.
+        rows: one a table, level and variance.
+        totals: privacy loss of the whole release by neighbour relation.
+        epsilons: conversions of the totals; empty under pure DP, where the totals are epsilons.
+        warnings: what the user should know.
+    """
+
+    plan: ReleasePlan
+    origin: str
+    confidence: Fraction
+    delta: Fraction
+    rows: tuple[PlanRow, ...]
+    totals: Mapping[Neighbours, Fraction]
+    epsilons: Mapping[Neighbours, Epsilons]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def answers(self) -> int:
+        """Published numbers of all tables."""
+        return sum(row.answers for row in self.rows)
+
+
+def plan_report(
+    plan: ReleasePlan,
+    facts: Sequence[QueryFacts],
+    *,
+    origin: str,
+    confidence: Fraction = Fraction(9, 10),
+    delta: Fraction = Fraction(1, 10**10),
+    warnings: tuple[str, ...] = (),
+) -> PlanReport:
+    """Compute the rows, totals and conversions of a plan.
+
+    Args:
+        plan: what is measured.
+        facts: one for every published table and level that may occur, in output order.
+        origin: where the configuration came from.
+        confidence: level of the margins of error, a Fraction in (0, 1).
+        delta: a Fraction in (0, 1).
+        warnings: shown with the report.
+    """
+    totals = {plan.neighbours: plan.total, **plan.other_losses}
+    converted = (
+        {relation: epsilons(loss, delta) for relation, loss in totals.items()}
+        if plan.definition is Definition.ZCDP
+        else {}
+    )
+    rows = plan_rows(plan, facts, confidence=confidence)
+    return PlanReport(plan, origin, confidence, delta, rows, totals, converted, warnings)
+
+
+def plan_rows(
+    plan: ReleasePlan, facts: Sequence[QueryFacts], *, confidence: Fraction = Fraction(9, 10)
+) -> tuple[PlanRow, ...]:
+    """One row for every published table, level and variance, in the order of ``facts``."""
+    queries = {(query.table, query.level): query for part in plan.parts for query in part.queries}
+    factors = {relation: loss / plan.total for relation, loss in plan.other_losses.items()}
+    rows: list[PlanRow] = []
+    for fact in facts:
+        query = queries.get((fact.source, fact.level))
+        if query is None:
+            continue
+        derived = fact.source != fact.table
+        cost = Fraction(0) if derived else query.cost
+        losses = {plan.neighbours: cost, **{relation: cost * f for relation, f in factors.items()}}
+        rows += [_row(fact, query, losses, terms, confidence) for terms in dict.fromkeys(fact.terms.values())]
+    return tuple(rows)
+
+
+def _row(
+    fact: QueryFacts,
+    query: QueryPlan,
+    losses: Mapping[Neighbours, Fraction],
+    terms: int,
+    confidence: Fraction,
+) -> PlanRow:
+    exact = exact_margin(query.law, confidence) if terms == 1 else None
+    return PlanRow(
+        table=fact.table,
+        level=fact.level,
+        source=fact.source,
+        tau=fact.tau,
+        losses=losses,
+        law=query.law,
+        terms=terms,
+        variance=terms * reference_variance(query.law),
+        exact_variance=terms * exact_variance(query.law),
+        moe=_paper_rule(query.law, terms, confidence),
+        exact_moe=exact,
+        coverage=None if exact is None else exact_coverage(query.law, exact),
+        regions=fact.regions,
+        iterations=fact.iterations,
+        cells=tuple(cell for cell, count in fact.terms.items() if count == terms),
+    )
+
+
+def _paper_rule(law: NoiseLaw, terms: int, confidence: Fraction) -> float | None:
+    """The papers' margin of a sum; they have one for Gaussian noise at two levels, and for single geometric draws."""
+    if law.kind == "gaussian":
+        if confidence not in _PUBLISHED_LEVELS:
+            return None
+        return paper_margin(NoiseLaw.gaussian(terms * law.parameter), confidence)
+    return paper_margin(law, confidence) if terms == 1 else None

@@ -1,0 +1,117 @@
+"""What a PHSafe release measures, in which order, and what it costs; no data is opened."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from importlib import resources
+
+from censafe.errors import ConfigError
+from censafe.model import Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.planning.rows import QueryFacts
+from censafe.products.phsafe.config import PhsafeConfig
+from censafe.products.phsafe.config_checks import MEASURED_TABLES, TAU_TABLES, levels_of
+from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, noise_law, relation_text
+
+__all__ = ["definitions_digest", "plan_release", "query_facts"]
+
+
+def plan_release(config: PhsafeConfig) -> ReleasePlan:
+    """Lay out one part for every measured table and one query for every level with a budget.
+
+    Parts are in the fixed order PH1_num, PH1_denom, PH2, PH3, PH4, PH5_denom, PH6, PH7, PH8_denom, queries
+    in the fixed order of levels; a level with budget 0 is absent, and so is a table without levels.
+
+    Args:
+        config: a checked configuration with finite budgets.
+
+    Raises:
+        ConfigError: a budget is infinite, or all budgets are 0.
+
+    Example:
+        >>> from censafe.products.phsafe.config import load_config
+        >>> plan = plan_release(load_config("sdhc-pr"))
+        >>> plan.total, [query.level for query in plan.parts[2].queries]
+        (Fraction(1226649, 1000000), ['state_*'])
+    """
+    parts = tuple(part for part in (_part(config, table) for table in MEASURED_TABLES) if part.queries)
+    if not parts:
+        raise ConfigError(
+            f"{config.origin}: all budgets are 0, so nothing would be released; "
+            "give at least one table and level a budget above 0"
+        )
+    total = sum((part.cost for part in parts), Fraction(0))
+    own = neighbours_of(config.sensitivity)
+    other = Neighbours.REPLACE if own is Neighbours.ADD_REMOVE else Neighbours.ADD_REMOVE
+    return ReleasePlan(
+        product="phsafe",
+        definition=config.definition,
+        neighbours=own,
+        unit=ProtectedUnit.PERSON,
+        other_losses={other: total * loss_factor(config.definition, config.sensitivity, other)},
+        parts=parts,
+        settings=_settings(config),
+    )
+
+
+def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
+    """Size and truncation of every published table and level, measured or derived, in output order.
+
+    Rows of a state level are counted for the states of the configuration; a release has those of them that
+    occur in the geography file.
+    """
+    definitions = phsafe_definitions()
+    facts = []
+    for table in definitions.tables:
+        terms = (
+            {cell: len(sources) for cell, sources in table.derived.cells.items()}
+            if table.derived
+            else {cell.id: 1 for cell in table.basis}
+        )
+        source = table.derived.source if table.derived else table.name
+        for level, (geography, group) in definitions.levels(table).items():
+            facts.append(
+                QueryFacts(
+                    table=table.name,
+                    level=level,
+                    source=source,
+                    tau=config.tau_of(source),
+                    regions=1 if geography.region_id is not None else len(config.states),
+                    iterations=len(group.iterations),
+                    terms=terms,
+                )
+            )
+    return tuple(facts)
+
+
+def definitions_digest() -> str:
+    """SHA-256 of the shipped table definitions, hexadecimal: which cells a plan speaks of."""
+    data = resources.files("censafe.products.phsafe").joinpath("tables.toml").read_bytes()
+    return hashlib.sha256(data).hexdigest()
+
+
+def _part(config: PhsafeConfig, table: str) -> PartPlan:
+    queries = []
+    for level in levels_of(table):
+        budget = config.budgets[table, level]
+        if not isinstance(budget, Fraction):
+            raise ConfigError(
+                f"{config.origin}: the budget of {table}, level {level} is infinite; a release needs finite budgets"
+            )
+        if budget > 0:
+            law = noise_law(config.definition, config.sensitivity, config.tau_of(table), budget)
+            queries.append(QueryPlan(table, level, law, budget))
+    return PartPlan(table, tuple(queries))
+
+
+def _settings(config: PhsafeConfig) -> dict[str, str]:
+    settings = {
+        "states": ",".join(config.states),
+        "sensitivity": config.sensitivity,
+        "definitions": definitions_digest(),
+    }
+    settings.update({f"tau.{table}": str(config.tau[table]) for table in TAU_TABLES})
+    for neighbours in Neighbours:
+        settings[f"neighbours.{neighbours.value}"] = relation_text(config.sensitivity, neighbours)
+    return settings
