@@ -1,1 +1,8 @@
-"""Public. Region identifiers, geography levels and the files that define them."""
+"""Public geography: region identifiers, levels, state codes and the block file GRF-C.
+
+Nothing here knows of persons or households; other rooms may import it.
+"""
+
+from censafe.geography.states import PUERTO_RICO, USA_REGION_ID, Level, State, state_codes, states
+
+__all__ = ["PUERTO_RICO", "USA_REGION_ID", "Level", "State", "state_codes", "states"]

@@ -1,0 +1,189 @@
+"""Comma-delimited tables: the header is checked here, the rows are parsed by the engine as text.
+
+A byte order mark, CRLF line ends, blank lines, quoted values and a missing last newline are accepted.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from censafe.population.findings import Finding, Severity
+from censafe.population.guard import engine_errors
+from censafe.population.relation import Relation, TableFiles, quote_list, quote_text
+from censafe.population.schema import TableSchema, layout
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["csv_relation", "reject_findings"]
+
+_DELIMITERS = (",", "|", ";", "\t")
+_DELIMITER_NAMES = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
+_HEADER_LIMIT = 65_536  # characters; a longer first line is not a header
+_LINES_SHOWN = 10
+_REJECT_WORDS = {
+    "MISSING COLUMNS": "rows with too few columns",
+    "TOO MANY COLUMNS": "rows with too many columns",
+    "UNQUOTED VALUE": "rows with broken quotes",
+    "LINE SIZE OVER MAXIMUM": "lines longer than 2 MB",
+    "INVALID ENCODING": "rows that are not UTF-8",
+}
+
+
+def csv_relation(source: TableFiles) -> Relation:
+    """Check the headers of a table's files and describe how to scan them.
+
+    Args:
+        source: the files.
+
+    Returns:
+        The relation; its findings hold every header problem. With a finding that stops, do not scan it.
+
+    Raises:
+        StorageError: a file cannot be opened.
+    """
+    schema = layout(source.table)
+    findings: list[Finding] = []
+    delimiters: set[str] = set()
+    header_only: list[str] = []
+    for path in source.paths:
+        label = path.name if len(source.paths) == 1 else f"{path.parent.name}/{path.name}"
+        delimiter, problems, has_rows = _check_header(path, label, schema)
+        delimiters.add(delimiter)
+        findings += problems
+        if not has_rows:
+            header_only.append(label)
+    if len(header_only) == len(source.paths):
+        findings.append(_header_only(source.label, schema))
+    if len(delimiters) > 1 and not any(finding.severity == "stop" for finding in findings):
+        findings.append(
+            _stop(source.label, "files of one table differ in their delimiter", "comma in all files")
+        )
+    shortest_row = sum(max(column.width, 1) + 1 for column in schema.columns)
+    rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
+    size = sum(path.stat().st_size for path in source.paths)
+    return Relation(
+        table=source.table,
+        sql=_scan(source, schema, delimiters.pop(), rejects),
+        integers=frozenset(),
+        label=source.label,
+        rows_at_most=size // shortest_row + 1,
+        rescan_is_cheap=False,
+        rejects=rejects,
+        findings=tuple(findings),
+    )
+
+
+def reject_findings(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[Finding]:
+    """Count the lines that the last scan could not read, then forget their content.
+
+    Args:
+        con: the engine's connection that did the scan.
+        relation: what was scanned.
+
+    Returns:
+        One finding for each kind of problem, with line numbers and no content.
+    """
+    if relation.rejects is None:
+        return []
+    rejects, scans = relation.rejects
+    with engine_errors(relation.label):
+        rows = con.execute(
+            f"SELECT s.file_path, r.error_type::VARCHAR, count(DISTINCT r.line), "
+            f"list_sort(list(DISTINCT r.line))[1:{_LINES_SHOWN}] FROM {rejects} r "
+            f"JOIN {scans} s USING (scan_id, file_id) GROUP BY 1, 2 ORDER BY 1, 2"
+        ).fetchall()
+        con.execute(f"DROP TABLE IF EXISTS {rejects}")
+        con.execute(f"DROP TABLE IF EXISTS {scans}")
+    header = layout(relation.table).header
+    return [
+        Finding(
+            file=Path(path).name,
+            column="",
+            rule="rows",
+            severity="stop",
+            rows=count,
+            problem=f"{_REJECT_WORDS.get(kind, 'unreadable rows')}, first at line "
+            + ", ".join(str(line) for line in lines),
+            allowed=f"{len(header)} comma-separated UTF-8 values in every row, quotes only around whole values",
+            fix="correct or remove these lines; a file that was cut short must be copied again",
+        )
+        for path, kind, count, lines in rows
+    ]
+
+
+def _scan(source: TableFiles, schema: TableSchema, delimiter: str, rejects: tuple[str, str]) -> str:
+    columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in schema.header)
+    return (
+        f"read_csv([{quote_list(tuple(str(path) for path in source.paths))}], auto_detect=false, header=true, "
+        f"delim={quote_text(delimiter)}, quote='\"', escape='\"', strict_mode=true, null_padding=false, "
+        f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
+        f"columns={{{columns}}})"
+    )
+
+
+def _check_header(path: Path, label: str, schema: TableSchema) -> tuple[str, list[Finding], bool]:
+    with engine_errors(label), path.open("rb") as stream:
+        raw = stream.readline(_HEADER_LIMIT)
+        rest = stream.read(_HEADER_LIMIT)
+    allowed = "the header " + ",".join(schema.header)
+    if not raw.strip():
+        what = "the file is empty" if not (raw + rest).strip() else "the first line is blank"
+        return ",", [_stop(label, what, allowed)], True
+    try:
+        line = raw.decode("utf-8-sig").splitlines()[0]
+    except UnicodeDecodeError:
+        return ",", [_stop(label, "the first line is not UTF-8 text", allowed)], True
+    delimiter = max(_DELIMITERS, key=line.count) if not line.count(",") else ","
+    names = tuple(next(csv.reader([line], delimiter=delimiter), []))
+    findings = _header_problems(label, names, schema)
+    if not findings and delimiter == "|":
+        findings.append(
+            Finding(label, "", "delimiter", "warn", 0, "the file is pipe-delimited", "comma", "none needed")
+        )
+    elif delimiter not in ",|" and sorted(names) == sorted(schema.header):
+        name = _DELIMITER_NAMES[delimiter]
+        findings = [_stop(label, f"the file is {name}-delimited", "comma", rule="delimiter")]
+    return delimiter, findings, bool(rest.strip()) or len(raw.splitlines()) > 1
+
+
+def _header_only(label: str, schema: TableSchema) -> Finding:
+    severity: Severity = "warn" if schema.name == "persons" else "stop"
+    return Finding(
+        file=label,
+        column="",
+        rule="header-only",
+        severity=severity,
+        rows=0,
+        problem="the file has a header and no rows",
+        allowed="at least one row" if severity == "stop" else "no rows, when every unit is vacant",
+        fix="check that the file was written completely",
+    )
+
+
+def _header_problems(label: str, names: tuple[str, ...], schema: TableSchema) -> list[Finding]:
+    expected = schema.header
+    if names == expected:
+        return []
+    missing = [name for name in expected if name not in names]
+    extra = len([name for name in names if name not in expected])
+    repeated = sorted({name for name in names if name in expected and names.count(name) > 1})
+    words = []
+    if missing:
+        words.append(f"columns missing: {', '.join(missing)}")
+    if extra:
+        unknown = [name for name in names if name not in expected]
+        shown = [name for name in unknown if name.isidentifier() and len(name) <= 40][:20]
+        words.append(f"{extra} unexpected columns" + (f": {', '.join(shown)}" if len(shown) == extra else ""))
+    if repeated:
+        words.append(f"columns repeated: {', '.join(repeated)}")
+    if not words:
+        words.append("columns in another order")
+    return [_stop(label, "; ".join(words), "exactly, in this order, " + ",".join(expected))]
+
+
+def _stop(label: str, problem: str, allowed: str, rule: str = "header") -> Finding:
+    return Finding(label, "", rule, "stop", 0, problem, allowed, "write the file again in the stated layout")

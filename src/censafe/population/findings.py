@@ -1,0 +1,72 @@
+"""What validation found: numbers of rows and rules, never a value of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from censafe.errors import DataError
+
+__all__ = ["Finding", "Severity", "merge_findings", "raise_if_fatal"]
+
+Severity = Literal["stop", "warn"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule that some rows break.
+
+    Args:
+        file: input file or table, as the operator named it.
+        column: column, or columns joined by commas; empty when the rule is about whole rows.
+        rule: short stable name, for example ``domain``, ``duplicate-mafid`` or ``C3``.
+        severity: ``stop`` or ``warn``.
+        rows: number of rows (or households, where ``problem`` says so) that break the rule.
+        problem: what is wrong, in words.
+        allowed: what is allowed.
+        fix: what to do.
+    """
+
+    file: str
+    column: str
+    rule: str
+    severity: Severity
+    rows: int
+    problem: str
+    allowed: str
+    fix: str
+
+    def text(self) -> str:
+        """The finding as one line.
+
+        Example:
+            >>> Finding("persons.csv", "QAGE", "domain", "stop", 3, "values outside the allowed set",
+            ...         "0 to 115", "correct the column").text()
+            'persons.csv: QAGE: values outside the allowed set (3 rows) [domain]; allowed: 0 to 115; fix: correct the column'
+        """
+        place = f"{self.file}: {self.column}" if self.column else self.file
+        count = f" ({self.rows} row{'' if self.rows == 1 else 's'})" if self.rows else ""
+        return f"{place}: {self.problem}{count} [{self.rule}]; allowed: {self.allowed}; fix: {self.fix}"
+
+
+def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Add up findings of the same rule, file and column, keeping first-seen order."""
+    merged: dict[tuple[str, ...], Finding] = {}
+    for finding in findings:
+        key = (finding.file, finding.column, finding.rule, finding.severity, finding.problem)
+        seen = merged.get(key)
+        merged[key] = replace(seen, rows=seen.rows + finding.rows) if seen else finding
+    return tuple(merged.values())
+
+
+def raise_if_fatal(findings: Iterable[Finding], what: str) -> None:
+    """Raise one DataError that lists every finding that stops.
+
+    Raises:
+        DataError: when at least one finding has severity ``stop``.
+    """
+    fatal = [finding for finding in findings if finding.severity == "stop"]
+    if fatal:
+        lines = "\n".join(f"  - {finding.text()}" for finding in fatal)
+        raise DataError(f"{what}: {len(fatal)} problem{'' if len(fatal) == 1 else 's'}\n{lines}")

@@ -1,0 +1,117 @@
+"""Parquet tables: the same columns as the CSV files, in any order, as text or as integers."""
+
+from __future__ import annotations
+
+from censafe.population.findings import Finding, Severity
+from censafe.population.guard import engine_errors
+from censafe.population.relation import Relation, TableFiles, quote_list
+from censafe.population.schema import TableSchema, layout
+
+__all__ = ["parquet_relation"]
+
+
+def parquet_relation(source: TableFiles) -> Relation:
+    """Check the schemas of a table's files and describe how to scan them.
+
+    Args:
+        source: the files.
+
+    Returns:
+        The relation; its findings hold every schema problem. With a finding that stops, do not scan it.
+
+    Raises:
+        StorageError: a file cannot be opened.
+    """
+    schema = layout(source.table)
+    findings: list[Finding] = []
+    kinds: list[dict[str, str]] = []
+    rows = 0
+    for path in source.paths:
+        label = path.name if len(source.paths) == 1 else f"{path.parent.name}/{path.name}"
+        described = _describe(str(path), label, findings)
+        if described is None:
+            continue
+        kind, count = described
+        rows += count
+        kinds.append(kind)
+        findings += _problems(label, kind, schema)
+    integers = {name for kind in kinds for name, found in kind.items() if found == "integer"}
+    mixed = sorted(name for name in integers if any(kind.get(name) == "text" for kind in kinds))
+    if mixed:
+        findings.append(
+            _stop(source.label, ", ".join(mixed), "the type differs between files", "one type in all files")
+        )
+    if not rows and not any(finding.severity == "stop" for finding in findings):
+        severity: Severity = "warn" if source.table == "persons" else "stop"
+        findings.append(
+            Finding(
+                source.label,
+                "",
+                "header-only",
+                severity,
+                0,
+                "the table has no rows",
+                "at least one row",
+                "check that the files were written completely",
+            )
+        )
+    paths = quote_list(tuple(str(path) for path in source.paths))
+    return Relation(
+        table=source.table,
+        sql=f"read_parquet([{paths}], union_by_name=true)",
+        integers=frozenset(integers),
+        label=source.label,
+        rows_at_most=rows,
+        rescan_is_cheap=True,
+        rejects=None,
+        findings=tuple(findings),
+    )
+
+
+def _describe(path: str, label: str, findings: list[Finding]) -> tuple[dict[str, str], int] | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with engine_errors(label):
+            metadata = pq.read_metadata(path)
+            fields = list(metadata.schema.to_arrow_schema())
+    except pa.ArrowException:
+        findings.append(_stop(label, "", "the file is not a whole Parquet file", "Parquet"))
+        return None
+    return {field.name: _kind(field.type) for field in fields}, int(metadata.num_rows)
+
+
+def _kind(arrow_type: object) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type  # type: ignore[attr-defined]
+    if pa.types.is_integer(arrow_type):
+        return "integer"
+    if pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type):
+        return "text"
+    return "other"
+
+
+def _problems(label: str, kinds: dict[str, str], schema: TableSchema) -> list[Finding]:
+    missing = [name for name in schema.header if name not in kinds]
+    extra = [name for name in kinds if name not in schema.header]
+    wrong = [name for name in schema.header if kinds.get(name) == "other"]
+    found = []
+    if missing:
+        found.append(
+            _stop(label, ", ".join(missing), "columns missing", "the columns " + ", ".join(schema.header))
+        )
+    if extra:
+        found.append(
+            _stop(label, ", ".join(extra), "unexpected columns", "the columns " + ", ".join(schema.header))
+        )
+    if wrong:
+        found.append(_stop(label, ", ".join(wrong), "type is neither text nor integer", "text or integer"))
+    return found
+
+
+def _stop(label: str, column: str, problem: str, allowed: str) -> Finding:
+    fix = "write the file again in the stated layout"
+    return Finding(label, column, "header", "stop", 0, problem, allowed, fix)

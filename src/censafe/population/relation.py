@@ -1,0 +1,121 @@
+"""A table of the input as the engine sees it before loading, and where its files are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from censafe.errors import DataError, StorageError
+from censafe.population.findings import Finding
+from censafe.population.schema import TableName
+
+__all__ = ["Relation", "TableFiles", "find_table", "quote_list", "quote_text"]
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files that make up one table.
+
+    Args:
+        table: which table.
+        kind: file format.
+        paths: sorted files.
+        label: how messages call them.
+    """
+
+    table: TableName
+    kind: Literal["csv", "parquet"]
+    paths: tuple[Path, ...]
+    label: str
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table of the input that the engine can scan.
+
+    Args:
+        table: which table.
+        sql: a FROM item that yields the columns of the layout.
+        integers: columns that arrive as integers; the others arrive as text.
+        label: how messages call the files.
+        rows_at_most: upper bound of the number of rows, from metadata or file sizes.
+        rescan_is_cheap: whether the columns can be scanned apart (Parquet).
+        rejects: names of the engine's two tables of unreadable lines, or None.
+        findings: what was found while opening.
+    """
+
+    table: TableName
+    sql: str
+    integers: frozenset[str]
+    label: str
+    rows_at_most: int
+    rescan_is_cheap: bool
+    rejects: tuple[str, str] | None
+    findings: tuple[Finding, ...]
+
+
+def quote_text(text: str) -> str:
+    """Quote text as an SQL string literal.
+
+    Example:
+        >>> quote_text("it's")
+        "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_list(texts: tuple[str, ...]) -> str:
+    """Quote texts as a comma-separated list of SQL literals.
+
+    Example:
+        >>> quote_list(("01", "02"))
+        "'01', '02'"
+    """
+    return ", ".join(quote_text(text) for text in texts)
+
+
+def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parquet"], ...]) -> TableFiles:
+    """Find the files of a table: ``persons.csv``, ``persons/*.csv`` or ``persons-*.csv``, or Parquet alike.
+
+    Args:
+        folder: the data folder.
+        table: which table.
+        kinds: formats to look for; a later one only when there is nothing of an earlier one.
+
+    Returns:
+        The files, sorted by name.
+
+    Raises:
+        DataError: there are none, or there are several candidates.
+        StorageError: the folder cannot be listed.
+    """
+    if not folder.is_dir():
+        raise StorageError(
+            f"{folder}: there is no such data folder; name the folder that holds the input tables"
+        )
+    found: list[TableFiles] = []
+    try:
+        for kind in kinds:
+            single = folder / f"{table}.{kind}"
+            if single.is_file():
+                found.append(TableFiles(table, kind, (single,), single.name))
+            for pattern in (f"{table}/*.{kind}", f"{table}-*.{kind}"):
+                paths = tuple(sorted(folder.glob(pattern)))
+                if paths:
+                    found.append(TableFiles(table, kind, paths, pattern))
+            if found:
+                break
+    except OSError:
+        raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
+    looked = " or ".join(f"{table}.{kind}, {table}/*.{kind}, {table}-*.{kind}" for kind in kinds)
+    if not found:
+        raise DataError(
+            f"{table}: no input file found; allowed: {looked}; fix: add the table to the data folder"
+        )
+    if len(found) > 1:
+        labels = ", ".join(entry.label for entry in found)
+        raise DataError(
+            f"{table}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
+        )
+    return found[0]

@@ -1,0 +1,240 @@
+"""Opening a data folder, and handing it out in parts that fit in memory.
+
+CONFIDENTIAL. Tables live in the engine that the caller passes; scratch files live in ``work``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from censafe.errors import ConfigError, DataError
+from censafe.geography import state_codes
+from censafe.population.csv_reader import csv_relation, reject_findings
+from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.guard import engine_errors
+from censafe.population.load import MafidRange, PartTables, drop_tables, load_part, mafid_sql
+from censafe.population.parquet_reader import parquet_relation
+from censafe.population.relation import Relation, TableFiles, find_table, quote_text
+from censafe.population.schema import MAFID_HIGH, MAFID_LOW, TABLES, TableName
+
+if TYPE_CHECKING:
+    import duckdb
+    import ibis.expr.types as ir
+    from ibis.backends.duckdb import Backend
+
+__all__ = ["Population", "PopulationSource", "open_population"]
+
+_BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """CONFIDENTIAL. One part of the state-filtered input as compact typed tables in the engine.
+
+    The tables are replaced when the next part is loaded. Values outside their domain are NULL.
+
+    Args:
+        persons: P_RTYPE, MAFID, QAGE, CENHISP, CENRACE, RELSHIP.
+        units: RTYPE, MAFID, FINAL_POP, NPF, HHSPAN, HHRACE, TEN, HHT, HHT2, CPLT; duplicates included.
+        geo: GEO_RTYPE, MAFID, TABBLKST, FAULTS (bit set of the other columns that break their domain).
+        part: position of this part, from 0.
+        parts: number of parts.
+        states: the state filter.
+        labels: how messages call the three inputs.
+        loaded: what the state filter did.
+        backend: the engine that holds the tables.
+    """
+
+    persons: ir.Table = field(repr=False)
+    units: ir.Table = field(repr=False)
+    geo: ir.Table = field(repr=False)
+    part: int
+    parts: int
+    states: tuple[str, ...]
+    labels: Mapping[TableName, str]
+    loaded: PartTables = field(repr=False)
+    backend: Backend = field(repr=False)
+    structure: tuple[Finding, ...] = ()
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """States of the filter with at least one housing unit in this part, in order."""
+        return tuple(sorted(self.loaded.housing_rows))
+
+
+class PopulationSource:
+    """CONFIDENTIAL. An opened data folder; make one with :func:`open_population`."""
+
+    def __init__(
+        self,
+        relations: Mapping[TableName, Relation],
+        files: tuple[Path, ...],
+        states: tuple[str, ...],
+        backend: Backend,
+        work: Path,
+        findings: tuple[Finding, ...] = (),
+    ) -> None:
+        self.files = files
+        self.states = states
+        self._relations = dict(relations)
+        self._backend = backend
+        self._scratch = work / "input-scratch"
+        self._findings = findings + tuple(f for relation in relations.values() for f in relation.findings)
+        self._prefix = f"in_{uuid4().hex[:8]}"
+
+    @property
+    def labels(self) -> Mapping[TableName, str]:
+        """How messages call the three inputs."""
+        return {name: relation.label for name, relation in self._relations.items()}
+
+    def parts(self, max_persons: int = 40_000_000) -> Iterator[Population]:
+        """Load the input part by part; every household is whole in one part.
+
+        Args:
+            max_persons: about how many persons a part may have.
+
+        Yields:
+            Parts with disjoint MAFID ranges that cover every row. A part's tables are gone when the next
+            is asked for.
+
+        Raises:
+            DataError: a file cannot be parsed.
+            StorageError: memory or disk ran out.
+        """
+        con: duckdb.DuckDBPyConnection = self._backend.con
+        try:
+            for span in self._ranges(con, max_persons):
+                loaded = load_part(con, self._relations, self.states, span, self._prefix)
+                yield self._population(span, loaded)
+        finally:
+            names = ("persons", "units", "geo", "geo_all", "outside", "malformed")
+            drop_tables(con, tuple(f"{self._prefix}_{name}" for name in names))
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _population(self, span: MafidRange, loaded: PartTables) -> Population:
+        tables = {name: self._backend.table(loaded.names[name]) for name in TABLES}
+        return Population(
+            persons=tables["persons"],
+            units=tables["units"],
+            geo=tables["geo"],
+            part=span.index,
+            parts=span.count,
+            states=self.states,
+            labels=self.labels,
+            loaded=loaded,
+            backend=self._backend,
+            structure=(self._findings if span.index == 0 else ()) + loaded.findings,
+        )
+
+    def _ranges(self, con: duckdb.DuckDBPyConnection, max_persons: int) -> list[MafidRange]:
+        if self._relations["persons"].rows_at_most <= max_persons:
+            return [MafidRange(0, 1, MAFID_LOW, MAFID_HIGH + 1)]
+        for name, relation in self._relations.items():
+            if not relation.rescan_is_cheap:
+                self._relations[name], found = _stage(con, relation, self._scratch)
+                self._findings += tuple(found)
+        return _cut(_histogram(con, self._relations["persons"]), max_persons)
+
+
+def open_population(
+    folder: Path, *, reader: str, states: tuple[str, ...], backend: Any, work: Path
+) -> PopulationSource:
+    """Open the three PHSafe input tables and check their headers; no row is read yet.
+
+    Args:
+        folder: for the readers ``csv`` and ``parquet`` the folder with persons, units and geo, each one
+            file, a folder of files or several files named ``persons-*.csv``; for ``cef`` the .ini file.
+        reader: ``csv`` (falls back on Parquet files when there is no CSV), ``parquet`` or ``cef``.
+        states: two-digit codes to keep.
+        backend: Ibis DuckDB backend that will hold the tables.
+        work: confidential scratch folder inside the run folder.
+
+    Returns:
+        The opened source.
+
+    Raises:
+        DataError: files missing, or headers wrong; all problems of the three tables together.
+        ConfigError: unknown reader or state code.
+        StorageError: a file or folder cannot be opened.
+    """
+    unknown = sorted(set(states) - set(state_codes()))
+    if unknown or not states:
+        raise ConfigError(
+            f"state_filter: {len(unknown)} unknown codes; allowed: at least one two-digit state code of "
+            f"{', '.join(state_codes())}; fix: correct state_filter"
+        )
+    if reader == "cef":
+        from censafe.population.cef import open_cef
+
+        relations, files = open_cef(folder, states=states, con=backend.con, scratch=work / "input-scratch")
+        return PopulationSource(relations, files, states, backend, work)
+    kinds: dict[str, tuple[Literal["csv", "parquet"], ...]] = {
+        "csv": ("csv", "parquet"),
+        "parquet": ("parquet",),
+    }
+    if reader not in kinds:
+        raise ConfigError("reader: unknown reader; allowed: csv, parquet, cef; fix: correct reader")
+    tables = _find_all(folder, kinds[reader])
+    opened = {name: _relation(files) for name, files in tables.items()}
+    raise_if_fatal((f for relation in opened.values() for f in relation.findings), "input files")
+    paths = tuple(path for files in tables.values() for path in files.paths)
+    return PopulationSource(opened, paths, states, backend, work)
+
+
+def _find_all(folder: Path, kinds: tuple[Literal["csv", "parquet"], ...]) -> dict[TableName, TableFiles]:
+    found: dict[TableName, TableFiles] = {}
+    problems: list[str] = []
+    for name in TABLES:
+        try:
+            found[name] = find_table(folder, name, kinds)
+        except DataError as error:
+            problems.append(str(error))
+    if problems:
+        raise DataError("input files:\n" + "\n".join(f"  - {problem}" for problem in problems))
+    return found
+
+
+def _relation(files: TableFiles) -> Relation:
+    return csv_relation(files) if files.kind == "csv" else parquet_relation(files)
+
+
+def _stage(
+    con: duckdb.DuckDBPyConnection, relation: Relation, scratch: Path
+) -> tuple[Relation, list[Finding]]:
+    """Write a text table as Parquet once, so that every part need not parse it again."""
+    target = scratch / f"{relation.table}.parquet"
+    with engine_errors("input scratch"):
+        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        con.execute(f"COPY (SELECT * FROM {relation.sql}) TO {quote_text(str(target))} (FORMAT parquet)")
+    found = reject_findings(con, relation)
+    staged = parquet_relation(TableFiles(relation.table, "parquet", (target,), relation.label))
+    return replace(staged, findings=(), rejects=None), found
+
+
+def _histogram(con: duckdb.DuckDBPyConnection, persons: Relation) -> list[tuple[int, int]]:
+    with engine_errors(persons.label):
+        rows = con.execute(
+            f"SELECT m // {_BUCKET} AS bucket, count(*) FROM (SELECT {mafid_sql(persons)} AS m FROM {persons.sql}) "
+            "WHERE m IS NOT NULL GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+    return [(int(bucket), int(count)) for bucket, count in rows]
+
+
+def _cut(histogram: list[tuple[int, int]], max_persons: int) -> list[MafidRange]:
+    """Cut the MAFIDs into ranges of at most ``max_persons`` persons (one bucket at least)."""
+    total = sum(count for _, count in histogram)
+    wanted = max(1, -(-total // max(1, max_persons)))
+    edges, held, target = [MAFID_LOW], 0, -(-total // wanted)
+    for bucket, count in histogram:
+        if held and held + count > max(target, 1) and bucket * _BUCKET > edges[-1]:
+            edges.append(bucket * _BUCKET)
+            held = 0
+        held += count
+    edges.append(MAFID_HIGH + 1)
+    count = len(edges) - 1
+    return [MafidRange(index, count, edges[index], edges[index + 1]) for index in range(count)]
