@@ -1,0 +1,138 @@
+"""The relational layer: a handful of operations on Ibis tables, the same on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow as pa
+from ibis.expr import types as ir
+
+from censafe.errors import DataError
+
+__all__ = ["connect", "count_by", "drop_non_unique", "flat_map_join", "matches", "recode", "stored", "where"]
+
+
+def connect(work: Path, *, threads: int | None = None, memory: str | None = None) -> Any:
+    """Open a DuckDB backend that keeps all it writes below ``work``.
+
+    Args:
+        work: confidential scratch folder; made when absent, readable by its owner only.
+        threads: number of threads; all cores when None.
+        memory: memory limit in DuckDB's notation, for example ``"4GiB"``; DuckDB's own limit when None.
+
+    Returns:
+        An Ibis backend. Its database and its spill files lie in ``work``, and it loads nothing over the network.
+    """
+    work.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings: dict[str, Any] = {
+        "temp_directory": str(work / "spill"),
+        "preserve_insertion_order": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    if threads is not None:
+        settings["threads"] = threads
+    if memory is not None:
+        settings["memory_limit"] = memory
+    return ibis.duckdb.connect(work / "tabulation.duckdb", **settings)
+
+
+@contextmanager
+def stored(table: ir.Table) -> Iterator[ir.Table]:
+    """Compute an expression once into a temporary table of its backend, dropped at the end of the block."""
+    backend = table.get_backend()
+    name = ibis.util.gen_name("tabulation")
+    stored_table = backend.create_table(name, table, temp=True)
+    try:
+        yield stored_table
+    finally:
+        backend.raw_sql(f'DROP TABLE "{name}"')
+
+
+def matches(column: ir.Column, codes: Iterable[int]) -> ir.BooleanValue:
+    """Whether a code column holds one of ``codes``; a missing value matches nothing.
+
+    Runs of codes become range comparisons, which engines evaluate faster than long lists.
+    """
+    tests = [
+        column == first if first == last else column.between(first, last) for first, last in _runs(codes)
+    ]
+    if not tests:
+        return ibis.literal(False)
+    return ibis.or_(*tests).fill_null(False)
+
+
+def where(table: ir.Table, conditions: Mapping[str, Iterable[int]]) -> ir.BooleanValue:
+    """Whether a row meets all conditions, given as allowed codes by column; true when there are none."""
+    if not conditions:
+        return ibis.literal(True)
+    return ibis.and_(*(matches(table[column], codes) for column, codes in conditions.items()))
+
+
+def recode(column: ir.Column, groups: Sequence[Iterable[int]]) -> ir.IntegerValue:
+    """Number, from 1, of the first group that holds the code; 0 for other codes and missing values.
+
+    Args:
+        column: integer codes.
+        groups: disjoint sets of codes.
+    """
+    branches = [(matches(column, codes), position) for position, codes in enumerate(groups, start=1)]
+    return ibis.cases(*branches, else_=0) if branches else ibis.literal(0)
+
+
+def drop_non_unique(table: ir.Table, key: str) -> ir.Table:
+    """Rows whose key occurs exactly once; every row of a repeated or missing key is dropped.
+
+    One row more or less in ``table`` changes the rows that survive by at most one: a new key adds a row,
+    the second row of a key takes one away, further rows of a key change nothing.
+    """
+    firsts = {name: table[name].min() for name in table.columns if name != key}
+    grouped = table.filter(table[key].notnull()).group_by(key).aggregate(rows=ibis._.count(), **firsts)
+    return grouped.filter(grouped["rows"] == 1).drop("rows")
+
+
+def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> pa.Table:
+    """Number of rows, and sums of columns, for every combination of keys that occurs.
+
+    Returns:
+        Arrow table with the keys, ``rows`` (int64) and ``sum_<column>`` (int64), in no particular order.
+    """
+    totals = {f"sum_{name}": table[name].sum().cast("int64").fill_null(0) for name in sums}
+    grouped = table.group_by(list(keys)).aggregate(rows=table.count().cast("int64"), **totals)
+    return grouped.to_pyarrow()
+
+
+def flat_map_join(records: ir.Table, mapping: ir.Table, key: str, *, at_most: int) -> ir.Table:
+    """Repeat every record once for each row of a public mapping with the same key.
+
+    Args:
+        records: confidential rows.
+        mapping: public rows, at most ``at_most`` of one key.
+        key: column of both tables.
+        at_most: the stability of the join: one record becomes no more rows than this.
+
+    Raises:
+        DataError: the mapping has more rows of one key, so that the stated stability would not hold.
+    """
+    repeats = mapping.group_by(key).aggregate(rows=mapping.count())
+    excess = int(repeats.filter(repeats["rows"] > at_most).count().to_pyarrow().as_py())
+    if excess:
+        raise DataError(
+            f"{excess} keys of the mapping on {key} have more than {at_most} rows each; "
+            f"at most {at_most} are allowed, because the privacy argument counts on it. Remove the extra rows."
+        )
+    return records.join(mapping, key)
+
+
+def _runs(codes: Iterable[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for code in sorted(set(codes)):
+        if runs and runs[-1][1] == code - 1:
+            runs[-1] = (runs[-1][0], code)
+        else:
+            runs.append((code, code))
+    return runs

@@ -1,0 +1,179 @@
+"""One shared scan: small grouped counts from which every table is read off.
+
+``Scan`` places the units of a population in their regions, joins the persons to them and counts records by
+(region, atoms). A profile holds confidential counts; it is numpy arrays, and the engine is not needed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import ibis
+import numpy as np
+from ibis.expr import types as ir
+from numpy.typing import NDArray
+
+from censafe.tabulation.coding import Coding, coding_for
+from censafe.tabulation.definitions import DefinitionSet, Where
+from censafe.tabulation.engine import count_by, drop_non_unique, stored, where
+from censafe.tabulation.truncation import over_threshold, truncate
+
+__all__ = ["Profile", "RecordTables", "Scan"]
+
+
+class RecordTables(Protocol):
+    """CONFIDENTIAL. The three record tables of a population, or of a part with whole households."""
+
+    @property
+    def persons(self) -> ir.Table:
+        """One row a person."""
+
+    @property
+    def units(self) -> ir.Table:
+        """One row a housing unit or group quarters."""
+
+    @property
+    def geo(self) -> ir.Table:
+        """One row a unit, with its region."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """CONFIDENTIAL. Number of records by region and atoms.
+
+    Args:
+        coding: what the atoms mean.
+        region: position of the row's region, shape (rows,).
+        atoms: atom of every column, shape (rows,) each.
+        weights: number of records (under ``""``) and sums of unit columns by name, int64, shape (rows,).
+    """
+
+    coding: Coding
+    region: NDArray[np.int64] = field(repr=False)
+    atoms: Mapping[str, NDArray[np.intp]] = field(repr=False)
+    weights: Mapping[str, NDArray[np.int64]] = field(repr=False)
+
+    def mask(self, conditions: Where) -> NDArray[np.bool_]:
+        """Which rows meet all conditions, shape (rows,)."""
+        mask = np.ones(len(self.region), dtype=np.bool_)
+        for column, codes in conditions.items():
+            mask &= self.coding.admitted(column, codes)[self.atoms[column]]
+        return mask
+
+    def take(self, mask: NDArray[np.bool_]) -> Profile:
+        """The rows of a mask."""
+        return Profile(
+            self.coding,
+            self.region[mask],
+            {column: atoms[mask] for column, atoms in self.atoms.items()},
+            {name: weights[mask] for name, weights in self.weights.items()},
+        )
+
+
+class Scan:
+    """CONFIDENTIAL. The joined records of a population, ready to be profiled; a context manager.
+
+    Args:
+        definitions: keys and columns of the records.
+        conditions: every condition that profiles will be asked about.
+        tables: the population.
+        measures: unit columns that profiles of units add up.
+
+    A household whose key occurs more than once among the units counts in no person table; one whose key
+    occurs more than once in the geography counts nowhere.
+    """
+
+    def __init__(
+        self,
+        definitions: DefinitionSet,
+        conditions: Iterable[Where],
+        tables: RecordTables,
+        measures: Iterable[str] = (),
+    ) -> None:
+        split = [definitions.split(condition) for condition in conditions]
+        self._definitions = definitions
+        self._unit_coding = coding_for(part["unit"] for part in split)
+        self._person_coding = coding_for(part["person"] for part in split)
+        self._both = Coding({**self._unit_coding.atoms, **self._person_coding.atoms})
+        self._persons = tables.persons
+        self._measures = tuple(measures)
+        place = tables.geo.filter(where(tables.geo, definitions.places))
+        place = place.select(definitions.household, definitions.region)
+        self._stored = ExitStack()
+        numbers = self._stored.enter_context(stored(_numbered(place, definitions.region)))
+        self.regions = tuple(numbers.order_by("_region").to_pyarrow()[definitions.region].to_pylist())
+        self._placed = self._stored.enter_context(stored(self._place(tables.units, place, numbers)))
+        coded = self._placed.select(definitions.household, "_unit")
+        self._unique = self._stored.enter_context(stored(drop_non_unique(coded, definitions.household)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the intermediate tables."""
+        self._stored.close()
+
+    def units(self) -> Profile:
+        """Profile of the placed units."""
+        counted = count_by(self._placed, ["_unit"], self._measures)
+        return self._profile(counted, "_unit", self._unit_coding)
+
+    def persons(self) -> Profile:
+        """Profile of all persons of placed units, without truncation."""
+        return self._person_profile(self._persons)
+
+    def dropped(self, universes: Mapping[str, tuple[Where, int]]) -> dict[str, Profile]:
+        """Profiles of the persons that truncation takes away.
+
+        Args:
+            universes: conditions on persons, and tau, by a name for the pair.
+        """
+        if not universes:
+            return {}
+        household = self._definitions.household
+        tests = {name: (where(self._persons, universe), tau) for name, (universe, tau) in universes.items()}
+        over = over_threshold(self._persons, household, tests)
+        profiles = {}
+        with stored(self._persons.semi_join(over, household)) as candidates:
+            for name, (universe, tau) in universes.items():
+                members = candidates.filter(where(candidates, universe))
+                _, dropped = truncate(members, household, self._definitions.canonical, tau)
+                profiles[name] = self._person_profile(dropped)
+        return profiles
+
+    def _place(self, units: ir.Table, place: ir.Table, numbers: ir.Table) -> ir.Table:
+        """Units with one geography row, as household key, code of region and atoms, and measures."""
+        household, region = self._definitions.household, self._definitions.region
+        known = drop_non_unique(place, household).join(numbers, region)
+        joined = units.join(known, household)
+        code = joined["_region"] * self._unit_coding.size + self._unit_coding.encode(joined)
+        return joined.select(household, *self._measures, _unit=code)
+
+    def _person_profile(self, persons: ir.Table) -> Profile:
+        household = self._definitions.household
+        coded = persons.select(household, _person=self._person_coding.encode(persons))
+        joined = coded.join(self._unique, household)
+        keyed = joined.select(_key=joined["_unit"] * self._person_coding.size + joined["_person"])
+        return self._profile(count_by(keyed, ["_key"]), "_key", self._both)
+
+    def _profile(self, counted: Any, key: str, coding: Coding) -> Profile:
+        keys = counted[key].to_numpy()
+        region, codes = np.divmod(keys, coding.size)
+        weights = {"": counted["rows"].to_numpy()}
+        weights |= {name: counted[f"sum_{name}"].to_numpy() for name in self._measures if key == "_unit"}
+        return Profile(coding, region, coding.decode(codes), weights)
+
+
+def _numbered(place: ir.Table, region: str) -> ir.Table:
+    """The regions that occur, numbered from 0 in their order."""
+    found = place.select(region).filter(place[region].notnull()).distinct()
+    return found.mutate(_region=ibis.row_number().over(order_by=region).cast("int64"))

@@ -1,0 +1,61 @@
+"""The Bureau's non-private golden tables, and those of the synthetic population, reproduced by the truth."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from censafe.products.phsafe.truth import TruthTable, count_truth
+from censafe.tabulation.engine import connect
+from support.shared import shared_data
+from support.typed_tables import read_csv_records, typed
+
+CASES = ["golden/case1", "golden/case2", "golden/case3", "golden/case4", "golden/case5", "end_to_end/test1"]
+
+
+def expected_rows(path: Path, cell_column: str) -> set[tuple[str, str, str, str, int]]:
+    text = path.read_text(encoding="utf-8")
+    delimiter = "|" if "|" in text.splitlines()[0] else ","
+    rows = list(csv.DictReader(text.splitlines(), delimiter=delimiter))
+    return {
+        (
+            row["REGION_TYPE"],
+            row["REGION_ID"],
+            row.get("ITERATION_CODE", "*"),
+            row[cell_column],
+            int(row["COUNT"]),
+        )
+        for row in rows
+    }
+
+
+def actual_rows(table: TruthTable) -> set[tuple[str, str, str, str, int]]:
+    return {(row.region_type, row.region_id, row.iteration, row.cell, row.count) for row in table.rows}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden_cases_are_reproduced(case: str, tmp_path: Path) -> None:
+    folder = shared_data(f"bureau/phsafe/{case}")
+    states = json.loads((folder / "config.json").read_text(encoding="utf-8"))["state_filter"]
+    truth = count_truth([typed(read_csv_records(folder, states), connect(tmp_path / "work"))])
+    for path in sorted((folder / "expected").glob("*.csv")):
+        table = truth[path.stem]
+        assert expected_rows(path, table.cell_column) == actual_rows(table), path.stem
+
+
+@pytest.mark.parametrize("states", [("44", "50"), ("44",)])
+def test_the_synthetic_population_is_reproduced(states: tuple[str, ...], tmp_path: Path) -> None:
+    folder = shared_data("population/households")
+    truth = count_truth([typed(read_csv_records(folder, states), connect(tmp_path / "work"))])
+    assert len(truth) == len(list((folder / "expected_phsafe").glob("*.csv"))) == 11
+    for name, table in truth.items():
+        expected = expected_rows(folder / "expected_phsafe" / f"{name}.csv", table.cell_column)
+        if len(states) == 1:  # the expected nation is both states together
+            expected = {row for row in expected if row[1] in states}
+            actual = {row for row in actual_rows(table) if row[0] == "STATE"}
+        else:
+            actual = actual_rows(table)
+        assert expected == actual, name

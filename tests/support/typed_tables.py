@@ -1,0 +1,92 @@
+"""Typed record tables in the shapes that readers give, built from plain rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+PERSON_COLUMNS = ("P_RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP")
+UNIT_COLUMNS = ("RTYPE", "MAFID", "FINAL_POP", "NPF", "HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT")
+GEO_COLUMNS = ("GEO_RTYPE", "MAFID", "TABBLKST")
+
+_WIDTHS = {
+    "MAFID": pa.int64(),
+    "QAGE": pa.int16(),
+    "FINAL_POP": pa.int32(),
+    "NPF": pa.int16(),
+    "TABBLKST": pa.string(),
+}
+
+_NUMBERS = itertools.count()
+
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Records:
+    """Plain rows: what the reference counts from."""
+
+    persons: Sequence[Row]
+    units: Sequence[Row]
+    geo: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Typed tables in a backend."""
+
+    persons: Any
+    units: Any
+    geo: Any
+
+
+def typed(records: Records, backend: Any) -> Tables:
+    """The rows as tables of ``backend``."""
+    pairs = zip(
+        (records.persons, records.units, records.geo),
+        (PERSON_COLUMNS, UNIT_COLUMNS, GEO_COLUMNS),
+        strict=True,
+    )
+    return Tables(*(_store(_table(rows, columns), backend) for rows, columns in pairs))
+
+
+def _store(table: pa.Table, backend: Any) -> Any:
+    name = f"typed_{next(_NUMBERS)}"
+    backend.con.register("incoming", table)
+    backend.raw_sql(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM incoming")
+    backend.con.unregister("incoming")
+    return backend.table(name)
+
+
+def read_csv_records(folder: Path, states: Collection[str]) -> Records:
+    """Rows of a PHSafe folder after the state filter, read with the standard library."""
+    geo = [row for row in _rows(folder / "geo.csv") if row["TABBLKST"] in states]
+    kept = {row["MAFID"] for row in geo}
+    persons = [row for row in _rows(folder / "persons.csv") if row["MAFID"] in kept]
+    units = [row for row in _rows(folder / "units.csv") if row["MAFID"] in kept]
+    return Records(
+        [[int(row[name]) for name in ("RTYPE", *PERSON_COLUMNS[1:])] for row in persons],
+        [[int(row[name]) for name in UNIT_COLUMNS] for row in units],
+        [[int(row["RTYPE"]), int(row["MAFID"]), row["TABBLKST"]] for row in geo],
+    )
+
+
+def _rows(path: Path) -> Iterable[dict[str, str]]:
+    return csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+
+
+def _table(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:
+    by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    return pa.table(
+        {
+            name: pa.array(values, _WIDTHS.get(name, pa.int8()))
+            for name, values in zip(columns, by_column, strict=True)
+        }
+    )
