@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from censafe.model import Definition, Neighbours, NoiseLaw, QueryPlan, ReleasePlan
+from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.privacy.conversions import Epsilons, epsilons
 from censafe.privacy.margins import exact_coverage, exact_margin, paper_margin
 from censafe.privacy.variance import exact_variance, reference_variance
@@ -23,20 +24,26 @@ class QueryFacts:
     Args:
         table: the published table.
         level: the population group level.
+        label: the level in the papers' words, for example ``Nation, A-G``.
         source: the measured table that it comes from; the table itself when it is measured.
         tau: truncation of the source table, or None.
         regions: regions of the level.
         iterations: iterations of the level.
         terms: by cell, how many measured answers are summed in it.
+        target: margin of error that the budget was chosen for, where it is stored.
+        places: decimals with which the paper prints the loss, where it does.
     """
 
     table: str
     level: str
+    label: str
     source: str
     tau: int | None
     regions: int
     iterations: int
     terms: Mapping[str, int]
+    target: Fraction | None = None
+    places: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,10 +51,7 @@ class PlanRow:
     """One table at one level; a table whose cells differ in variance has one row for each variance.
 
     Args:
-        table: the published table.
-        level: the population group level.
-        source: the measured table whose answers these are.
-        tau: truncation, or None for tables that count units.
+        facts: table, level, truncation, regions and iterations.
         losses: privacy loss by neighbour relation; 0 for derived tables.
         law: noise law of one draw.
         terms: independent draws in every answer.
@@ -56,15 +60,10 @@ class PlanRow:
         moe: margin of error by the papers' rule, in persons or units; None at a confidence they have no rule for.
         exact_moe: smallest whole margin that covers the confidence; None for sums of several draws.
         coverage: exact coverage of ``exact_moe``.
-        regions: regions of the level.
-        iterations: iterations of the level.
         cells: identifiers of the cells with this variance.
     """
 
-    table: str
-    level: str
-    source: str
-    tau: int | None
+    facts: QueryFacts
     losses: Mapping[Neighbours, Fraction]
     law: NoiseLaw
     terms: int
@@ -73,19 +72,24 @@ class PlanRow:
     moe: float | None
     exact_moe: int | None
     coverage: float | None
-    regions: int
-    iterations: int
     cells: tuple[str, ...]
+
+    def loss_text(self, relation: Neighbours) -> str:
+        """The exact loss, with the digits of the paper where it prints this very number."""
+        loss, places = self.losses[relation], self.facts.places
+        if relation is Neighbours.ADD_REMOVE and places is not None and round(loss, places) == loss:
+            return fixed_text(loss, places)
+        return decimal_text(loss)
 
     @property
     def answers(self) -> int:
         """Published numbers."""
-        return self.regions * self.iterations * len(self.cells)
+        return self.facts.regions * self.facts.iterations * len(self.cells)
 
     @property
     def derived(self) -> bool:
         """Whether the answers are computed from another table's."""
-        return self.source != self.table
+        return self.facts.source != self.facts.table
 
 
 @dataclass(frozen=True)
@@ -174,10 +178,7 @@ def _row(
 ) -> PlanRow:
     exact = exact_margin(query.law, confidence) if terms == 1 else None
     return PlanRow(
-        table=fact.table,
-        level=fact.level,
-        source=fact.source,
-        tau=fact.tau,
+        facts=fact,
         losses=losses,
         law=query.law,
         terms=terms,
@@ -186,8 +187,6 @@ def _row(
         moe=_paper_rule(query.law, terms, confidence),
         exact_moe=exact,
         coverage=None if exact is None else exact_coverage(query.law, exact),
-        regions=fact.regions,
-        iterations=fact.iterations,
         cells=tuple(cell for cell, count in fact.terms.items() if count == terms),
     )
 

@@ -33,6 +33,7 @@ __all__ = ["INFINITE", "PhsafeConfig", "Reader", "TruthConfig", "load_config", "
 
 Reader = Literal["csv", "cef"]
 _READERS: Final = ("csv", "cef")
+_USUAL_DECIMALS: Final = 6
 _DEFINITIONS: Final = ("zcdp", "puredp")
 
 
@@ -75,11 +76,17 @@ class PhsafeConfig:
     overrides: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     moe_targets: Mapping[tuple[str, str], Fraction] = field(default_factory=dict)
-    printed_decimals: Mapping[tuple[str, str], Fraction] = field(default_factory=dict)
+    printed_decimals: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def tau_of(self, table: str) -> int | None:
         """Truncation of a table; None for the denominators, which count units."""
         return self.tau.get(table)
+
+    def paper_places(self, table: str, level: str) -> int | None:
+        """Decimals of rho in the paper's table; None where no target is stored."""
+        if (table, level) not in self.moe_targets:
+            return None
+        return self.printed_decimals.get((table, level), _USUAL_DECIMALS)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -141,6 +148,9 @@ def load_config(
         check_levels_of_numbers(document.values.get(noun, {}), noun, problems)
         for noun in ("moe_target", "printed_decimals")
     )
+    for (table, level), places in decimals.items():
+        if places.denominator != 1:
+            problems.add(f"printed_decimals.{table}.{level}", "give a whole number of decimals")
     problems.raise_if_any(document.origin)
     return PhsafeConfig(
         states=states,
@@ -153,7 +163,7 @@ def load_config(
         overrides=document.overrides,
         warnings=(*warnings, *_nation_of_one(document, states, budgets)),
         moe_targets=targets,
-        printed_decimals=decimals,
+        printed_decimals={key: int(places) for key, places in decimals.items()},
     )
 
 

@@ -15,12 +15,14 @@ from pathlib import PurePath
 from typing import Any, Final, Literal
 
 from censafe.errors import ConfigError
+from censafe.planning.numbers import decimal_text
 from censafe.privacy.budget import NotFinite, parse_fraction
 
 __all__ = [
     "INFINITE",
     "LEVELS",
     "MEASURED_TABLES",
+    "PAPER_LABELS",
     "PUERTO_RICO",
     "STAR_LEVELS",
     "STATES",
@@ -32,7 +34,6 @@ __all__ = [
     "check_levels_of_numbers",
     "check_states",
     "check_tau",
-    "decimal_text",
     "levels_of",
     "nearest",
 ]
@@ -50,6 +51,15 @@ MEASURED_TABLES: Final = (
 )
 TAU_TABLES: Final = ("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7")
 LEVELS: Final = ("usa_A-G", "usa_H,I", "usa_*", "state_A-G", "state_H,I", "state_*")
+PAPER_LABELS: Final = {
+    "usa_*": "Nation, Unattributed",
+    "usa_A-G": "Nation, A-G",
+    "usa_H,I": "Nation, H-I",
+    "state_*": "State, Unattributed",
+    "state_A-G": "State, A-G",
+    "state_H,I": "State, H-I",
+}
+"""The levels in the words and the order of the PHSafe paper's Table 10."""
 STAR_LEVELS: Final = ("usa_*", "state_*")
 STATES: Final = tuple(f"{code:02d}" for code in range(1, 57) if code not in (3, 7, 14, 43, 52))
 PUERTO_RICO: Final = "72"
@@ -253,24 +263,3 @@ def shown(value: Any) -> str:
     if isinstance(value, PurePath):
         return str(value)
     return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, Mapping) else "a value"
-
-
-def decimal_text(value: Fraction) -> str:
-    """A fraction as a plain decimal when it has one, otherwise as numerator/denominator.
-
-    Example:
-        >>> decimal_text(Fraction("0.000135")), decimal_text(Fraction(1, 3))
-        ('0.000135', '1/3')
-    """
-    rest, places = value.denominator, 0
-    for prime in (2, 5):
-        power = 0
-        while rest % prime == 0:
-            rest //= prime
-            power += 1
-        places = max(places, power)
-    if rest != 1:
-        return str(value)
-    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
-    text = f"{digits[:-places]}.{digits[-places:]}" if places else digits
-    return f"-{text}" if value < 0 else text

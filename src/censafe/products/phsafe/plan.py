@@ -10,7 +10,7 @@ from censafe.errors import ConfigError
 from censafe.model import Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.planning.rows import QueryFacts
 from censafe.products.phsafe.config import PhsafeConfig
-from censafe.products.phsafe.config_checks import MEASURED_TABLES, TAU_TABLES, levels_of
+from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, TAU_TABLES, levels_of
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, noise_law, relation_text
 
@@ -56,7 +56,7 @@ def plan_release(config: PhsafeConfig) -> ReleasePlan:
 
 
 def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
-    """Size and truncation of every published table and level, measured or derived, in output order.
+    """Size and truncation of every published table and level, measured or derived, in the order of the paper's table.
 
     Rows of a state level are counted for the states of the configuration; a release has those of them that
     occur in the geography file.
@@ -70,16 +70,23 @@ def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
             else {cell.id: 1 for cell in table.basis}
         )
         source = table.derived.source if table.derived else table.name
-        for level, (geography, group) in definitions.levels(table).items():
+        levels = definitions.levels(table)
+        for level, label in PAPER_LABELS.items():
+            if level not in levels:
+                continue
+            geography, group = levels[level]
             facts.append(
                 QueryFacts(
                     table=table.name,
                     level=level,
+                    label=label,
                     source=source,
                     tau=config.tau_of(source),
                     regions=1 if geography.region_id is not None else len(config.states),
                     iterations=len(group.iterations),
                     terms=terms,
+                    target=config.moe_targets.get((table.name, level)),
+                    places=config.paper_places(table.name, level),
                 )
             )
     return tuple(facts)

@@ -1,0 +1,55 @@
+"""``censafe configs``: the shipped configurations."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+__all__ = ["command"]
+
+
+@click.group(name="configs", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """The shipped configurations; without a word after it, 'configs' lists them.
+
+    \b
+    Examples:
+      censafe configs
+      censafe configs show sdhc-us
+      censafe configs show sdhc-us > mine.toml
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(list_configs)
+
+
+@command.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list of name, product and title.")
+def list_configs(as_json: bool = False) -> None:
+    """Name, product and content of every shipped configuration."""
+    from censafe.products.configs import shipped_configs
+
+    found = shipped_configs()
+    if as_json:
+        click.echo(
+            json.dumps([{"name": c.name, "product": c.product, "title": c.title} for c in found], indent=2)
+        )
+        return
+    width = max(len(config.name) for config in found)
+    for config in found:
+        click.echo(f"{config.name:<{width}}  {config.product}  {config.title}")
+
+
+@command.command(name="show")
+@click.argument("name", metavar="NAME")
+def show_config(name: str) -> None:
+    """Print one configuration, ready to be saved and changed.
+
+    \b
+    Example:
+      censafe configs show sdhc-us > mine.toml
+    """
+    from censafe.products.configs import get_shipped
+
+    click.echo(get_shipped(name).text, nl=False)

@@ -1,0 +1,98 @@
+"""``censafe plan``: what a budget buys, before any data is opened."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import click
+
+from censafe.cli.options import EXACT, config_argument, parse_settings, product_argument, set_option
+
+if TYPE_CHECKING:
+    from censafe.planning.rows import PlanReport
+
+__all__ = ["command"]
+
+_NEEDED_WIDTH = 124
+
+
+@click.command(name="plan")
+@product_argument
+@config_argument
+@set_option
+@click.option(
+    "--confidence", type=EXACT, default="0.9", show_default=True, help="Level of the margins of error."
+)
+@click.option(
+    "--delta", type=EXACT, default="1e-10", show_default=True, help="Delta of the conversions to epsilon."
+)
+@click.option("--json", "form", flag_value="json", help="One JSON object with rows, totals and epsilons.")
+@click.option("--csv", "form", flag_value="csv", help="The rows as CSV.")
+@click.option(
+    "--paper",
+    "form",
+    flag_value="paper",
+    help="The product paper's own budget table (PHSafe: Table 10) as CSV, recomputed from the stored targets.",
+)
+def command(
+    product: str,
+    config: str,
+    settings: tuple[str, ...],
+    confidence: Fraction,
+    delta: Fraction,
+    form: str | None,
+) -> None:
+    """Cost, variance and margin of error of every table of CONFIG; opens no data.
+
+    CONFIG is the Bureau's config.json (or its folder), our TOML file, or a name from 'censafe configs'.
+
+    \b
+    Examples:
+      censafe plan phsafe sdhc-us
+      censafe plan phsafe config.json --confidence 0.95 --json
+      censafe plan phsafe sdhc-us --set budget.PH3.state_A-G=0.5 --set tau.PH3=8
+      censafe plan phsafe sdhc-us --set sensitivity=household-local --csv
+      censafe plan phsafe sdhc-us --paper
+    """
+    from censafe.planning.render import to_csv, to_json
+    from censafe.planning.rows import plan_report
+    from censafe.products.phsafe.config import load_config
+    from censafe.products.phsafe.paper_table import paper_csv, paper_rows
+    from censafe.products.phsafe.plan import plan_release, query_facts
+
+    for name, value in (("--confidence", confidence), ("--delta", delta)):
+        if not 0 < value < 1:
+            raise click.UsageError(f"{name} {value} must be above 0 and below 1.")
+    loaded = load_config(config, parse_settings(settings))
+    for warning in loaded.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if form == "paper":
+        click.echo(paper_csv(paper_rows(loaded)), nl=False)
+        return
+    report = plan_report(
+        plan_release(loaded),
+        query_facts(loaded),
+        origin=loaded.origin,
+        confidence=confidence,
+        delta=delta,
+        warnings=loaded.warnings,
+    )
+    if form == "json":
+        click.echo(to_json(report))
+    elif form == "csv":
+        click.echo(to_csv(report), nl=False)
+    else:
+        _show(report)
+
+
+def _show(report: PlanReport) -> None:
+    from rich.console import Console
+
+    from censafe.planning.terminal import plan_sentences, plan_table
+
+    console = Console(highlight=False, markup=False)
+    console.width = max(console.width, _NEEDED_WIDTH)
+    console.print(plan_table(report))
+    for sentence in plan_sentences(report):
+        click.echo(sentence)

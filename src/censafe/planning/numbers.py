@@ -1,0 +1,50 @@
+"""Exact numbers as people write them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+__all__ = ["decimal_text", "fixed_text", "short_text"]
+
+
+def decimal_text(value: Fraction) -> str:
+    """A fraction as a plain decimal when it has one, otherwise as numerator/denominator.
+
+    Example:
+        >>> decimal_text(Fraction("0.000135")), decimal_text(Fraction(1, 3))
+        ('0.000135', '1/3')
+    """
+    rest, places = value.denominator, 0
+    for prime in (2, 5):
+        power = 0
+        while rest % prime == 0:
+            rest //= prime
+            power += 1
+        places = max(places, power)
+    return fixed_text(value, places) if rest == 1 else str(value)
+
+
+def fixed_text(value: Fraction, places: int) -> str:
+    """A fraction rounded to a number of decimals, halves to the even digit.
+
+    Example:
+        >>> fixed_text(Fraction("0.00662976"), 6), fixed_text(Fraction(-1, 8), 2), fixed_text(Fraction(200), 0)
+        ('0.006630', '-0.12', '200')
+    """
+    units = round(abs(value) * 10**places)
+    digits = str(units).rjust(places + 1, "0")
+    text = f"{digits[:-places]}.{digits[-places:]}" if places else digits
+    return f"-{text}" if value < 0 and units else text
+
+
+def short_text(value: Fraction) -> str:
+    """A fraction in at most about ten digits, for a table; the exact form is in the JSON and CSV.
+
+    Example:
+        >>> short_text(Fraction(1257281, 1000000)), short_text(Fraction(242000000, 2619))
+        ('1.257281', '92401.68')
+    """
+    text = decimal_text(value)
+    if "/" not in text and len(text) <= 10:
+        return text
+    return fixed_text(value, 2) if abs(value) >= 100 else f"{float(value):.6g}"

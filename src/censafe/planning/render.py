@@ -1,0 +1,91 @@
+"""A plan as CSV and JSON, from the one list of rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import asdict
+from typing import Any
+
+from censafe.model import Neighbours
+from censafe.planning.numbers import decimal_text
+from censafe.planning.rows import PlanReport, PlanRow
+
+__all__ = ["row_record", "to_csv", "to_json", "to_record"]
+
+
+def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
+    """One row under the names that CSV and JSON share; exact numbers are text, the others floats.
+
+    A loss that has no finite decimal form is written as numerator/denominator.
+    """
+    symbol = report.plan.definition.symbol
+    record: dict[str, Any] = {
+        "table": row.facts.table,
+        "level": row.facts.level,
+        "population_group_level": row.facts.label,
+        "source": row.facts.source,
+        "tau": row.facts.tau,
+        "moe_target": None if row.facts.target is None else decimal_text(row.facts.target),
+    }
+    record.update({f"{symbol}_{relation.value}": row.loss_text(relation) for relation in Neighbours})
+    record.update(
+        {
+            "law": row.law.bureau_name,
+            "parameter": "sigma2" if row.law.kind == "gaussian" else "scale",
+            "parameter_exact": str(row.law.parameter),
+            "draws": row.terms,
+            "variance": row.variance,
+            "variance_exact": row.exact_variance,
+            "confidence": decimal_text(report.confidence),
+            "moe": row.moe,
+            "moe_exact": row.exact_moe,
+            "coverage_exact": row.coverage,
+            "regions": row.facts.regions,
+            "iterations": row.facts.iterations,
+            "cells": list(row.cells),
+            "answers": row.answers,
+        }
+    )
+    return record
+
+
+def to_record(report: PlanReport) -> dict[str, Any]:
+    """The whole report as plain values."""
+    plan = report.plan
+    return {
+        "product": plan.product,
+        "configuration": report.origin,
+        "plan": plan.digest(),
+        "privacy_definition": plan.definition.value,
+        "unit": plan.unit.value,
+        "neighbours": plan.neighbours.value,
+        "settings": dict(plan.settings),
+        "confidence": decimal_text(report.confidence),
+        "totals": {
+            relation.value: {plan.definition.symbol: decimal_text(report.totals[relation])}
+            for relation in Neighbours
+        },
+        "delta": decimal_text(report.delta),
+        "epsilons": {relation.value: asdict(values) for relation, values in report.epsilons.items()},
+        "answers": report.answers,
+        "warnings": list(report.warnings),
+        "rows": [row_record(report, row) for row in report.rows],
+    }
+
+
+def to_json(report: PlanReport) -> str:
+    """One JSON object."""
+    return json.dumps(to_record(report), indent=2)
+
+
+def to_csv(report: PlanReport) -> str:
+    """One line a row, comma-separated, with a header; absent numbers are empty."""
+    stream = io.StringIO()
+    records = [row_record(report, row) for row in report.rows]
+    writer = csv.DictWriter(stream, fieldnames=list(records[0]) if records else [], lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({**record, "cells": " ".join(record["cells"])})
+    return stream.getvalue()
