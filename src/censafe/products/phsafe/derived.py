@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from censafe.model import Axis, KeyDomain, Measurements, PublishedQuery
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.definitions import Derivation, TableDefinition
+from censafe.tabulation.definitions import TableDefinition
 
-__all__ = ["derive", "published_queries"]
+__all__ = ["derive", "published_queries", "sum_cells"]
 
 
 def published_queries(measurements: Iterable[Measurements]) -> tuple[PublishedQuery, ...]:
@@ -52,16 +53,12 @@ def derive(table: TableDefinition, answer: Measurements) -> PublishedQuery:
     """
     if table.derived is None or table.derived.source != answer.query.table:
         raise ValueError(f"{table.name} is not derived from {answer.query.table}")
-    *outer, cells = answer.domain.axes
-    sums = _sums(table.derived, cells.values)
-    domain = KeyDomain((*outer, Axis(table.cell_column, tuple(table.derived.cells))))
-    values = answer.values.reshape(-1, len(cells.values)) @ sums
-    terms = np.tile(sums.sum(axis=0), len(values))
+    domain, values, terms = sum_cells(table, answer.domain, answer.values)
     return PublishedQuery(
         table=table.name,
         level=answer.query.level,
         domain=domain,
-        values=values.reshape(-1),
+        values=values,
         terms=terms,
         law=answer.query.law,
         cost=Fraction(0),
@@ -69,10 +66,29 @@ def derive(table: TableDefinition, answer: Measurements) -> PublishedQuery:
     )
 
 
-def _sums(derivation: Derivation, cells: Sequence[str]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """0/1 matrix: source cell by derived cell."""
-    matrix = np.zeros((len(cells), len(derivation.cells)), dtype=np.int64)
-    for column, sources in enumerate(derivation.cells.values()):
-        for source in sources:
-            matrix[cells.index(source), column] = 1
-    return matrix
+def sum_cells(
+    table: TableDefinition, domain: KeyDomain, values: NDArray[np.int64]
+) -> tuple[KeyDomain, NDArray[np.int64], NDArray[np.int64]]:
+    """Add up the cells of a source table as a derived table asks.
+
+    Args:
+        table: a derived table.
+        domain: keys of the source table; cells are the last axis.
+        values: int64, shape (domain.size,).
+
+    Returns:
+        The keys of the derived table, its values, and how many source cells are in each of them.
+
+    Raises:
+        ValueError: the table is not derived.
+    """
+    if table.derived is None:
+        raise ValueError(f"{table.name} is measured, not derived")
+    *outer, cells = domain.axes
+    matrix = np.zeros((len(cells.values), len(table.derived.cells)), dtype=np.int64)
+    for column, sources in enumerate(table.derived.cells.values()):
+        matrix[[cells.values.index(source) for source in sources], column] = 1
+    sums = values.reshape(-1, len(cells.values)) @ matrix
+    terms = np.tile(matrix.sum(axis=0), len(sums))
+    keys = KeyDomain((*outer, Axis(table.cell_column, tuple(table.derived.cells))))
+    return keys, sums.reshape(-1), terms

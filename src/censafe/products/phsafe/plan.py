@@ -14,7 +14,7 @@ from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS,
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, noise_law, relation_text
 
-__all__ = ["definitions_digest", "plan_release", "query_facts"]
+__all__ = ["definitions_digest", "measured_levels", "plan_release", "query_facts"]
 
 
 def plan_release(config: PhsafeConfig) -> ReleasePlan:
@@ -35,7 +35,7 @@ def plan_release(config: PhsafeConfig) -> ReleasePlan:
         >>> plan.total, [query.level for query in plan.parts[2].queries]
         (Fraction(1226649, 1000000), ['state_*'])
     """
-    parts = tuple(part for part in (_part(config, table) for table in MEASURED_TABLES) if part.queries)
+    parts = tuple(_part(config, table, levels) for table, levels in measured_levels(config).items())
     if not parts:
         raise ConfigError(
             f"{config.origin}: all budgets are 0, so nothing would be released; "
@@ -92,23 +92,38 @@ def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
     return tuple(facts)
 
 
+def measured_levels(config: PhsafeConfig) -> dict[str, tuple[str, ...]]:
+    """Levels with a budget above 0 by measured table, in fixed order; tables without any are absent.
+
+    Example:
+        >>> from censafe.products.phsafe.config import load_config
+        >>> measured_levels(load_config("sdhc-pr"))["PH6"]
+        ('state_*',)
+    """
+    levels = {
+        table: tuple(level for level in levels_of(table) if config.budgets[table, level] != 0)
+        for table in MEASURED_TABLES
+    }
+    return {table: found for table, found in levels.items() if found}
+
+
 def definitions_digest() -> str:
     """SHA-256 of the shipped table definitions, hexadecimal: which cells a plan speaks of."""
     data = resources.files("censafe.products.phsafe").joinpath("tables.toml").read_bytes()
     return hashlib.sha256(data).hexdigest()
 
 
-def _part(config: PhsafeConfig, table: str) -> PartPlan:
+def _part(config: PhsafeConfig, table: str, levels: tuple[str, ...]) -> PartPlan:
     queries = []
-    for level in levels_of(table):
+    for level in levels:
         budget = config.budgets[table, level]
         if not isinstance(budget, Fraction):
             raise ConfigError(
-                f"{config.origin}: the budget of {table}, level {level} is infinite; a release needs finite budgets"
+                f"{config.origin}: the budget of {table}, level {level} is infinite; "
+                "a release needs finite budgets"
             )
-        if budget > 0:
-            law = noise_law(config.definition, config.sensitivity, config.tau_of(table), budget)
-            queries.append(QueryPlan(table, level, law, budget))
+        law = noise_law(config.definition, config.sensitivity, config.tau_of(table), budget)
+        queries.append(QueryPlan(table, level, law, budget))
     return PartPlan(table, tuple(queries))
 
 
