@@ -1,0 +1,182 @@
+"""Which tracts a synthetic population has, how many persons each holds, and how tracts are grouped into files.
+
+Everything here depends on (persons, states, seed) alone and draws nothing about people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import UsageError
+from censafe.population.synthetic.marginals import chances, counties, marginals, states
+from censafe.population.synthetic.structures import Tracts
+
+__all__ = ["FIRST_MAFID", "MOST_PERSONS", "Places", "Plan", "make_plan", "share_out"]
+
+FIRST_MAFID = 100_000_001
+MOST_PERSONS = 399_999_999  # two MAFIDs are kept free for every person, and the last one is 899,999,999
+
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Geographic codes of every tract, as numbers."""
+
+    county: _Ints
+    tract: _Ints
+    place: _Ints
+    aiannh: _Ints
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The tracts of a population, in geographic order, and their codes."""
+
+    tracts: Tracts
+    places: Places
+
+    def slice(self, first: int, stop: int) -> Plan:
+        """The tracts from `first` up to, not including, `stop`."""
+        places = self.places
+        return Plan(
+            Tracts._make(column[first:stop] for column in self.tracts),
+            Places(
+                *(column[first:stop] for column in (places.county, places.tract, places.place, places.aiannh))
+            ),
+        )
+
+    def cuts(self, persons: int) -> Iterator[tuple[int, int]]:
+        """Ranges of tracts of about `persons` persons each, for files and row groups."""
+        group = (np.cumsum(self.tracts.persons) - 1) // persons
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        yield from zip(starts.tolist(), [*starts[1:].tolist(), len(group)], strict=True)
+
+
+def share_out(total: int, weights: NDArray[np.float64]) -> _Ints:
+    """Whole numbers that add up to `total`, as near to proportional to `weights` as largest remainders allow.
+
+    Args:
+        total: what to share out, zero or more.
+        weights: shape (n,), not negative, not all zero.
+
+    Returns:
+        Shape (n,). Ties go to the earlier entry.
+
+    Example:
+        >>> share_out(10, np.array([1.0, 1.0, 1.0])).tolist()
+        [4, 3, 3]
+    """
+    exact = total * weights / weights.sum()
+    parts = np.floor(exact).astype(np.int64)
+    order = np.argsort(parts - exact, kind="stable")
+    parts[order[: total - int(parts.sum())]] += 1
+    return parts
+
+
+def _stream(seed: int, state: int, county: int) -> np.random.Generator:
+    return np.random.default_rng([seed, state, county])
+
+
+def _checked_states(wanted: tuple[str, ...] | None) -> tuple[int, ...]:
+    known = {state.code: row for row, state in enumerate(states())}
+    if wanted is None:
+        return tuple(row for code, row in known.items() if code != "72")
+    if not wanted:
+        raise UsageError(
+            "states: the list is empty; give two-digit codes, or leave it out for the 50 states and DC"
+        )
+    unknown = sorted({code for code in wanted if code not in known})
+    if unknown:
+        raise UsageError(
+            f"states: {', '.join(map(repr, unknown))} unknown; allowed are the two-digit codes of the 50 states, "
+            "11 (District of Columbia) and 72 (Puerto Rico), such as 44"
+        )
+    if len(set(wanted)) < len(wanted):
+        raise UsageError("states: a code is given twice; give each state once")
+    return tuple(sorted(known[code] for code in wanted))
+
+
+def _tract_numbers(tracts: int) -> _Ints:
+    """Unique six-digit numbers: 000100, 000200, ..., with suffixes 01-98 where one county has very many."""
+    index = np.arange(tracts)
+    return (index + 1) * 100 if tracts < 9999 else (index // 98 + 1) * 100 + index % 98 + 1
+
+
+def _place_numbers(tracts: int, first: int, stream: np.random.Generator) -> tuple[_Ints, int]:
+    """PLACEFP by tract, consecutive tracts sharing one; and the number of places used."""
+    model = marginals()["model"]["geography"]
+    run = np.arange(tracts) // model["place_tracts"]
+    runs = int(run[-1]) + 1
+    codes = 100 + (first + np.arange(runs)) * 7 % 99_800
+    outside = stream.random(runs) < model["outside_place"]
+    return np.where(outside, 99_999, codes)[run], runs
+
+
+def _county_tracts(
+    row: int, county: int, persons: int, places_before: int, seed: int
+) -> tuple[list[NDArray[np.generic]], int]:
+    """The columns of the tracts of one county, in the order of `_COLUMNS`."""
+    model = marginals()["model"]["geography"]
+    state = int(states()[row].code)
+    stream = _stream(seed, state, county)
+    tracts = max(1, round(persons / model["tract_persons"]))
+    spread = model["tract_spread"]
+    sizes = share_out(persons, stream.uniform(1.0 - spread, 1.0 + spread, tracts))
+    # equally spaced quantiles, so that the groups of the tracts repeat the state's mix closely
+    quantile = (stream.random() + np.arange(tracts) * 0.6180339887498949) % 1.0
+    dominant = np.searchsorted(chances().group[row], quantile, side="right")
+    places, runs = _place_numbers(tracts, places_before, stream)
+    aiannh = np.where(dominant == 2, 5 + state * 37 % 4990, 9999)
+    vacant = float(marginals()["published"]["vacancy"]["vacant_share"])
+    share, factor = model["seasonal_tracts"], model["seasonal_factor"]
+    seasonal = stream.random(tracts) < share
+    rate = np.where(seasonal, factor, (1.0 - share * factor) / (1.0 - share)) * vacant
+    seeds = stream.integers(0, 2**64, tracts, dtype=np.uint64)
+    columns = [
+        np.full(tracts, row), sizes, seeds, dominant, rate / (1.0 - rate),
+        np.full(tracts, county), _tract_numbers(tracts), places, aiannh,
+    ]  # fmt: skip
+    return columns, runs
+
+
+def make_plan(persons: int, wanted: tuple[str, ...] | None, seed: int) -> Plan:
+    """The tracts of a population of exactly `persons` persons.
+
+    Args:
+        persons: how many persons, 1 to 399,999,999; shared out over counties in proportion to their 2020 population.
+        wanted: two-digit state codes; None for the 50 states and the District of Columbia.
+        seed: zero or more.
+
+    Returns:
+        The plan; counties that get no person have no tract.
+
+    Raises:
+        UsageError: a number out of range, or an unknown or repeated state.
+    """
+    if not 1 <= persons <= MOST_PERSONS:
+        raise UsageError(f"persons: give a number from 1 to {MOST_PERSONS:,}")
+    if seed < 0:
+        raise UsageError("seed: give zero or a positive whole number")
+    rows = _checked_states(wanted)
+    row_of = {states()[row].code: row for row in rows}
+    chosen = [county for county in counties() if county.state in row_of]
+    sizes = share_out(persons, np.array([float(county.population) for county in chosen]))
+    columns: list[list[NDArray[np.generic]]] = []
+    places = dict.fromkeys(rows, 0)
+    for county, size in zip(chosen, sizes.tolist(), strict=True):
+        if size:
+            row = row_of[county.state]
+            tracts, runs = _county_tracts(row, int(county.code), size, places[row], seed)
+            columns.append(tracts)
+            places[row] += runs
+    state, held, seeds, dominant, vacancy, code, tract, place, aiannh = (
+        np.concatenate(parts) for parts in zip(*columns, strict=True)
+    )
+    first_mafid = FIRST_MAFID + 2 * (np.cumsum(held) - held)
+    tracts_of = Tracts(state, held, first_mafid, seeds, dominant, vacancy)
+    return Plan(tracts_of, Places(code, tract, place, aiannh))

@@ -1,0 +1,190 @@
+"""Draw a synthetic population and write it as a PHSafe folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from censafe.errors import StorageError, UsageError
+from censafe.population.synthetic.kernels import draw_tracts
+from censafe.population.synthetic.layouts import TABLES, geo_columns, person_columns, unit_columns
+from censafe.population.synthetic.marginals import chances
+from censafe.population.synthetic.plan import Plan, make_plan
+from censafe.population.synthetic.structures import People, Units, empty_people, empty_units
+from censafe.population.synthetic.writing import FileFormat, PartWriter, part_path
+
+__all__ = ["SynthReport", "draw", "synthesize"]
+
+PART_PERSONS = 4_000_000
+CHUNK_PERSONS = 1_000_000
+
+
+@dataclass(frozen=True)
+class SynthReport:
+    """What was written: folder, files and counts of records."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    persons: int
+    housing_units: int
+    vacant: int
+    group_quarters: int
+    states: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class _Count:
+    persons: int
+    units: int
+    vacant: int
+    group_quarters: int
+
+
+def draw(plan: Plan) -> tuple[People, Units]:
+    """Draw the people and units of a plan.
+
+    Args:
+        plan: tracts, with any number of persons that fits into memory (about 70 bytes a person).
+
+    Returns:
+        People in MAFID order, the householder first in each household, and units in MAFID order.
+
+    Example:
+        >>> people, units = draw(make_plan(1000, ("44",), seed=1))
+        >>> len(people.age), int(units.pop.sum())
+        (1000, 1000)
+    """
+    persons = int(plan.tracts.persons.sum())
+    people, units = empty_people(persons), empty_units(2 * persons)
+    drawn = draw_tracts(chances(), plan.tracts, people, units)
+    return people, Units._make(column[:drawn] for column in units)
+
+
+def _write_part(plan: Plan, paths: dict[str, Path], file_format: FileFormat, stop: threading.Event) -> _Count:
+    units_written = vacant = quarters = 0
+    with PartWriter(paths, file_format) as writer:
+        for first, last in plan.cuts(CHUNK_PERSONS):
+            if stop.is_set():
+                break
+            chunk = plan.slice(first, last)
+            people, units = draw(chunk)
+            writer.write("persons", person_columns(people))
+            writer.write("units", unit_columns(units))
+            writer.write("geo", geo_columns(units, chunk))
+            units_written += len(units.mafid)
+            vacant += int((units.pop == 0).sum())
+            quarters += int((units.rtype == 4).sum())
+    return _Count(int(plan.tracts.persons.sum()), units_written, vacant, quarters)
+
+
+@contextmanager
+def _folder_when_complete(out: Path) -> Iterator[Path]:
+    """A temporary folder beside `out` that takes its name when the block ends well and vanishes otherwise."""
+    try:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(f"{out}: not empty; name a new or empty folder for the synthetic population")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise StorageError(
+            f"{out}: cannot be made ({error.strerror}); choose a folder you can write to"
+        ) from error
+    try:
+        yield partial
+        partial.chmod(0o755)
+        partial.replace(out)
+    except OSError as error:
+        raise StorageError(
+            f"{out}: writing failed ({error.strerror}); nothing was left under this name"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def synthesize(
+    out: Path,
+    *,
+    persons: int,
+    states: tuple[str, ...] | None,
+    seed: int,
+    file_format: FileFormat = "parquet",
+    progress: Callable[[int], None] | None = None,
+    workers: int | None = None,
+) -> SynthReport:
+    """Write a synthetic population in the Bureau's PHSafe layout: persons, units and geo.
+
+    The records follow from `persons`, `states` and `seed` alone. Up to four million persons a table is one file,
+    beyond that a folder of parts. Memory stays below a gigabyte at any size.
+
+    Args:
+        out: a folder that does not exist or is empty; it appears when it is complete.
+        persons: how many person records, exactly, 1 to 399,999,999.
+        states: two-digit state codes; None for the 50 states and the District of Columbia.
+        seed: zero or more.
+        file_format: "parquet" (codes as text, dictionary-encoded) or "csv" (comma-delimited, with a header).
+        progress: called with the persons written so far whenever a part is complete.
+        workers: threads that draw and write; by default one for each processor, at most four.
+
+    Returns:
+        The files and how many records they hold.
+
+    Raises:
+        UsageError: the folder is not empty, a number is out of range, or a state code is unknown or repeated.
+        StorageError: the folder cannot be written, or the disk is full.
+
+    Source:
+        The published facts and the model choices in `data/marginals.toml`; the layout of the PHSafe input files.
+    """
+    plan = make_plan(persons, states, seed)
+    with _folder_when_complete(out) as partial:
+        counts, names = _write_parts(
+            plan, partial, file_format, progress, workers or min(4, os.cpu_count() or 1)
+        )
+    units = sum(count.units for count in counts)
+    quarters = sum(count.group_quarters for count in counts)
+    return SynthReport(
+        folder=out,
+        files=tuple(out / name for name in names),
+        persons=sum(count.persons for count in counts),
+        housing_units=units - quarters,
+        vacant=sum(count.vacant for count in counts),
+        group_quarters=quarters,
+        states=len(set(plan.tracts.state.tolist())),
+        seed=seed,
+    )
+
+
+def _write_parts(
+    plan: Plan, folder: Path, file_format: FileFormat, progress: Callable[[int], None] | None, workers: int
+) -> tuple[list[_Count], list[Path]]:
+    cuts = list(plan.cuts(PART_PERSONS))
+    stop = threading.Event()
+    jobs: list[Future[_Count]] = []
+    names: list[Path] = []
+    done: list[_Count] = []
+    with ThreadPoolExecutor(workers) as pool:
+        for part, (first, last) in enumerate(cuts):
+            paths = {
+                table: part_path(folder, table, part if len(cuts) > 1 else None, file_format)
+                for table in TABLES
+            }
+            names += [path.relative_to(folder) for path in paths.values()]
+            jobs.append(pool.submit(_write_part, plan.slice(first, last), paths, file_format, stop))
+        try:
+            for job in as_completed(jobs):
+                done.append(job.result())
+                if progress is not None:
+                    progress(sum(count.persons for count in done))
+        finally:
+            stop.set()
+            for job in jobs:
+                job.cancel()
+    return done, sorted(names)

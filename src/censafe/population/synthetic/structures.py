@@ -1,0 +1,124 @@
+"""The arrays that a draw reads and fills: chances, tracts, people and units.
+
+They are named tuples because compiled kernels take those and no dataclasses. The people carry sex and the units
+the kind of group quarters, which no PHSafe file holds, so that other layouts can be written from the same draw.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Chances", "People", "Tracts", "Units", "empty_people", "empty_units"]
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
+
+class Chances(NamedTuple):
+    """Everything random that does not depend on the place: cumulative shares, probabilities and code tables."""
+
+    kind: _Floats  # (12,) cumulative shares of HHT2 01-12
+    least: _Ints  # (12,) persons that a household of the kind needs
+    head_age: _Floats  # (12, bands) cumulative shares of the householder's age band
+    bands: _Ints  # (bands + 1,) lower ends
+    minor_head: float
+    minors: _Floats  # cumulative shares of 1, 2, ... own children under 18
+    more_relatives: _Floats  # (12,)
+    more_nonrelatives: _Floats  # (12,)
+    crowded: float
+    crowded_more: float
+    largest: int
+    relatives: _Floats  # (3, 9) cumulative shares of RELSHIP 25-33 by age of the householder
+    own_minor: _Floats  # (3,) cumulative shares of RELSHIP 25-27
+    nonrelatives: _Floats  # (3,) cumulative shares of RELSHIP 34-36
+    male_head: float
+    same_sex: _Floats  # (2,) married, unmarried
+    group: _Floats  # (states, 8) cumulative shares of the eight race and origin groups
+    races: _Floats  # (3, 63) cumulative shares: multiple not Hispanic, Hispanic, Hispanic in Puerto Rico
+    hispanic_row: _Ints  # (states,) row of `races`
+    dominant: float
+    spouse_other: float
+    kin_other: float
+    nonrelative_same: float
+    combined: float
+    mask: _Ints  # (64,) bit set of races of every code 01-63
+    code: _Ints  # (64,) code of every bit set
+    own: _Floats  # (12, bands, 8) probability of owning
+    free_and_clear: _Floats  # (bands,) of those who own
+    no_payment: float  # of those who do not
+    facilities: float  # expected group quarters per person
+    facility: _Floats  # cumulative shares of kinds among facilities
+    facility_size: _Floats
+    facility_relship: _Ints
+    facility_male: _Floats
+    facility_ages: _Ints  # (kinds, 2) youngest, oldest
+    facility_years: _Floats
+    block_persons: int
+    group_persons: int
+
+
+class Tracts(NamedTuple):
+    """One entry per tract, in geographic order."""
+
+    state: NDArray[np.int64]  # row of states.csv
+    persons: _Ints
+    first_mafid: _Ints
+    seed: NDArray[np.uint64]
+    dominant: _Ints  # the group 0-7 that is more frequent in the tract
+    vacancy: _Floats  # vacant units per occupied unit
+
+
+class People(NamedTuple):
+    """One entry per person; members of a unit follow each other, the householder first."""
+
+    mafid: NDArray[np.int32]
+    relship: NDArray[np.int8]
+    age: NDArray[np.int16]
+    sex: NDArray[np.int8]  # 1 male, 2 female
+    hispanic: NDArray[np.int8]  # 1 no, 2 yes
+    race: NDArray[np.int8]  # 1 to 63
+
+
+class Units(NamedTuple):
+    """One entry per housing unit, occupied or vacant, or group quarters, in MAFID order."""
+
+    mafid: NDArray[np.int32]
+    rtype: NDArray[np.int8]  # 2 housing unit, 4 group quarters
+    tract: NDArray[np.int32]  # position in the Tracts drawn from
+    block: NDArray[np.int16]  # four-digit block number, the first digit being the block group
+    quarters: NDArray[np.int8]  # 0, or 1 + the kind of group quarters
+    pop: NDArray[np.int32]
+    npf: NDArray[np.int16]
+    hispanic: NDArray[np.int8]
+    race: NDArray[np.int8]
+    tenure: NDArray[np.int8]
+    hht: NDArray[np.int8]
+    hht2: NDArray[np.int8]
+    cplt: NDArray[np.int8]
+
+
+_WIDE = {
+    "mafid": np.int32,
+    "age": np.int16,
+    "tract": np.int32,
+    "block": np.int16,
+    "pop": np.int32,
+    "npf": np.int16,
+}
+
+
+def _arrays(names: tuple[str, ...], rows: int) -> list[NDArray[Any]]:
+    return [np.zeros(rows, dtype=_WIDE.get(name, np.int8)) for name in names]
+
+
+def empty_people(rows: int) -> People:
+    """Arrays for `rows` people, all zero."""
+    return People(*_arrays(People._fields, rows))
+
+
+def empty_units(rows: int) -> Units:
+    """Arrays for `rows` units, all zero."""
+    return Units(*_arrays(Units._fields, rows))
