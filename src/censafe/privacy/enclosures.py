@@ -135,6 +135,8 @@ def _weights(law: Magnitudes, bits: int, work: int) -> tuple[list[int], list[int
     one = 1 << work
     ratio_lower, ratio_upper = exp_neg(law.first, work)
     step_lower, step_upper = exp_neg(law.step, work)
+    if (step_upper if law.step else ratio_upper) >= one:
+        raise ArithmeticError("the ratios of the law cannot be told from 1 at this precision")
     lower, upper = [one], [one]
     low = high = one
     stop = one >> bits
@@ -146,6 +148,4 @@ def _weights(law: Magnitudes, bits: int, work: int) -> tuple[list[int], list[int
         if law.step:
             ratio_lower = ratio_lower * step_lower >> work
             ratio_upper = -(-(ratio_upper * step_upper) >> work)
-    if ratio_upper >= one:
-        raise ArithmeticError("the ratios of the law cannot be told from 1 at this precision")
     return lower, upper, -(-(high * ratio_upper) // (one - ratio_upper))

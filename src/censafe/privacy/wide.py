@@ -241,5 +241,5 @@ def _surely_accepted(
     coarse = coarse + int(shift > _PLACE_BITS)  # rounded up where bits were dropped
     small = factor < largest if largest > 1 else np.ones(len(column), dtype=np.bool_)
     bound = np.where(small, factor, 0) * coarse * units
-    surely = uniform.astype(np.int64) < (1 << _ODDS_BITS) - 1 - bound
+    surely = uniform.astype(np.int64) <= (1 << _ODDS_BITS) - 1 - bound
     return surely & small
