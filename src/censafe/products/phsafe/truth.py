@@ -12,7 +12,7 @@ from censafe.tabulation.counting import ITERATION_AXIS, REGION_AXIS, CountAccumu
 from censafe.tabulation.definitions import EVERYONE
 from censafe.tabulation.profiles import RecordTables
 
-__all__ = ["TruthRow", "TruthTable", "count_truth"]
+__all__ = ["TruthRow", "TruthTable", "count_truth", "truth_tables"]
 
 
 @dataclass(frozen=True, order=True)
@@ -61,10 +61,19 @@ def count_truth(
     Raises:
         DataError: no region is left.
     """
-    definitions = phsafe_definitions()
-    accumulator = CountAccumulator(definitions, tables=tables, mode="truth")
+    accumulator = CountAccumulator(phsafe_definitions(), tables=tables, mode="truth")
     for part in parts:
         accumulator.add(part)
+    return truth_tables(accumulator)
+
+
+def truth_tables(accumulator: CountAccumulator) -> dict[str, TruthTable]:
+    """CONFIDENTIAL. The true tables of an accumulator of mode ``truth``.
+
+    Raises:
+        DataError: no region is left.
+    """
+    definitions = phsafe_definitions()
     counts = accumulator.finish()
     truth = {}
     for name in dict.fromkeys(table for table, _ in counts):

@@ -1,0 +1,34 @@
+"""``censafe demo``: everything once, on synthetic records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from censafe.cli.options import out_argument
+from censafe.cli.progress import TerminalObserver
+
+__all__ = ["command"]
+
+
+@click.command(name="demo")
+@out_argument
+@click.option(
+    "--persons", type=click.IntRange(1000), default=650_000, show_default=True, help="Size of the state."
+)
+@click.option("--state", default="50", show_default=True, help="Two-digit state code.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of records and test key.")
+def command(out: Path, persons: int, state: str, seed: int) -> None:
+    """A synthetic state through PHSafe and its evaluation, in about a minute.
+
+    The noise comes from a test key: nothing is spent, and every file says that it is not private.
+
+    \b
+    Example:
+      censafe demo demo-output
+    """
+    from censafe.evaluation.demo import run_demo
+
+    text = run_demo(out, persons=persons, state=state, seed=seed, observer=TerminalObserver())
+    click.echo(text)

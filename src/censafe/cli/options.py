@@ -1,0 +1,110 @@
+"""Arguments and options that several verbs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = [
+    "EXACT",
+    "config_argument",
+    "data_argument",
+    "engine_options",
+    "out_argument",
+    "parse_settings",
+    "product_argument",
+    "set_option",
+]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+PRODUCTS = ("phsafe",)
+
+
+class _Exact(click.ParamType):
+    """An exact number: a decimal or a fraction, never through floating point."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+        """Parse the literal text."""
+        if isinstance(value, Fraction):
+            return value
+        try:
+            return Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            self.fail(
+                f"{value!r} is not a number; write a decimal such as 0.9 or a fraction such as 9/10.",
+                param,
+                ctx,
+            )
+
+
+EXACT = _Exact()
+
+
+def product_argument(command: _Command) -> _Command:
+    """PRODUCT, the data product's name."""
+    return click.argument("product", type=click.Choice(PRODUCTS), metavar="PRODUCT")(command)
+
+
+def config_argument(command: _Command) -> _Command:
+    """CONFIG, a path or a shipped name."""
+    return click.argument("config", metavar="CONFIG")(command)
+
+
+def data_argument(command: _Command) -> _Command:
+    """DATA, the folder (or .ini file) with the confidential records."""
+    return click.argument("data", type=click.Path(exists=True, path_type=Path), metavar="DATA")(command)
+
+
+def out_argument(command: _Command) -> _Command:
+    """OUT, the folder of the run."""
+    return click.argument("out", type=click.Path(path_type=Path), metavar="OUT")(command)
+
+
+def set_option(command: _Command) -> _Command:
+    """``--set key=value``, an override of one configuration key."""
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override one configuration key, for example reader=csv or tau.PH3=8; recorded in the manifest.",
+    )(command)
+
+
+def engine_options(command: _Command) -> _Command:
+    """Options of the relational engine and of the checks."""
+    for option in (
+        click.option("--threads", type=click.IntRange(1), help="Threads of the engine [default: all cores]."),
+        click.option("--memory", metavar="SIZE", help="Memory limit of the engine, for example 6GB."),
+        click.option(
+            "--examples",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Write the keys of offending records to this private file.",
+        ),
+        click.option("--quiet", is_flag=True, help="No progress."),
+    ):
+        command = option(command)
+    return command
+
+
+def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
+    """Split ``key=value`` texts.
+
+    Raises:
+        UsageError: a text without ``=``, or a key given twice.
+    """
+    parsed: dict[str, str] = {}
+    for text in settings:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise click.UsageError(f"--set {text}: write KEY=VALUE.")
+        if key in parsed:
+            raise click.UsageError(f"--set {key} is given twice.")
+        parsed[key] = value
+    return parsed

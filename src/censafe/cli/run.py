@@ -1,0 +1,107 @@
+"""``censafe run``: the protected release."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import click
+
+from censafe.cli.options import (
+    EXACT,
+    config_argument,
+    data_argument,
+    engine_options,
+    out_argument,
+    parse_settings,
+    product_argument,
+    set_option,
+)
+from censafe.cli.progress import TerminalObserver
+
+__all__ = ["command"]
+
+
+@click.command(name="run")
+@product_argument
+@config_argument
+@data_argument
+@out_argument
+@set_option
+@click.option(
+    "--ledger",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Ledger file [default: censafe-ledger.jsonl beside OUT].",
+)
+@click.option("--dataset", metavar="NAME", help="Label of the dataset in the ledger [default: name of DATA].")
+@click.option("--cap", type=EXACT, metavar="FRACTION", help="Most that this dataset may spend in all.")
+@click.option("--spend-more", is_flag=True, help="Go on although the dataset was released before.")
+@click.option("--strict", is_flag=True, help="Stop also where records disagree with each other.")
+@click.option("--strict-ledger", is_flag=True, help="Count reservations of killed runs as spent.")
+@click.option(
+    "--key-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the noise key here until the run is complete. Keep it as secret as the records.",
+)
+@click.option(
+    "--test-key", type=int, metavar="SEED", help="Seeded noise: NOT PRIVATE, spends nothing, stamped."
+)
+@click.option(
+    "--confidence", type=EXACT, default="0.9", show_default=True, help="Level of the margins of error."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@engine_options
+def command(
+    product: str,
+    config: str,
+    data: Path,
+    out: Path,
+    settings: tuple[str, ...],
+    ledger: Path | None,
+    dataset: str | None,
+    cap: Fraction | None,
+    spend_more: bool,
+    strict: bool,
+    strict_ledger: bool,
+    key_dir: Path | None,
+    test_key: int | None,
+    confidence: Fraction,
+    as_json: bool,
+    threads: int | None,
+    memory: str | None,
+    examples: Path | None,
+    quiet: bool,
+) -> None:
+    """Measure DATA with exact noise, pay from the ledger, and publish the tables in OUT.
+
+    The same command again continues a run that was stopped; nothing is ever measured twice.
+
+    \b
+    Examples:
+      censafe run phsafe config.json data/ release/
+      censafe run phsafe sdhc-us data/ release/ --set reader=csv --set state_filter=44,50
+      censafe run phsafe sdhc-us data/ rehearsal/ --set reader=csv --test-key 1
+    """
+    from censafe.products.options import ReadOptions, RunOptions
+    from censafe.products.phsafe.recipe import run
+
+    observer = TerminalObserver(quiet=quiet)
+    reading = ReadOptions(
+        checks="strict" if strict else "full",
+        examples=examples,
+        threads=threads,
+        memory=memory,
+        observer=observer,
+    )
+    options = RunOptions(
+        ledger=ledger,
+        dataset=dataset,
+        cap=cap,
+        spend_more=spend_more,
+        strict_ledger=strict_ledger,
+        key_dir=key_dir,
+        test_key=test_key,
+        confidence=confidence,
+    )
+    result = run(config, data, out, parse_settings(settings), reading, options)
+    click.echo(result.to_json() if as_json else result.summary())

@@ -1,0 +1,53 @@
+"""``censafe synth``: a synthetic population in the Bureau's input layouts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from censafe.cli.options import out_argument
+from censafe.cli.progress import TerminalObserver
+
+__all__ = ["command"]
+
+
+@click.command(name="synth")
+@out_argument
+@click.option("--persons", type=click.IntRange(1), required=True, help="Number of person records.")
+@click.option(
+    "--states",
+    metavar="CODES",
+    help="Two-digit state codes, separated by commas [default: 50 states and D.C.]; 72 for Puerto Rico.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same records.")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["parquet", "csv"]),
+    default="parquet",
+    show_default=True,
+    help="Layout of the files.",
+)
+@click.option("--quiet", is_flag=True, help="No progress.")
+def command(out: Path, persons: int, states: str | None, seed: int, file_format: str, quiet: bool) -> None:
+    """Write records of nobody: households, group quarters and a geography down to blocks.
+
+    \b
+    Examples:
+      censafe synth data/ --persons 1000000
+      censafe synth data/ --persons 50000 --states 44,50 --format csv --seed 7
+    """
+    from censafe.population.synthetic import synthesize
+
+    observer = TerminalObserver(quiet=quiet)
+    codes = tuple(code.strip() for code in states.split(",")) if states else None
+    with observer.stage("synthetic population"):
+        report = synthesize(
+            out,
+            persons=persons,
+            states=codes,
+            seed=seed,
+            file_format=file_format,  # type: ignore[arg-type]  # click.Choice allows exactly these
+        )
+    click.echo(report.text())

@@ -1,0 +1,132 @@
+"""CONFIDENTIAL. The true tables, and what a release adds noise to, with their own stamped writer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from censafe.errors import UsageError
+from censafe.model import KeyDomain
+from censafe.products.options import ReadOptions
+from censafe.products.phsafe.config import load_config, load_truth_config
+from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.derived import sum_cells
+from censafe.products.phsafe.intake import Intake
+from censafe.products.phsafe.plan import measured_levels
+from censafe.products.phsafe.truth import TruthTable, truth_tables
+from censafe.products.run_folder import RunFolder
+from censafe.publication.atomic import atomic_folder, atomic_text
+from censafe.tabulation.counting import CountAccumulator
+
+__all__ = ["STAMP", "write_truth"]
+
+STAMP = "CONFIDENTIAL: true counts of confidential records, without any protection. Do not publish or copy.\n"
+_STAMP_FILE = "CONFIDENTIAL.txt"
+
+Line = tuple[str, ...]
+
+
+def write_truth(
+    config: str,
+    data: Path,
+    out: Path,
+    settings: Mapping[str, str],
+    reading: ReadOptions,
+    *,
+    private_path: bool,
+) -> tuple[Path, ...]:
+    """Count without noise and write the tables to ``OUT/tables``, every folder stamped CONFIDENTIAL.
+
+    Args:
+        config: a path or a shipped name; only states and reader are needed, tau too for the private path.
+        data: folder (or .ini file) with the records.
+        out: a new or empty folder.
+        settings: overrides of configuration keys.
+        reading: how the records are read and checked.
+        private_path: False for the true counts with margins, no truncation, cells that are not zero; True
+            for the basis cells after truncation over the full key domain, zeros included.
+
+    Returns:
+        The files of the tables.
+
+    Raises:
+        UsageError: the folder holds something else.
+        InputError: the configuration or the records break a rule.
+    """
+    with RunFolder(out) as folder:
+        if folder.identify({"kind": "truth"}) == "finished":
+            raise UsageError(f"{out} holds a finished truth run. Name a new folder.")
+        if private_path:
+            tables = _private_path(config, data, settings, reading, folder.scratch)
+        else:
+            tables = _true_tables(config, data, settings, reading, folder.scratch)
+        files = _write(out / "tables", tables)
+        manifest = {"confidential": True, "identity": {"kind": "truth"}, "run": folder.run}
+        atomic_text(out / "manifest.json", json.dumps(manifest, sort_keys=True) + "\n")
+    return files
+
+
+def _true_tables(
+    config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions, scratch: Path
+) -> dict[str, list[Line]]:
+    chosen = load_truth_config(config, settings)
+    counts = CountAccumulator(phsafe_definitions(), mode="truth")
+    with Intake(data, chosen.reader, chosen.states, scratch, reading) as intake:
+        intake.count(counts)
+    return {name: _truth_lines(table) for name, table in truth_tables(counts).items()}
+
+
+def _truth_lines(table: TruthTable) -> list[Line]:
+    lines: list[Line] = [_header(table.cell_column, iterated=table.iterated)]
+    for row in sorted(
+        table.rows, key=lambda row: (row.region_type, row.region_id, row.iteration, int(row.cell))
+    ):
+        iteration = (row.iteration,) if table.iterated else ()
+        lines.append((row.region_id, row.region_type, *iteration, row.cell, str(row.count)))
+    return lines
+
+
+def _private_path(
+    config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions, scratch: Path
+) -> dict[str, list[Line]]:
+    chosen = load_config(config, settings, allow_infinite=True)
+    definitions = phsafe_definitions()
+    levels = measured_levels(chosen)
+    counts = CountAccumulator(definitions, tables=list(levels), tau=chosen.tau)
+    with Intake(data, chosen.reader, chosen.states, scratch, reading) as intake:
+        intake.count(counts)
+    exact = counts.finish(levels)
+    lines: dict[str, list[Line]] = {}
+    for table in definitions.tables:
+        source = table.derived.source if table.derived else table.name
+        for level in levels.get(source, ()):
+            domain, values = exact[source, level].domain, exact[source, level].values
+            if table.derived:
+                domain, values, _ = sum_cells(table, domain, values)
+            block = lines.setdefault(table.name, [_header(table.cell_column, iterated=table.iterated)])
+            geography, _ = definitions.levels(table)[level]
+            block += _domain_lines(domain, geography.region_type, values.tolist())
+    return lines
+
+
+def _header(cell_column: str, *, iterated: bool) -> Line:
+    return ("REGION_ID", "REGION_TYPE", *(("ITERATION_CODE",) if iterated else ()), cell_column, "COUNT")
+
+
+def _domain_lines(domain: KeyDomain, region_type: str, values: Sequence[int]) -> Iterable[Line]:
+    columns = [domain.column(name).tolist() for name in domain.names]
+    for (region, *rest), value in zip(zip(*columns, strict=True), values, strict=True):
+        yield (region, region_type, *rest, str(value))
+
+
+def _write(folder: Path, tables: Mapping[str, Sequence[Line]]) -> tuple[Path, ...]:
+    with atomic_folder(folder) as temporary:
+        (temporary / _STAMP_FILE).write_text(STAMP, encoding="utf-8")
+        for name, lines in tables.items():
+            place = temporary / name
+            place.mkdir()
+            (place / _STAMP_FILE).write_text(STAMP, encoding="utf-8")
+            text = "".join("|".join(line) + "\n" for line in lines)
+            (place / f"{name}.csv").write_text(text, encoding="utf-8")
+    return tuple(folder / name / f"{name}.csv" for name in tables)

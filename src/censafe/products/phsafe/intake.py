@@ -1,0 +1,104 @@
+"""The confidential side of a PHSafe run: open the records, check them, count them, forget them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from censafe.errors import DataError
+from censafe.population.source import Population, PopulationSource, open_population
+from censafe.population.validation import ValidationReport, validate
+from censafe.products.options import ReadOptions
+from censafe.tabulation.counting import CountAccumulator
+from censafe.tabulation.engine import connect
+
+__all__ = ["Intake"]
+
+
+class Intake:
+    """CONFIDENTIAL. One opened data folder; a context manager that closes the engine.
+
+    Args:
+        data: folder with the records, or the .ini file of the fixed-width reader.
+        reader: ``csv`` or ``cef``.
+        states: two-digit codes to keep.
+        scratch: confidential scratch inside the run folder.
+        options: checks and engine.
+
+    Raises:
+        DataError: files are missing or their headers are wrong.
+    """
+
+    def __init__(
+        self, data: Path, reader: str, states: tuple[str, ...], scratch: Path, options: ReadOptions
+    ) -> None:
+        self._options = options
+        self._backend: Any = connect(scratch / "engine", threads=options.threads, memory=options.memory)
+        self._source: PopulationSource = open_population(
+            data, reader=reader, states=states, backend=self._backend, work=scratch
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._backend.disconnect()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The input files."""
+        return self._source.files
+
+    def count(self, *accumulators: CountAccumulator) -> ValidationReport:
+        """Read every part once: check it, then add it to every accumulator.
+
+        Returns:
+            What the checks found, over all parts.
+
+        Raises:
+            DataError: a finding stops the run; all of them are in the message.
+        """
+        report = self._read(accumulators)
+        report.require_valid()
+        return report
+
+    def validate(self) -> ValidationReport:
+        """Read and check every part, count nothing, and return all findings, fatal ones too."""
+        return self._read(())
+
+    def _read(self, accumulators: Sequence[CountAccumulator]) -> ValidationReport:
+        whole: ValidationReport | None = None
+        for part in self._parts():
+            with self._options.observer.stage("validate"):
+                report = self._check(part)
+            whole = whole.merge(report) if whole else report
+            if not whole.fatal:
+                with self._options.observer.stage("count"):
+                    for accumulator in accumulators:
+                        accumulator.add(part)
+        if whole is None:
+            raise DataError("The input has no part. Check the data folder.")
+        return whole
+
+    def _check(self, part: Population) -> ValidationReport:
+        options = self._options
+        return validate(
+            part,
+            strict=options.checks == "strict",
+            checks="off" if options.checks == "off" else "full",
+            examples=options.examples,
+        )
+
+    def _parts(self) -> Iterator[Population]:
+        """Parts, with the time of loading each booked as stage ``read``."""
+        parts = self._source.parts()
+        while True:
+            with self._options.observer.stage("read"):
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
