@@ -1,0 +1,264 @@
+"""The manifest of a run folder: what went in, what was done, what came out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from censafe.errors import CheckError, StorageError
+from censafe.model import (
+    Definition,
+    Neighbours,
+    NoiseLaw,
+    PartPlan,
+    ProtectedUnit,
+    QueryPlan,
+    ReleasePlan,
+)
+from censafe.publication.atomic import atomic_text, sha256_file
+from censafe.publication.stamps import STAMP
+
+__all__ = [
+    "CheckRecord",
+    "ConfigRecord",
+    "LedgerRecord",
+    "Manifest",
+    "PartRecord",
+    "hash_outputs",
+    "parse_plan",
+    "read_manifest",
+    "software_versions",
+    "verify_outputs",
+    "write_manifest",
+]
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_FORMAT = "censafe manifest 1"
+_NOTICE = (
+    "For the operator. Numbers of rows in checks and unmatched, and the seconds in stages, are exact facts "
+    "about confidential records or come from handling them; the privacy promise does not cover them. Keep this "
+    "file with the ledger. Tables, codebook and certificate are made for publication."
+)
+
+
+@dataclass(frozen=True)
+class ConfigRecord:
+    """The configuration of a run: where it came from, what was overridden, what it says in the end."""
+
+    origin: str
+    overrides: Mapping[str, str]
+    settings: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """The ledger file and the SHA-256 of its last line when the manifest was written."""
+
+    file: str
+    head: str
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """One committed part: its measurement file, relative to the run folder, and the file's SHA-256."""
+
+    name: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class CheckRecord:
+    """One finding of the validation, without the values that broke the rule."""
+
+    rule: str
+    file: str
+    column: str
+    severity: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything a later reader needs to know about a run.
+
+    Args:
+        plan: the complete plan; its digest stands beside it in the file.
+        config: configuration as read, with overrides.
+        dataset: label of the input data.
+        input_commitment: keyed commitment to the input files, never a plain hash of them.
+        ledger: None for a run with a test key, which spends nothing.
+        test_key: whether the noise came from a test key; then the manifest is stamped.
+        parts: committed parts, in the order of the plan.
+        checks: findings of the input validation.
+        unmatched: records that matched no cell, by table.
+        stages: seconds by stage.
+        outputs: SHA-256 of every published file, by path relative to the run folder.
+        versions: of Python and packages.
+        created: start of the run, UTC, ISO 8601.
+        finished: end of the run, UTC, ISO 8601; empty while it runs.
+    """
+
+    plan: ReleasePlan
+    config: ConfigRecord
+    dataset: str
+    input_commitment: str
+    ledger: LedgerRecord | None
+    test_key: bool
+    created: str
+    finished: str = ""
+    parts: tuple[PartRecord, ...] = ()
+    checks: tuple[CheckRecord, ...] = ()
+    unmatched: Mapping[str, int] = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """The manifest as JSON values."""
+        fixed = {
+            "format": _FORMAT,
+            "notice": _NOTICE,
+            "stamp": STAMP if self.test_key else None,
+            "product": self.plan.product,
+            "plan": json.loads(self.plan.canonical()),
+            "plan_digest": self.plan.digest(),
+            "total": {
+                "kind": self.plan.definition.symbol,
+                "exact": str(self.plan.total),
+                "decimal": float(self.plan.total),
+            },
+        }
+        simple = ("dataset", "input_commitment", "test_key", "created", "finished")
+        mappings = ("unmatched", "stages", "outputs", "versions")
+        return {
+            **fixed,
+            **{name: getattr(self, name) for name in simple},
+            **{name: dict(getattr(self, name)) for name in mappings},
+            "config": asdict(self.config),
+            "ledger": asdict(self.ledger) if self.ledger else None,
+            "parts": [asdict(part) for part in self.parts],
+            "checks": [asdict(check) for check in self.checks],
+        }
+
+
+def write_manifest(path: Path, manifest: Manifest) -> str:
+    """Write the manifest as JSON with sorted keys and return the SHA-256 of the file.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    text = json.dumps(manifest.document(), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    return atomic_text(path, text + "\n")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest back and check that its plan still has the digest beside it.
+
+    Raises:
+        StorageError: there is no such file.
+        CheckError: not a manifest of censafe, or the plan was changed.
+    """
+    if not path.is_file():
+        raise StorageError(f"{path} is missing; {path.parent} is not a run folder")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["format"] != _FORMAT:
+            raise CheckError(f"{path}: format {document['format']!r}, this version reads {_FORMAT!r}")
+        manifest = _parse(document)
+        digest = document["plan_digest"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckError(f"{path} is not a manifest of censafe, or it was changed by hand") from error
+    if manifest.plan.digest() != digest:
+        raise CheckError(f"{path}: the plan does not match its digest; the file was changed by hand")
+    return manifest
+
+
+def _parse(document: dict[str, Any]) -> Manifest:
+    ledger = document["ledger"]
+    return Manifest(
+        plan=parse_plan(document["plan"]),
+        config=ConfigRecord(**document["config"]),
+        dataset=document["dataset"],
+        input_commitment=document["input_commitment"],
+        ledger=LedgerRecord(**ledger) if ledger else None,
+        test_key=document["test_key"],
+        created=document["created"],
+        finished=document["finished"],
+        parts=tuple(PartRecord(**part) for part in document["parts"]),
+        checks=tuple(CheckRecord(**check) for check in document["checks"]),
+        unmatched=document["unmatched"],
+        stages=document["stages"],
+        outputs=document["outputs"],
+        versions=document["versions"],
+    )
+
+
+def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:
+    """Rebuild a plan from the JSON values of :meth:`ReleasePlan.canonical`."""
+    parts = tuple(
+        PartPlan(
+            part["name"],
+            tuple(
+                QueryPlan(
+                    query["table"],
+                    query["level"],
+                    NoiseLaw(query["law"], Fraction(query["parameter"])),
+                    Fraction(query["cost"]),
+                )
+                for query in part["queries"]
+            ),
+        )
+        for part in document["parts"]
+    )
+    return ReleasePlan(
+        product=document["product"],
+        definition=Definition(document["definition"]),
+        neighbours=Neighbours(document["neighbours"]),
+        unit=ProtectedUnit(document["unit"]),
+        other_losses={
+            Neighbours(relation): Fraction(loss) for relation, loss in document["other_losses"].items()
+        },
+        parts=parts,
+        settings=document["settings"],
+    )
+
+
+def hash_outputs(folder: Path, files: Iterable[Path]) -> dict[str, str]:
+    """SHA-256 of published files, by path relative to the run folder."""
+    return {path.relative_to(folder).as_posix(): sha256_file(path) for path in sorted(files)}
+
+
+def verify_outputs(folder: Path, manifest: Manifest) -> None:
+    """Check that measurement files and published files are those that the manifest names.
+
+    Raises:
+        CheckError: lists every file that is missing or changed.
+    """
+    expected = {**manifest.outputs, **{part.file: part.sha256 for part in manifest.parts}}
+    problems = [
+        f"  {name}: {'changed' if (folder / name).is_file() else 'missing'}"
+        for name, digest in sorted(expected.items())
+        if not (folder / name).is_file() or sha256_file(folder / name) != digest
+    ]
+    if problems:
+        listed = "\n".join(problems)
+        raise CheckError(f"files in {folder} are not those of its manifest; restore them:\n{listed}")
+
+
+def software_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Versions of Python and of the named packages that are installed."""
+    versions = {"python": platform.python_version()}
+    for name in packages:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
