@@ -97,3 +97,52 @@ def write_parquet_folder(
             }
         pq.write_table(pa.table(columns), folder / f"{table}.parquet")
     return folder
+
+
+def cef_texts(tables: Tables) -> tuple[str, str, str]:
+    """PER, UNIT and GRF-C texts of the tables, in the layout of the Census Edited File."""
+    per = "".join(
+        _place(91, {0: p[0], 1: p[1], 23: p[2].zfill(3), 47: p[3], 81: p[4], 85: p[5]}) + "\n"
+        for p in tables["persons"]
+    )
+    unit = "".join(
+        _place(
+            76,
+            {
+                0: u[0], 1: u[1], 17: u[2].zfill(5), 25: u[4].replace("0", " "), 27: u[5].replace("00", "  "),
+                29: u[6], 37: "B" + g[1], 59: u[7], 60: u[8], 62: u[9],
+            },
+        )
+        + "\n"
+        for u, g in zip(tables["units"], tables["geo"], strict=True)
+    )  # fmt: skip
+    header = "|".join(("OIDTABBLK", *GEO_HEADER[2:], "COUSUBFP"))
+    blocks = "".join("|".join(("B" + g[1], *g[2:], "00000")) + "\n" for g in tables["geo"])
+    return per, unit, header + "\n" + blocks
+
+
+def write_cef(folder: Path, tables: Tables | None = None, states: Sequence[str] = STATES) -> Path:
+    """Write the tables as CEF files by state, and return the .ini that names them."""
+    tables = tables or valid_tables()
+    folder.mkdir(parents=True, exist_ok=True)
+    home = {row[1]: row[2] for row in tables["geo"]}
+    for state in states:
+        here = {name: [row for row in rows if home.get(row[1]) == state] for name, rows in tables.items()}
+        names = ("CEF20_PER_", "CEF20_UNIT_", "grfc_tab20_")
+        for name, text in zip(names, cef_texts(here), strict=True):
+            (folder / f"{name}{state}.txt").write_text(text, encoding="utf-8")
+    ini = folder / "paths.ini"
+    ini.write_text(
+        "[paths]\nper_dir = .\nunit_dir = .\nper_dir_pr = .\nunit_dir_pr = .\ngrfc_dir = .\n"
+        "per_file_format = CEF20_PER_%%s.txt\nunit_file_format = CEF20_UNIT_%%s.txt\n"
+        "geo_file_format = grfc_tab20_%%s.txt\n",
+        encoding="utf-8",
+    )
+    return ini
+
+
+def _place(width: int, fields: dict[int, str]) -> str:
+    line = [" "] * width
+    for start, text in fields.items():
+        line[start : start + len(text)] = text
+    return "".join(line)

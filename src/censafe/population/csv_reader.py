@@ -18,7 +18,7 @@ from censafe.population.schema import TableSchema, layout
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["csv_relation", "reject_findings"]
+__all__ = ["csv_relation", "reject_findings", "take_rejects"]
 
 _DELIMITERS = (",", "|", ";", "\t")
 _DELIMITER_NAMES = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
@@ -89,16 +89,28 @@ def reject_findings(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[
     """
     if relation.rejects is None:
         return []
-    rejects, scans = relation.rejects
+    count = len(layout(relation.table).header)
+    allowed = f"{count} comma-separated UTF-8 values in every row, quotes only around whole values"
     with engine_errors(relation.label):
-        rows = con.execute(
-            f"SELECT s.file_path, r.error_type::VARCHAR, count(DISTINCT r.line), "
-            f"list_sort(list(DISTINCT r.line))[1:{_LINES_SHOWN}] FROM {rejects} r "
-            f"JOIN {scans} s USING (scan_id, file_id) GROUP BY 1, 2 ORDER BY 1, 2"
-        ).fetchall()
-        con.execute(f"DROP TABLE IF EXISTS {rejects}")
-        con.execute(f"DROP TABLE IF EXISTS {scans}")
-    header = layout(relation.table).header
+        return take_rejects(con, relation.rejects, allowed)
+
+
+def take_rejects(con: duckdb.DuckDBPyConnection, tables: tuple[str, str], allowed: str) -> list[Finding]:
+    """Findings from the engine's two tables of unreadable lines, which are then emptied.
+
+    Args:
+        con: the engine's connection that did the scan.
+        tables: names of the tables of rejected lines and of scans.
+        allowed: what a line must look like, in words.
+    """
+    rejects, scans = tables
+    rows = con.execute(
+        f"SELECT s.file_path, r.error_type::VARCHAR, count(DISTINCT r.line), "
+        f"list_sort(list(DISTINCT r.line))[1:{_LINES_SHOWN}] FROM {rejects} r "
+        f"JOIN {scans} s USING (scan_id, file_id) GROUP BY 1, 2 ORDER BY 1, 2"
+    ).fetchall()
+    con.execute(f"DELETE FROM {rejects}")  # the engine cannot make a dropped one again
+    con.execute(f"DELETE FROM {scans}")
     return [
         Finding(
             file=Path(path).name,
@@ -108,7 +120,7 @@ def reject_findings(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[
             rows=count,
             problem=f"{_REJECT_WORDS.get(kind, 'unreadable rows')}, first at line "
             + ", ".join(str(line) for line in lines),
-            allowed=f"{len(header)} comma-separated UTF-8 values in every row, quotes only around whole values",
+            allowed=allowed,
             fix="correct or remove these lines; a file that was cut short must be copied again",
         )
         for path, kind, count, lines in rows

@@ -29,6 +29,8 @@ def engine_errors(what: str) -> Iterator[None]:
     translated: CensafeError
     try:
         yield
+    except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException):
+        raise  # a fault of our own query, which quotes no record
     except duckdb.OutOfMemoryException:
         translated = StorageError(f"{what}: memory ran out; raise the memory limit or use smaller parts")
     except (duckdb.IOException, duckdb.HTTPException, OSError) as error:

@@ -6,7 +6,7 @@ CONFIDENTIAL. Tables live in the engine that the caller passes; scratch files li
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from censafe.errors import ConfigError, DataError
 from censafe.geography import state_codes
+from censafe.population.cef import open_cef
 from censafe.population.csv_reader import csv_relation, reject_findings
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.population.guard import engine_errors
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Population", "PopulationSource", "open_population"]
 
+Stage = Callable[["duckdb.DuckDBPyConnection", Path], tuple[Mapping[TableName, Relation], list[Finding]]]
+EXTRA_TABLES = ("households",)
 _BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
 
 
@@ -66,31 +69,37 @@ class Population:
         """States of the filter with at least one housing unit in this part, in order."""
         return tuple(sorted(self.loaded.housing_rows))
 
+    def store(self, name: str, expression: ir.Table) -> ir.Table:
+        """Materialise an expression beside the part's tables; it goes when they go.
+
+        Args:
+            name: one of :data:`EXTRA_TABLES`.
+            expression: what to store.
+        """
+        target = self.loaded.names["persons"].removesuffix("persons") + name
+        self.backend.con.execute(f"CREATE OR REPLACE TABLE {target} AS {self.backend.compile(expression)}")
+        return self.backend.table(target)
+
 
 class PopulationSource:
     """CONFIDENTIAL. An opened data folder; make one with :func:`open_population`."""
 
     def __init__(
         self,
-        relations: Mapping[TableName, Relation],
+        labels: Mapping[TableName, str],
         files: tuple[Path, ...],
         states: tuple[str, ...],
         backend: Backend,
         work: Path,
-        findings: tuple[Finding, ...] = (),
+        stage: Stage,
     ) -> None:
         self.files = files
         self.states = states
-        self._relations = dict(relations)
+        self.labels = labels
+        self._stage = stage
         self._backend = backend
         self._scratch = work / "input-scratch"
-        self._findings = findings + tuple(f for relation in relations.values() for f in relation.findings)
         self._prefix = f"in_{uuid4().hex[:8]}"
-
-    @property
-    def labels(self) -> Mapping[TableName, str]:
-        """How messages call the three inputs."""
-        return {name: relation.label for name, relation in self._relations.items()}
 
     def parts(self, max_persons: int = 40_000_000) -> Iterator[Population]:
         """Load the input part by part; every household is whole in one part.
@@ -108,15 +117,31 @@ class PopulationSource:
         """
         con: duckdb.DuckDBPyConnection = self._backend.con
         try:
-            for span in self._ranges(con, max_persons):
-                loaded = load_part(con, self._relations, self.states, span, self._prefix)
-                yield self._population(span, loaded)
+            relations, findings = self._prepare(con, max_persons)
+            for span in _ranges(con, relations["persons"], max_persons):
+                loaded = load_part(con, relations, self.states, span, self._prefix)
+                yield self._population(span, loaded, tuple(findings))
+                findings = []
+                drop_tables(con, tuple(f"{self._prefix}_{name}" for name in (*TABLES, *EXTRA_TABLES)))
         finally:
-            names = ("persons", "units", "geo", "geo_all", "outside", "malformed")
+            names = (*TABLES, *EXTRA_TABLES, "geo_all", "outside", "malformed")
             drop_tables(con, tuple(f"{self._prefix}_{name}" for name in names))
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _population(self, span: MafidRange, loaded: PartTables) -> Population:
+    def _prepare(
+        self, con: duckdb.DuckDBPyConnection, max_persons: int
+    ) -> tuple[dict[TableName, Relation], list[Finding]]:
+        staged, findings = self._stage(con, self._scratch)
+        relations = dict(staged)
+        findings = findings + [finding for relation in relations.values() for finding in relation.findings]
+        if relations["persons"].rows_at_most > max_persons:
+            for name, relation in relations.items():
+                if not relation.rescan_is_cheap:
+                    relations[name], found = _as_parquet(con, relation, self._scratch)
+                    findings += found
+        return relations, findings
+
+    def _population(self, span: MafidRange, loaded: PartTables, findings: tuple[Finding, ...]) -> Population:
         tables = {name: self._backend.table(loaded.names[name]) for name in TABLES}
         return Population(
             persons=tables["persons"],
@@ -128,17 +153,8 @@ class PopulationSource:
             labels=self.labels,
             loaded=loaded,
             backend=self._backend,
-            structure=(self._findings if span.index == 0 else ()) + loaded.findings,
+            structure=findings + loaded.findings,
         )
-
-    def _ranges(self, con: duckdb.DuckDBPyConnection, max_persons: int) -> list[MafidRange]:
-        if self._relations["persons"].rows_at_most <= max_persons:
-            return [MafidRange(0, 1, MAFID_LOW, MAFID_HIGH + 1)]
-        for name, relation in self._relations.items():
-            if not relation.rescan_is_cheap:
-                self._relations[name], found = _stage(con, relation, self._scratch)
-                self._findings += tuple(found)
-        return _cut(_histogram(con, self._relations["persons"]), max_persons)
 
 
 def open_population(
@@ -169,10 +185,8 @@ def open_population(
             f"{', '.join(state_codes())}; fix: correct state_filter"
         )
     if reader == "cef":
-        from censafe.population.cef import open_cef
-
-        relations, files = open_cef(folder, states=states, con=backend.con, scratch=work / "input-scratch")
-        return PopulationSource(relations, files, states, backend, work)
+        cef = open_cef(folder, states)
+        return PopulationSource(cef.labels, cef.files, states, backend, work, cef.stage)
     kinds: dict[str, tuple[Literal["csv", "parquet"], ...]] = {
         "csv": ("csv", "parquet"),
         "parquet": ("parquet",),
@@ -183,7 +197,8 @@ def open_population(
     opened = {name: _relation(files) for name, files in tables.items()}
     raise_if_fatal((f for relation in opened.values() for f in relation.findings), "input files")
     paths = tuple(path for files in tables.values() for path in files.paths)
-    return PopulationSource(opened, paths, states, backend, work)
+    labels = {name: relation.label for name, relation in opened.items()}
+    return PopulationSource(labels, paths, states, backend, work, lambda con, scratch: (opened, []))
 
 
 def _find_all(folder: Path, kinds: tuple[Literal["csv", "parquet"], ...]) -> dict[TableName, TableFiles]:
@@ -203,7 +218,7 @@ def _relation(files: TableFiles) -> Relation:
     return csv_relation(files) if files.kind == "csv" else parquet_relation(files)
 
 
-def _stage(
+def _as_parquet(
     con: duckdb.DuckDBPyConnection, relation: Relation, scratch: Path
 ) -> tuple[Relation, list[Finding]]:
     """Write a text table as Parquet once, so that every part need not parse it again."""
@@ -214,6 +229,12 @@ def _stage(
     found = reject_findings(con, relation)
     staged = parquet_relation(TableFiles(relation.table, "parquet", (target,), relation.label))
     return replace(staged, findings=(), rejects=None), found
+
+
+def _ranges(con: duckdb.DuckDBPyConnection, persons: Relation, max_persons: int) -> list[MafidRange]:
+    if persons.rows_at_most <= max_persons:
+        return [MafidRange(0, 1, MAFID_LOW, MAFID_HIGH + 1)]
+    return _cut(_histogram(con, persons), max_persons)
 
 
 def _histogram(con: duckdb.DuckDBPyConnection, persons: Relation) -> list[tuple[int, int]]:

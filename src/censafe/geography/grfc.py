@@ -1,0 +1,73 @@
+"""The Bureau's tabulation block file GRF-C: pipe-delimited text with a header, one row a block.
+
+Public data: its errors may name columns and line numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from censafe.errors import DataError, StorageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["read_grfc"]
+
+
+def read_grfc(path: Path, columns: tuple[str, ...]) -> pa.Table:
+    """Read some columns of a GRF-C file as text.
+
+    Args:
+        path: the file; a byte order mark, CRLF and a missing last newline are accepted.
+        columns: names of the columns wanted; the file may have more, in any order.
+
+    Returns:
+        Arrow table of text columns in the order asked for, one row a block.
+
+    Raises:
+        DataError: columns missing, no rows, or rows with another number of values than the header.
+        StorageError: the file cannot be opened.
+
+    Source: layout of the 2020 tabulation geography (GRF-C), as DHC-A and S-DHC use it.
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    names = _header(path)
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise DataError(
+            f"{path.name}: columns missing: {', '.join(missing)}; allowed: a pipe-delimited file with at least "
+            f"{', '.join(columns)}; fix: use the GRF-C file of the 2020 tabulation geography"
+        )
+    try:
+        table = arrow_csv.read_csv(
+            path,
+            parse_options=arrow_csv.ParseOptions(delimiter="|", quote_char=False),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=list(columns), column_types=dict.fromkeys(columns, pa.string())
+            ),
+        )
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check its permissions") from None
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{path.name}: rows differ from the header in their number of values, or are not UTF-8; allowed: "
+            f"{len(names)} pipe-separated values a row; fix: copy the file again"
+        ) from None
+    if not table.num_rows:
+        raise DataError(f"{path.name}: the file has no blocks; allowed: one row a block; fix: copy it again")
+    return table
+
+
+def _header(path: Path) -> list[str]:
+    try:
+        with path.open("r", encoding="utf-8-sig", newline="") as stream:
+            return [name.strip() for name in next(csv.reader(stream, delimiter="|"), [])]
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be opened; check that it exists") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path.name}: the header is not UTF-8 text; fix: copy the file again") from None

@@ -1,0 +1,59 @@
+"""The private file of offending keys, written only when the operator asks for it."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from censafe.errors import StorageError
+from censafe.population.crossfile import Check
+from censafe.population.guard import engine_errors
+
+__all__ = ["write_examples"]
+
+_MOST = 1000  # keys a rule
+_HEADER = ("FILE", "COLUMN", "RULE", "MAFID")
+
+
+def write_examples(path: Path, checks: Iterable[Check], *, first: bool) -> None:
+    """CONFIDENTIAL. Write MAFIDs of offending rows to a file that only its owner can read.
+
+    Args:
+        path: the file; made with mode 0600.
+        checks: checks that failed.
+        first: whether to start the file anew; otherwise rows are added, at most 1,000 a rule in all.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if first else 0)
+    try:
+        handle = os.open(path, flags, 0o600)
+        with os.fdopen(handle, "r+", encoding="utf-8", newline="") as stream:
+            os.fchmod(stream.fileno(), 0o600)
+            held = Counter(tuple(row[:3]) for row in csv.reader(stream))
+            writer = csv.writer(stream)
+            if not held:
+                writer.writerow(_HEADER)
+            for check in checks:
+                for row in _offenders(check, held):
+                    writer.writerow(row)
+    except OSError:
+        raise StorageError(
+            f"{path}: the file of examples cannot be written; name a file in a folder that you can write to"
+        ) from None
+
+
+def _offenders(check: Check, held: Counter[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    finding = check.finding
+    key = (finding.file, finding.column, finding.rule)
+    room = _MOST - held[key]
+    if check.offenders is None or room <= 0:
+        return []
+    table = check.offenders
+    with engine_errors("examples"):
+        keys = table.filter(table.MAFID.notnull()).select("MAFID").distinct().limit(room).to_pyarrow()
+    return [(*key, str(mafid)) for mafid in keys["MAFID"].to_pylist()]

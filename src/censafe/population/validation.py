@@ -1,0 +1,242 @@
+"""Validation: every failure of the input in one report, with numbers of rows and never a value.
+
+Schema, domain and cross-file failures stop. The consistency rules warn, and stop under ``strict``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from censafe.population.consistency import RULES, households, summarise_persons
+from censafe.population.crossfile import Check, cross_file_checks
+from censafe.population.examples import write_examples
+from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
+from censafe.population.guard import engine_errors
+from censafe.population.load import FAULTS
+from censafe.population.schema import TABLES, TableName, layout
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from censafe.population.source import Population
+
+__all__ = ["ValidationReport", "validate"]
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """What validation found in some parts of an input.
+
+    Args:
+        rows: findings about rows and files.
+        states: the state filter.
+        regions: states of the filter that have a housing unit in these parts.
+        seen: positions of these parts.
+        parts: number of parts of the whole input.
+        geo: how messages call the geo input.
+    """
+
+    rows: tuple[Finding, ...]
+    states: tuple[str, ...]
+    regions: frozenset[str]
+    seen: frozenset[int]
+    parts: int
+    geo: str = field(default="geo")
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings; those about regions appear once every part was seen."""
+        return self.rows + (self._region_findings() if len(self.seen) == self.parts else ())
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a finding stops the run."""
+        return any(finding.severity == "stop" for finding in self.findings)
+
+    def merge(self, other: ValidationReport) -> ValidationReport:
+        """The report of both reports' parts together.
+
+        Raises:
+            ValueError: the reports share a part or belong to different inputs.
+        """
+        if self.seen & other.seen or (self.states, self.parts) != (other.states, other.parts):
+            raise ValueError("reports to be merged must be of different parts of one input")
+        return ValidationReport(
+            merge_findings(self.rows + other.rows),
+            self.states,
+            self.regions | other.regions,
+            self.seen | other.seen,
+            self.parts,
+            self.geo,
+        )
+
+    def require_valid(self) -> None:
+        """Raise one DataError with every finding that stops, when there is one."""
+        raise_if_fatal(self.findings, "input data")
+
+    def _region_findings(self) -> tuple[Finding, ...]:
+        absent = [state for state in self.states if state not in self.regions]
+        if not self.regions:
+            return (
+                Finding(
+                    self.geo,
+                    "TABBLKST",
+                    "no-region",
+                    "stop",
+                    0,
+                    "no region is left after filtering: no housing unit lies in a state of the filter",
+                    "at least one row with RTYPE 2 and TABBLKST in the state filter",
+                    "correct state_filter, or check that the right files were given",
+                ),
+            )
+        if not absent:
+            return ()
+        shown = ", ".join(absent)
+        return (
+            Finding(
+                self.geo,
+                "TABBLKST",
+                "absent-state",
+                "warn",
+                0,
+                f"states of the filter without any housing unit: {shown}",
+                "a housing unit in every state of the filter",
+                "correct state_filter, or add the files of these states",
+            ),
+        )
+
+
+def validate(
+    population: Population,
+    *,
+    strict: bool = False,
+    checks: Literal["full", "off"] = "full",
+    examples: Path | None = None,
+) -> ValidationReport:
+    """Check one part of the input against every rule.
+
+    Args:
+        population: the part.
+        strict: whether consistency rules stop instead of warn.
+        checks: ``off`` reports only unreadable lines and an empty result, which always stop.
+        examples: private file (mode 0600) for the MAFIDs of offending rows, at most 1,000 a rule; written
+            anew with the first part.
+
+    Returns:
+        The report of this part; merge the reports of all parts before judging.
+
+    Raises:
+        StorageError: memory or disk ran out.
+    """
+    found = list(population.structure)
+    if checks == "full":
+        results = [*_domain_checks(population), *_filter_checks(population, strict)]
+        results += _relational_checks(population, "stop" if strict else "warn", examples is not None)
+        results = [check for check in results if check.finding.rows]
+        if examples is not None:
+            write_examples(examples, results, first=population.part == 0)
+        found += [check.finding for check in results]
+    return ValidationReport(
+        rows=merge_findings(found),
+        states=population.states,
+        regions=frozenset(population.regions),
+        seen=frozenset({population.part}),
+        parts=population.parts,
+        geo=population.labels["geo"],
+    )
+
+
+def _domain_checks(population: Population) -> list[Check]:
+    checks: list[Check] = []
+    tables: Mapping[TableName, ir.Table] = {
+        "persons": population.persons,
+        "units": population.units,
+        "geo": population.geo,
+    }
+    for name in TABLES:
+        table, schema = tables[name], layout(name)
+        missing = {str(column.typed): table[str(column.typed)].isnull().sum() for column in schema.kept}
+        with engine_errors(population.labels[name]):
+            counts = table.aggregate(**missing).to_pyarrow().to_pylist()[0]
+        faults = _fault_counts(population) if schema.checked else {}
+        for column in schema.columns:
+            rows = faults.get(column.name, 0) if column.typed is None else int(counts[column.typed] or 0)
+            if not rows:
+                continue
+            bit = None if column.typed else 1 << schema.checked.index(column)
+            bad = table[str(column.typed)].isnull() if bit is None else (table[FAULTS] & bit) != 0
+            finding = Finding(
+                file=population.labels[name],
+                column=column.name,
+                rule="domain",
+                severity="stop",
+                rows=rows,
+                problem="values outside the allowed set, or empty",
+                allowed=f"{column.allowed} ({column.meaning})",
+                fix="correct the column; codes are written with all their digits",
+            )
+            checks.append(Check(finding, table.filter(bad)))
+    return checks
+
+
+def _fault_counts(population: Population) -> dict[str, int]:
+    geo = population.geo
+    with engine_errors(population.labels["geo"]):
+        rows = geo.group_by(FAULTS).aggregate(n=geo.count()).to_pyarrow().to_pylist()
+    return {
+        column.name: sum(int(row["n"]) for row in rows if row[FAULTS] & (1 << bit))
+        for bit, column in enumerate(layout("geo").checked)
+    }
+
+
+def _filter_checks(population: Population, strict: bool) -> Iterable[Check]:
+    fix = "none needed if intended; otherwise correct state_filter or TABBLKST"
+    outside = Finding(
+        population.labels["geo"],
+        "TABBLKST",
+        "state-filter",
+        "warn",
+        population.loaded.outside_rows,
+        "rows of states outside the filter are left out, with their units and persons",
+        "any",
+        fix,
+    )
+    unknown = Finding(
+        population.labels["geo"],
+        "TABBLKST",
+        "unknown-state",
+        "stop" if strict else "warn",
+        population.loaded.unknown_rows,
+        "rows whose TABBLKST is no state code are left out, with their units and persons",
+        "two-digit state codes",
+        "correct TABBLKST",
+    )
+    return (Check(outside, None), Check(unknown, None))
+
+
+def _relational_checks(population: Population, severity: Severity, keep: bool) -> list[Check]:
+    """Cross-file and consistency rules; ``keep`` stores the household rows so that examples are cheap."""
+    rows = households(population.units, summarise_persons(population.persons))
+    with engine_errors("consistency checks"):
+        if keep:
+            rows = population.store("households", rows)
+        totals: dict[str, Any] = {rule.name: rule.broken(rows).sum() for rule in RULES}
+        totals["ATTACHED"] = rows.PERSONS.sum()
+        counts = rows.aggregate(**totals).to_pyarrow().to_pylist()[0]
+    checks = cross_file_checks(population, attached=int(counts["ATTACHED"] or 0), severity=severity)
+    for rule in RULES:
+        finding = Finding(
+            file=population.labels[rule.table],
+            column=rule.columns,
+            rule=rule.name,
+            severity=severity,
+            rows=int(counts[rule.name] or 0),
+            problem=rule.problem,
+            allowed=rule.allowed,
+            fix="correct the records; when this only warns, records that match no cell of a table are left out of it",
+        )
+        checks.append(Check(finding, rows.filter(rule.broken(rows) > 0)))
+    return checks
