@@ -78,7 +78,7 @@ def map_words(words, entries, bits, width, out):  # type: ignore[no-untyped-def]
     for index in range(words.shape[0]):
         word = words[index]
         magnitude_bits = word >> _ONE
-        column = magnitude_bits >> shift
+        column = (magnitude_bits >> shift) & last  # never outside the table, whatever the width
         entry = entries[column]
         alias = entry & last
         take_column = _ZERO - (((magnitude_bits & mask) - (entry >> b)) >> _TOP)

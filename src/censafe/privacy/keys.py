@@ -25,6 +25,7 @@ __all__ = [
     "TestPartKey",
     "derive_part_key",
     "keyed_commitment",
+    "part_source_of",
     "source_of",
 ]
 
@@ -216,7 +217,9 @@ class ReleasePartKey:
 class TestPartKey:
     """The key of one part of a test run; made by :func:`derive_part_key`."""
 
-    __slots__ = ("_secret", "_usage", "part")
+    # The unused slot gives the two part key types different layouts: no ``__class__`` assignment turns one
+    # into the other.
+    __slots__ = ("_secret", "_seeded", "_usage", "part")
     __test__ = False  # not a test case
 
     def __init__(self, secret: Secret, part: str) -> None:
@@ -300,3 +303,10 @@ def source_of(key: object) -> Literal["system", "seeded"]:
     if type(key) is TestKey or type(key) is TestPartKey:
         return "seeded"
     raise TypeError(f"not a key of censafe: {type(key).__name__}")
+
+
+def part_source_of(key: object) -> Literal["system", "seeded"]:
+    """As :func:`source_of`, for part keys only; TypeError for run keys and anything else."""
+    if type(key) is ReleaseKey or type(key) is TestKey:
+        raise TypeError(f"noise is drawn with a part key, not a {type(key).__name__}; derive one")
+    return source_of(key)

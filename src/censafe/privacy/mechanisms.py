@@ -8,7 +8,7 @@ import numpy as np
 
 from censafe.errors import ReleaseError
 from censafe.model import ExactCounts, Measurements, QueryPlan
-from censafe.privacy.keys import ReleasePartKey, TestPartKey, source_of
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
 from censafe.privacy.sampler import add_noise
 
 __all__ = ["measure", "require_release"]
@@ -37,7 +37,7 @@ def measure(
     """
     if type(counts) is not ExactCounts or type(query) is not QueryPlan:
         raise TypeError("measure wants ExactCounts and a QueryPlan")
-    source = source_of(key)
+    source = part_source_of(key)
     shape = counts.domain.shape
     geounits = np.arange(shape[0] if shape else 1, dtype=np.uint64)
     grid = counts.values.reshape(len(geounits), math.prod(shape[1:]))

@@ -65,7 +65,7 @@ def map_words(
     """
     b, last = np.uint64(bits), np.uint64((1 << bits) - 1)
     magnitude_bits = words >> _ONE
-    column = magnitude_bits >> np.uint64(width - bits)
+    column = (magnitude_bits >> np.uint64(width - bits)) & last
     fraction = magnitude_bits & np.uint64((1 << (width - bits)) - 1)
     entry = entries[column]
     alias = entry & last

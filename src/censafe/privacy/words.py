@@ -13,7 +13,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from censafe.privacy.keys import ReleasePartKey, TestPartKey, source_of
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
 
 __all__ = ["CHUNK_BLOCKS", "AddressedWords", "Lane", "check_address", "head"]
 
@@ -78,9 +78,7 @@ class AddressedWords:
     """
 
     def __init__(self, key: ReleasePartKey | TestPartKey) -> None:
-        source_of(key)
-        if type(key) is not ReleasePartKey and type(key) is not TestPartKey:
-            raise TypeError(f"noise is drawn with a part key, not a {type(key).__name__}; derive one")
+        part_source_of(key)
         if sys.byteorder != "little":
             raise OSError("noise words are defined for little-endian machines only")
         self._key = key

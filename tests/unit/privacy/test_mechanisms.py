@@ -1,0 +1,104 @@
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from censafe.errors import ReleaseError
+from censafe.model import Axis, ExactCounts, KeyDomain, Measurements, QueryPlan
+from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key
+from censafe.privacy.mechanisms import measure, require_release
+from censafe.privacy.sampler import draw
+from support.noise import known_part_key, law, seeded_part_key
+
+QUERY = QueryPlan("PH2", "STATE", law("gaussian", 100), Fraction(1, 8))
+DOMAIN = KeyDomain(
+    (Axis("REGION_ID", ("01", "02", "04")), Axis("SEX", ("1", "2")), Axis("CELL", ("2", "3", "4")))
+)
+
+
+def counts(domain: KeyDomain = DOMAIN) -> ExactCounts:
+    return ExactCounts(domain, np.arange(domain.size, dtype=np.int64) * 1000)
+
+
+def test_values_are_counts_plus_the_noise_of_their_address() -> None:
+    found = measure(counts(), QUERY, 4, known_part_key())
+    noise = draw(QUERY.law, known_part_key(), query=4, geounits=np.arange(3, dtype=np.uint64), answers=6)
+    assert np.array_equal(counts().values + noise.reshape(-1), found.values)
+    assert (found.query, found.domain, found.source) == (QUERY, DOMAIN, "seeded")
+
+
+def test_a_domain_of_one_axis_has_one_answer_a_geounit() -> None:
+    domain = KeyDomain((Axis("REGION_ID", ("01", "02", "04")),))
+    found = measure(counts(domain), QUERY, 0, known_part_key())
+    noise = draw(QUERY.law, known_part_key(), query=0, geounits=np.arange(3, dtype=np.uint64), answers=1)
+    assert np.array_equal(counts(domain).values + noise[:, 0], found.values)
+
+
+def test_an_empty_domain_gives_no_values() -> None:
+    assert measure(counts(KeyDomain((Axis("REGION_ID", ()),))), QUERY, 0, known_part_key()).values.shape == (
+        0,
+    )
+
+
+def test_a_release_key_gives_private_measurements_that_may_be_released() -> None:
+    key = derive_part_key(ReleaseKey.from_system(), "0" * 64, b"", "PH2")
+    found = measure(counts(), QUERY, 0, key)
+    assert (found.source, found.private) == ("system", True)
+    require_release(found)
+
+
+def test_a_test_key_gives_measurements_that_may_not_be_released() -> None:
+    found = measure(counts(), QUERY, 0, seeded_part_key(1))
+    with pytest.raises(ReleaseError, match="drawn with a test key"):
+        require_release(found)
+
+
+def test_flags_on_keys_and_on_measurements_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = seeded_part_key(1)
+    monkeypatch.setattr(type(key), "private", True, raising=False)
+    monkeypatch.setattr(type(key), "source", "system", raising=False)
+    found = measure(counts(), QUERY, 0, key)
+    monkeypatch.setattr(Measurements, "private", True)
+    with pytest.raises(ReleaseError, match="drawn with a test key"):
+        require_release(found)
+
+
+def test_other_types_are_not_released() -> None:
+    @dataclasses.dataclass(frozen=True, eq=False)
+    class Sneaky(Measurements):
+        pass
+
+    sneaky = Sneaky(QUERY, DOMAIN, counts().values, "system")
+    for wrong in (sneaky, counts(), None):
+        with pytest.raises(ReleaseError, match="measurements only"):
+            require_release(wrong)  # type: ignore[arg-type]
+
+
+def test_a_query_is_measured_once_by_a_key() -> None:
+    key = seeded_part_key(1)
+    measure(counts(), QUERY, 0, key)
+    measure(counts(), QUERY, 1, key)
+    with pytest.raises(ReleaseError, match="query 0 of this part has been measured already"):
+        measure(counts(), QUERY, 0, key)
+
+
+def test_equal_plans_under_equal_keys_give_equal_measurements() -> None:
+    one, two = (measure(counts(), QUERY, 0, seeded_part_key(3)) for _ in range(2))
+    assert np.array_equal(one.values, two.values)
+
+
+def test_wrong_types_are_refused() -> None:
+    for wrong in (
+        (counts().values, QUERY, known_part_key()),
+        (counts(), "PH2", known_part_key()),
+        (counts(), QUERY, TestKey(1)),
+    ):
+        with pytest.raises(TypeError):
+            measure(wrong[0], wrong[1], 0, wrong[2])  # type: ignore[arg-type]
+
+
+def test_overflow_stops_the_measurement() -> None:
+    full = ExactCounts(DOMAIN, np.full(DOMAIN.size, np.iinfo(np.int64).max))
+    with pytest.raises(OverflowError, match="query 0, geounit 0, answer"):
+        measure(full, QUERY, 0, known_part_key())
