@@ -25,7 +25,6 @@ from censafe.publication.atomic import atomic_text, sha256_file
 from censafe.publication.stamps import STAMP
 
 __all__ = [
-    "CheckRecord",
     "ConfigRecord",
     "LedgerRecord",
     "Manifest",
@@ -42,9 +41,9 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 _FORMAT = "censafe manifest 1"
 _NOTICE = (
-    "For the operator. Numbers of rows in checks and unmatched, and the seconds in stages, are exact facts "
-    "about confidential records or come from handling them; the privacy promise does not cover them. Keep this "
-    "file with the ledger. Tables, codebook and certificate are made for publication."
+    "What the input checks found is told to the operator only, since numbers of records that break a rule are exact "
+    "facts about confidential records. The seconds in stages come from handling such records; the privacy promise does "
+    "not cover them."
 )
 
 
@@ -75,17 +74,6 @@ class PartRecord:
 
 
 @dataclass(frozen=True)
-class CheckRecord:
-    """One finding of the validation, without the values that broke the rule."""
-
-    rule: str
-    file: str
-    column: str
-    severity: str
-    rows: int
-
-
-@dataclass(frozen=True)
 class Manifest:
     """Everything a later reader needs to know about a run.
 
@@ -97,8 +85,9 @@ class Manifest:
         ledger: None for a run with a test key, which spends nothing.
         test_key: whether the noise came from a test key; then the manifest is stamped.
         parts: committed parts, in the order of the plan.
-        checks: findings of the input validation.
-        unmatched: records that matched no cell, by table.
+        run: random name of the run, the same in the ledger.
+        identity: plan digest, input commitment and kind of key; a second run into the folder must have the same.
+        checks: ``full`` or ``strict``: which input checks were passed.
         stages: seconds by stage.
         outputs: SHA-256 of every published file, by path relative to the run folder.
         versions: of Python and packages.
@@ -115,8 +104,9 @@ class Manifest:
     created: str
     finished: str = ""
     parts: tuple[PartRecord, ...] = ()
-    checks: tuple[CheckRecord, ...] = ()
-    unmatched: Mapping[str, int] = field(default_factory=dict)
+    run: str = ""
+    identity: Mapping[str, str] = field(default_factory=dict)
+    checks: str = "full"
     stages: Mapping[str, float] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -136,8 +126,8 @@ class Manifest:
                 "decimal": float(self.plan.total),
             },
         }
-        simple = ("dataset", "input_commitment", "test_key", "created", "finished")
-        mappings = ("unmatched", "stages", "outputs", "versions")
+        simple = ("run", "dataset", "input_commitment", "test_key", "checks", "created", "finished")
+        mappings = ("identity", "stages", "outputs", "versions")
         return {
             **fixed,
             **{name: getattr(self, name) for name in simple},
@@ -145,7 +135,6 @@ class Manifest:
             "config": asdict(self.config),
             "ledger": asdict(self.ledger) if self.ledger else None,
             "parts": [asdict(part) for part in self.parts],
-            "checks": [asdict(check) for check in self.checks],
         }
 
 
@@ -193,8 +182,9 @@ def _parse(document: dict[str, Any]) -> Manifest:
         created=document["created"],
         finished=document["finished"],
         parts=tuple(PartRecord(**part) for part in document["parts"]),
-        checks=tuple(CheckRecord(**check) for check in document["checks"]),
-        unmatched=document["unmatched"],
+        run=document["run"],
+        identity=document["identity"],
+        checks=document["checks"],
         stages=document["stages"],
         outputs=document["outputs"],
         versions=document["versions"],

@@ -84,9 +84,9 @@ def listing(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def details(summary: str, *content: str) -> str:
-    """A part that opens on demand and is open for nobody by default."""
+    """A part that can be folded away; it is open at first, so that print shows it."""
     inner = "\n".join(content)
-    return f"<details><summary>{_html(summary)}</summary>\n{inner}</details>"
+    return f"<details open><summary>{_html(summary)}</summary>\n{inner}</details>"
 
 
 def integer(value: int) -> str:

@@ -81,7 +81,7 @@ def _head(document: Document) -> str:
     ]
     if "epsilon" in loss:
         tight = next(entry for entry in loss["epsilon"] if entry["conversion"] == "tight")
-        small = f"at delta {number(loss['delta_decimal'])}, tight bound"
+        small = f"at delta {_delta(loss)}, tight bound"
         facts.append(("The same as ε", fixed(tight["value"], 3), small))
     facts.append(("Published", f"{integer(rows)} counts", f"in {len(tables)} tables, all with noise"))
     cards = "".join(
@@ -98,12 +98,17 @@ def _head(document: Document) -> str:
 def _words(document: Document) -> str:
     promise, attacker = document["promise"], document["attacker"]
     alarm, power = 100 * attacker["false_alarm"], 100 * attacker["power"]
+    exact = (
+        f"Exactly: {promise['neighbours_exact']}."
+        if promise["neighbours_exact"] != promise["neighbours_words"]
+        else ""
+    )
     meaning = (
         f"Suppose somebody knows everything about everybody else and looks at all published tables together, to "
         f"find out which of two inputs that differ in this way was used. A test that is wrong about the first input "
         f"in {number(alarm)} of 100 cases recognises the second one in at most {_percent_up(power)} of 100 cases. "
-        f"Without the tables it would be {number(alarm)} of 100. This is a limit for every possible test; a single "
-        "table tells much less than all together."
+        f"Without the tables it would be {number(alarm)} of 100. This is a limit for every possible test; one "
+        "table alone tells less."
     )
     return section(
         "words",
@@ -114,7 +119,7 @@ def _words(document: Document) -> str:
                 (
                     "What that means",
                     "There is a proven limit to how differently the published files can turn out for two inputs that "
-                    f"differ in this way: {promise['neighbours_words']}.",
+                    f"differ in this way: {promise['neighbours_words']}. {exact}",
                 ),
                 ("How", " ".join(document["noise_words"])),
                 ("What is left to learn", meaning),
@@ -131,7 +136,7 @@ def _loss(document: Document) -> str:
     relations += document["other_losses"]
     rows = [
         (
-            Cell(f"{_RELATIONS[entry['neighbours']]}<small>{escape(entry['neighbours_words'])}</small>"),
+            Cell(f"{_RELATIONS[entry['neighbours']]}<small>{escape(entry['neighbours_exact'])}</small>"),
             _fraction(entry["exact"]),
             number(entry["decimal"]),
             *([_tight(entry)] if "epsilon" in entry else []),
@@ -144,10 +149,17 @@ def _loss(document: Document) -> str:
         symbol,
         *(["ε, tight bound"] if "epsilon" in loss else []),
     )
+    reading = (
+        f"ε is another reading of {symbol}. It comes with delta, a small chance that the limit by ε is not met; here delta "
+        f"is {_delta(loss)}."
+        if "epsilon" in loss
+        else ""
+    )
     parts = [
         paragraphs(
             "The smaller the loss, the less the published files can tell about one record. It adds up over all tables, and "
-            "it depends on what counts as one protected change. Here it is for two kinds of change."
+            "it depends on what counts as one protected change. Here it is for two kinds of change.",
+            reading,
         ),
         table("Privacy loss of the whole release", headers, rows, numbers=len(headers) - 1),
     ]
@@ -167,7 +179,7 @@ def _conversions(loss: Document) -> str:
         (Cell(f"{escape(entry['name'])}<small>{escape(entry['words'])}</small>"), fixed(entry["value"], 4))
         for entry in loss["epsilon"]
     ]
-    caption = f"What {_SYMBOLS['rho']} = {number(loss['decimal'])} means as ε, at delta {number(loss['delta_decimal'])}"
+    caption = f"What {_SYMBOLS['rho']} = {number(loss['decimal'])} means as ε, at delta {_delta(loss)}"
     return table(caption, ("Conversion", "ε"), rows, numbers=1)
 
 
@@ -202,7 +214,7 @@ def _share_row(entry: Document) -> tuple[str, ...]:
     bar = f'<div class="bar" aria-hidden="true"><span style="width:{percent:.2f}%"></span></div>'
     name = f"{escape(entry['table'])}<small>{escape(entry['title'])}</small>"
     if entry["derived"]:
-        return (Cell(name), "derived", integer(entry["rows"]), _budget(0.0), "0.0%")
+        return (Cell(name), "derived", integer(entry["rows"]), "0", "0.0%")
     return (
         Cell(name),
         Cell(bar),
@@ -307,8 +319,11 @@ def _evidence(document: Document) -> str:
     parts = [
         paragraphs(
             "The input commitment is a keyed fingerprint of the input files. Whoever holds the ledger's key can show that "
-            "these files were used; without it nobody can try out guesses. The ledger head fixes everything the "
-            "ledger said when this page was made: `censafe ledger verify` must find this line."
+            "these files were used; without it nobody can try out guesses.",
+            Cell(
+                "The ledger head fixes everything the ledger said when this page was made: "
+                "<code>censafe ledger verify</code> must find this line."
+            ),
         ),
         listing(
             [
@@ -348,6 +363,15 @@ def _fraction(exact: str) -> str:
 def _budget(value: float) -> str:
     """Six places as in the published budgets, or the number in full where that would read as zero."""
     return fixed(value, 6) if value == 0 or value >= 1e-5 else number(value)
+
+
+def _delta(loss: Document) -> str:
+    """A power of ten as people write it, anything else as a decimal number."""
+    top, bottom = loss["delta"].split("/")
+    if top == "1" and bottom.rstrip("0") == "1":
+        raised = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(len(bottom) - 1))
+        return f"10⁻{raised}"
+    return number(loss["delta_decimal"])
 
 
 def _percent_up(percent: float) -> str:

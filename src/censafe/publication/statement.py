@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from censafe.errors import CheckError
 from censafe.model import Definition, Neighbours, ReleasePlan
 from censafe.model.published import PublishedQuery
@@ -116,8 +114,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
             "unit": plan.unit.value,
             "unit_words": UNITS[plan.unit],
             "definition": plan.definition.value,
-            "neighbours": plan.neighbours.value,
-            "neighbours_words": _relation_words(plan, plan.neighbours),
+            **_relation(plan, plan.neighbours),
             "group_words": group_words(plan.definition),
         },
         "noise_words": sorted({NOISE[query.law.kind] for query in source.queries}),
@@ -128,11 +125,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
             "neighbours": plan.neighbours.value,
         },
         "other_losses": [
-            {
-                "neighbours": relation.value,
-                "neighbours_words": _relation_words(plan, relation),
-                **_loss(loss, source),
-            }
+            {**_relation(plan, relation), **_loss(loss, source)}
             for relation, loss in plan.other_losses.items()
         ],
         "calibration": _calibration(plan),
@@ -172,10 +165,14 @@ def _check_agreement(source: CertificateInput, stamp: Stamp | None) -> None:
             )
 
 
-def _relation_words(plan: ReleasePlan, relation: Neighbours) -> str:
-    """The product's own wording of the relation where the plan has one."""
+def _relation(plan: ReleasePlan, relation: Neighbours) -> dict[str, str]:
+    """A relation by name, in general words, and in the product's own exact words where the plan has them."""
     general = NEIGHBOURS[relation].format(unit=plan.unit.value)
-    return plan.settings.get(f"neighbours.{relation.value}", general)
+    return {
+        "neighbours": relation.value,
+        "neighbours_words": general,
+        "neighbours_exact": plan.settings.get(f"neighbours.{relation.value}", general),
+    }
 
 
 def _loss(loss: Fraction, source: CertificateInput) -> dict[str, Any]:
@@ -223,7 +220,7 @@ def _tables(source: CertificateInput) -> Iterator[dict[str, Any]]:
 def _levels(query: PublishedQuery, source: CertificateInput) -> Iterator[dict[str, Any]]:
     """One entry a level, or one for each number of noise draws where cells differ in it."""
     cells = key_columns(query).cell
-    draws = np.unique(query.terms).tolist()
+    draws = list(dict.fromkeys(query.terms.tolist()))
     for terms in draws:
         accuracy = accuracy_of_sum(query.law, terms, source.confidence)
         chosen = query.terms == terms

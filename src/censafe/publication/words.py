@@ -57,7 +57,7 @@ CALIBRATIONS: Mapping[str, str] = {
     "bureau": (
         "The noise is scaled by the rule of the Census Bureau's PHSafe: when at most tau persons of a "
         "household are counted in a table, one person can change a person table by at most 2 tau + 2 and a "
-        "table of households by at most 2. The rule is cautious: the true change is smaller."
+        "table of households by at most 2. The Census Bureau's own 2020 tables were protected by this rule."
     ),
     "household-local": (
         "The noise is scaled by what one person can change when the change stays inside that person's own "
@@ -91,7 +91,7 @@ NOT_PROMISED: tuple[tuple[str, str], ...] = (
     ),
     (
         "Unlimited computing power",
-        "The noise is made with AES-256 from a key of the operating system. Nobody known can tell it from true "
+        "The noise is made with AES-256 from a key of the operating system. No method is known that tells it from true "
         "randomness; it is not secure against an adversary who breaks AES-256 or the operating system's generator.",
     ),
     (
