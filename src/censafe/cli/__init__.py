@@ -88,9 +88,8 @@ def root() -> None:
 def main() -> None:
     """Run the command line and turn every expected error into a message and an exit code."""
     try:
-        root(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        code = root(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()
         sys.exit(2)

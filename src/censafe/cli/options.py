@@ -24,7 +24,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 PRODUCTS = ("phsafe",)
 
 
-class _Exact(click.ParamType):
+class _Exact(click.ParamType[Fraction]):
     """An exact number: a decimal or a fraction, never through floating point."""
 
     name = "number"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +18,9 @@ from censafe.cli.options import (
     set_option,
 )
 from censafe.cli.progress import TerminalObserver
+
+if TYPE_CHECKING:
+    from censafe.population.validation import ValidationReport
 
 __all__ = ["command"]
 
@@ -57,6 +63,21 @@ def command(
         observer=TerminalObserver(quiet=quiet),
     )
     report = validate(config, data, parse_settings(settings), reading)
-    click.echo(report.to_json() if as_json else report.text())
+    click.echo(_as_json(report) if as_json else _as_text(report))
     if report.fatal:
         raise click.exceptions.Exit(1)
+
+
+def _as_json(report: ValidationReport) -> str:
+    findings = [asdict(finding) for finding in report.findings]
+    return json.dumps({"valid": not report.fatal, "findings": findings}, indent=2)
+
+
+def _as_text(report: ValidationReport) -> str:
+    stops = [finding for finding in report.findings if finding.severity == "stop"]
+    warnings = [finding for finding in report.findings if finding.severity == "warn"]
+    lines = [f"Error: {finding.text()}" for finding in stops]
+    lines += [f"Warning: {finding.text()}" for finding in warnings]
+    verdict = "NOT valid" if report.fatal else "Valid"
+    lines.append(f"{verdict}: {len(stops)} rules broken that stop a run, {len(warnings)} warnings.")
+    return "\n".join(lines)

@@ -4,38 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from censafe.errors import CheckError
 from censafe.model import ExactCounts, Measurements, PartPlan, ReleasePlan
-from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key, source_of
+from censafe.privacy.keys import derive_part_key, keyed_commitment, source_of
 from censafe.privacy.mechanisms import measure
+from censafe.products.account import Account
 from censafe.publication.measurement_files import read_measurements, write_measurements
 from censafe.publication.stamps import STAMP
 
-__all__ = ["Account", "Door", "FreeAccount"]
+__all__ = ["Door"]
 
 Key = tuple[str, str]
-
-
-class Account(Protocol):
-    """Who pays for a part: reserved before its noise exists, committed when its file is safe."""
-
-    def reserve(self, part: PartPlan) -> None:
-        """Reserve the cost of a part; BudgetError when it is refused."""
-
-    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
-        """Record that the measurements of a reserved part are safe."""
-
-
-class FreeAccount:
-    """Pays nothing and records nothing: for test keys, whose results are never published."""
-
-    def reserve(self, part: PartPlan) -> None:
-        """Accept every part."""
-
-    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
-        """Record nothing."""
 
 
 class Door:
@@ -44,26 +24,17 @@ class Door:
     Args:
         plan: what may be measured.
         folder: where measurement files go; a file that is there already is read, never measured again.
-        account: who pays.
-        key: run key; its type decides whether the results are private.
-        input_commitment: keyed commitment to the input files, part of every derived key.
+        account: who pays, and the run key; the key's type decides whether the results are private.
     """
 
-    def __init__(
-        self,
-        plan: ReleasePlan,
-        folder: Path,
-        account: Account,
-        key: ReleaseKey | TestKey,
-        input_commitment: bytes,
-    ) -> None:
+    def __init__(self, plan: ReleasePlan, folder: Path, account: Account) -> None:
         self._plan = plan
         self._digest = plan.digest()
         self._folder = folder
         self._account = account
-        self._key = key
-        self._commitment = input_commitment
-        self._stamp = None if source_of(key) == "system" else STAMP
+        self._key = account.key
+        self._commitment = keyed_commitment(self._key, account.input_commitment.encode())
+        self._stamp = None if source_of(self._key) == "system" else STAMP
 
     def path(self, part: PartPlan) -> Path:
         """The measurement file of a part."""

@@ -56,6 +56,11 @@ class RunFolder:
         return self._work / "scratch"
 
     @property
+    def staging(self) -> Path:
+        """Where published files are written and checked before they get their final names."""
+        return self._work / "staging"
+
+    @property
     def measurements(self) -> Path:
         """Where the noisy measurements are kept."""
         return self.out / "measurements"
@@ -67,8 +72,9 @@ class RunFolder:
             self.out.mkdir(parents=True, exist_ok=True)
             self._work.mkdir(mode=0o700, exist_ok=True)
             self._take_lock()
-            shutil.rmtree(self.scratch, ignore_errors=True)
-            self.scratch.mkdir(mode=0o700)
+            for place in (self.scratch, self.staging):
+                shutil.rmtree(place, ignore_errors=True)
+                place.mkdir(mode=0o700)
         except OSError as error:
             self._release()
             raise StorageError(

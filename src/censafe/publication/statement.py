@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from censafe.errors import CheckError
@@ -37,12 +38,12 @@ class CheckGroup:
     """Rules that the input was checked against, and what a breach does.
 
     The certificate says which rules were applied, not what they found: numbers of records that broke a
-    rule are exact facts about confidential records, and they stay in the operator's manifest.
+    rule are exact facts about confidential records, and they are told to the operator only.
 
     Args:
         name: of the group, for example ``Columns, types and codes``.
         rules: how many rules.
-        stops: whether a breach stops the run; otherwise it is recorded in the manifest.
+        stops: whether a breach stops the run; otherwise the operator is told.
     """
 
     name: str
@@ -61,11 +62,11 @@ class CertificateInput:
         codebook: words for tables, cells and levels.
         dataset: label of the input.
         input_commitment: keyed commitment to the input files.
-        ledger: ledger file and head after the last commit; None for a test key.
+        ledger: ledger file and head after the last commit, None for a test key; folders are not stated.
         ledger_total: what the ledger's entries say this run spent; None for a test key.
         checks: rules that the input was checked against.
         rows_checked: published rows that were read back and compared with the plan.
-        configuration: name or file name of the configuration.
+        configuration: name or path of the configuration; folders are not stated.
         overrides: settings changed on the command line.
         versions: of Python and packages.
         created: UTC, ISO 8601.
@@ -135,11 +136,13 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         "checks": [asdict(group) for group in source.checks],
         "rows_checked": source.rows_checked,
         "inputs": {"dataset": source.dataset, "keyed_commitment": source.input_commitment},
-        "ledger": asdict(source.ledger) if source.ledger else None,
+        "ledger": {"file": Path(source.ledger.file).name, "head": source.ledger.head}
+        if source.ledger
+        else None,
         "plan_digest": plan.digest(),
         "measurement_files": dict(source.measurement_files),
         "configuration": {
-            "name": source.configuration,
+            "name": Path(source.configuration).name,
             "overrides": dict(source.overrides),
             "settings": dict(plan.settings),
         },

@@ -1,0 +1,252 @@
+"""Who pays for a run, and with which key it draws: the ledger for a release, nobody for a test key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol
+
+from censafe.errors import CheckError, StorageError
+from censafe.model import PartPlan, ReleasePlan
+from censafe.privacy.keys import ReleaseKey, TestKey, keyed_commitment
+from censafe.privacy.ledger import Ledger, Reservation
+from censafe.products.options import RunOptions
+from censafe.products.run_folder import FolderState, RunFolder
+from censafe.publication.atomic import remove_partials, sha256_file
+from censafe.publication.manifest import LedgerRecord
+from censafe.publication.measurement_files import read_measurements
+
+__all__ = ["LEDGER_NAME", "Account", "open_account"]
+
+LEDGER_NAME = "censafe-ledger.jsonl"
+
+
+class Account(Protocol):
+    """Reserved before the noise of a part exists, committed when its file is safe."""
+
+    state: FolderState
+    key: ReleaseKey | TestKey
+    dataset: str
+    input_commitment: str
+    identity: Mapping[str, str]
+
+    def settle(self) -> None:
+        """Bring folder and ledger into agreement after a killed run."""
+
+    def reserve(self, part: PartPlan) -> None:
+        """Reserve the cost of a part; BudgetError when it is refused."""
+
+    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
+        """Record that the measurements of a reserved part are safe."""
+
+    def close(self) -> None:
+        """Every part is committed: destroy the key."""
+
+    @property
+    def ledger(self) -> LedgerRecord | None:
+        """Ledger file and head; None for a test key."""
+
+    @property
+    def paid(self) -> Fraction | None:
+        """What the ledger says this run spent; None for a test key."""
+
+
+@contextmanager
+def open_account(
+    plan: ReleasePlan,
+    hashes: Mapping[str, str],
+    folder: RunFolder,
+    options: RunOptions,
+    *,
+    dataset: str,
+    config_digest: str,
+) -> Iterator[Account]:
+    """Open the account of a run and bind the run folder to plan, input and kind of key.
+
+    Args:
+        plan: what will be measured.
+        hashes: SHA-256 of every input file, by name.
+        folder: of the run.
+        options: ledger, cap and key.
+        dataset: label of the dataset in the ledger.
+        config_digest: SHA-256 of the configuration.
+
+    Raises:
+        UsageError: the folder holds another run.
+        BudgetError: the ledger refuses.
+    """
+    if options.test_key is not None:
+        test = _TestAccount(plan, hashes, folder, options.test_key, dataset)
+        try:
+            yield test
+        finally:
+            test.key.close()
+        return
+    path = options.ledger or folder.out.resolve().parent / LEDGER_NAME
+    with Ledger.open(path, dataset=dataset, strict=options.strict_ledger) as ledger:
+        release = _LedgerAccount(plan, hashes, folder, options, ledger, dataset)
+        release.open(config_digest)
+        try:
+            yield release
+        finally:
+            release.key.close()
+
+
+class _TestAccount:
+    """Pays nothing and records nothing."""
+
+    ledger: LedgerRecord | None = None
+    paid: Fraction | None = None
+
+    def __init__(
+        self, plan: ReleasePlan, hashes: Mapping[str, str], folder: RunFolder, seed: int, dataset: str
+    ) -> None:
+        self.key: ReleaseKey | TestKey = TestKey(seed)
+        self.input_commitment = keyed_commitment(self.key, _canonical(hashes)).hex()
+        self.dataset = dataset
+        self.identity: Mapping[str, str] = {
+            "plan": plan.digest(),
+            "input": self.input_commitment,
+            "key": f"test {seed}",
+        }
+        self.state = folder.identify(self.identity)
+        self._folder = folder
+
+    def settle(self) -> None:
+        remove_partials(self._folder.measurements)
+
+    def reserve(self, part: PartPlan) -> None:
+        pass
+
+    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
+        pass
+
+    def close(self) -> None:
+        self.key.close()
+
+
+class _LedgerAccount:
+    """Pays from an open ledger."""
+
+    def __init__(
+        self,
+        plan: ReleasePlan,
+        hashes: Mapping[str, str],
+        folder: RunFolder,
+        options: RunOptions,
+        ledger: Ledger,
+        dataset: str,
+    ) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._options = options
+        self._ledger = ledger
+        self._held: dict[str, Reservation] = {}
+        self.input_commitment = ledger.dataset_commitment(hashes)
+        self.dataset = dataset
+        self.identity: Mapping[str, str] = {
+            "plan": plan.digest(),
+            "input": self.input_commitment,
+            "key": "release",
+        }
+        self.state = folder.identify(self.identity)
+        self._stored = self._key_file()
+        self._same_key = self._stored is not None and self._stored.exists()
+        self.key: ReleaseKey | TestKey = self._make_key()
+
+    def open(self, config_digest: str) -> None:
+        """Open the run in the ledger unless it is finished."""
+        if self.state == "finished":
+            return
+        self._ledger.open_run(
+            self._plan,
+            dataset=self.input_commitment,
+            cap=self._options.cap,
+            config_digest=config_digest,
+            spend_more=self._options.spend_more,
+            run=self._folder.run,
+            folder=str(self._folder.out.resolve()),
+        )
+
+    @property
+    def ledger(self) -> LedgerRecord | None:
+        return LedgerRecord(str(self._ledger.path), self._ledger.head)
+
+    @property
+    def paid(self) -> Fraction | None:
+        return self._ledger.paid(self._folder.run)
+
+    def settle(self) -> None:
+        remove_partials(self._folder.measurements)
+        committed, held = self._ledger.committed(self._folder.run), self._ledger.held(self._folder.run)
+        for part, (file, sha256) in committed.items():
+            self._require_unchanged(part, file, sha256)
+        complete = {part: found for part in held if (found := self._complete(part)) is not None}
+        self._require_known(set(committed) | set(complete))
+        redo = [part for part in held if part not in complete] if self._same_key else []
+        self._held = dict(self._ledger.settle_open(self._folder.run, finished=complete, redo=redo).redo)
+
+    def reserve(self, part: PartPlan) -> None:
+        if part.name not in self._held:
+            self._held[part.name] = self._ledger.reserve(self._plan, part)
+
+    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
+        self._ledger.commit(self._held.pop(part.name), file, sha256)
+
+    def close(self) -> None:
+        self._ledger.close_run(self._plan)
+        self.key.close()
+        if self._stored is not None:
+            self._stored.unlink(missing_ok=True)
+
+    def _key_file(self) -> Path | None:
+        if self._options.key_dir is None:
+            return None
+        return self._options.key_dir / f"censafe-{self._folder.run}.key"
+
+    def _make_key(self) -> ReleaseKey:
+        if self._stored is None or self.state == "finished":
+            return ReleaseKey.from_system()
+        if self._same_key:
+            return ReleaseKey.load(self._stored)
+        key = ReleaseKey.from_system()
+        try:
+            self._stored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"{self._stored.parent}: the key folder cannot be made ({error.strerror})."
+            ) from error
+        key.store(self._stored)
+        return key
+
+    def _require_unchanged(self, part: str, file: str, sha256: str) -> None:
+        path = self._folder.measurements / file
+        if not path.is_file() or sha256_file(path) != sha256:
+            raise CheckError(
+                f"{path}: the committed measurements of {part} are missing or were changed. They are never "
+                "measured again; restore the file from a copy, or start a new run in a new folder."
+            )
+
+    def _require_known(self, parts: set[str]) -> None:
+        unknown = sorted({path.stem for path in self._folder.measurements.glob("*.parquet")} - parts)
+        if unknown:
+            raise CheckError(
+                f"{self._folder.measurements}: {self._ledger.path} has no entry for the measurements of "
+                f"{', '.join(unknown)}. Name the ledger of this run with --ledger."
+            )
+
+    def _complete(self, part: str) -> tuple[str, str] | None:
+        """File and SHA-256 of a part that was written whole and not yet committed."""
+        path = self._folder.measurements / f"{part}.parquet"
+        if not path.exists():
+            return None
+        read_measurements(path, plan_digest=self._plan.digest())
+        return path.name, sha256_file(path)
+
+
+def _canonical(hashes: Mapping[str, str]) -> bytes:
+    """The hashes as bytes; names do not count, a renamed file is the same data."""
+    return json.dumps(sorted(hashes.values())).encode()

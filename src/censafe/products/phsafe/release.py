@@ -1,0 +1,193 @@
+"""Right of the door: tables, codebook, certificate and manifest from PHSafe's measurements."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from censafe.errors import CheckError
+from censafe.geography.states import states
+from censafe.model import Measurements, PublishedQuery
+from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.derived import published_queries
+from censafe.publication.certificate import write_certificate
+from censafe.publication.check import DerivedTable, check_tables, expected_levels
+from censafe.publication.codebook import CodebookInput, TableLabel, write_codebook
+from censafe.publication.manifest import Manifest, hash_outputs, verify_outputs, write_manifest
+from censafe.publication.measurement_files import read_measurements
+from censafe.publication.stamps import STAMP, Stamp
+from censafe.publication.statement import CertificateInput, CheckGroup
+from censafe.publication.tables import TableLayout, write_tables
+from censafe.publication.tidy import TidyContext, write_tidy
+
+__all__ = ["FILES", "publish", "republish"]
+
+FILES = (
+    "certificate.html",
+    "certificate.json",
+    "codebook.csv",
+    "tables",
+    "tables.parquet",
+    "manifest.json",
+)
+_TITLE = "Supplemental Demographic and Housing Characteristics (S-DHC), noisy counts by PHSafe"
+_CHECKS = (
+    CheckGroup("Files, columns, types and codes", 3, stops=True),
+    CheckGroup("Keys that join persons, units and geography", 5, stops=True),
+    CheckGroup("Agreement between the records of a household (C1 to C12)", 12, stops=False),
+)
+
+
+def publish(
+    out: Path,
+    staging: Path,
+    measurements: Sequence[Measurements],
+    manifest: Manifest,
+    *,
+    ledger_total: Fraction | None,
+    confidence: Fraction,
+) -> None:
+    """Write everything that is published, checked in ``staging`` before it moves to ``out``.
+
+    Args:
+        out: the run folder.
+        staging: an empty folder on the same file system.
+        measurements: of all parts.
+        manifest: of the run, without outputs and finishing time.
+        ledger_total: what the ledger says this run spent; None for a test key.
+        confidence: level of the margins of error, 9/10 or 19/20.
+
+    Raises:
+        CheckError: the written tables are not what the plan demands, or ledger and plan disagree.
+        ReleaseError: measurements of a test key without stamp, or the reverse.
+        StorageError: the disk is full or the folder not writable.
+    """
+    stamp: Stamp | None = STAMP if manifest.test_key else None
+    queries = published_queries(measurements)
+    layouts = [
+        TableLayout(table.name, table.cell_column, table.iterated) for table in phsafe_definitions().tables
+    ]
+    tables = write_tables(staging / "tables", queries, layouts, stamp=stamp)
+    rows = _check(staging / "tables", queries, layouts, manifest, stamp)
+    codebook = _codebook()
+    context = TidyContext(manifest.plan.product, manifest.plan.definition, confidence, codebook)
+    write_tidy(staging / "tables.parquet", queries, context, stamp=stamp)
+    write_codebook(staging / "codebook.csv", codebook, queries, stamp=stamp)
+    statement = CertificateInput(
+        title=_TITLE,
+        plan=manifest.plan,
+        queries=queries,
+        codebook=codebook,
+        dataset=manifest.dataset,
+        input_commitment=manifest.input_commitment,
+        ledger=manifest.ledger,
+        ledger_total=ledger_total,
+        configuration=manifest.config.origin,
+        created=manifest.created,
+        checks=_CHECKS,
+        rows_checked=rows,
+        overrides=manifest.config.overrides,
+        versions=manifest.versions,
+        measurement_files={part.file: part.sha256 for part in manifest.parts},
+        confidence=confidence,
+    )
+    certificates = write_certificate(staging, statement, stamp=stamp)
+    files = [*tables, staging / "tables.parquet", staging / "codebook.csv", *certificates]
+    finished = datetime.now(UTC).isoformat(timespec="seconds")
+    whole = replace(manifest, outputs=hash_outputs(staging, files), finished=finished)
+    write_manifest(staging / "manifest.json", whole)
+    _move(staging, out)
+
+
+def republish(out: Path, manifest: Manifest, confidence: Fraction) -> None:
+    """Do everything right of the door again from stored measurements.
+
+    Args:
+        out: the folder of a finished run.
+        manifest: of that run.
+        confidence: level of the margins of error, 9/10 or 19/20.
+
+    Raises:
+        CheckError: a measurement file is missing, was changed or belongs to another plan.
+    """
+    verify_outputs(out, replace(manifest, outputs={}))
+    digest = manifest.plan.digest()
+    measurements = [
+        answer for part in manifest.parts for answer in read_measurements(out / part.file, plan_digest=digest)
+    ]
+    staging = out / ".censafe" / "staging"
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir(parents=True)
+    try:
+        total = None if manifest.test_key else manifest.plan.total
+        publish(out, staging, measurements, manifest, ledger_total=total, confidence=confidence)
+    finally:
+        shutil.rmtree(staging.parent, ignore_errors=True)
+
+
+def _check(
+    folder: Path,
+    queries: Sequence[PublishedQuery],
+    layouts: Sequence[TableLayout],
+    manifest: Manifest,
+    stamp: Stamp | None,
+) -> int:
+    derived = [
+        DerivedTable(
+            table.name,
+            table.derived.source,
+            {cell: len(cells) for cell, cells in table.derived.cells.items()},
+        )
+        for table in phsafe_definitions().tables
+        if table.derived
+    ]
+    domains = {(query.table, query.level): query.domain for query in queries}
+    try:
+        expected = expected_levels(manifest.plan, domains, derived)
+    except KeyError as error:
+        raise CheckError(f"measurements of {error} are missing; do not publish the tables") from error
+    states_of_plan = manifest.plan.settings["states"].split(",")
+    return check_tables(folder, expected, layouts, states=states_of_plan, stamp=stamp)
+
+
+def _codebook() -> CodebookInput:
+    definitions = phsafe_definitions()
+    regions = {("USA", "1"): "United States"} | {("STATE", state.code): state.name for state in states()}
+    return CodebookInput(
+        tables={
+            table.name: TableLabel(table.label, table.label, {cell.id: cell.label for cell in table.cells})
+            for table in definitions.tables
+        },
+        iterations={
+            iteration.code: iteration.label
+            for level in definitions.iteration_levels
+            for iteration in level.iterations
+        },
+        regions=regions,
+        levels={
+            f"{geography.name}_{level.name}": f"{_GEOGRAPHY[geography.name]}, {_ITERATIONS[level.name]}"
+            for geography in definitions.geographies
+            for level in definitions.iteration_levels
+        },
+    )
+
+
+_GEOGRAPHY = {"usa": "Nation", "state": "States"}
+_ITERATIONS = {
+    "A-G": "seven race groups (A to G)",
+    "H,I": "Hispanic (H) and White not Hispanic (I)",
+    "*": "everyone",
+}
+
+
+def _move(staging: Path, out: Path) -> None:
+    """Give the checked files their final names; the manifest comes last and makes the run finished."""
+    for name in FILES:
+        target = out / name
+        if target.is_dir():
+            shutil.rmtree(target)
+        (staging / name).replace(target)
