@@ -20,7 +20,10 @@ from censafe.model import (
     ReleasePlan,
 )
 from censafe.model.published import PublishedQuery
+from censafe.publication.certificate import CertificateInput, CheckGroup
 from censafe.publication.check import DerivedTable
+from censafe.publication.codebook import CodebookInput, TableLabel
+from censafe.publication.manifest import LedgerRecord
 from censafe.publication.tables import TableLayout
 
 Source = Literal["system", "seeded"]
@@ -104,3 +107,37 @@ def make_published(plan: ReleasePlan, source: Source = "system") -> list[Publish
                 )
             )
     return published
+
+
+CODEBOOK = CodebookInput(
+    tables={
+        "PH2": TableLabel(
+            "Household type", "Persons in households", {"3": "Married", "10": "Alone & <other>"}
+        ),
+        "PH7": TableLabel("Tenure", "Persons in occupied units", {"2": "Mortgage", "3": "Free", "4": "Rent"}),
+    },
+    iterations={"A": "White alone", "B": "Black alone", "*": "Everyone"},
+    regions={("STATE", "72"): "Puerto Rico"},
+    levels={"usa_*": "Nation, everyone"},
+)
+
+
+def make_certificate_input(plan: ReleasePlan, source: Source = "system") -> CertificateInput:
+    private = source == "system"
+    return CertificateInput(
+        title="A <small> release",
+        plan=plan,
+        queries=make_published(plan, source),
+        codebook=CODEBOOK,
+        dataset="data & more",
+        input_commitment="c0" * 32,
+        ledger=LedgerRecord("/home/somebody/ledger.jsonl", "1e" * 32) if private else None,
+        ledger_total=plan.total if private else None,
+        configuration="/home/somebody/config.json",
+        created="2026-01-02T03:04:05Z",
+        checks=(CheckGroup("Codes", 3, stops=True), CheckGroup("Households", 12, stops=False)),
+        rows_checked=40,
+        overrides={"tau.PH2": "10"},
+        versions={"python": "3.11"},
+        measurement_files={"measurements/PH2.parquet": "77" * 32},
+    )

@@ -249,7 +249,7 @@ def _accuracy(document: Document) -> str:
 
 
 def _table_name(entry: Document) -> Cell:
-    words = ". ".join(text for text in (entry["title"], entry["universe"]) if text)
+    words = ". ".join(dict.fromkeys(text for text in (entry["title"], entry["universe"]) if text))
     return Cell(f"{escape(entry['table'])} <span>{escape(words)}</span>")
 
 
@@ -282,7 +282,7 @@ def _checks(document: Document) -> str:
     rows = [
         (
             group["name"],
-            "stops the run, so this release met them" if group["stops"] else "is recorded for the operator",
+            "stops the run, so this release met them" if group["stops"] else "is told to the operator",
             integer(group["rules"]),
         )
         for group in document["checks"]
