@@ -13,7 +13,17 @@ from ibis.expr import types as ir
 
 from censafe.errors import DataError
 
-__all__ = ["connect", "count_by", "drop_non_unique", "flat_map_join", "matches", "recode", "stored", "where"]
+__all__ = [
+    "connect",
+    "count_by",
+    "drop_non_unique",
+    "flat_map_join",
+    "matches",
+    "recode",
+    "repeated_keys",
+    "stored",
+    "where",
+]
 
 
 def connect(work: Path, *, threads: int | None = None, memory: str | None = None) -> Any:
@@ -54,7 +64,7 @@ def stored(table: ir.Table) -> Iterator[ir.Table]:
 
 
 def matches(column: ir.Column, codes: Iterable[int]) -> ir.BooleanValue:
-    """Whether a code column holds one of ``codes``; a missing value matches nothing.
+    """Whether a code column holds one of ``codes``; unknown, and so not admitted, for a missing value.
 
     Runs of codes become range comparisons, which engines evaluate faster than long lists.
     """
@@ -63,7 +73,7 @@ def matches(column: ir.Column, codes: Iterable[int]) -> ir.BooleanValue:
     ]
     if not tests:
         return ibis.literal(False)
-    return ibis.or_(*tests).fill_null(False)
+    return ibis.or_(*tests)
 
 
 def where(table: ir.Table, conditions: Mapping[str, Iterable[int]]) -> ir.BooleanValue:
@@ -84,15 +94,19 @@ def recode(column: ir.Column, groups: Sequence[Iterable[int]]) -> ir.IntegerValu
     return ibis.cases(*branches, else_=0) if branches else ibis.literal(0)
 
 
+def repeated_keys(table: ir.Table, key: str) -> ir.Table:
+    """Keys that occur more than once, each once."""
+    counted = table.group_by(key).aggregate(rows=table.count())
+    return counted.filter(counted["rows"] > 1).select(key)
+
+
 def drop_non_unique(table: ir.Table, key: str) -> ir.Table:
     """Rows whose key occurs exactly once; every row of a repeated or missing key is dropped.
 
     One row more or less in ``table`` changes the rows that survive by at most one: a new key adds a row,
     the second row of a key takes one away, further rows of a key change nothing.
     """
-    firsts = {name: table[name].min() for name in table.columns if name != key}
-    grouped = table.filter(table[key].notnull()).group_by(key).aggregate(rows=ibis._.count(), **firsts)
-    return grouped.filter(grouped["rows"] == 1).drop("rows")
+    return table.filter(table[key].notnull()).anti_join(repeated_keys(table, key), key)
 
 
 def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> pa.Table:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from censafe.tabulation.coding import Coding, coding_for
 from censafe.tabulation.definitions import DefinitionSet, Where
-from censafe.tabulation.engine import count_by, drop_non_unique, stored, where
+from censafe.tabulation.engine import count_by, repeated_keys, stored, where
 from censafe.tabulation.truncation import over_threshold, truncate
 
 __all__ = ["Profile", "RecordTables", "Scan"]
@@ -84,7 +84,8 @@ class Scan:
         measures: unit columns that profiles of units add up.
 
     A household whose key occurs more than once among the units counts in no person table; one whose key
-    occurs more than once in the geography counts nowhere.
+    occurs more than once in the geography counts nowhere. A key that occurs once in both gives one row of
+    their join, so the rows of repeated keys are found in the join by one grouped count.
     """
 
     def __init__(
@@ -103,12 +104,14 @@ class Scan:
         self._measures = tuple(measures)
         place = tables.geo.filter(where(tables.geo, definitions.places))
         place = place.select(definitions.household, definitions.region)
-        self._stored = ExitStack()
-        numbers = self._stored.enter_context(stored(_numbered(place, definitions.region)))
-        self.regions = tuple(numbers.order_by("_region").to_pyarrow()[definitions.region].to_pylist())
-        self._placed = self._stored.enter_context(stored(self._place(tables.units, place, numbers)))
-        coded = self._placed.select(definitions.household, "_unit")
-        self._unique = self._stored.enter_context(stored(drop_non_unique(coded, definitions.household)))
+        with ExitStack() as stack:
+            numbers = stack.enter_context(stored(_numbered(place, definitions.region)))
+            self.regions = tuple(numbers.order_by("_region").to_pyarrow()[definitions.region].to_pylist())
+            self._placed = stack.enter_context(stored(self._place(tables.units, place, numbers)))
+            self._repeated = stack.enter_context(stored(repeated_keys(self._placed, definitions.household)))
+            places = place.semi_join(self._repeated, definitions.household)
+            self._misplaced = stack.enter_context(stored(repeated_keys(places, definitions.household)))
+            self._stored = stack.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -124,12 +127,13 @@ class Scan:
 
     def units(self) -> Profile:
         """Profile of the placed units."""
-        counted = count_by(self._placed, ["_unit"], self._measures)
+        placed = self._placed.anti_join(self._misplaced, self._definitions.household)
+        counted = count_by(placed, ["_unit"], self._measures)
         return self._profile(counted, "_unit", self._unit_coding)
 
     def persons(self) -> Profile:
         """Profile of all persons of placed units, without truncation."""
-        return self._person_profile(self._persons)
+        return self._profile(count_by(self._keyed(self._persons), ["_key"]), "_key", self._both)
 
     def dropped(self, universes: Mapping[str, tuple[Where, int]]) -> dict[str, Profile]:
         """Profiles of the persons that truncation takes away.
@@ -140,30 +144,37 @@ class Scan:
         if not universes:
             return {}
         household = self._definitions.household
-        tests = {name: (where(self._persons, universe), tau) for name, (universe, tau) in universes.items()}
-        over = over_threshold(self._persons, household, tests)
-        profiles = {}
-        with stored(self._persons.semi_join(over, household)) as candidates:
-            for name, (universe, tau) in universes.items():
-                members = candidates.filter(where(candidates, universe))
-                _, dropped = truncate(members, household, self._definitions.canonical, tau)
-                profiles[name] = self._person_profile(dropped)
-        return profiles
+        anyone = self._persons.filter(
+            ibis.or_(*(where(self._persons, universe) for universe, _ in universes.values()))
+        )
+        over = over_threshold(anyone, household, min(tau for _, tau in universes.values()))
+        # Stored before the join with the units, so that the engine knows how few they are.
+        with stored(self._persons.semi_join(over, household)) as few, stored(self._keyed(few)) as candidates:
+            return {
+                name: self._dropped(candidates.filter(where(candidates, universe)), tau)
+                for name, (universe, tau) in universes.items()
+            }
+
+    def _dropped(self, members: ir.Table, tau: int) -> Profile:
+        household = self._definitions.household
+        crowded = members.semi_join(over_threshold(members, household, tau), household)
+        _, dropped = truncate(crowded, household, self._definitions.canonical, tau)
+        return self._profile(count_by(dropped, ["_key"]), "_key", self._both)
 
     def _place(self, units: ir.Table, place: ir.Table, numbers: ir.Table) -> ir.Table:
-        """Units with one geography row, as household key, code of region and atoms, and measures."""
+        """Units with their geography rows, as household key, code of region and atoms, and measures."""
         household, region = self._definitions.household, self._definitions.region
-        known = drop_non_unique(place, household).join(numbers, region)
-        joined = units.join(known, household)
+        joined = units.join(place.join(numbers, region), household)
         code = joined["_region"] * self._unit_coding.size + self._unit_coding.encode(joined)
         return joined.select(household, *self._measures, _unit=code)
 
-    def _person_profile(self, persons: ir.Table) -> Profile:
+    def _keyed(self, persons: ir.Table) -> ir.Table:
+        """Persons of placed units that occur once, with the code of region and atoms."""
         household = self._definitions.household
-        coded = persons.select(household, _person=self._person_coding.encode(persons))
-        joined = coded.join(self._unique, household)
-        keyed = joined.select(_key=joined["_unit"] * self._person_coding.size + joined["_person"])
-        return self._profile(count_by(keyed, ["_key"]), "_key", self._both)
+        unique = self._placed.anti_join(self._repeated, household).select(household, "_unit")
+        joined = persons.mutate(_person=self._person_coding.encode(persons)).join(unique, household)
+        key = joined["_unit"] * self._person_coding.size + joined["_person"]
+        return joined.mutate(_key=key).drop("_unit", "_person")
 
     def _profile(self, counted: Any, key: str, coding: Coding) -> Profile:
         keys = counted[key].to_numpy()

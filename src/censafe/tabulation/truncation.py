@@ -5,7 +5,7 @@ Proof of stability: ``truncation.proof.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import ibis
 from ibis.expr import types as ir
@@ -74,20 +74,7 @@ def truncate(
     return kept, dropped
 
 
-def over_threshold(
-    records: ir.Table, household: str, universes: Mapping[str, tuple[ir.BooleanValue, int]]
-) -> ir.Table:
-    """Households in which truncation drops something, in one pass over the records.
-
-    Args:
-        records: all records.
-        household: name of the household key.
-        universes: membership test on ``records`` and tau, by a name for the pair.
-
-    Returns:
-        The household keys that have more than tau records in one of the universes, each once.
-    """
-    tests = {name: test.cast("int32").sum() for name, (test, _) in universes.items()}
-    counted = records.group_by(household).aggregate(**tests)
-    over = ibis.or_(*(counted[name] > tau for name, (_, tau) in universes.items()))
-    return counted.filter(over).select(household)
+def over_threshold(records: ir.Table, household: str, tau: int) -> ir.Table:
+    """Keys of the households with more than ``tau`` records, each once."""
+    counted = records.group_by(household).aggregate(rows=records.count())
+    return counted.filter(counted["rows"] > tau).select(household)
