@@ -18,7 +18,9 @@ __all__ = ["command"]
     "--persons", type=click.IntRange(1000), default=650_000, show_default=True, help="Size of the state."
 )
 @click.option("--state", default="50", show_default=True, help="Two-digit state code.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of records and test key.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of records and test key."
+)
 def command(out: Path, persons: int, state: str, seed: int) -> None:
     """A synthetic state through PHSafe and its evaluation, in about a minute.
 

@@ -57,13 +57,13 @@ def show(file: Path, as_json: bool) -> None:
         table.add_row(row.time, row.label, row.product, row.part, cost, total, row.state)
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
-    for total in report.totals:
+    for dataset in report.totals:
         spent = ", ".join(
             f"{symbol} {value} (about {float(value):.6g})"
-            for symbol, value in (("rho", total.rho), ("epsilon", total.epsilon))
+            for symbol, value in (("rho", dataset.rho), ("epsilon", dataset.epsilon))
             if value
         )
-        console.print(f"{' = '.join(total.labels)}: {spent or 'nothing spent'}", markup=False)
+        console.print(f"{' = '.join(dataset.labels)}: {spent or 'nothing spent'}", markup=False)
 
 
 @command.command(name="verify")

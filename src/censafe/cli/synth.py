@@ -20,7 +20,7 @@ __all__ = ["command"]
     metavar="CODES",
     help="Two-digit state codes, separated by commas [default: 50 states and D.C.]; 72 for Puerto Rico.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same records.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same records.")
 @click.option(
     "--format",
     "file_format",
@@ -38,7 +38,7 @@ def command(out: Path, persons: int, states: str | None, seed: int, file_format:
       censafe synth data/ --persons 1000000
       censafe synth data/ --persons 50000 --states 44,50 --format csv --seed 7
     """
-    from censafe.population.synthetic import synthesize
+    from censafe.population.synthetic.population import synthesize
 
     observer = TerminalObserver(quiet=quiet)
     codes = tuple(code.strip() for code in states.split(",")) if states else None
@@ -48,6 +48,9 @@ def command(out: Path, persons: int, states: str | None, seed: int, file_format:
             persons=persons,
             states=codes,
             seed=seed,
-            file_format=file_format,  # type: ignore[arg-type]  # click.Choice allows exactly these
+            file_format="csv" if file_format == "csv" else "parquet",
         )
-    click.echo(report.text())
+    click.echo(
+        f"{report.persons:,} persons in {report.housing_units:,} housing units ({report.vacant:,} vacant) and "
+        f"{report.group_quarters:,} group quarters of {report.states} states, in {report.folder}"
+    )

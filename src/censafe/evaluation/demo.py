@@ -7,7 +7,7 @@ from pathlib import Path
 
 from censafe.errors import UsageError
 from censafe.evaluation.phsafe_trials import evaluate_phsafe
-from censafe.population.synthetic import synthesize
+from censafe.population.synthetic.population import synthesize
 from censafe.products.observer import Observer
 from censafe.products.options import ReadOptions, RunOptions
 from censafe.products.phsafe.recipe import run
