@@ -1,0 +1,81 @@
+"""``censafe plan`` and ``censafe configs`` from the outside."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from censafe.cli.configs import command as configs
+from censafe.cli.plan import command as plan
+from censafe.errors import ConfigError
+from censafe.products.configs import get_shipped
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(plan, ["phsafe", *arguments], catch_exceptions=False)
+
+
+def test_the_table_says_what_the_budget_buys() -> None:
+    result = run("sdhc-us")
+    assert result.exit_code == 0
+    for part in ("0.662976", "1.325952", "147.82", "1.257281", "2.514562", "12.0183", "11.4124"):
+        assert part in result.stdout
+    assert "…" not in result.stdout
+
+
+def test_json_holds_totals_and_rows() -> None:
+    document = json.loads(run("sdhc-us", "--json", "--set", "sensitivity=household-local").stdout)
+    assert document["totals"] == {"add_remove": {"rho": "1.257281"}, "replace": {"rho": "5.029124"}}
+    assert len(document["rows"]) == 64
+    assert document["settings"]["sensitivity"] == "household-local"
+
+
+def test_csv_has_one_line_a_row() -> None:
+    lines = list(csv.DictReader(io.StringIO(run("sdhc-pr", "--csv", "--confidence", "0.95").stdout)))
+    assert len(lines) == 32
+    assert {"0.95"} == {line["confidence"] for line in lines}
+
+
+def test_paper_prints_the_papers_table() -> None:
+    lines = run("sdhc-us", "--paper").stdout.splitlines()
+    assert lines[0] == "table,tau,population_group_level,moe_target_90,rho_unbounded,rho_bounded"
+    assert 'PH3,6,"State, A-G",20,0.662976,1.325952' in lines
+    assert len(lines) == 47
+
+
+def test_warnings_go_to_standard_error() -> None:
+    result = run("sdhc-us", "--set", "states=72", "--csv")
+    assert "Warning: shipped configuration sdhc-us: states is 72 alone" in result.stderr
+    assert "Warning" not in result.stdout
+
+
+@pytest.mark.parametrize("option", ["--confidence", "--delta"])
+def test_a_level_outside_its_range_is_wrong_usage(option: str) -> None:
+    assert run("sdhc-us", option, "1").exit_code == 2
+
+
+def test_errors_are_ours() -> None:
+    with pytest.raises(ConfigError, match=r"tau.PH3: 0 is too small"):
+        run("sdhc-us", "--set", "tau.PH3=0")
+
+
+def test_configs_are_listed_shown_and_read_back(tmp_path: Path) -> None:
+    runner = CliRunner()
+    listed = runner.invoke(configs, []).stdout
+    assert listed == runner.invoke(configs, ["list"]).stdout
+    assert [line.split()[0] for line in listed.splitlines()] == ["sdhc-pr", "sdhc-us"]
+    assert {"sdhc-pr", "sdhc-us"} == {
+        item["name"] for item in json.loads(runner.invoke(configs, ["list", "--json"]).stdout)
+    }
+    shown = runner.invoke(configs, ["show", "sdhc-us"]).stdout
+    assert get_shipped("sdhc-us").text == shown
+    (tmp_path / "mine.toml").write_text(shown, encoding="utf-8")
+    assert (
+        json.loads(run("sdhc-us", "--json").stdout)["plan"]
+        == json.loads(run(str(tmp_path / "mine.toml"), "--json").stdout)["plan"]
+    )
