@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from censafe.population.source import open_population
 from censafe.products.phsafe.truth import TruthTable, count_truth
 from censafe.tabulation.engine import connect
 from support.shared import shared_data
-from support.typed_tables import read_csv_records, typed
 
 CASES = ["golden/case1", "golden/case2", "golden/case3", "golden/case4", "golden/case5", "end_to_end/test1"]
 
@@ -36,11 +36,19 @@ def actual_rows(table: TruthTable) -> set[tuple[str, str, str, str, int]]:
     return {(row.region_type, row.region_id, row.iteration, row.cell, row.count) for row in table.rows}
 
 
+def truth_of(folder: Path, states: tuple[str, ...], tmp_path: Path) -> dict[str, TruthTable]:
+    backend = connect(tmp_path / "engine")
+    source = open_population(folder, reader="csv", states=states, backend=backend, work=tmp_path / "work")
+    truth = count_truth(source.parts())
+    backend.disconnect()
+    return truth
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_golden_cases_are_reproduced(case: str, tmp_path: Path) -> None:
     folder = shared_data(f"bureau/phsafe/{case}")
     states = json.loads((folder / "config.json").read_text(encoding="utf-8"))["state_filter"]
-    truth = count_truth([typed(read_csv_records(folder, states), connect(tmp_path / "work"))])
+    truth = truth_of(folder, tuple(states), tmp_path)
     for path in sorted((folder / "expected").glob("*.csv")):
         table = truth[path.stem]
         assert expected_rows(path, table.cell_column) == actual_rows(table), path.stem
@@ -49,7 +57,7 @@ def test_golden_cases_are_reproduced(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("states", [("44", "50"), ("44",)])
 def test_the_synthetic_population_is_reproduced(states: tuple[str, ...], tmp_path: Path) -> None:
     folder = shared_data("population/households")
-    truth = count_truth([typed(read_csv_records(folder, states), connect(tmp_path / "work"))])
+    truth = truth_of(folder, tuple(states), tmp_path)
     assert len(truth) == len(list((folder / "expected_phsafe").glob("*.csv"))) == 11
     for name, table in truth.items():
         expected = expected_rows(folder / "expected_phsafe" / f"{name}.csv", table.cell_column)

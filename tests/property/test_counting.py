@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.model import ExactCounts
-from censafe.products.phsafe.counting import count_private
+from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.truth import count_truth
+from censafe.tabulation.counting import CountAccumulator
 from censafe.tabulation.engine import connect
 from support.reference_counts import reference_release, reference_truth
 from support.typed_tables import Records, typed
@@ -79,7 +80,8 @@ def rows(counts: ExactCounts) -> dict[tuple[str, ...], int]:
 @settings(max_examples=15, deadline=None)
 @given(records=populations(), tau=TAU)
 def test_release_counts_agree_with_the_reference(backend: Any, records: Records, tau: dict[str, int]) -> None:
-    counted = count_private([typed(records, backend)], tau)
+    counted = CountAccumulator(phsafe_definitions(), tau=tau)
+    counted.add(typed(records, backend))
     expected, unmatched = reference_release(records, tau)
     actual = {key: rows(exact) for key, exact in counted.finish().items()}
     assert expected.keys() == actual.keys()

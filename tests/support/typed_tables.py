@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -63,23 +60,6 @@ def _store(table: pa.Table, backend: Any) -> Any:
     backend.raw_sql(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM incoming")
     backend.con.unregister("incoming")
     return backend.table(name)
-
-
-def read_csv_records(folder: Path, states: Collection[str]) -> Records:
-    """Rows of a PHSafe folder after the state filter, read with the standard library."""
-    geo = [row for row in _rows(folder / "geo.csv") if row["TABBLKST"] in states]
-    kept = {row["MAFID"] for row in geo}
-    persons = [row for row in _rows(folder / "persons.csv") if row["MAFID"] in kept]
-    units = [row for row in _rows(folder / "units.csv") if row["MAFID"] in kept]
-    return Records(
-        [[int(row[name]) for name in ("RTYPE", *PERSON_COLUMNS[1:])] for row in persons],
-        [[int(row[name]) for name in UNIT_COLUMNS] for row in units],
-        [[int(row["RTYPE"]), int(row["MAFID"]), row["TABBLKST"]] for row in geo],
-    )
-
-
-def _rows(path: Path) -> Iterable[dict[str, str]]:
-    return csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
 
 
 def _table(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:
