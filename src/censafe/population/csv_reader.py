@@ -72,6 +72,7 @@ def csv_relation(source: TableFiles) -> Relation:
         label=source.label,
         rows_at_most=size // shortest_row + 1,
         rescan_is_cheap=False,
+        clustered=False,
         rejects=rejects,
         findings=tuple(findings),
     )

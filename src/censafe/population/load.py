@@ -28,7 +28,7 @@ FAULTS = "FAULTS"
 
 @dataclass(frozen=True)
 class MafidRange:
-    """One part: the MAFIDs low <= MAFID < high; the first part also has the rows without a valid MAFID."""
+    """One part: the MAFIDs low <= MAFID < high; rows without a valid MAFID go to the first or last part."""
 
     index: int
     count: int
@@ -36,11 +36,21 @@ class MafidRange:
     high: int
 
     def sql(self, relation: Relation) -> str:
-        """The WHERE clause of this part; empty when there is only one."""
+        """The WHERE clause of this part; empty when there is only one.
+
+        It compares the column itself, too, so that the engine can skip what lies outside; valid MAFIDs have
+        nine digits, so texts compare like numbers.
+        """
         if self.count == 1:
             return ""
-        inside = f"m >= {self.low} AND m < {self.high}"
-        return f"WHERE {inside} OR m IS NULL" if self.index == 0 else f"WHERE {inside}"
+        integer = "MAFID" in relation.integers
+        value = "MAFID" if integer else mafid_sql(relation)
+        if self.index == 0:
+            return f"WHERE ({value} < {self.high} OR {value} IS NULL)"
+        skip = "" if integer else f"MAFID >= '{self.low}' AND MAFID <= '{self.high}' AND "
+        if self.index == self.count - 1:
+            return f"WHERE {value} >= {self.low}" if integer else f"WHERE {skip}{value} >= {self.low}"
+        return f"WHERE {skip}{value} >= {self.low} AND {value} < {self.high}"
 
 
 @dataclass(frozen=True)
@@ -122,7 +132,7 @@ def load_part(
         con.execute(f"CREATE OR REPLACE TABLE {prefix}_geo_all AS {_select(geo, part)}")
     counts = _count_states(con, f"{prefix}_geo_all", states)
     filtered = _split_geo(con, prefix, states, counts["outside"] + counts["unknown"])
-    malformed = part.index == 0 and filtered and _stage_malformed(con, geo, prefix, states)
+    malformed = _stage_malformed(con, geo, prefix, states) if counts["malformed"] else ""
     for name in ("units", "persons"):
         _load_table(con, relations[name], part, prefix, filtered, malformed)
     findings: list[Finding] = []
@@ -155,13 +165,10 @@ def _digits_sql(column: Column, raw: str, integer: bool) -> str:
     return f"CASE WHEN regexp_full_match({raw}, '[0-9]{{{column.width}}}') THEN {raw} END"
 
 
-def _select(relation: Relation, part: MafidRange) -> str:
+def _select(relation: Relation, part: MafidRange, malformed: str = "") -> str:
     schema = layout(relation.table)
     columns = [
-        f"m AS {column.typed}"
-        if column.name == "MAFID"
-        else f"{typed_sql(column, column.name in relation.integers)} AS {column.typed}"
-        for column in schema.kept
+        f"{typed_sql(column, column.name in relation.integers)} AS {column.typed}" for column in schema.kept
     ]
     if schema.checked:
         bits = " + ".join(
@@ -169,21 +176,26 @@ def _select(relation: Relation, part: MafidRange) -> str:
             for bit, column in enumerate(schema.checked)
         )
         columns.append(f"({bits})::USMALLINT AS {FAULTS}")
-    inner = f"SELECT *, {mafid_sql(relation)} AS m FROM {relation.sql}"
-    return f"SELECT {', '.join(columns)} FROM ({inner}) {part.sql(relation)}"
+    where = part.sql(relation)
+    if malformed:
+        known = f"{mafid_sql(relation)} IS NOT NULL OR coalesce(MAFID::VARCHAR, '') NOT IN (SELECT t FROM {malformed})"
+        where = f"{where} AND ({known})" if where else f"WHERE {known}"
+    return f"SELECT {', '.join(columns)} FROM {relation.sql} {where}"
 
 
 def _count_states(con: duckdb.DuckDBPyConnection, table: str, states: tuple[str, ...]) -> dict[str, int]:
-    counts = {"outside": 0, "unknown": 0}
+    counts = {"outside": 0, "unknown": 0, "malformed": 0}
     with engine_errors("geo"):
         rows = con.execute(
-            f"SELECT TABBLKST, count(*), count(*) FILTER (GEO_RTYPE = 2) FROM {table} GROUP BY ALL"
+            f"SELECT TABBLKST, count(*), count(*) FILTER (GEO_RTYPE = 2), "
+            f"count(*) FILTER (MAFID IS NULL) FROM {table} GROUP BY TABBLKST"
         ).fetchall()
-    for state, count, housing in rows:
+    for state, count, housing, malformed in rows:
         if state in states:
             counts[state], counts["2" + state] = count, housing
         else:
             counts["unknown" if state is None else "outside"] += count
+            counts["malformed"] += malformed
     return counts
 
 
@@ -206,7 +218,7 @@ def _split_geo(con: duckdb.DuckDBPyConnection, prefix: str, states: tuple[str, .
 
 def _stage_malformed(
     con: duckdb.DuckDBPyConnection, geo: Relation, prefix: str, states: tuple[str, ...]
-) -> bool:
+) -> str:
     """Texts of malformed MAFIDs of other states: their units and persons vanish too."""
     state = next(column for column in layout("geo").columns if column.name == "TABBLKST")
     state_sql = typed_sql(state, "TABBLKST" in geo.integers)
@@ -216,8 +228,7 @@ def _stage_malformed(
             f"CREATE OR REPLACE TABLE {prefix}_malformed AS SELECT coalesce(t, '') AS t FROM "
             f"({bad} FROM {geo.sql} WHERE {mafid_sql(geo)} IS NULL) GROUP BY 1 HAVING NOT bool_or(inside)"
         )
-        row = con.execute(f"SELECT count(*) FROM {prefix}_malformed").fetchone()
-    return bool(row and row[0])
+    return f"{prefix}_malformed"
 
 
 def _load_table(
@@ -226,15 +237,9 @@ def _load_table(
     part: MafidRange,
     prefix: str,
     filtered: bool,
-    malformed: bool,
+    malformed: str,
 ) -> None:
-    source = _select(relation, part)
-    if malformed:
-        source = source.replace(
-            f"FROM {relation.sql})",
-            f"FROM {relation.sql} WHERE {mafid_sql(relation)} IS NOT NULL "
-            f"OR coalesce(MAFID::VARCHAR, '') NOT IN (SELECT t FROM {prefix}_malformed))",
-        )
+    source = _select(relation, part, malformed)
     if filtered:
         source = f"SELECT s.* FROM ({source}) s ANTI JOIN {prefix}_outside o USING (MAFID)"
     with engine_errors(relation.label):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from censafe.population.findings import Finding, Severity
 from censafe.population.guard import engine_errors
 from censafe.population.relation import Relation, TableFiles, quote_list
-from censafe.population.schema import TableSchema, layout
+from censafe.population.schema import MAFID_HIGH, MAFID_LOW, TableSchema, layout
 
 __all__ = ["parquet_relation"]
+
+_OVERLAP = 3
 
 
 def parquet_relation(source: TableFiles) -> Relation:
@@ -26,13 +30,15 @@ def parquet_relation(source: TableFiles) -> Relation:
     findings: list[Finding] = []
     kinds: list[dict[str, str]] = []
     rows = 0
+    spans: list[tuple[int, int]] = []
     for path in source.paths:
         label = path.name if len(source.paths) == 1 else f"{path.parent.name}/{path.name}"
-        described = _describe(str(path), label, findings)
-        if described is None:
+        metadata = _metadata(str(path), label, findings)
+        if metadata is None:
             continue
-        kind, count = described
-        rows += count
+        kind = {field.name: _kind(field.type) for field in metadata.schema.to_arrow_schema()}
+        rows += metadata.num_rows
+        spans += _mafid_spans(metadata)
         kinds.append(kind)
         findings += _problems(label, kind, schema)
     integers = {name for kind in kinds for name, found in kind.items() if found == "integer"}
@@ -63,23 +69,44 @@ def parquet_relation(source: TableFiles) -> Relation:
         label=source.label,
         rows_at_most=rows,
         rescan_is_cheap=True,
+        clustered=_clustered(spans),
         rejects=None,
         findings=tuple(findings),
     )
 
 
-def _describe(path: str, label: str, findings: list[Finding]) -> tuple[dict[str, str], int] | None:
+def _metadata(path: str, label: str, findings: list[Finding]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with engine_errors(label):
-            metadata = pq.read_metadata(path)
-            fields = list(metadata.schema.to_arrow_schema())
+            return pq.read_metadata(path)
     except pa.ArrowException:
         findings.append(_stop(label, "", "the file is not a whole Parquet file", "Parquet"))
         return None
-    return {field.name: _kind(field.type) for field in fields}, int(metadata.num_rows)
+
+
+def _mafid_spans(metadata: Any) -> list[tuple[int, int]]:
+    """Smallest and largest MAFID of every row group; the whole range where that is unknown."""
+    names = metadata.schema.to_arrow_schema().names
+    if "MAFID" not in names:
+        return []
+    spans = []
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(names.index("MAFID")).statistics
+        bounds = (statistics.min, statistics.max) if statistics and statistics.has_min_max else ("", "")
+        known = all(isinstance(bound, int) or str(bound).isdecimal() for bound in bounds)
+        spans.append((int(bounds[0]), int(bounds[1])) if known else (MAFID_LOW, MAFID_HIGH))
+    return spans
+
+
+def _clustered(spans: list[tuple[int, int]]) -> bool:
+    """Whether row groups overlap little: an average MAFID lies in the span of few of them."""
+    if not spans:
+        return True
+    whole = max(high for _, high in spans) - min(low for low, _ in spans) + 1
+    return sum(high - low + 1 for low, high in spans) <= _OVERLAP * whole
 
 
 def _kind(arrow_type: object) -> str:

@@ -41,6 +41,7 @@ class Relation:
         label: how messages call the files.
         rows_at_most: upper bound of the number of rows, from metadata or file sizes.
         rescan_is_cheap: whether the columns can be scanned apart (Parquet).
+        clustered: whether a range of MAFIDs lies in few places of the files, so that parts may be small.
         rejects: names of the engine's two tables of unreadable lines, or None.
         findings: what was found while opening.
     """
@@ -51,6 +52,7 @@ class Relation:
     label: str
     rows_at_most: int
     rescan_is_cheap: bool
+    clustered: bool
     rejects: tuple[str, str] | None
     findings: tuple[Finding, ...]
 

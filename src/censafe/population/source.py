@@ -32,6 +32,7 @@ __all__ = ["Population", "PopulationSource", "open_population"]
 
 Stage = Callable[["duckdb.DuckDBPyConnection", Path], tuple[Mapping[TableName, Relation], list[Finding]]]
 EXTRA_TABLES = ("households",)
+_SMALL_PART, _LARGE_PART = 8_000_000, 40_000_000  # persons
 _BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
 
 
@@ -101,11 +102,12 @@ class PopulationSource:
         self._scratch = work / "input-scratch"
         self._prefix = f"in_{uuid4().hex[:8]}"
 
-    def parts(self, max_persons: int = 40_000_000) -> Iterator[Population]:
+    def parts(self, max_persons: int | None = None) -> Iterator[Population]:
         """Load the input part by part; every household is whole in one part.
 
         Args:
-            max_persons: about how many persons a part may have.
+            max_persons: about how many persons a part may have; None takes 8 million, which needs about 1 GiB
+                and is fastest, or 40 million when the files are not in the order of their MAFIDs.
 
         Yields:
             Parts with disjoint MAFID ranges that cover every row. A part's tables are gone when the next
@@ -117,8 +119,10 @@ class PopulationSource:
         """
         con: duckdb.DuckDBPyConnection = self._backend.con
         try:
-            relations, findings = self._prepare(con, max_persons)
-            for span in _ranges(con, relations["persons"], max_persons):
+            relations, findings = self._prepare(con, max_persons or _SMALL_PART)
+            persons = relations["persons"]
+            most = max_persons or (_SMALL_PART if persons.clustered else _LARGE_PART)
+            for span in _ranges(con, persons, most):
                 loaded = load_part(con, relations, self.states, span, self._prefix)
                 yield self._population(span, loaded, tuple(findings))
                 findings = []
@@ -223,9 +227,14 @@ def _as_parquet(
 ) -> tuple[Relation, list[Finding]]:
     """Write a text table as Parquet once, so that every part need not parse it again."""
     target = scratch / f"{relation.table}.parquet"
+    valid, known = mafid_sql(relation), "coalesce(MAFID, '')"
+    # A malformed key becomes a negative number, so that equal ones still meet and parts can be cut.
+    key = f"coalesce({valid}, -1 - (hash({known}) % 4611686018427387904)::BIGINT) AS MAFID"
     with engine_errors("input scratch"):
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        con.execute(f"COPY (SELECT * FROM {relation.sql}) TO {quote_text(str(target))} (FORMAT parquet)")
+        con.execute(
+            f"COPY (SELECT * REPLACE ({key}) FROM {relation.sql}) TO {quote_text(str(target))} (FORMAT parquet)"
+        )
     found = reject_findings(con, relation)
     staged = parquet_relation(TableFiles(relation.table, "parquet", (target,), relation.label))
     return replace(staged, findings=(), rejects=None), found
@@ -247,15 +256,14 @@ def _histogram(con: duckdb.DuckDBPyConnection, persons: Relation) -> list[tuple[
 
 
 def _cut(histogram: list[tuple[int, int]], max_persons: int) -> list[MafidRange]:
-    """Cut the MAFIDs into ranges of at most ``max_persons`` persons (one bucket at least)."""
+    """Cut the MAFIDs into equal ranges of about ``max_persons`` persons at most, give or take a bucket."""
     total = sum(count for _, count in histogram)
     wanted = max(1, -(-total // max(1, max_persons)))
-    edges, held, target = [MAFID_LOW], 0, -(-total // wanted)
+    edges, before = [MAFID_LOW], 0
     for bucket, count in histogram:
-        if held and held + count > max(target, 1) and bucket * _BUCKET > edges[-1]:
+        if before * wanted >= total * len(edges) and bucket * _BUCKET > edges[-1]:
             edges.append(bucket * _BUCKET)
-            held = 0
-        held += count
+        before += count
     edges.append(MAFID_HIGH + 1)
-    count = len(edges) - 1
-    return [MafidRange(index, count, edges[index], edges[index + 1]) for index in range(count)]
+    parts = len(edges) - 1
+    return [MafidRange(index, parts, edges[index], edges[index + 1]) for index in range(parts)]

@@ -158,12 +158,15 @@ def _domain_checks(population: Population) -> list[Check]:
     }
     for name in TABLES:
         table, schema = tables[name], layout(name)
-        missing = {str(column.typed): table[str(column.typed)].isnull().sum() for column in schema.kept}
+        filled = {str(column.typed): table[str(column.typed)].count() for column in schema.kept}
         with engine_errors(population.labels[name]):
-            counts = table.aggregate(**missing).to_pyarrow().to_pylist()[0]
+            counts = table.aggregate(**filled, ROWS=table.count()).to_pyarrow().to_pylist()[0]
         faults = _fault_counts(population) if schema.checked else {}
         for column in schema.columns:
-            rows = faults.get(column.name, 0) if column.typed is None else int(counts[column.typed] or 0)
+            filled_rows = (
+                counts[column.typed] if column.typed else counts["ROWS"] - faults.get(column.name, 0)
+            )
+            rows = int(counts["ROWS"] - filled_rows)
             if not rows:
                 continue
             bit = None if column.typed else 1 << schema.checked.index(column)
