@@ -1,0 +1,188 @@
+"""Ledger lines: what they say, how they are chained, how they are read back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from censafe.errors import LedgerError
+
+__all__ = [
+    "NO_HEAD",
+    "Contents",
+    "Entry",
+    "InvalidEntryError",
+    "encode",
+    "fraction_text",
+    "parse",
+    "read_entries",
+]
+
+NO_HEAD = "0" * 64
+_FRACTION = re.compile(r"(0|[1-9]\d{0,3999})/([1-9]\d{0,3999})", re.ASCII)
+_COMMON = frozenset({"seq", "time", "event", "prev", "run", "dataset", "definition", "total_after"})
+_PROMISE = frozenset({"label", "product", "plan", "neighbours", "unit", "cost", "cap"})
+_FIELDS: Mapping[str, frozenset[str]] = {
+    "open": _COMMON | _PROMISE | {"cap_source", "program", "config", "operator", "folder"},
+    "reserve": _COMMON | _PROMISE | {"part", "queries", "source"},
+    "commit": _COMMON | {"part", "reservation", "cost", "file", "sha256"},
+    "void": _COMMON | {"part", "reservation", "cost"},
+    "lost": _COMMON | {"part", "reservation", "cost"},
+    "close": _COMMON,
+}
+
+
+class InvalidEntryError(ValueError):
+    """A line that breaks a rule; the reader adds file and line number."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the ledger.
+
+    Args:
+        body: the JSON object.
+        digest: SHA-256 of the line's bytes without the newline, hexadecimal.
+    """
+
+    body: Mapping[str, Any]
+    digest: str
+
+    @property
+    def seq(self) -> int:
+        """Line number, from 1."""
+        return self.number("seq")
+
+    @property
+    def event(self) -> str:
+        """One of open, reserve, commit, void, lost, close."""
+        return self.text("event")
+
+    def text(self, key: str) -> str:
+        """A field that must be text."""
+        value = self.body.get(key)
+        if not isinstance(value, str):
+            raise InvalidEntryError(f"{key} is not text")
+        return value
+
+    def number(self, key: str) -> int:
+        """A field that must be a whole number."""
+        value = self.body.get(key)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InvalidEntryError(f"{key} is not a whole number")
+        return value
+
+    def fraction(self, key: str) -> Fraction:
+        """A field that must be a reduced non-negative fraction, ``num/den``."""
+        value = self.text(key)
+        if not _FRACTION.fullmatch(value) or fraction_text(Fraction(value)) != value:
+            raise InvalidEntryError(f"{key} is not a reduced fraction num/den")
+        return Fraction(value)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a ledger file holds: whole entries, and the bytes of a torn last line."""
+
+    entries: tuple[Entry, ...]
+    torn: bytes
+
+    @property
+    def head(self) -> str:
+        """SHA-256 of the last line; zeros for an empty ledger."""
+        return self.entries[-1].digest if self.entries else NO_HEAD
+
+
+def fraction_text(value: Fraction) -> str:
+    """The fraction as ``num/den``, also when the denominator is 1."""
+    return f"{value.numerator}/{value.denominator}"
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """Canonical JSON of one entry: sorted keys, ASCII, no newline."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def decode(line: bytes, seq: int, prev: str) -> Entry:
+    """Read one line and check its place in the chain and its fields.
+
+    Raises:
+        InvalidEntryError: with the rule that it breaks.
+    """
+    try:
+        body = json.loads(line.decode("ascii"), object_pairs_hook=_unique)
+    except InvalidEntryError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InvalidEntryError("not a line of JSON") from error
+    if not isinstance(body, dict):
+        raise InvalidEntryError("not a JSON object")
+    entry = Entry(body, hashlib.sha256(line).hexdigest())
+    if entry.seq != seq:
+        raise InvalidEntryError(f"sequence number {entry.seq} where {seq} is due")
+    if entry.text("prev") != prev:
+        raise InvalidEntryError("does not follow from the line before (hash chain broken)")
+    if entry.event not in _FIELDS:
+        raise InvalidEntryError(f"unknown event {entry.event!r}")
+    missing = _FIELDS[entry.event] - body.keys()
+    if missing:
+        raise InvalidEntryError(f"{entry.event} without {', '.join(sorted(missing))}")
+    return entry
+
+
+def parse(data: bytes, path: Path) -> Contents:
+    """Entries of a ledger's bytes, with sequence and chain checked.
+
+    Raises:
+        LedgerError: with file and line number of the first line that is invalid.
+    """
+    *lines, torn = data.split(b"\n")
+    entries: list[Entry] = []
+    prev = NO_HEAD
+    for seq, line in enumerate(lines, start=1):
+        try:
+            entry = decode(line, seq, prev)
+        except InvalidEntryError as error:
+            raise broken(path, seq, error) from error
+        entries.append(entry)
+        prev = entry.digest
+    return Contents(tuple(entries), torn)
+
+
+def broken(path: Path, seq: int, reason: InvalidEntryError) -> LedgerError:
+    """The error for an invalid line."""
+    return LedgerError(
+        f"{path} line {seq}: {reason}; the ledger was damaged or edited; restore it from a backup, "
+        "nothing is measured on a broken ledger"
+    )
+
+
+def read_entries(path: Path) -> tuple[Entry, ...]:
+    """Whole entries of a ledger file; a torn last line is left out.
+
+    Raises:
+        LedgerError: the file cannot be read, or a line is invalid.
+    """
+    return read_contents(path).entries
+
+
+def read_contents(path: Path) -> Contents:
+    """Like :func:`read_entries`, with the torn bytes."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LedgerError(f"{path}: the ledger cannot be read: {error.strerror}") from error
+    return parse(data, path)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    body = dict(pairs)
+    if len(body) != len(pairs):
+        raise InvalidEntryError("a field stands there twice")
+    return body

@@ -1,0 +1,362 @@
+"""What the ledger allows, refuses and adds up."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from censafe.errors import LedgerError, OverspendError
+from censafe.model import Definition, Neighbours
+from censafe.privacy.ledger import read_entries, verify
+from censafe.privacy.ledger_entries import NO_HEAD
+from support.ledgers import FILES, RUN, SHA, make_part, make_plan, open_ledger, spend
+
+HALF = Fraction(1, 2)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "censafe-ledger.jsonl"
+
+
+def totals(path):
+    return [(total.rho, total.epsilon) for total in verify(path).totals]
+
+
+def test_a_whole_run_is_written_down_line_by_line(path):
+    plan = make_plan()
+    with open_ledger(path) as ledger:
+        assert ledger.head == NO_HEAD
+        dataset = ledger.dataset_commitment(FILES)
+        record = ledger.open_run(
+            plan, dataset=dataset, operator_text="J. Doe", config_digest="d" * 64, folder="OUT"
+        )
+        assert (record.cap, record.charged, record.closed) == (HALF, 0, False)
+        reservation = ledger.reserve(plan, plan.parts[0])
+        assert (reservation.cost, reservation.total_after) == (Fraction(1, 3), Fraction(1, 3))
+        assert ledger.held(record.run) == {"PH1": reservation}
+        ledger.commit(reservation, "PH1.parquet", SHA)
+        ledger.commit(ledger.reserve(plan, plan.parts[1]), "PH2.parquet", SHA)
+        assert ledger.committed(record.run) == {"PH1": ("PH1.parquet", SHA), "PH2": ("PH2.parquet", SHA)}
+        assert ledger.paid(record.run) == plan.total == HALF
+        ledger.close_run(plan)
+        ledger.close_run(plan)
+        assert ledger.spent(dataset) == {Definition.ZCDP: HALF, Definition.PURE: 0}
+        head = ledger.head
+    entries = read_entries(path)
+    assert [entry.event for entry in entries] == ["open", "reserve", "commit", "reserve", "commit", "close"]
+    assert entries[-1].digest == head == verify(path).head
+    opening, first = entries[0].body, entries[1].body
+    assert opening["operator"] == "J. Doe"
+    assert opening["config"] == "d" * 64
+    assert opening["program"].startswith("censafe ")
+    assert (opening["cost"], opening["cap"], opening["total_after"]) == ("1/2", "1/2", "0/1")
+    assert (first["cost"], first["cap"], first["source"], first["plan"]) == (
+        "1/3",
+        "1/2",
+        "system",
+        plan.digest(),
+    )
+    assert first["neighbours"] == "add_remove"
+    assert first["unit"] == "person"
+    assert first["queries"][1] == {
+        "table": "PH1", "level": "level_1", "mechanism": "gaussian", "parameter": "4/1", "cost": "1/12",
+    }  # fmt: skip
+
+
+def test_no_file_hash_is_written_in_the_clear(path):
+    spend(path, make_plan())
+    text = path.read_text()
+    assert not any(value in text for value in FILES.values())
+
+
+def test_report_rows(path):
+    spend(path, make_plan())
+    report = verify(path)
+    assert [(row.line, row.label, row.product, row.part, row.symbol, row.state) for row in report.rows] == [
+        (2, "toy", "phsafe", "PH1", "rho", "committed"),
+        (4, "toy", "phsafe", "PH2", "rho", "committed"),
+    ]
+    assert [(row.cost, row.total) for row in report.rows] == [
+        (Fraction(1, 3), Fraction(1, 3)),
+        (Fraction(1, 6), HALF),
+    ]
+    (total,) = report.totals
+    assert (total.labels, total.rho, total.epsilon, total.implied_rho) == (("toy",), HALF, 0, HALF)
+    assert total.promises == ("add_remove person",)
+    assert (report.entries, report.torn_bytes) == (6, 0)
+
+
+def test_a_second_release_needs_the_operators_word(path):
+    spend(path, make_plan())
+    with pytest.raises(OverspendError, match=r"already spent rho = 1/2.*add rho = 1/2.*--spend-more"):
+        spend(path, make_plan())
+    assert totals(path) == [(HALF, 0)]
+    record = spend(path, make_plan(), spend_more=True)
+    assert (record.charged, record.cap) == (HALF, 1)
+    assert totals(path) == [(Fraction(1), 0)]
+
+
+def test_the_dataset_is_known_by_its_files_not_by_names(path):
+    spend(path, make_plan())
+    renamed = dict(zip(("x.csv", "y.csv"), FILES.values(), strict=True))
+    with pytest.raises(OverspendError, match="--spend-more"):
+        spend(path, make_plan(), files=renamed)
+    spend(path, make_plan(), files={"persons.csv": "f" * 64})
+    assert totals(path) == [(HALF, 0), (HALF, 0)]
+
+
+def test_a_cap_that_the_plan_exceeds_stops_before_anything_is_written(path):
+    with pytest.raises(OverspendError, match=r"spent rho = 1/2.*cap of 49/100"):
+        spend(path, make_plan(), cap=Fraction(49, 100))
+    assert path.read_bytes() == b""
+    spend(path, make_plan(), cap=HALF)
+
+
+@pytest.mark.parametrize("cap", [0, Fraction(-1)])
+def test_a_cap_that_is_not_positive_is_refused(path, cap):
+    with pytest.raises(OverspendError, match="positive"):
+        spend(path, make_plan(), cap=cap)
+
+
+def test_a_cap_named_once_binds_later_runs_until_another_is_named(path):
+    spend(path, make_plan(), cap=Fraction(3, 4))
+    with pytest.raises(OverspendError, match="cap of 3/4"):
+        spend(path, make_plan(), spend_more=True)
+    assert spend(path, make_plan(), spend_more=True, cap=Fraction(1)).cap == 1
+    assert totals(path) == [(Fraction(1), 0)]
+
+
+def test_a_smaller_cap_on_one_reservation(path):
+    plan = make_plan()
+    with open_ledger(path) as ledger:
+        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        with pytest.raises(OverspendError, match="cap of 1/4"):
+            ledger.reserve(plan, plan.parts[0], Fraction(1, 4))
+        head = ledger.head
+        ledger.reserve(plan, plan.parts[0], Fraction(5))
+        assert ledger.head != head
+    assert totals(path) == [(Fraction(1, 3), 0)]
+
+
+def test_rho_and_epsilon_are_not_added_to_each_other(path):
+    pure = make_plan(make_part("A", 1), definition=Definition.PURE)
+    spend(path, pure)
+    with pytest.raises(OverspendError, match=r"already spent epsilon = 1;.*add rho = 1/2"):
+        spend(path, make_plan())
+    record = spend(path, make_plan(), spend_more=True)
+    assert (record.charged, record.cap) == (HALF, 1)  # epsilon 1 is rho 1/2 for a cap on rho
+    (total,) = verify(path).totals
+    assert (total.rho, total.epsilon, total.implied_rho) == (HALF, 1, 1)
+
+
+def test_promises_of_different_neighbours_are_told_apart(path):
+    spend(path, make_plan())
+    spend(path, make_plan(neighbours=Neighbours.REPLACE), spend_more=True)
+    assert verify(path).totals[0].promises == ("add_remove person", "replace person")
+
+
+def test_a_part_is_reserved_once(path):
+    plan = make_plan()
+    with open_ledger(path) as ledger:
+        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        reservation = ledger.reserve(plan, plan.parts[0])
+        for _ in range(2):
+            with pytest.raises(LedgerError, match="PH1 was reserved before"):
+                ledger.reserve(plan, plan.parts[0])
+            if ledger.held(reservation.run):
+                ledger.commit(reservation, "PH1.parquet", SHA)
+        with pytest.raises(LedgerError, match="no open reservation"):
+            ledger.commit(reservation, "PH1.parquet", SHA)
+
+
+def test_reserving_needs_the_plan_of_an_open_run(path):
+    plan, other = make_plan(), make_plan(make_part("PH9", 1))
+    with open_ledger(path) as ledger:
+        with pytest.raises(LedgerError, match="open a run"):
+            ledger.reserve(plan, plan.parts[0])
+        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        with pytest.raises(LedgerError, match="PH9 is not of the plan"):
+            ledger.reserve(other, other.parts[0])
+        with pytest.raises(LedgerError, match="PH1 is not of the plan"):
+            ledger.reserve(plan, make_part("PH1", "1/1000"))
+
+
+def test_a_run_closes_only_when_all_parts_are_committed(path):
+    plan = make_plan()
+    with open_ledger(path) as ledger:
+        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        ledger.commit(ledger.reserve(plan, plan.parts[0]), "PH1.parquet", SHA)
+        with pytest.raises(LedgerError, match="not committed: PH2"):
+            ledger.close_run(plan)
+
+
+def half_done(path, *, strict=False):
+    """A run that was killed between reserving and committing its second part."""
+    plan = make_plan()
+    with open_ledger(path, strict=strict) as ledger:
+        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES), run=RUN, folder="/data/OUT")
+        ledger.commit(ledger.reserve(plan, plan.parts[0]), "PH1.parquet", SHA)
+        ledger.reserve(plan, plan.parts[1])
+    return plan
+
+
+def resume(ledger, plan, **options):
+    return ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES), run=RUN, **options)
+
+
+def test_an_open_reservation_counts_until_it_is_settled(path):
+    half_done(path)
+    assert totals(path) == [(HALF, 0)]
+    with pytest.raises(OverspendError, match="unfinished runs in /data/OUT"):
+        spend(path, make_plan())
+
+
+def test_restart_voids_a_reservation_without_commit_and_measures_again(path):
+    plan = half_done(path)
+    with open_ledger(path) as ledger:
+        settled = ledger.settle_open(RUN)
+        assert (settled.void, settled.lost, settled.committed, dict(settled.redo)) == (("PH2",), (), (), {})
+        assert ledger.spent(ledger.dataset_commitment(FILES))[Definition.ZCDP] == Fraction(1, 3)
+        record = resume(ledger, plan)
+        assert (record.run, record.cap, record.charged) == (RUN, HALF, Fraction(1, 3))
+        ledger.commit(ledger.reserve(plan, plan.parts[1]), "PH2.parquet", SHA)
+        ledger.close_run(plan)
+    assert totals(path) == [(HALF, 0)]
+    assert [row.state for row in verify(path).rows] == ["committed", "void", "committed"]
+
+
+def test_strict_restart_counts_the_reservation_as_lost(path):
+    plan = half_done(path)
+    with open_ledger(path, strict=True) as ledger:
+        assert ledger.settle_open(RUN).lost == ("PH2",)
+        with pytest.raises(OverspendError, match="cap of 1/2"):
+            resume(ledger, plan)
+        assert resume(ledger, plan, spend_more=True).cap == Fraction(2, 3)
+        ledger.commit(ledger.reserve(plan, plan.parts[1]), "PH2.parquet", SHA)
+        ledger.close_run(plan)
+    assert totals(path) == [(Fraction(2, 3), 0)]
+    assert [row.state for row in verify(path).rows] == ["committed", "lost", "committed"]
+
+
+def test_restart_commits_a_finished_file_at_no_cost(path):
+    plan = half_done(path)
+    with open_ledger(path) as ledger:
+        settled = ledger.settle_open(RUN, finished={"PH2": ("PH2.parquet", SHA)})
+        assert settled.committed == ("PH2",)
+        resume(ledger, plan)
+        ledger.close_run(plan)
+    assert totals(path) == [(HALF, 0)]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_restart_with_the_key_draws_again_under_the_same_reservation(path, strict):
+    plan = half_done(path)
+    with open_ledger(path, strict=strict) as ledger:
+        settled = ledger.settle_open(RUN, redo={"PH2"})
+        assert list(settled.redo) == ["PH2"]
+        resume(ledger, plan)
+        ledger.commit(settled.redo["PH2"], "PH2.parquet", SHA)
+        ledger.close_run(plan)
+    assert totals(path) == [(HALF, 0)]
+
+
+def test_a_finished_run_has_nothing_left_to_measure(path):
+    plan = make_plan()
+    spend(path, plan, run=RUN)
+    before = path.read_bytes()
+    with open_ledger(path) as ledger:
+        assert resume(ledger, plan).closed
+        with pytest.raises(LedgerError, match="reserved before"):
+            ledger.reserve(plan, plan.parts[0])
+        ledger.close_run(plan)
+    assert before == path.read_bytes()
+
+
+def test_a_run_cannot_go_on_with_another_plan_or_input(path):
+    half_done(path)
+    with open_ledger(path) as ledger:
+        with pytest.raises(LedgerError, match="another plan"):
+            resume(ledger, make_plan(make_part("PH1", 1)))
+        with pytest.raises(LedgerError, match="another input"):
+            ledger.open_run(make_plan(), dataset=ledger.dataset_commitment({"p": "e" * 64}), run=RUN)
+
+
+def test_a_kept_cap_does_not_replace_a_later_one(path):
+    plan = make_plan()
+    with open_ledger(path) as ledger:
+        dataset = ledger.dataset_commitment(FILES)
+        ledger.open_run(plan, dataset=dataset, cap=Fraction(1), run=RUN)
+        ledger.open_run(plan, dataset=dataset, cap=Fraction(5), spend_more=True)
+        assert ledger.open_run(plan, dataset=dataset, run=RUN).cap == 1
+        other = make_plan(product="topdown")
+        assert ledger.open_run(other, dataset=dataset).cap == 5
+
+
+@pytest.mark.parametrize("name", ["", "RUN", "0123", "g" * 16])
+def test_run_names_are_hexadecimal(path, name):
+    with pytest.raises(ValueError, match="hexadecimal"):
+        spend(path, make_plan(), run=name)
+
+
+def test_floats_are_type_errors(path):
+    with open_ledger(path) as ledger:
+        dataset = ledger.dataset_commitment(FILES)
+        with pytest.raises(TypeError, match="cap"):
+            ledger.open_run(make_plan(), dataset=dataset, cap=0.5)
+        part = make_part("PH1", 1)
+        object.__setattr__(part.queries[0], "cost", 0.5)
+        with pytest.raises(TypeError, match="cost of PH1 level_0"):
+            ledger.open_run(make_plan(part), dataset=dataset)
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ((make_part("A", 0),), "positive"),
+        ((make_part("A", -1),), "positive"),
+        ((make_part("A"),), "measures nothing"),
+        ((make_part("A", 1), make_part("A", 1)), "distinct names"),
+    ],
+)
+def test_plans_that_cannot_be_charged_are_refused(path, parts, reason):
+    with open_ledger(path) as ledger, pytest.raises(ValueError, match=reason):
+        ledger.open_run(make_plan(*parts), dataset=ledger.dataset_commitment(FILES))
+
+
+def test_commit_wants_a_file_and_a_digest(path):
+    plan = make_plan()
+    with open_ledger(path) as ledger:
+        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        reservation = ledger.reserve(plan, plan.parts[0])
+        for file, digest in (("", SHA), ("PH1.parquet", "xyz")):
+            with pytest.raises(ValueError, match="SHA-256"):
+                ledger.commit(reservation, file, digest)
+
+
+def test_a_closed_ledger_writes_nothing(path):
+    plan = make_plan()
+    ledger = open_ledger(path)
+    ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+    ledger.close()
+    ledger.close()
+    with pytest.raises(LedgerError, match="closed"):
+        ledger.reserve(plan, plan.parts[0])
+
+
+def test_a_head_from_a_certificate_must_still_be_in_the_chain(path):
+    spend(path, make_plan())
+    head = verify(path).head
+    spend(path, make_plan(), spend_more=True)
+    assert verify(path, head=head).entries == 12
+    assert verify(path, head=NO_HEAD).entries == 12
+    with pytest.raises(LedgerError, match="no line has the hash"):
+        verify(path, head="9" * 64)
+
+
+def test_lines_are_plain_json_with_text_fractions(path):
+    spend(path, make_plan())
+    bodies = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [body["seq"] for body in bodies] == [1, 2, 3, 4, 5, 6]
+    assert not any(isinstance(value, float) for body in bodies for value in body.values())

@@ -1,0 +1,123 @@
+"""A process killed at every system call of a run: the totals stay exact, and nothing is measured unpaid or twice."""
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+
+from censafe.errors import LedgerError
+from censafe.privacy.accountant import derive_totals
+from censafe.privacy.ledger import read_entries, verify
+from support.ledgers import FILES, RUN, make_plan, open_ledger
+
+# For every N one forked process, which kills itself before, or in the middle of, the Nth call that changes the disk.
+DRIVER = """
+import os, sys
+from pathlib import Path
+from support.ledgers import FILES, RUN, SHA, make_plan, open_ledger
+
+def killed_at(limit, call, counter):
+    def run(descriptor, *rest):
+        counter.append(1)
+        if len(counter) == limit:
+            if rest:
+                call(descriptor, bytes(rest[0])[: len(rest[0]) // 2])
+            os._exit(9)
+        return call(descriptor, *rest)
+    return run
+
+def release(folder, limit):
+    counter = []
+    os.write, os.fsync = killed_at(limit, os.write, counter), killed_at(limit, os.fsync, counter)
+    plan = make_plan()
+    with open_ledger(folder / "l.jsonl") as ledger:
+        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES), run=RUN)
+        for part in plan.parts:
+            reservation = ledger.reserve(plan, part)
+            noise = os.open(folder / f"{part.name}.noise", os.O_WRONLY | os.O_CREAT)
+            os.write(noise, b"drawn")
+            os.fsync(noise)
+            ledger.commit(reservation, f"{part.name}.parquet", SHA)
+            os.close(os.open(folder / f"{part.name}.acknowledged", os.O_WRONLY | os.O_CREAT))
+        ledger.close_run(plan)
+    os._exit(0)
+
+for limit in range(1, 1000):
+    folder = Path(sys.argv[1]) / str(limit)
+    folder.mkdir()
+    child = os.fork()
+    if child == 0:
+        release(folder, limit)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == 0:
+        sys.exit(0)
+    if status != 9:
+        sys.exit(status)
+sys.exit(2)
+"""
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory):
+    """One folder for every system call at which a process was killed; the last one ran to its end."""
+    base = tmp_path_factory.mktemp("crash")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", DRIVER, base], env=environment, check=True)
+    folders = sorted(base.iterdir(), key=lambda folder: int(folder.name))
+    assert len(folders) > 20
+    return folders
+
+
+def test_after_every_crash_all_noise_drawn_is_paid_for(crashed):
+    plan = make_plan()
+    for folder in crashed:
+        drawn = {file.stem for file in folder.glob("*.noise")}
+        acknowledged = {file.stem for file in folder.glob("*.acknowledged")}
+        with open_ledger(folder / "l.jsonl") as ledger:
+            charged = {part.name for part in plan.parts} & (
+                set(ledger.held(RUN)) | set(ledger.committed(RUN))
+            )
+            assert drawn <= charged, folder
+            assert acknowledged <= set(ledger.committed(RUN)), folder
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_after_every_crash_a_restart_ends_with_exact_totals(crashed, strict, tmp_path):
+    plan = make_plan()
+    for folder in crashed:
+        path = tmp_path / f"{folder.name}-{strict}.jsonl"
+        path.write_bytes((folder / "l.jsonl").read_bytes())
+        if (folder / "l.key").exists():
+            path.with_suffix(".key").touch(0o600)
+            path.with_suffix(".key").write_bytes((folder / "l.key").read_bytes())
+        with open_ledger(path, strict=strict) as ledger:
+            lost = ledger.settle_open(RUN).lost
+            ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES), run=RUN, spend_more=True)
+            for part in plan.parts:
+                if part.name not in ledger.committed(RUN):
+                    ledger.commit(ledger.reserve(plan, part), f"{part.name}.parquet", "0" * 64)
+            ledger.close_run(plan)
+        expected = plan.total + sum((part.cost for part in plan.parts if part.name in lost), Fraction(0))
+        (total,) = verify(path).totals
+        assert expected == total.rho
+        assert [expected] == list(derive_totals(entry.body for entry in read_entries(path)).values())
+
+
+def test_a_reader_sees_only_whole_lines_after_every_crash(crashed):
+    for folder in crashed:
+        report = verify(folder / "l.jsonl")
+        assert report.entries <= 6
+        lines = (folder / "l.jsonl").read_bytes()
+        assert report.torn_bytes == len(lines) - (lines.rfind(b"\n") + 1)
+
+
+def test_the_key_survives_every_crash_or_was_never_used(crashed):
+    for folder in crashed:
+        if (folder / "l.key").exists():
+            assert len((folder / "l.key").read_text().strip()) == 64
+        else:
+            with pytest.raises(LedgerError, match="cannot be read"):
+                verify(folder / "absent.jsonl")
+            assert (folder / "l.jsonl").read_bytes() == b""
