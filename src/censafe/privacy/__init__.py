@@ -1,1 +1,70 @@
-"""THE DOOR. Budgets, noise laws, samplers, mechanisms, ledger, accounting."""
+"""THE DOOR. Budgets, noise laws, samplers, mechanisms, ledger, accounting.
+
+Only exact counts, plans and keys enter; only noisy measurements, and statements about their noise and its cost, leave.
+The room imports ``model`` and ``errors`` and nothing else of the package. No noise is drawn before its cost is in the
+ledger, and no float stands between a budget's text and its fraction.
+"""
+
+from censafe.privacy.accountant import compose, derive_totals
+from censafe.privacy.budget import (
+    NotFinite,
+    load_json_exact,
+    load_toml_exact,
+    parse_budget,
+    parse_fraction,
+)
+from censafe.privacy.conversions import Epsilons, epsilons
+from censafe.privacy.ledger import (
+    Ledger,
+    LedgerReport,
+    Reservation,
+    RunRecord,
+    Settlement,
+    read_entries,
+    verify,
+)
+from censafe.privacy.margins import (
+    MarginRule,
+    bureau_report_margin,
+    exact_coverage,
+    exact_margin,
+    margin_for_rho,
+    one_sided_threshold,
+    paper_margin,
+    pure_margin,
+    rho_for_margin,
+)
+from censafe.privacy.neighbours import group_loss, implied_rho
+from censafe.privacy.variance import exact_variance, reference_variance
+
+__all__ = [
+    "Epsilons",
+    "Ledger",
+    "LedgerReport",
+    "MarginRule",
+    "NotFinite",
+    "Reservation",
+    "RunRecord",
+    "Settlement",
+    "bureau_report_margin",
+    "compose",
+    "derive_totals",
+    "epsilons",
+    "exact_coverage",
+    "exact_margin",
+    "exact_variance",
+    "group_loss",
+    "implied_rho",
+    "load_json_exact",
+    "load_toml_exact",
+    "margin_for_rho",
+    "one_sided_threshold",
+    "paper_margin",
+    "parse_budget",
+    "parse_fraction",
+    "pure_margin",
+    "read_entries",
+    "reference_variance",
+    "rho_for_margin",
+    "verify",
+]
