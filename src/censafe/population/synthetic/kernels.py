@@ -4,7 +4,8 @@ Every tract is drawn from its own stream of random words, so the result does not
 over files or workers. The codes of a unit are derived from the people drawn, never the other way round, which
 makes the records consistent by construction.
 
-The kernels stay in one module: the cache of compiled code notices an edited caller, not an edited callee elsewhere.
+The kernels stay in one module because the cache of compiled code notices an edited caller, not an edited callee
+elsewhere.
 """
 
 from __future__ import annotations
@@ -16,106 +17,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.population.synthetic.structures import Chances, People, Tracts, Units
+from censafe.population.synthetic.words import Words, pick, sex, uniform, waiting
 
 __all__ = ["draw_tracts"]
 
 _kernel = numba.njit(cache=True, nogil=True)
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_S11, _S27, _S30, _S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
-_UNIT = 2.0**-53
 _MOST_FACILITIES = 256
 
-_Words = NDArray[np.uint64]
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
+_Home = tuple[int, int]  # row of the state, and the group that is more frequent in the tract
 
 
 @_kernel
-def _uniform(words: _Words) -> float:
-    # SplitMix64 (Steele, Lea, Flood 2014): fair and fast, and no secret is drawn from it
-    words[0] += _GOLDEN
-    z = words[0]
-    z = (z ^ (z >> _S30)) * _MIX_1
-    z = (z ^ (z >> _S27)) * _MIX_2
-    return float((z ^ (z >> _S31)) >> _S11) * _UNIT
-
-
-@_kernel
-def _pick(cumulative: _Floats, words: _Words) -> int:
-    u = _uniform(words)
-    low = 0
-    high = len(cumulative) - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if u < cumulative[middle]:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@_kernel
-def _waiting(mean: float, words: _Words) -> int:
-    return int(-math.log(1.0 - _uniform(words)) * mean)
-
-
-@_kernel
-def _sex(male: float, words: _Words) -> int:
-    return 1 if _uniform(words) < male else 2
-
-
-@_kernel
-def _draw_race(c: Chances, state: int, dominant: int, words: _Words, o: People, i: int) -> None:
-    group = dominant if _uniform(words) < c.dominant else _pick(c.group[state], words)
+def _draw_race(c: Chances, home: _Home, words: Words, o: People, i: int) -> None:
+    state, dominant = home
+    group = dominant if uniform(words) < c.dominant else pick(c.group[state], words)
     o.hispanic[i] = 2 if group == 7 else 1
     if group < 6:
         o.race[i] = group + 1
     elif group == 6:
-        o.race[i] = 1 + _pick(c.races[0], words)
+        o.race[i] = 1 + pick(c.races[0], words)
     else:
-        o.race[i] = 1 + _pick(c.races[c.hispanic_row[state]], words)
+        o.race[i] = 1 + pick(c.races[c.hispanic_row[state]], words)
 
 
 @_kernel
-def _kin_race(
-    c: Chances, state: int, dominant: int, other: float, words: _Words, o: People, i: int, of: int
-) -> None:
-    if _uniform(words) < other:
-        _draw_race(c, state, dominant, words, o, i)
+def _kin_race(c: Chances, home: _Home, other: float, words: Words, o: People, i: int, of: int) -> None:
+    if uniform(words) < other:
+        _draw_race(c, home, words, o, i)
     else:
         o.race[i] = o.race[of]
         o.hispanic[i] = o.hispanic[of]
 
 
 @_kernel
-def _householder(c: Chances, kind: int, words: _Words, o: People, p: int) -> None:
-    band = _pick(c.head_age[kind], words)
+def _householder(c: Chances, kind: int, words: Words, o: People, p: int) -> None:
+    band = pick(c.head_age[kind], words)
     low = c.bands[band]
     high = c.bands[band + 1]
-    if band == 0 and c.least[kind] == 1 and _uniform(words) < c.minor_head:
-        age = 15 + int(_uniform(words) * 3)
+    if band == 0 and c.least[kind] == 1 and uniform(words) < c.minor_head:
+        age = 15 + int(uniform(words) * 3)
     elif band == len(c.bands) - 2:
-        age = min(high - 1, low + _waiting(4.0, words))
+        age = min(high - 1, low + waiting(4.0, words))
     else:
-        age = low + int(_uniform(words) * (high - low))
+        age = low + int(uniform(words) * (high - low))
     o.age[p] = age
     o.relship[p] = 20
     if kind < 4:
-        o.sex[p] = _sex(c.male_head, words)
+        o.sex[p] = sex(c.male_head, words)
     else:
         o.sex[p] = 2 if kind < 8 else 1
 
 
 @_kernel
-def _partner(c: Chances, kind: int, words: _Words, o: People, p: int) -> None:
+def _partner(c: Chances, kind: int, words: Words, o: People, p: int) -> None:
     married = kind < 2
-    same = _uniform(words) < c.same_sex[0 if married else 1]
+    same = uniform(words) < c.same_sex[0 if married else 1]
     o.relship[p + 1] = (23 if same else 21) if married else (24 if same else 22)
     o.sex[p + 1] = o.sex[p] if same else 3 - o.sex[p]
-    years = (_uniform(words) + _uniform(words) + _uniform(words) - 1.5) * 9.0
+    years = (uniform(words) + uniform(words) + uniform(words) - 1.5) * 9.0
     older = 0.0 if same else (2.0 if o.sex[p + 1] == 1 else -2.0)
     o.age[p + 1] = min(105, max(18, int(o.age[p] + years + older)))
 
@@ -126,39 +88,35 @@ def _youngest_parent(kind: int, o: People, p: int) -> int:
 
 
 @_kernel
-def _minor_age(parent: int, words: _Words) -> int:
+def _minor_age(parent: int, words: Words) -> int:
     for _ in range(6):
-        age = parent - int(17.0 + (_uniform(words) + _uniform(words)) * 12.0)
+        age = parent - int(17.0 + (uniform(words) + uniform(words)) * 12.0)
         if 0 <= age < 18:
             return age
     high = min(17, parent - 15)
     low = max(0, min(high, parent - 45))
-    return low + int(_uniform(words) * (high - low + 1))
+    return low + int(uniform(words) * (high - low + 1))
 
 
 @_kernel
-def _child_race(
-    c: Chances, state: int, dominant: int, kind: int, words: _Words, o: People, p: int, i: int
-) -> None:
-    of = p + 1 if kind < 4 and _uniform(words) < 0.5 else p
-    _kin_race(c, state, dominant, c.kin_other, words, o, i, of)
-    if kind < 4 and o.race[p] != o.race[p + 1] and _uniform(words) < c.combined:
+def _child_race(c: Chances, home: _Home, kind: int, words: Words, o: People, p: int, i: int) -> None:
+    of = p + 1 if kind < 4 and uniform(words) < 0.5 else p
+    _kin_race(c, home, c.kin_other, words, o, i, of)
+    if kind < 4 and o.race[p] != o.race[p + 1] and uniform(words) < c.combined:
         o.race[i] = c.code[c.mask[o.race[p]] | c.mask[o.race[p + 1]]]
 
 
 @_kernel
-def _minors(
-    c: Chances, state: int, dominant: int, kind: int, words: _Words, o: People, p: int, n: int, room: int
-) -> int:
-    wanted = 1 + _pick(c.minors, words)
+def _minors(c: Chances, home: _Home, kind: int, words: Words, o: People, p: int, n: int, room: int) -> int:
+    wanted = 1 + pick(c.minors, words)
     parent = _youngest_parent(kind, o, p)
     while wanted > 0 and n < room:
         i = p + n
-        code = 25 + _pick(c.own_minor, words)
+        code = 25 + pick(c.own_minor, words)
         o.relship[i] = 25 if code == 27 and kind >= 4 else code
         o.age[i] = _minor_age(parent, words)
-        o.sex[i] = _sex(0.512, words)
-        _child_race(c, state, dominant, kind, words, o, p, i)
+        o.sex[i] = sex(0.512, words)
+        _child_race(c, home, kind, words, o, p, i)
         n += 1
         wanted -= 1
     return n
@@ -179,44 +137,35 @@ def _possible(code: int, head: int, parent: int, kind: int) -> int:
 
 
 @_kernel
-def _relative_age(code: int, head: int, parent: int, words: _Words) -> int:
+def _relative_age(code: int, head: int, parent: int, words: Words) -> int:
     if code <= 27:
-        return min(parent - 15, 18 + _waiting(9.0, words))
+        return min(parent - 15, 18 + waiting(9.0, words))
     if code == 28:
-        return max(0, min(100, head + int((_uniform(words) - 0.5) * 20.0)))
+        return max(0, min(100, head + int((uniform(words) - 0.5) * 20.0)))
     if code == 29 or code == 31:
-        return head + 18 + int(_uniform(words) * 20.0)
+        return head + 18 + int(uniform(words) * 20.0)
     if code == 30:
-        return int(_uniform(words) * min(22, head - 32))
+        return int(uniform(words) * min(22, head - 32))
     if code == 32:
-        return min(head - 15, 20 + int(_uniform(words) * 20.0))
-    return int(_uniform(words) * 75.0)
+        return min(head - 15, 20 + int(uniform(words) * 20.0))
+    return 12 + int(uniform(words) * 65.0)
 
 
 @_kernel
 def _relatives(
-    c: Chances,
-    state: int,
-    dominant: int,
-    kind: int,
-    words: _Words,
-    o: People,
-    p: int,
-    n: int,
-    room: int,
-    more: float,
+    c: Chances, home: _Home, kind: int, words: Words, o: People, p: int, n: int, room: int, more: float
 ) -> int:
     needed = kind == 6 or kind == 10
     head = o.age[p]
     parent = _youngest_parent(kind, o, p)
     row = 0 if head < 35 else (1 if head < 55 else 2)
-    while n < room and (needed or _uniform(words) < more):
+    while n < room and (needed or uniform(words) < more):
         i = p + n
-        code = _possible(25 + _pick(c.relatives[row], words), head, parent, kind)
+        code = _possible(25 + pick(c.relatives[row], words), head, parent, kind)
         o.relship[i] = code
         o.age[i] = _relative_age(code, head, parent, words)
-        o.sex[i] = _sex(0.49, words)
-        _kin_race(c, state, dominant, c.kin_other, words, o, i, p)
+        o.sex[i] = sex(0.49, words)
+        _kin_race(c, home, c.kin_other, words, o, i, p)
         needed = False
         n += 1
     return n
@@ -224,59 +173,50 @@ def _relatives(
 
 @_kernel
 def _nonrelatives(
-    c: Chances,
-    state: int,
-    dominant: int,
-    kind: int,
-    words: _Words,
-    o: People,
-    p: int,
-    n: int,
-    room: int,
-    more: float,
+    c: Chances, home: _Home, kind: int, words: Words, o: People, p: int, n: int, room: int, more: float
 ) -> int:
     needed = kind == 7 or kind == 11
     head = o.age[p]
-    while n < room and (needed or _uniform(words) < more):
+    while n < room and (needed or uniform(words) < more):
         i = p + n
-        code = 34 + _pick(c.nonrelatives, words)
+        code = 34 + pick(c.nonrelatives, words)
         if code == 35 and head < 25:
             code = 34
         o.relship[i] = code
         if code == 34:
-            o.age[i] = max(16, min(100, head + int((_uniform(words) - 0.5) * 16.0)))
+            o.age[i] = max(16, min(100, head + int((uniform(words) - 0.5) * 16.0)))
         else:
-            o.age[i] = int(_uniform(words) * (18.0 if code == 35 else 70.0))
-        o.sex[i] = _sex(0.53, words)
-        _kin_race(c, state, dominant, 1.0 - c.nonrelative_same, words, o, i, p)
+            o.age[i] = int(uniform(words) * 18.0) if code == 35 else 12 + int(uniform(words) * 58.0)
+        o.sex[i] = sex(0.53, words)
+        _kin_race(c, home, 1.0 - c.nonrelative_same, words, o, i, p)
         needed = False
         n += 1
     return n
 
 
 @_kernel
-def _household(c: Chances, state: int, dominant: int, words: _Words, o: People, p: int, room: int) -> int:
+def _household(c: Chances, home: _Home, words: Words, o: People, p: int, room: int) -> int:
     """Draw the members from person `p` on, at most `room`; how many there are."""
-    kind = _pick(c.kind, words)
+    kind = pick(c.kind, words)
     room = min(room, c.largest)
     if room < c.least[kind]:
         kind = 4 if kind < 8 else 8
     _householder(c, kind, words, o, p)
-    _draw_race(c, state, dominant, words, o, p)
+    _draw_race(c, home, words, o, p)
     if kind == 4 or kind == 8:
         return 1
     n = 1
     if kind < 4:
         _partner(c, kind, words, o, p)
-        _kin_race(c, state, dominant, c.spouse_other, words, o, p + 1, p)
+        _kin_race(c, home, c.spouse_other, words, o, p + 1, p)
         n = 2
-    crowded = _uniform(words) < c.crowded
+    crowded = uniform(words) < c.crowded
     if kind == 0 or kind == 2 or kind == 5 or kind == 9:
-        n = _minors(c, state, dominant, kind, words, o, p, n, room)
+        n = _minors(c, home, kind, words, o, p, n, room)
     more = c.crowded_more if crowded and c.more_relatives[kind] > 0.0 else c.more_relatives[kind]
-    n = _relatives(c, state, dominant, kind, words, o, p, n, room, more)
+    n = _relatives(c, home, kind, words, o, p, n, room, more)
     more = c.crowded_more if crowded else c.more_nonrelatives[kind]
-    return _nonrelatives(c, state, dominant, kind, words, o, p, n, room, more)
+    return _nonrelatives(c, home, kind, words, o, p, n, room, more)
 
 
 @_kernel
@@ -297,18 +237,18 @@ def _household_type(partner: int, male: bool, family: int, minors: int, size: in
 
 
 @_kernel
-def _tenure(c: Chances, hht2: int, age: int, race: int, hispanic: int, words: _Words) -> int:
+def _tenure(c: Chances, hht2: int, age: int, race: int, hispanic: int, words: Words) -> int:
     band = 0
     while band + 2 < len(c.bands) and age >= c.bands[band + 1]:
         band += 1
     group = 7 if hispanic == 2 else min(race, 7) - 1
-    if _uniform(words) < c.own[hht2 - 1, band, group]:
-        return 2 if _uniform(words) < c.free_and_clear[band] else 1
-    return 4 if _uniform(words) < c.no_payment else 3
+    if uniform(words) < c.own[hht2 - 1, band, group]:
+        return 2 if uniform(words) < c.free_and_clear[band] else 1
+    return 4 if uniform(words) < c.no_payment else 3
 
 
 @_kernel
-def _describe(c: Chances, words: _Words, o: People, p: int, n: int, units: Units, u: int) -> None:
+def _describe(c: Chances, words: Words, o: People, p: int, n: int, units: Units, u: int) -> None:
     """Fill the codes of occupied housing unit `u` from its members."""
     partner = 0
     family = 0
@@ -334,14 +274,14 @@ def _describe(c: Chances, words: _Words, o: People, p: int, n: int, units: Units
 
 
 @_kernel
-def _blocks(c: Chances, persons: int, words: _Words) -> tuple[_Floats, _Ints]:
+def _blocks(c: Chances, persons: int, words: Words) -> tuple[_Floats, _Ints]:
     """Where each block of a tract ends, in persons, and its four-digit number."""
     blocks = max(1, persons // c.block_persons)
     groups = min(9, blocks, max(1, (persons + c.group_persons // 2) // c.group_persons))
     ends = np.empty(blocks)
     total = 0.0
     for b in range(blocks):
-        total += (-math.log(1.0 - _uniform(words))) ** 1.5
+        total += (-math.log(1.0 - uniform(words))) ** 1.5
         ends[b] = total
     numbers = np.empty(blocks, np.int64)
     last = -1
@@ -357,35 +297,37 @@ def _blocks(c: Chances, persons: int, words: _Words) -> tuple[_Floats, _Ints]:
 
 
 @_kernel
-def _facilities(c: Chances, persons: int, words: _Words) -> tuple[_Ints, _Ints, _Floats]:
-    """Kind, size and place (in persons) of the group quarters of a tract, together at most half of its persons."""
+def _facilities(c: Chances, persons: int, words: Words) -> tuple[_Ints, _Ints, _Floats, int]:
+    """Kind, size and place (in persons, ascending) of the group quarters of a tract, and the persons left for homes.
+
+    The quarters are the points of a Poisson process along the tract and take at most half of its persons.
+    """
     kinds = np.empty(_MOST_FACILITIES, np.int64)
     sizes = np.empty(_MOST_FACILITIES, np.int64)
+    places = np.empty(_MOST_FACILITIES)
     room = persons // 2
+    homes = persons
     count = 0
-    left = c.facilities * persons + math.log(1.0 - _uniform(words))
-    while left > 0.0 and room > 0 and count < _MOST_FACILITIES:
-        kinds[count] = _pick(c.facility, words)
-        sizes[count] = min(room, 1 + _waiting(c.facility_size[kinds[count]], words))
+    place = -math.log(1.0 - uniform(words)) / c.facilities
+    while place < persons and room > 0 and count < _MOST_FACILITIES:
+        kinds[count] = pick(c.facility, words)
+        sizes[count] = min(room, 1 + waiting(c.facility_size[kinds[count]], words))
+        places[count] = place
         room -= sizes[count]
+        homes -= sizes[count]
         count += 1
-        left += math.log(1.0 - _uniform(words))
-    places = np.empty(count)
-    for k in range(count):
-        places[k] = _uniform(words) * persons
-    return kinds[:count], sizes[:count], np.sort(places)
+        place -= math.log(1.0 - uniform(words)) / c.facilities
+    return kinds[:count], sizes[:count], places[:count], homes
 
 
 @_kernel
-def _residents(
-    c: Chances, state: int, dominant: int, kind: int, words: _Words, o: People, p: int, size: int
-) -> None:
+def _residents(c: Chances, home: _Home, kind: int, words: Words, o: People, p: int, size: int) -> None:
     for i in range(p, p + size):
-        years = _waiting(c.facility_years[kind], words)
+        years = waiting(c.facility_years[kind], words)
         o.age[i] = min(c.facility_ages[kind, 1], c.facility_ages[kind, 0] + years)
         o.relship[i] = c.facility_relship[kind]
-        o.sex[i] = _sex(c.facility_male[kind], words)
-        _draw_race(c, state, dominant, words, o, i)
+        o.sex[i] = sex(c.facility_male[kind], words)
+        _draw_race(c, home, words, o, i)
 
 
 @_kernel
@@ -398,13 +340,13 @@ def _place_unit(units: Units, u: int, rtype: int, mafid: int, tract: int, block:
 
 @_kernel
 def _draw_tract(
-    c: Chances, t: Tracts, index: int, words: _Words, o: People, units: Units, p: int, u: int
+    c: Chances, t: Tracts, index: int, words: Words, o: People, units: Units, p: int, u: int
 ) -> tuple[int, int]:
-    persons, state, dominant = t.persons[index], t.state[index], t.dominant[index]
+    persons = t.persons[index]
+    home = (t.state[index], t.dominant[index])
     words[0] = t.seed[index]
     ends, numbers = _blocks(c, persons, words)
-    kinds, sizes, places = _facilities(c, persons, words)
-    homes = persons - np.sum(sizes)
+    kinds, sizes, places, homes = _facilities(c, persons, words)
     mafid = t.first_mafid[index] - u
     block = facility = done = 0
     while done < persons:
@@ -414,11 +356,11 @@ def _draw_tract(
         _place_unit(units, u, 4 if quarters else 2, mafid + u, index, numbers[block])
         if quarters:
             size = sizes[facility]
-            _residents(c, state, dominant, kinds[facility], words, o, p, size)
+            _residents(c, home, kinds[facility], words, o, p, size)
             units.quarters[u] = 1 + kinds[facility]
             facility += 1
         else:
-            size = _household(c, state, dominant, words, o, p, homes)
+            size = _household(c, home, words, o, p, homes)
             _describe(c, words, o, p, size, units, u)
             homes -= size
         units.pop[u] = size
@@ -426,7 +368,7 @@ def _draw_tract(
         p += size
         done += size
         u += 1
-        if not quarters and _uniform(words) < t.vacancy[index]:
+        if not quarters and uniform(words) < t.vacancy[index]:
             _place_unit(units, u, 2, mafid + u, index, numbers[block])
             u += 1
     return p, u
@@ -446,8 +388,8 @@ def draw_tracts(c: Chances, t: Tracts, o: People, units: Units) -> int:
         How many units were drawn.
     """
     words = np.zeros(1, np.uint64)
-    p = 0
-    u = 0
+    start = np.zeros(2, np.int64)  # literal zeros would compile everything once more
+    p, u = start[0], start[1]
     for index in range(len(t.persons)):
         p, u = _draw_tract(c, t, index, words, o, units, p, u)
     return u

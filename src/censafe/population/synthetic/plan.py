@@ -135,10 +135,12 @@ def _county_tracts(
     vacant = float(marginals()["published"]["vacancy"]["vacant_share"])
     share, factor = model["seasonal_tracts"], model["seasonal_factor"]
     seasonal = stream.random(tracts) < share
-    rate = np.where(seasonal, factor, (1.0 - share * factor) / (1.0 - share)) * vacant
+    per_occupied = (
+        vacant / (1.0 - vacant) * np.where(seasonal, factor, (1.0 - share * factor) / (1.0 - share))
+    )
     seeds = stream.integers(0, 2**64, tracts, dtype=np.uint64)
     columns = [
-        np.full(tracts, row), sizes, seeds, dominant, rate / (1.0 - rate),
+        np.full(tracts, row), sizes, seeds, dominant, per_occupied,
         np.full(tracts, county), _tract_numbers(tracts), places, aiannh,
     ]  # fmt: skip
     return columns, runs

@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from censafe.errors import StorageError, UsageError
 from censafe.population.synthetic.kernels import draw_tracts
 from censafe.population.synthetic.layouts import TABLES, geo_columns, person_columns, unit_columns
 from censafe.population.synthetic.marginals import chances
 from censafe.population.synthetic.plan import Plan, make_plan
-from censafe.population.synthetic.structures import People, Units, empty_people, empty_units
+from censafe.population.synthetic.structures import People, Units, packed, records
 from censafe.population.synthetic.writing import FileFormat, PartWriter, part_path
 
 __all__ = ["SynthReport", "draw", "synthesize"]
@@ -63,9 +65,12 @@ def draw(plan: Plan) -> tuple[People, Units]:
         (1000, 1000)
     """
     persons = int(plan.tracts.persons.sum())
-    people, units = empty_people(persons), empty_units(2 * persons)
-    drawn = draw_tracts(chances(), plan.tracts, people, units)
-    return people, Units._make(column[:drawn] for column in units)
+    people, units = records(People, persons), records(Units, 2 * persons)
+    drawn = draw_tracts(packed(chances()), plan.tracts, people, units)
+    return (
+        People._make(np.ascontiguousarray(people[name]) for name in People._fields),
+        Units._make(np.ascontiguousarray(units[name][:drawn]) for name in Units._fields),
+    )
 
 
 def _write_part(plan: Plan, paths: dict[str, Path], file_format: FileFormat, stop: threading.Event) -> _Count:
@@ -103,7 +108,7 @@ def _folder_when_complete(out: Path) -> Iterator[Path]:
         partial.replace(out)
     except OSError as error:
         raise StorageError(
-            f"{out}: writing failed ({error.strerror}); nothing was left under this name"
+            f"{out}: writing failed ({error.strerror or error}); nothing was left under this name"
         ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)

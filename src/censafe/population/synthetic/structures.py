@@ -1,6 +1,6 @@
 """The arrays that a draw reads and fills: chances, tracts, people and units.
 
-They are named tuples because compiled kernels take those and no dataclasses. The people carry sex and the units
+The kernels work on numpy records with the same field names, which cost nothing to pass on. The people carry sex and the units
 the kind of group quarters, which no PHSafe file holds, so that other layouts can be written from the same draw.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chances", "People", "Tracts", "Units", "empty_people", "empty_units"]
+__all__ = ["Chances", "People", "Tracts", "Units", "packed", "records"]
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -110,15 +110,17 @@ _WIDE = {
 }
 
 
-def _arrays(names: tuple[str, ...], rows: int) -> list[NDArray[Any]]:
-    return [np.zeros(rows, dtype=_WIDE.get(name, np.int8)) for name in names]
+def packed(chances: Chances) -> Any:
+    """The chances as one numpy record with the same field names, which a kernel passes on as one pointer."""
+    values = [np.asarray(value) for value in chances]
+    fields = [(name, value.dtype, value.shape) for name, value in zip(chances._fields, values, strict=True)]
+    record = np.zeros(1, np.dtype(fields, align=True)).view(np.recarray)
+    for name, value in zip(chances._fields, values, strict=True):
+        record[name] = value
+    return record[0]
 
 
-def empty_people(rows: int) -> People:
-    """Arrays for `rows` people, all zero."""
-    return People(*_arrays(People._fields, rows))
-
-
-def empty_units(rows: int) -> Units:
-    """Arrays for `rows` units, all zero."""
-    return Units(*_arrays(Units._fields, rows))
+def records(kind: type[People | Units], rows: int) -> Any:
+    """A zeroed record array with a field for every array of `kind`: what the kernels fill."""
+    dtype = np.dtype([(name, _WIDE.get(name, np.int8)) for name in kind._fields], align=True)
+    return np.zeros(rows, dtype).view(np.recarray)

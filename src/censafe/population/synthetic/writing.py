@@ -60,13 +60,12 @@ class _ParquetWriter:
     def write(self, columns: Mapping[str, Column]) -> None:
         table = pa.table({name: _arrow(column) for name, column in columns.items()})
         if self._writer is None:
-            coded = [name for name, column in columns.items() if isinstance(column, Coded)]
             self._writer = pq.ParquetWriter(
                 self._path,
                 table.schema,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=[*coded, *({"QAGE"} & set(columns))],
+                use_dictionary=[name for name in columns if name != "MAFID"],
                 column_encoding={"MAFID": "DELTA_BINARY_PACKED"},
             )
         self._writer.write_table(table, row_group_size=table.num_rows)
