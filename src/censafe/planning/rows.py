@@ -14,6 +14,7 @@ from censafe.privacy.variance import exact_variance, reference_variance
 
 __all__ = ["PlanReport", "PlanRow", "QueryFacts", "plan_report", "plan_rows"]
 
+_SMOOTH = 4
 _PUBLISHED_LEVELS = (Fraction(9, 10), Fraction(19, 20))
 
 
@@ -58,7 +59,7 @@ class PlanRow:
         variance: what the Bureau's VARIANCE column says.
         exact_variance: variance of the discrete law.
         moe: margin of error by the papers' rule, in persons or units; None at a confidence they have no rule for.
-        exact_moe: smallest whole margin that covers the confidence; None for sums of several draws.
+        exact_moe: smallest whole margin that covers the confidence; None for sums that have no single law.
         coverage: exact coverage of ``exact_moe``.
         cells: identifiers of the cells with this variance.
     """
@@ -176,7 +177,8 @@ def _row(
     terms: int,
     confidence: Fraction,
 ) -> PlanRow:
-    exact = exact_margin(query.law, confidence) if terms == 1 else None
+    one_draw = _law_of_sum(query.law, terms)
+    exact = None if one_draw is None else exact_margin(one_draw, confidence)
     return PlanRow(
         facts=fact,
         losses=losses,
@@ -186,9 +188,22 @@ def _row(
         exact_variance=terms * exact_variance(query.law),
         moe=_paper_rule(query.law, terms, confidence),
         exact_moe=exact,
-        coverage=None if exact is None else exact_coverage(query.law, exact),
+        coverage=None if one_draw is None or exact is None else exact_coverage(one_draw, exact),
         cells=tuple(cell for cell, count in fact.terms.items() if count == terms),
     )
+
+
+def _law_of_sum(law: NoiseLaw, terms: int) -> NoiseLaw | None:
+    """The single law of a sum of draws, where it has one.
+
+    A sum of discrete Gaussians with sigma2 >= 4 is a discrete Gaussian of the summed sigma2 up to
+    10 terms exp(-pi^2 sigma2) < 1e-15: Kairouz, Liu & Steinke (2021), Theorem 1.
+    """
+    if terms == 1:
+        return law
+    if law.kind == "gaussian" and law.parameter >= _SMOOTH:
+        return NoiseLaw.gaussian(terms * law.parameter)
+    return None
 
 
 def _paper_rule(law: NoiseLaw, terms: int, confidence: Fraction) -> float | None:

@@ -69,10 +69,7 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
         if text:
             lines.append(f"{_RELATION[relation].capitalize()} means: {text}.")
     lines.append(
-        "MOE is the papers' rule; exact MOE is the smallest whole margin that covers the confidence. "
-        "Sums of two draws (PH8_num) have the rule only."
-        if any(row.terms > 1 for row in report.rows)
-        else "MOE is the papers' rule; exact MOE is the smallest whole margin that covers the confidence."
+        "MOE is the papers' rule; exact MOE is the smallest whole margin that covers the confidence."
     )
     return tuple(lines)
 
