@@ -319,11 +319,15 @@ def _evidence(document: Document) -> str:
     parts = [
         paragraphs(
             "The input commitment is a keyed fingerprint of the input files. Whoever holds the ledger's key can show that "
-            "these files were used; without it nobody can try out guesses.",
+            "these files were used; without it nobody can try out guesses."
+            if ledger
+            else "The input commitment is a fingerprint of the input files, keyed with the test key.",
             Cell(
                 "The ledger head fixes everything the ledger said when this page was made: "
-                "<code>censafe ledger verify</code> must find this line."
-            ),
+                "<code>censafe ledger verify LEDGER --head HASH</code> must find it there."
+            )
+            if ledger
+            else "",
         ),
         listing(
             [
