@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_NEEDED_WIDTH = 124
+_UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
 
 
 @click.command(name="plan")
@@ -88,11 +88,14 @@ def command(
 
 def _show(report: PlanReport) -> None:
     from rich.console import Console
+    from rich.measure import Measurement
 
     from censafe.planning.terminal import plan_sentences, plan_table
 
+    table = plan_table(report)
     console = Console(highlight=False, markup=False)
-    console.width = max(console.width, _NEEDED_WIDTH)
-    console.print(plan_table(report))
+    unlimited = console.options.update(width=_UNLIMITED)
+    console.width = max(console.width, Measurement.get(console, unlimited, table).maximum)
+    console.print(table)
     for sentence in plan_sentences(report):
         click.echo(sentence)

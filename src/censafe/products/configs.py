@@ -67,11 +67,12 @@ def get_shipped(name: str) -> ShippedConfig:
 
 
 def unknown_name(product: str | None, source: str) -> str:
-    """Message for a source that is neither a path nor a shipped name, with the nearest name."""
+    """Message for a source that is neither a path (where one may stand) nor a shipped name, with the nearest name."""
     names = [config.name for config in shipped_configs(product)]
     near = difflib.get_close_matches(source, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{source}: no such file, and no shipped configuration of that name ({', '.join(names)}).{hint}"
+    where = "no such file, and no" if product else "no"
+    return f"{source}: {where} shipped configuration of that name ({', '.join(names)}).{hint}"
 
 
 def _title(path: Path) -> str:

@@ -28,6 +28,19 @@ def test_the_table_says_what_the_budget_buys() -> None:
     assert "…" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "privacy_definition=puredp sensitivity=household-local-bounded",
+        "budget=1/7 sensitivity=household-local-bounded",
+        "budget=0.00000000001",
+    ],
+)
+def test_no_number_is_cut_off(settings: str) -> None:
+    changes = [word for setting in settings.split() for word in ("--set", setting)]
+    assert "…" not in run("sdhc-us", *changes).stdout
+
+
 def test_json_holds_totals_and_rows() -> None:
     document = json.loads(run("sdhc-us", "--json", "--set", "sensitivity=household-local").stdout)
     assert document["totals"] == {"add_remove": {"rho": "1.257281"}, "replace": {"rho": "5.029124"}}
