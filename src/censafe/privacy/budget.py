@@ -156,7 +156,7 @@ def parse_toml_exact(text: str, where: str) -> dict[str, Any]:
 
     try:
         document = tomllib.loads(text, parse_float=number)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{where}: not valid TOML: {error}") from error
     exact_document: dict[str, Any] = _integers_to_fractions(document)
     return exact_document

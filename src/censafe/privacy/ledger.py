@@ -32,9 +32,12 @@ from censafe.privacy.ledger_records import (
     promise_fields,
     query_fields,
     reservation_of,
+    run_state_of,
+    second_release_text,
 )
 from censafe.privacy.ledger_report import LedgerReport, audited_state, verify
 from censafe.privacy.ledger_state import Charge, ChargeState, LedgerState, RunState
+from censafe.privacy.neighbours import implied_rho
 from censafe.privacy.proofs import proven
 
 __all__ = ["Ledger", "LedgerReport", "Reservation", "RunRecord", "Settlement", "read_entries", "verify"]
@@ -177,22 +180,15 @@ class Ledger:
         if not known and not spend_more:
             self._refuse_second_release(plan, dataset)
         live = {charge.part for charge in self._state.charges_of(name, *_LIVE)}
-        needed = charged + compose(cost for part, cost in costs.items() if part not in live)
+        due = [cost for part, cost in costs.items() if part not in live]
+        needed = charged + compose(due)
         kept = known if known and not spend_more else None
         limit, source = self._cap(plan.definition, dataset, cap, kept, needed)
         self._require_within(needed, limit, plan.definition)
-        opened = RunState(
-            run=name,
-            dataset=dataset,
-            label=self._label,
-            product=plan.product,
-            plan=plan.digest(),
-            folder=folder,
-            definition=plan.definition,
-            neighbours=plan.neighbours,
-            unit=plan.unit,
-            cap=limit,
-            cap_by_operator=source == "operator",
+        if cap is None:
+            self._require_within_rho_cap(dataset, plan.definition, due)
+        opened = run_state_of(
+            plan, name, dataset, self._label, folder, limit, by_operator=source == "operator"
         )
         details = {"cap_source": source, "config": config_digest, "operator": operator_text, "folder": folder}
         self._start(opened, plan, details)
@@ -358,17 +354,12 @@ class Ledger:
 
     def _refuse_second_release(self, plan: ReleasePlan, dataset: str) -> None:
         """A dataset that was charged before needs the operator's word."""
-        spent = [f"{total.symbol} = {value}" for total, value in self.spent(dataset).items() if value > 0]
-        if not spent:
-            return
-        runs = [run for run in self._state.runs.values() if run.dataset == dataset]
-        unfinished = sorted({run.folder for run in runs if self.held(run.run) and run.folder})
-        hint = f"; unfinished runs in {', '.join(unfinished)} can be finished instead" if unfinished else ""
-        raise OverspendError(
-            f"{self.path}: this dataset ({', '.join(sorted({run.label for run in runs}))}) has already spent "
-            f"{' and '.join(spent)}; this run would add {plan.definition.symbol} = {plan.total}. "
-            f"To spend more on purpose, give --spend-more{hint}"
-        )
+        spent = {definition: total for definition, total in self.spent(dataset).items() if total > 0}
+        if spent:
+            runs = [run for run in self._state.runs.values() if run.dataset == dataset]
+            unfinished = [run.folder for run in runs if run.folder and self.held(run.run)]
+            labels = [run.label for run in runs]
+            raise OverspendError(f"{self.path}: {second_release_text(plan, spent, labels, unfinished)}")
 
     def _cap(
         self,
@@ -388,6 +379,16 @@ class Ledger:
             return kept.cap, "kept"
         standing = self._state.standing_caps.get((dataset, definition))
         return (standing, "standing") if standing is not None else (needed, "default")
+
+    def _require_within_rho_cap(
+        self, dataset: str, definition: Definition, due: Collection[Fraction]
+    ) -> None:
+        """A cap on rho that the operator named before also binds pure-DP runs, through the rho that they imply."""
+        standing = self._state.standing_caps.get((dataset, Definition.ZCDP))
+        if definition is Definition.PURE and standing is not None:
+            implied = compose(implied_rho(definition, cost) for cost in due)
+            charged = self._state.charged(dataset, Definition.ZCDP)
+            self._require_within(charged + implied, standing, Definition.ZCDP)
 
     def _require_within(self, needed: Fraction, cap: Fraction, definition: Definition) -> None:
         if needed > cap:

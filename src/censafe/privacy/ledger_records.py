@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from censafe.model import PartPlan, ReleasePlan
+from censafe.model import Definition, PartPlan, ReleasePlan
 from censafe.privacy.accountant import compose, part_cost
 from censafe.privacy.ledger_entries import fraction_text
 from censafe.privacy.ledger_state import Charge, RunState
@@ -19,7 +19,10 @@ __all__ = [
     "common_fields",
     "cost_by_part",
     "promise_fields",
+    "query_fields",
     "reservation_of",
+    "run_state_of",
+    "second_release_text",
 ]
 
 
@@ -125,3 +128,36 @@ def query_fields(part: PartPlan) -> list[dict[str, str]]:
         }
         for query in part.queries
     ]
+
+
+def run_state_of(
+    plan: ReleasePlan, run: str, dataset: str, label: str, folder: str, cap: Fraction, *, by_operator: bool
+) -> RunState:
+    """A run of ``plan`` that is about to be opened."""
+    return RunState(
+        run=run,
+        dataset=dataset,
+        label=label,
+        product=plan.product,
+        plan=plan.digest(),
+        folder=folder,
+        definition=plan.definition,
+        neighbours=plan.neighbours,
+        unit=plan.unit,
+        cap=cap,
+        cap_by_operator=by_operator,
+    )
+
+
+def second_release_text(
+    plan: ReleasePlan, spent: Mapping[Definition, Fraction], labels: Iterable[str], unfinished: Iterable[str]
+) -> str:
+    """Why a second release of a dataset stops, and what the operator can do."""
+    before = " and ".join(f"{definition.symbol} = {total}" for definition, total in spent.items())
+    folders = ", ".join(sorted(set(unfinished)))
+    hint = f"; or finish the unfinished run in {folders}" if folders else ""
+    return (
+        f"this dataset ({', '.join(sorted(set(labels)))}) has already spent {before}; "
+        f"this run would add {plan.definition.symbol} = {plan.total}. "
+        f"To spend more on purpose, give --spend-more{hint}"
+    )

@@ -150,6 +150,17 @@ def test_rho_and_epsilon_are_not_added_to_each_other(path):
     assert (total.rho, total.epsilon, total.implied_rho) == (HALF, 1, 1)
 
 
+def test_a_cap_on_rho_binds_pure_runs_too_unless_they_name_their_own(path):
+    spend(path, make_plan(), cap=Fraction(3, 4))
+    pure = make_plan(make_part("A", 1), definition=Definition.PURE)
+    with pytest.raises(OverspendError, match=r"spent rho = 1 .*cap of 3/4"):
+        spend(path, pure, spend_more=True)
+    small = make_plan(make_part("A", HALF), make_part("B", HALF), definition=Definition.PURE)
+    assert spend(path, small, spend_more=True).cap == 1
+    assert verify(path).totals[0].implied_rho == Fraction(3, 4)
+    assert spend(path, pure, spend_more=True, cap=Fraction(2)).charged == 1
+
+
 def test_promises_of_different_neighbours_are_told_apart(path):
     spend(path, make_plan())
     spend(path, make_plan(neighbours=Neighbours.REPLACE), spend_more=True)
@@ -208,7 +219,7 @@ def resume(ledger, plan, **options):
 def test_an_open_reservation_counts_until_it_is_settled(path):
     half_done(path)
     assert totals(path) == [(HALF, 0)]
-    with pytest.raises(OverspendError, match="unfinished runs in /data/OUT"):
+    with pytest.raises(OverspendError, match="finish the unfinished run in /data/OUT"):
         spend(path, make_plan())
 
 

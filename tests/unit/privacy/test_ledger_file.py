@@ -199,15 +199,18 @@ def test_a_torn_last_line_is_set_aside_and_reported(path, torn):
     assert verify(path).torn_bytes == 0
 
 
-def test_a_torn_line_that_cannot_be_moved_stays(path, monkeypatch):
+@pytest.mark.parametrize(
+    ("call", "message"), [("fsync", "cannot be locked"), ("ftruncate", "cannot be set aside")]
+)
+def test_a_torn_line_that_cannot_be_moved_stays(path, monkeypatch, call, message):
     spend(path, make_plan())
     path.write_bytes(path.read_bytes() + b"{")
 
     def fail(*_args):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(ledger_file.os, "fsync", fail)
-    with pytest.raises(LedgerError, match=r"cannot be set aside|cannot be locked"):
+    monkeypatch.setattr(ledger_file.os, call, fail)
+    with pytest.raises(LedgerError, match=message):
         open_ledger(path)
     assert path.read_bytes().endswith(b"{")
 
