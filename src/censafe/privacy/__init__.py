@@ -14,6 +14,7 @@ from censafe.privacy.budget import (
     parse_fraction,
 )
 from censafe.privacy.conversions import Epsilons, epsilons
+from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key, keyed_commitment
 from censafe.privacy.ledger import (
     Ledger,
     LedgerReport,
@@ -34,6 +35,7 @@ from censafe.privacy.margins import (
     pure_margin,
     rho_for_margin,
 )
+from censafe.privacy.mechanisms import measure, require_release
 from censafe.privacy.neighbours import group_loss, implied_rho
 from censafe.privacy.variance import exact_variance, reference_variance
 
@@ -43,11 +45,14 @@ __all__ = [
     "LedgerReport",
     "MarginRule",
     "NotFinite",
+    "ReleaseKey",
     "Reservation",
     "RunRecord",
     "Settlement",
+    "TestKey",
     "bureau_report_margin",
     "compose",
+    "derive_part_key",
     "derive_totals",
     "epsilons",
     "exact_coverage",
@@ -55,9 +60,11 @@ __all__ = [
     "exact_variance",
     "group_loss",
     "implied_rho",
+    "keyed_commitment",
     "load_json_exact",
     "load_toml_exact",
     "margin_for_rho",
+    "measure",
     "one_sided_threshold",
     "paper_margin",
     "parse_budget",
@@ -65,6 +72,7 @@ __all__ = [
     "pure_margin",
     "read_entries",
     "reference_variance",
+    "require_release",
     "rho_for_margin",
     "verify",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.privacy.proofs import proven
 from censafe.privacy.weights import IntegerWeights
 
 __all__ = ["AliasTable", "build_alias"]
@@ -35,6 +36,7 @@ class AliasTable:
         return (1 << self.bits) - 1
 
 
+@proven("alias.proof.md", digest="a8bc1158194323ba")
 def build_alias(weights: IntegerWeights) -> AliasTable:
     """Build the alias table in the canonical order that makes draws comparable between implementations.
 
@@ -62,6 +64,7 @@ def build_alias(weights: IntegerWeights) -> AliasTable:
     return AliasTable(weights.width, bits, entries)
 
 
+@proven("alias.proof.md", digest="c112328366c39045")
 def _walker(masses: Sequence[int], capacity: int) -> tuple[list[int], list[int]]:
     """Thresholds and aliases; a column that ends exactly full keeps threshold 0 and itself as alias."""
     left = list(masses)
@@ -80,6 +83,7 @@ def _walker(masses: Sequence[int], capacity: int) -> tuple[list[int], list[int]]
     return thresholds, aliases
 
 
+@proven("alias.proof.md", digest="afca1ee51817d79f")
 def _audit(masses: Sequence[int], thresholds: Sequence[int], aliases: Sequence[int], capacity: int) -> None:
     """Add up the mass of every outcome over all columns and compare it with its weight."""
     found = list(thresholds)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from censafe.model import NoiseLaw
+from censafe.privacy.proofs import proven
 
 __all__ = ["Enclosure", "Magnitudes", "enclose", "exp_neg"]
 
@@ -54,6 +55,7 @@ class Enclosure:
     upper: tuple[int, ...]
 
 
+@proven("enclosures.proof.md", digest="19fc86ba21107a37")
 def exp_neg(x: Fraction, bits: int) -> tuple[int, int]:
     """Enclose exp(-x) in integers.
 
@@ -92,6 +94,7 @@ def exp_neg(x: Fraction, bits: int) -> tuple[int, int]:
     return lower >> drop, -(-upper >> drop)
 
 
+@proven("enclosures.proof.md", digest="ae6be58f3f38032b")
 def _alternating_series(y: int, work: int) -> tuple[int, int]:
     """Taylor sum of exp(-y / 2^work) in truncating fixed point, and the index of its first zero term."""
     term = total = 1 << work
@@ -103,6 +106,7 @@ def _alternating_series(y: int, work: int) -> tuple[int, int]:
     return total, index
 
 
+@proven("enclosures.proof.md", digest="e896cb38530ca1d3")
 def enclose(law: Magnitudes, bits: int) -> Enclosure:
     """Enclose the probabilities of a law on 0, 1, 2, ... up to a tail below 2^-bits.
 
@@ -126,10 +130,10 @@ def enclose(law: Magnitudes, bits: int) -> Enclosure:
     if fold == 2:
         below[0] = (lower[0] << bits) // total_upper
         above[0] = -((-upper[0] << bits) // total_lower)
-    ceiling = (1 << bits) - 1  # at least two outcomes have positive mass, so no probability reaches 1
-    return Enclosure(bits, tuple(below), tuple(min(value, ceiling) for value in above))
+    return Enclosure(bits, tuple(below), tuple(above))
 
 
+@proven("enclosures.proof.md", digest="72cb7792f7ea3242")
 def _weights(law: Magnitudes, bits: int, work: int) -> tuple[list[int], list[int], int]:
     """Unnormalised weights, floored and ceiled at ``work`` bits, and an upper bound of the rest."""
     one = 1 << work

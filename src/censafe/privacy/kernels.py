@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import int64, njit, types, uint64, void
 
+from censafe.privacy.proofs import proven
+
 __all__ = ["drop_odd_halves", "fill_counters", "map_words"]
 
 _ONE = np.uint64(1)
@@ -32,6 +34,7 @@ def _compile(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
     return decorate
 
 
+@proven("sampler.proof.md", digest="ded57247c1cc86b0")
 @_compile(void(_INPUT, int64, int64, uint64, uint64[:, ::1]))
 def fill_counters(geounits, first, per_row, head, counters):  # type: ignore[no-untyped-def]
     """Write counter blocks of a (geounit, block) grid; see ``twins.fill_counters``."""
@@ -50,6 +53,7 @@ def fill_counters(geounits, first, per_row, head, counters):  # type: ignore[no-
         row += 1
 
 
+@proven("sampler.proof.md", digest="348eb384cc23f087")
 @_compile(int64(uint64[::1], int64, int64, int64))
 def drop_odd_halves(words, first, blocks, per_row):  # type: ignore[no-untyped-def]
     """Move words together without the unused halves; see ``twins.drop_odd_halves``."""
@@ -67,6 +71,7 @@ def drop_odd_halves(words, first, blocks, per_row):  # type: ignore[no-untyped-d
     return kept
 
 
+@proven("alias.proof.md", digest="046565b78106b943")
 @_compile(int64(_INPUT, _INPUT, int64, int64, int64[::1]))
 def map_words(words, entries, bits, width, out):  # type: ignore[no-untyped-def]
     """Turn words into signed draws, without a branch that depends on them; see ``twins.map_words``."""

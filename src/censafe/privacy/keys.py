@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from censafe.errors import ReleaseError, StorageError
+from censafe.privacy.proofs import proven
 from censafe.privacy.secrets import SECRET_BYTES, Secret, sealed
 
 __all__ = [
@@ -240,6 +241,7 @@ class TestPartKey:
         self._secret.close()
 
 
+@proven("keys.proof.md", digest="a2bed030a44037ec")
 def derive_part_key(
     key: ReleaseKey | TestKey, plan_digest: str, input_commitment: bytes, part: str
 ) -> ReleasePartKey | TestPartKey:
@@ -286,6 +288,7 @@ def keyed_commitment(key: ReleaseKey | TestKey, data: bytes) -> bytes:
     return hmac.digest(key._secret.reveal(), _COMMITMENT_LABEL + b"|" + data, "sha256")
 
 
+@proven("keys.proof.md", digest="c220c89d4fc56fd5")
 def source_of(key: object) -> Literal["system", "seeded"]:
     """Where the noise of a key comes from, decided by its exact type.
 
@@ -305,6 +308,7 @@ def source_of(key: object) -> Literal["system", "seeded"]:
     raise TypeError(f"not a key of censafe: {type(key).__name__}")
 
 
+@proven("keys.proof.md", digest="5edad8af44b1e36e")
 def part_source_of(key: object) -> Literal["system", "seeded"]:
     """As :func:`source_of`, for part keys only; TypeError for run keys and anything else."""
     if type(key) is ReleaseKey or type(key) is TestKey:

@@ -9,11 +9,13 @@ import numpy as np
 from censafe.errors import ReleaseError
 from censafe.model import ExactCounts, Measurements, QueryPlan
 from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.proofs import proven
 from censafe.privacy.sampler import add_noise
 
 __all__ = ["measure", "require_release"]
 
 
+@proven("mechanisms.proof.md", digest="607bb3cc28c0f0e2")
 def measure(
     counts: ExactCounts, query: QueryPlan, ordinal: int, key: ReleasePartKey | TestPartKey
 ) -> Measurements:
@@ -46,6 +48,7 @@ def measure(
     return Measurements(query, counts.domain, noisy.reshape(-1), source)
 
 
+@proven("mechanisms.proof.md", digest="7b1efbd5d6d38d92")
 def require_release(measurements: Measurements) -> None:
     """Refuse measurements that are not private.
 

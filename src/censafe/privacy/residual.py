@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from censafe.privacy.enclosures import enclose
+from censafe.privacy.proofs import proven
 from censafe.privacy.weights import IntegerWeights
 
 __all__ = ["BLOCK_BITS", "residual_magnitude"]
@@ -16,6 +17,7 @@ BLOCK_BITS = 128
 _SLACK_BITS = 32
 
 
+@proven("residual.proof.md", digest="aecdd6845fbfd97c")
 def residual_magnitude(weights: IntegerWeights, block: Callable[[int], int]) -> int:
     """Draw k with probability (P(m = k) - q_k 2^-W) / (L 2^-W), for every k >= 0.
 
@@ -42,6 +44,7 @@ def residual_magnitude(weights: IntegerWeights, block: Callable[[int], int]) -> 
         revealed *= 2
 
 
+@proven("residual.proof.md", digest="247e43ee0ea702f2")
 def _certain_cell(weights: IntegerWeights, bits: int, count: int) -> int | None:
     """The cell that holds all numbers starting with these ``count`` bits, or None when bounds cannot tell."""
     precision = weights.width + count + _SLACK_BITS
@@ -56,6 +59,7 @@ def _certain_cell(weights: IntegerWeights, bits: int, count: int) -> int | None:
 
 
 @lru_cache(maxsize=8)
+@proven("residual.proof.md", digest="8f72704464b324b9")
 def _cumulative(weights: IntegerWeights, precision: int) -> tuple[list[int], list[int]]:
     """Lower and upper cumulative sums of P(m = k) - q_k 2^-W, in units of 2^-precision."""
     enclosure = enclose(weights.law, precision)

@@ -15,6 +15,7 @@ from censafe.model import NoiseLaw
 from censafe.privacy.alias import AliasTable, build_alias
 from censafe.privacy.enclosures import Magnitudes
 from censafe.privacy.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.proofs import proven
 from censafe.privacy.residual import residual_magnitude
 from censafe.privacy.weights import WORD_BITS, IntegerWeights, integer_weights
 from censafe.privacy.wide import draw_wide, grid_bits
@@ -78,6 +79,7 @@ def _table(law: NoiseLaw) -> NoiseTable:
     return NoiseTable.build(law, shift=grid_bits(law))
 
 
+@proven("sampler.proof.md", digest="eac778ddcf75588a")
 def draw(
     law: NoiseLaw,
     part_key: ReleasePartKey | TestPartKey,
@@ -132,6 +134,7 @@ def draw(
     return out
 
 
+@proven("sampler.proof.md", digest="46f791e8e1e7f7b5")
 def _draw_grid(
     table: NoiseTable,
     words: AddressedWords,
@@ -166,6 +169,7 @@ def _draw_grid(
         done += size
 
 
+@proven("sampler.proof.md", digest="538c2726dabbff8c")
 def _settle_residuals(
     table: NoiseTable,
     words: AddressedWords,
@@ -201,6 +205,7 @@ def _draw_grid_wide(
         )
 
 
+@proven("sampler.proof.md", digest="ca969efbe4689c66")
 def draw_cells(
     law: NoiseLaw,
     part_key: ReleasePartKey | TestPartKey,
@@ -246,6 +251,7 @@ def draw_cells(
     return out
 
 
+@proven("sampler.proof.md", digest="39f96f6d5a204b95")
 def _draw_listed(
     table: NoiseTable,
     words: AddressedWords,
@@ -269,6 +275,7 @@ def _draw_listed(
         _settle_residuals(table, words, query, geounits, answers, out)
 
 
+@proven("sampler.proof.md", digest="964ae9b87a6229a4")
 def add_noise(
     values: NDArray[np.int64],
     law: NoiseLaw,

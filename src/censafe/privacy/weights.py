@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from censafe.privacy.enclosures import Magnitudes, enclose
+from censafe.privacy.proofs import proven
 
 __all__ = ["WORD_BITS", "IntegerWeights", "integer_weights"]
 
@@ -30,6 +31,7 @@ class IntegerWeights:
     residual: int
 
 
+@proven("weights.proof.md", digest="d907edba8be85034")
 def integer_weights(law: Magnitudes, width: int = WORD_BITS) -> IntegerWeights:
     """Round the probabilities of a law down to multiples of 2^-W, certified for every k.
 
@@ -43,11 +45,12 @@ def integer_weights(law: Magnitudes, width: int = WORD_BITS) -> IntegerWeights:
     Raises:
         RuntimeError: some floor is undecided at the largest precision.
     """
+    most = (1 << width) - 1  # two outcomes or more have positive mass, so no probability reaches 1
     extra = _FIRST_EXTRA_BITS
     while extra <= _MOST_EXTRA_BITS:
         enclosure = enclose(law, width + extra)
         counts = [value >> extra for value in enclosure.lower]
-        if counts == [value >> extra for value in enclosure.upper]:
+        if counts == [min(value >> extra, most) for value in enclosure.upper]:
             while counts and not counts[-1]:
                 counts.pop()
             return IntegerWeights(law, width, tuple(counts), (1 << width) - sum(counts))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from censafe.model import NoiseLaw
 from censafe.privacy.alias import AliasTable
 from censafe.privacy.enclosures import exp_neg
+from censafe.privacy.proofs import proven
 from censafe.privacy.residual import BLOCK_BITS, residual_magnitude
 from censafe.privacy.weights import IntegerWeights
 from censafe.privacy.words import AddressedWords, Lane, head
@@ -61,6 +62,7 @@ def grid_bits(law: NoiseLaw) -> int:
     return bits
 
 
+@proven("wide.proof.md", digest="d62c2cd5fade146b")
 def exponent(law: NoiseLaw, shift: int, column: int, place: int) -> Fraction:
     """The exponent E of the acceptance probability exp(-E) of a proposal.
 
@@ -78,6 +80,7 @@ def exponent(law: NoiseLaw, shift: int, column: int, place: int) -> Fraction:
     return place / law.parameter
 
 
+@proven("wide.proof.md", digest="fa647f0f05749b16")
 def accepts(odds: Fraction, block: Callable[[int], int]) -> bool:
     """Return True with probability exp(-odds), decided by certified enclosures.
 
@@ -99,6 +102,7 @@ def accepts(odds: Fraction, block: Callable[[int], int]) -> bool:
         revealed += 1
 
 
+@proven("wide.proof.md", digest="de6339bcaff26b12")
 def draw_wide(
     law: NoiseLaw,
     weights: IntegerWeights,
@@ -182,6 +186,7 @@ class _Addresses:
         return block
 
 
+@proven("wide.proof.md", digest="9a32ca8af8977de7")
 def _propose(
     law: NoiseLaw, weights: IntegerWeights, alias: AliasTable, shift: int, addresses: _Addresses
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -200,6 +205,7 @@ def _propose(
     return np.where(negative, -magnitude, magnitude), accepted
 
 
+@proven("wide.proof.md", digest="63bb9cd2531b4967")
 def _columns(
     weights: IntegerWeights,
     alias: AliasTable,
@@ -220,6 +226,7 @@ def _columns(
     return column
 
 
+@proven("wide.proof.md", digest="bb98a5ae846369dd")
 def _surely_accepted(
     law: NoiseLaw,
     shift: int,

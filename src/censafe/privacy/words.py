@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.proofs import proven
 
 __all__ = ["CHUNK_BLOCKS", "AddressedWords", "Lane", "check_address", "head"]
 
@@ -31,6 +32,7 @@ class Lane(IntEnum):
     WIDE_RESIDUAL = 4
 
 
+@proven("sampler.proof.md", digest="283f01016cdb161c")
 def head(query: int, lane: Lane, ext: int = 0) -> int:
     """First half of a counter block with j = 0, as a 64-bit integer.
 
@@ -89,6 +91,7 @@ class AddressedWords:
         """Count blocks against the limit of the key before they are drawn."""
         self._key.reserve(blocks)
 
+    @proven("sampler.proof.md", digest="217bbc3105a23363")
     def encrypt(self, counters: NDArray[np.uint64], words: NDArray[np.uint64]) -> None:
         """Encrypt counter blocks.
 
