@@ -21,6 +21,7 @@ from censafe.model import Definition, PartPlan, ReleasePlan
 from censafe.privacy.accountant import compose, part_cost
 from censafe.privacy.budget import exact
 from censafe.privacy.commitments import commit_to_files, key_path_of, load_or_create_key
+from censafe.privacy.ledger_caps import choose_cap, require_within, require_within_rho_cap
 from censafe.privacy.ledger_entries import decode, encode, fraction_text, parse, read_entries
 from censafe.privacy.ledger_file import LedgerFile
 from censafe.privacy.ledger_records import (
@@ -37,7 +38,6 @@ from censafe.privacy.ledger_records import (
 )
 from censafe.privacy.ledger_report import LedgerReport, audited_state, verify
 from censafe.privacy.ledger_state import Charge, ChargeState, LedgerState, RunState
-from censafe.privacy.neighbours import implied_rho
 from censafe.privacy.proofs import proven
 
 __all__ = ["Ledger", "LedgerReport", "Reservation", "RunRecord", "Settlement", "read_entries", "verify"]
@@ -183,10 +183,10 @@ class Ledger:
         due = [cost for part, cost in costs.items() if part not in live]
         needed = charged + compose(due)
         kept = known if known and not spend_more else None
-        limit, source = self._cap(plan.definition, dataset, cap, kept, needed)
-        self._require_within(needed, limit, plan.definition)
+        limit, source = choose_cap(self._state, plan.definition, dataset, cap, kept, needed)
+        require_within(self.path, needed, limit, plan.definition)
         if cap is None:
-            self._require_within_rho_cap(dataset, plan.definition, due)
+            require_within_rho_cap(self.path, self._state, dataset, plan.definition, due)
         opened = run_state_of(
             plan, name, dataset, self._label, folder, limit, by_operator=source == "operator"
         )
@@ -194,7 +194,7 @@ class Ledger:
         self._start(opened, plan, details)
         return RunRecord(name, dataset, limit, charged, closed=False)
 
-    @proven("ledger.proof.md", digest="39fd148a6e8f995d")
+    @proven("ledger.proof.md", digest="46e38b59fb9ee107")
     def reserve(self, plan: ReleasePlan, part: PartPlan, cap: Fraction | None = None) -> Reservation:
         """Write down the cost of a part; on return it is on stable storage and noise may be drawn.
 
@@ -218,7 +218,9 @@ class Ledger:
             )
         limit = run.cap if cap is None else min(run.cap, exact(cap, "cap"))
         cost = part_cost(part)
-        self._require_within(self._state.charged(run.dataset, run.definition) + cost, limit, run.definition)
+        require_within(
+            self.path, self._state.charged(run.dataset, run.definition) + cost, limit, run.definition
+        )
         total_after = self._state.total(run.dataset, run.definition) + cost
         body = {
             **common_fields(run, total_after),
@@ -360,40 +362,3 @@ class Ledger:
             unfinished = [run.folder for run in runs if run.folder and self.held(run.run)]
             labels = [run.label for run in runs]
             raise OverspendError(f"{self.path}: {second_release_text(plan, spent, labels, unfinished)}")
-
-    def _cap(
-        self,
-        definition: Definition,
-        dataset: str,
-        cap: Fraction | None,
-        kept: RunState | None,
-        needed: Fraction,
-    ) -> tuple[Fraction, str]:
-        """The cap of a run and who set it: the operator now or before, or nobody."""
-        if cap is not None:
-            limit = exact(cap, "cap")
-            if limit <= 0:
-                raise OverspendError(f"the cap must be positive, not {limit}")
-            return limit, "operator"
-        if kept:
-            return kept.cap, "kept"
-        standing = self._state.standing_caps.get((dataset, definition))
-        return (standing, "standing") if standing is not None else (needed, "default")
-
-    def _require_within_rho_cap(
-        self, dataset: str, definition: Definition, due: Collection[Fraction]
-    ) -> None:
-        """A cap on rho that the operator named before also binds pure-DP runs, through the rho that they imply."""
-        standing = self._state.standing_caps.get((dataset, Definition.ZCDP))
-        if definition is Definition.PURE and standing is not None:
-            implied = compose(implied_rho(definition, cost) for cost in due)
-            charged = self._state.charged(dataset, Definition.ZCDP)
-            self._require_within(charged + implied, standing, Definition.ZCDP)
-
-    def _require_within(self, needed: Fraction, cap: Fraction, definition: Definition) -> None:
-        if needed > cap:
-            raise OverspendError(
-                f"{self.path}: with this run the dataset would have spent {definition.symbol} = {needed} "
-                f"(about {float(needed):.6g}), more than its cap of {cap} (about {float(cap):.6g}); "
-                "nothing was written or measured; lower the budgets, or raise --cap on purpose"
-            )

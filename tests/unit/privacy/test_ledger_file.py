@@ -180,6 +180,26 @@ def test_a_file_size_limit_is_a_full_disk(path):
     assert verify(path).entries == 1
 
 
+def test_file_and_folder_are_flushed_before_a_reservation_returns(path, monkeypatch):
+    plan = make_plan()
+    open_ledger(path).close()
+    names = {path.stat().st_ino: "file", path.parent.stat().st_ino: "folder"}
+    calls = []
+    for name in ("write", "fsync"):
+        call = getattr(os, name)
+
+        def recorded(descriptor, *rest, name=name, call=call):
+            calls.append((name, names[os.fstat(descriptor).st_ino]))
+            return call(descriptor, *rest)
+
+        monkeypatch.setattr(ledger_file.os, name, recorded)
+    with open_ledger(path) as ledger:
+        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        calls.clear()
+        ledger.reserve(plan, plan.parts[0])
+        assert calls == [("write", "file"), ("fsync", "file"), ("fsync", "folder")]
+
+
 # --- torn and tampered lines -----------------------------------------------------------------------------------------
 
 
