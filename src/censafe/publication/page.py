@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import calendar
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 from importlib import resources
-from typing import Any
 
 from censafe.publication.markup import (
     Cell,
-    count_of,
     details,
     fixed,
-    grouped_table,
     integer,
     listing,
     number,
@@ -20,11 +19,11 @@ from censafe.publication.markup import (
     section,
     table,
 )
+from censafe.publication.page_tables import SYMBOLS, Document, accuracy_section, shares_section
 
 __all__ = ["certificate_page"]
 
-Document = Mapping[str, Any]
-_SYMBOLS = {"rho": "\N{GREEK SMALL LETTER RHO}", "epsilon": "\N{GREEK SMALL LETTER EPSILON}"}
+_USELESS = 99.0  # percent of power from which the bound says nothing
 _RELATIONS = {"add_remove": "added or removed", "replace": "replaced"}
 
 
@@ -45,8 +44,8 @@ def certificate_page(document: Document) -> str:
             _head(document),
             _words(document),
             _loss(document),
-            _shares(document),
-            _accuracy(document),
+            shares_section(document),
+            accuracy_section(document),
             _limits(document),
             _checks(document),
             _evidence(document),
@@ -73,7 +72,7 @@ def _banner(document: Document) -> str:
 
 def _head(document: Document) -> str:
     loss, tables = document["loss"], document["tables"]
-    symbol = _SYMBOLS[loss["kind"]]
+    symbol = SYMBOLS[loss["kind"]]
     rows = sum(entry["rows"] for entry in tables)
     facts = [
         ("Protected", _capital(document["promise"]["unit"]) + "s", "each single record in the input"),
@@ -90,9 +89,15 @@ def _head(document: Document) -> str:
     )
     return (
         f'<header><p class="kicker">Certificate of disclosure protection</p><h1>{escape(document["title"])}</h1>'
-        f'<p class="meta">{escape(document["inputs"]["dataset"])} · {escape(document["created"])}</p>'
+        f'<p class="meta">{escape(document["inputs"]["dataset"])} · {_time(document["created"])}</p>'
         f'<dl class="facts">{cards}</dl></header>'
     )
+
+
+def _time(text: str) -> str:
+    moment = datetime.fromisoformat(text).astimezone(UTC)
+    words = f"{moment.day} {calendar.month_name[moment.month]} {moment:%Y, %H:%M} UTC"
+    return f'<time datetime="{escape(text)}">{escape(words)}</time>'
 
 
 def _words(document: Document) -> str:
@@ -107,8 +112,12 @@ def _words(document: Document) -> str:
         f"Suppose somebody knows everything about everybody else and looks at all published tables together, to "
         f"find out which of two inputs that differ in this way was used. A test that is wrong about the first input "
         f"in {number(alarm)} of 100 cases recognises the second one in at most {_percent_up(power)} of 100 cases. "
-        f"Without the tables it would be {number(alarm)} of 100. This is a limit for every possible test; one "
-        "table alone tells less."
+        f"Without the tables it would be {number(alarm)} of 100. "
+        + (
+            "So large a loss puts no useful limit on what such a test can find out; smaller budgets would."
+            if power >= _USELESS
+            else "This is a limit for every possible test; one table alone tells less."
+        )
     )
     return section(
         "words",
@@ -131,7 +140,7 @@ def _words(document: Document) -> str:
 
 def _loss(document: Document) -> str:
     loss = document["loss"]
-    symbol = _SYMBOLS[loss["kind"]]
+    symbol = SYMBOLS[loss["kind"]]
     relations = [{"neighbours": document["promise"]["neighbours"], **document["promise"], **loss}]
     relations += document["other_losses"]
     rows = [
@@ -149,17 +158,11 @@ def _loss(document: Document) -> str:
         symbol,
         *(["ε, tight bound"] if "epsilon" in loss else []),
     )
-    reading = (
-        f"ε is another reading of {symbol}. It comes with delta, a small chance that the limit by ε is not met; here delta "
-        f"is {_delta(loss)}."
-        if "epsilon" in loss
-        else ""
-    )
     parts = [
         paragraphs(
             "The smaller the loss, the less the published files can tell about one record. It adds up over all tables, and "
             "it depends on what counts as one protected change. Here it is for two kinds of change.",
-            reading,
+            _reading(loss),
         ),
         table("Privacy loss of the whole release", headers, rows, numbers=len(headers) - 1),
     ]
@@ -174,100 +177,22 @@ def _loss(document: Document) -> str:
     return section("loss", "Privacy loss", *parts)
 
 
+def _reading(loss: Document) -> str:
+    if "epsilon" not in loss:
+        return ""
+    return (
+        f"ε is another reading of {SYMBOLS[loss['kind']]}. It comes with delta, a small chance that the limit by ε is not "
+        f"met; here delta is {_delta(loss)}."
+    )
+
+
 def _conversions(loss: Document) -> str:
     rows = [
         (Cell(f"{escape(entry['name'])}<small>{escape(entry['words'])}</small>"), fixed(entry["value"], 4))
         for entry in loss["epsilon"]
     ]
-    caption = f"What {_SYMBOLS['rho']} = {number(loss['decimal'])} means as ε, at delta {_delta(loss)}"
+    caption = f"What {SYMBOLS['rho']} = {number(loss['decimal'])} means as ε, at delta {_delta(loss)}"
     return table(caption, ("Conversion", "ε"), rows, numbers=1)
-
-
-def _shares(document: Document) -> str:
-    symbol = _SYMBOLS[document["loss"]["kind"]]
-    rows = [_share_row(entry) for entry in document["tables"]]
-    total = document["loss"]["decimal"]
-    rows.append(
-        ("All tables", "", integer(sum(e["rows"] for e in document["tables"])), _budget(total), "100.0%")
-    )
-    return section(
-        "shares",
-        "What each table used",
-        table(
-            "Share of the privacy loss, by table",
-            ("Table", "Share", "Counts", symbol, "Percent"),
-            rows,
-            numbers=3,
-            total=True,
-        ),
-        paragraphs(
-            "Tables marked as derived are computed from the noisy counts of other tables. They use nothing.",
-            kind="note",
-        )
-        if any(entry["derived"] for entry in document["tables"])
-        else "",
-    )
-
-
-def _share_row(entry: Document) -> tuple[str, ...]:
-    percent = 100 * entry["share"]
-    bar = f'<div class="bar" aria-hidden="true"><span style="width:{percent:.2f}%"></span></div>'
-    name = f"{escape(entry['table'])}<small>{escape(entry['title'])}</small>"
-    if entry["derived"]:
-        return (Cell(name), "derived", integer(entry["rows"]), "0", "0.0%")
-    return (
-        Cell(name),
-        Cell(bar),
-        integer(entry["rows"]),
-        _budget(entry["budget_decimal"]),
-        f"{percent:.1f}%" if percent >= 0.05 else "under 0.1%",
-    )
-
-
-def _accuracy(document: Document) -> str:
-    percent = number(100 * document["confidence"])
-    symbol = _SYMBOLS[document["loss"]["kind"]]
-    headers = ("Table and level", "Counts", symbol, "Variance", "Margin of error", "Exact margin")
-    laws = sorted({level["law"] for entry in document["tables"] for level in entry["levels"]})
-    groups = [
-        (_table_name(entry), [_level_row(entry, level) for level in entry["levels"]])
-        for entry in document["tables"]
-    ]
-    return section(
-        "accuracy",
-        "How accurate the counts are",
-        paragraphs(
-            f"In {percent} of 100 cases the noise moved a count by no more than the margin of error, up or down. The "
-            "first margin is computed as in the Census Bureau's papers; the exact margin is the smallest whole number "
-            f"that the noise stays within in at least {percent} of 100 cases. Noise is not the only error: households "
-            "with more persons than the limit of a table are counted up to the limit, and the census itself has errors."
-        ),
-        grouped_table(
-            f"Noise of one count, by table and level. Law: {', '.join(laws)}.", headers, groups, numbers=5
-        ),
-    )
-
-
-def _table_name(entry: Document) -> Cell:
-    words = ". ".join(dict.fromkeys(text for text in (entry["title"], entry["universe"]) if text))
-    return Cell(f"{escape(entry['table'])} <span>{escape(words)}</span>")
-
-
-def _level_row(entry: Document, level: Document) -> tuple[str, ...]:
-    name = escape(level["words"])
-    if level["cells"]:
-        cells = f"cell{'' if len(level['cells']) == 1 else 's'} {', '.join(level['cells'])}"
-        name += f", {escape(cells)}"
-    draws = f" · {level['noise_draws']} draws added" if level["noise_draws"] > 1 else ""
-    small = f"{escape(level['level'])} · {count_of(level['regions'], 'region')}{draws}"
-    return (
-        Cell(f"{name}<small>{small}</small>"),
-        integer(level["rows"]),
-        "derived" if entry["derived"] else _budget(level["budget_decimal"]),
-        fixed(level["variance"], 2),
-        fixed(level["margin_of_error"], 1),
-        integer(level["margin_of_error_exact"]),
-    )
 
 
 def _limits(document: Document) -> str:
@@ -362,11 +287,6 @@ def _tight(loss: Document) -> str:
 
 def _fraction(exact: str) -> str:
     return exact.removesuffix("/1")
-
-
-def _budget(value: float) -> str:
-    """Six places as in the published budgets, or the number in full where that would read as zero."""
-    return fixed(value, 6) if value == 0 or value >= 1e-5 else number(value)
 
 
 def _delta(loss: Document) -> str:

@@ -135,16 +135,21 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         "not_promised": [{"what": what, "words": words} for what, words in NOT_PROMISED],
         "checks": [asdict(group) for group in source.checks],
         "rows_checked": source.rows_checked,
+        **_evidence(source),
+    }
+
+
+def _evidence(source: CertificateInput) -> dict[str, Any]:
+    ledger = source.ledger
+    return {
         "inputs": {"dataset": source.dataset, "keyed_commitment": source.input_commitment},
-        "ledger": {"file": Path(source.ledger.file).name, "head": source.ledger.head}
-        if source.ledger
-        else None,
-        "plan_digest": plan.digest(),
+        "ledger": {"file": Path(ledger.file).name, "head": ledger.head} if ledger else None,
+        "plan_digest": source.plan.digest(),
         "measurement_files": dict(source.measurement_files),
         "configuration": {
             "name": Path(source.configuration).name,
             "overrides": dict(source.overrides),
-            "settings": dict(plan.settings),
+            "settings": dict(source.plan.settings),
         },
         "versions": dict(source.versions),
     }

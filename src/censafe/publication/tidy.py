@@ -133,11 +133,20 @@ def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:
         "margin_of_error_exact": pa.array(np.array([a.margin_exact for a in accuracy], np.int64)[inverse]),
         "noise_draws": pa.array(query.terms),
     }
-    constants = {
+    constants = _constants(query, context)
+    columns = {
+        name: parts[name] if name in parts else pa.repeat(pa.scalar(constants[name]), size)
+        for name in COLUMNS
+    }
+    return pa.table(columns)
+
+
+def _constants(query: PublishedQuery, context: TidyContext) -> dict[str, str | float | bool]:
+    return {
         "product": context.product,
         "table": query.table,
         "level": query.level,
-        "region_type": kind,
+        "region_type": region_type(query.level),
         "confidence": float(context.confidence),
         "noise_law": query.law.bureau_name,
         "noise_parameter": f"{query.law.parameter.numerator}/{query.law.parameter.denominator}",
@@ -147,11 +156,6 @@ def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:
         "source": query.source,
         "private": query.private,
     }
-    columns = {
-        name: parts[name] if name in parts else pa.repeat(pa.scalar(constants[name]), size)
-        for name in COLUMNS
-    }
-    return pa.table(columns)
 
 
 def _codes(values: NDArray[np.str_]) -> pa.Array:

@@ -59,6 +59,21 @@ def test_page_and_json_state_the_same_run(tmp_path: Path, definition: Definition
     assert "NOT PRIVATE" not in text
 
 
+def test_the_page_says_when_the_loss_limits_nothing(tmp_path: Path) -> None:
+    plan = make_plan()
+    part = plan.parts[0]
+    query = replace(part.queries[0], cost=Fraction(40))
+    large = replace(plan, parts=(replace(part, queries=(query, *part.queries[1:])), *plan.parts[1:]))
+    source = make_certificate_input(large)
+    queries = [q for q in source.queries if (q.table, q.level) != (query.table, query.level)]
+    write_certificate(tmp_path, replace(source, queries=queries))
+    assert "puts no useful limit" in _page(tmp_path).text
+    write_certificate(tmp_path, make_certificate_input(plan))
+    text = _page(tmp_path).text
+    assert "a limit for every possible test" in text
+    assert "2 January 2026, 03:04 UTC" in text
+
+
 def test_epsilon_is_shown_by_four_conversions_with_its_delta(tmp_path: Path) -> None:
     source = replace(make_certificate_input(make_plan()), delta=Fraction(1, 10**6))
     document = certificate_document(source)
