@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
+
+from censafe.model.proven import PROOF_ATTRIBUTE, proven
 
 __all__ = ["Proof", "proofs_of", "proven", "source_digest", "walk_proofs"]
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-_ATTRIBUTE = "__proof__"
 _DIGEST_LENGTH = 16
 # Fields that do not change what the function computes, or that only some Python versions have.
 _IGNORED_FIELDS = frozenset(
@@ -44,24 +44,6 @@ class Proof:
     path: Path
     stated: str
     actual: str
-
-
-def proven(proof: str, *, digest: str) -> Callable[[_Function], _Function]:
-    """Mark a function as covered by a proof file in the folder of its module.
-
-    Args:
-        proof: file name, ``something.proof.md``.
-        digest: the :func:`source_digest` of the function that the proof was written for.
-
-    Returns:
-        A decorator that leaves the function (or the compiled function) as it is and adds one attribute.
-    """
-
-    def mark(function: _Function) -> _Function:
-        setattr(function, _ATTRIBUTE, (proof, digest))
-        return function
-
-    return mark
 
 
 def source_digest(function: Callable[..., Any]) -> str:
@@ -88,7 +70,7 @@ def proofs_of(module: ModuleType) -> Iterator[Proof]:
     folder = Path(inspect.getfile(module)).parent
     for candidate in _functions(module):
         plain = _plain(candidate)
-        proof, digest = getattr(candidate, _ATTRIBUTE, None) or getattr(plain, _ATTRIBUTE)
+        proof, digest = getattr(candidate, PROOF_ATTRIBUTE, None) or getattr(plain, PROOF_ATTRIBUTE)
         name = f"{plain.__module__}.{plain.__qualname__}".partition(".")[2]
         yield Proof(name, folder / proof, digest, source_digest(plain))
 
@@ -113,7 +95,7 @@ def _functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
 
 def _marked(value: object) -> bool:
     # Looked up in the instance dictionary: mocks and lazy proxies answer to any attribute name.
-    return _ATTRIBUTE in getattr(value, "__dict__", {})
+    return PROOF_ATTRIBUTE in getattr(value, "__dict__", {})
 
 
 def _plain(value: Any) -> Any:

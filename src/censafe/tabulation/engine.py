@@ -11,13 +11,12 @@ import ibis
 import pyarrow as pa
 from ibis.expr import types as ir
 
-from censafe.errors import DataError
+from censafe.model.proven import proven
 
 __all__ = [
     "connect",
     "count_by",
     "drop_non_unique",
-    "flat_map_join",
     "matches",
     "recode",
     "repeated_keys",
@@ -100,13 +99,18 @@ def repeated_keys(table: ir.Table, key: str) -> ir.Table:
     return counted.filter(counted["rows"] > 1).select(key)
 
 
-def drop_non_unique(table: ir.Table, key: str) -> ir.Table:
+@proven("engine.proof.md", digest="c5b40d94e419614d")
+def drop_non_unique(table: ir.Table, key: str, repeated: ir.Table) -> ir.Table:
     """Rows whose key occurs exactly once; every row of a repeated or missing key is dropped.
 
-    One row more or less in ``table`` changes the rows that survive by at most one: a new key adds a row,
-    the second row of a key takes one away, further rows of a key change nothing.
+    One row more or less in ``table`` changes the rows that survive by at most one.
+
+    Args:
+        table: any rows.
+        key: name of the key column.
+        repeated: the :func:`repeated_keys` of ``table``, stored or as an expression.
     """
-    return table.filter(table[key].notnull()).anti_join(repeated_keys(table, key), key)
+    return table.filter(table[key].notnull()).anti_join(repeated, key)
 
 
 def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> pa.Table:
@@ -118,28 +122,6 @@ def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> 
     totals = {f"sum_{name}": table[name].sum().cast("int64").fill_null(0) for name in sums}
     grouped = table.group_by(list(keys)).aggregate(rows=table.count().cast("int64"), **totals)
     return grouped.to_pyarrow()
-
-
-def flat_map_join(records: ir.Table, mapping: ir.Table, key: str, *, at_most: int) -> ir.Table:
-    """Repeat every record once for each row of a public mapping with the same key.
-
-    Args:
-        records: confidential rows.
-        mapping: public rows, at most ``at_most`` of one key.
-        key: column of both tables.
-        at_most: the stability of the join: one record becomes no more rows than this.
-
-    Raises:
-        DataError: the mapping has more rows of one key, so that the stated stability would not hold.
-    """
-    repeats = mapping.group_by(key).aggregate(rows=mapping.count())
-    excess = int(repeats.filter(repeats["rows"] > at_most).count().to_pyarrow().as_py())
-    if excess:
-        raise DataError(
-            f"{excess} keys of the mapping on {key} have more than {at_most} rows each; "
-            f"at most {at_most} are allowed, because the privacy argument counts on it. Remove the extra rows."
-        )
-    return records.join(mapping, key)
 
 
 def _runs(codes: Iterable[int]) -> list[tuple[int, int]]:

@@ -17,9 +17,10 @@ import numpy as np
 from ibis.expr import types as ir
 from numpy.typing import NDArray
 
+from censafe.model.proven import proven
 from censafe.tabulation.coding import Coding, coding_for
 from censafe.tabulation.definitions import DefinitionSet, Where
-from censafe.tabulation.engine import count_by, repeated_keys, stored, where
+from censafe.tabulation.engine import count_by, drop_non_unique, repeated_keys, stored, where
 from censafe.tabulation.truncation import over_threshold, truncate
 
 __all__ = ["Profile", "RecordTables", "Scan"]
@@ -88,6 +89,7 @@ class Scan:
     their join, so the rows of repeated keys are found in the join by one grouped count.
     """
 
+    @proven("profiles.proof.md", digest="adf6ab90df825d1d")
     def __init__(
         self,
         definitions: DefinitionSet,
@@ -102,8 +104,8 @@ class Scan:
         self._both = Coding({**self._unit_coding.atoms, **self._person_coding.atoms})
         self._persons = tables.persons
         self._measures = tuple(measures)
-        place = tables.geo.filter(where(tables.geo, definitions.places))
-        place = place.select(definitions.household, definitions.region)
+        inside = where(tables.geo, definitions.places) & tables.geo[definitions.region].notnull()
+        place = tables.geo.filter(inside).select(definitions.household, definitions.region)
         with ExitStack() as stack:
             numbers = stack.enter_context(stored(_numbered(place, definitions.region)))
             self.regions = tuple(numbers.order_by("_region").to_pyarrow()[definitions.region].to_pylist())
@@ -135,6 +137,7 @@ class Scan:
         """Profile of all persons of placed units, without truncation."""
         return self._profile(count_by(self._keyed(self._persons), ["_key"]), "_key", self._both)
 
+    @proven("profiles.proof.md", digest="91ac19b6ae8ed3d3")
     def dropped(self, universes: Mapping[str, tuple[Where, int]]) -> dict[str, Profile]:
         """Profiles of the persons that truncation takes away.
 
@@ -171,7 +174,7 @@ class Scan:
     def _keyed(self, persons: ir.Table) -> ir.Table:
         """Persons of placed units that occur once, with the code of region and atoms."""
         household = self._definitions.household
-        unique = self._placed.anti_join(self._repeated, household).select(household, "_unit")
+        unique = drop_non_unique(self._placed, household, self._repeated).select(household, "_unit")
         joined = persons.mutate(_person=self._person_coding.encode(persons)).join(unique, household)
         key = joined["_unit"] * self._person_coding.size + joined["_person"]
         return joined.mutate(_key=key).drop("_unit", "_person")
@@ -186,5 +189,5 @@ class Scan:
 
 def _numbered(place: ir.Table, region: str) -> ir.Table:
     """The regions that occur, numbered from 0 in their order."""
-    found = place.select(region).filter(place[region].notnull()).distinct()
+    found = place.select(region).distinct()
     return found.mutate(_region=ibis.row_number().over(order_by=region).cast("int64"))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import ibis
 from ibis.expr import types as ir
 
+from censafe.model.proven import proven
 from censafe.tabulation.definitions import CanonicalColumn
 
 __all__ = ["canonical_text", "over_threshold", "ranked", "truncate"]
@@ -29,6 +30,7 @@ def canonical_text(table: ir.Table, canonical: Sequence[CanonicalColumn]) -> ir.
     return ibis.literal("|").join(texts)
 
 
+@proven("truncation.proof.md", digest="fca30d5814b64241")
 def ranked(records: ir.Table, household: str, canonical: Sequence[CanonicalColumn], into: str) -> ir.Table:
     """Number the records of every household from 1 in the canonical order.
 
@@ -53,6 +55,7 @@ def ranked(records: ir.Table, household: str, canonical: Sequence[CanonicalColum
     return hashed.mutate(**{into: ibis.row_number().over(order) + 1}).drop("_text", "_index", "_digest")
 
 
+@proven("truncation.proof.md", digest="e498e7f1d7d37043")
 def truncate(
     records: ir.Table, household: str, canonical: Sequence[CanonicalColumn], tau: int
 ) -> tuple[ir.Table, ir.Table]:

@@ -1,0 +1,34 @@
+"""The mark of a proven function; a leaf, so that every room can prove what it does.
+
+``censafe.privacy.proofs`` finds the marks and compares them with the functions as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["PROOF_ATTRIBUTE", "proven"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+PROOF_ATTRIBUTE = "__proof__"
+
+
+def proven(proof: str, *, digest: str) -> Callable[[_Function], _Function]:
+    """Mark a function as covered by a proof file in the folder of its module.
+
+    Args:
+        proof: file name, ``something.proof.md``.
+        digest: the ``source_digest`` (of ``censafe.privacy.proofs``) of the function that the proof was
+            written for.
+
+    Returns:
+        A decorator that leaves the function (or the compiled function) as it is and adds one attribute.
+    """
+
+    def mark(function: _Function) -> _Function:
+        setattr(function, PROOF_ATTRIBUTE, (proof, digest))
+        return function
+
+    return mark

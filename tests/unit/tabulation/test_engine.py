@@ -1,0 +1,107 @@
+"""Relational operations on small tables."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from censafe.tabulation.engine import (
+    connect,
+    count_by,
+    drop_non_unique,
+    matches,
+    recode,
+    repeated_keys,
+    stored,
+    where,
+)
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    opened = connect(tmp_path_factory.mktemp("engine"), threads=1, memory="500MB")
+    yield opened
+    opened.disconnect()
+
+
+def table(backend: Any, name: str, **columns: list[int | None]) -> Any:
+    arrow = pa.table({column: pa.array(values, pa.int64()) for column, values in columns.items()})
+    backend.con.register("incoming", arrow)
+    backend.raw_sql(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM incoming")
+    backend.con.unregister("incoming")
+    return backend.table(name)
+
+
+def pairs(result: Any, *columns: str) -> list[tuple[Any, ...]]:
+    return sorted(zip(*(result[column].to_pylist() for column in columns), strict=True))
+
+
+def test_everything_is_written_below_the_work_folder(tmp_path: Path) -> None:
+    work = tmp_path / "new" / "work"
+    opened = connect(work, threads=3, memory="200MB")
+    settings = {
+        name: opened.raw_sql(f"SELECT current_setting('{name}')").fetchone()[0]
+        for name in ("temp_directory", "threads", "preserve_insertion_order", "autoinstall_known_extensions")
+    }
+    files = [row[0] for row in opened.raw_sql("SELECT path FROM duckdb_databases()").fetchall() if row[0]]
+    opened.disconnect()
+    assert stat.S_IMODE(work.stat().st_mode) == 0o700
+    assert Path(settings["temp_directory"]).is_relative_to(work)
+    assert files and all(Path(file).is_relative_to(work) for file in files)
+    assert (
+        settings["threads"],
+        settings["preserve_insertion_order"],
+        settings["autoinstall_known_extensions"],
+    ) == (3, False, False)
+
+
+def test_missing_values_match_nothing(backend: Any) -> None:
+    codes = table(backend, "codes", code=[1, 2, 3, 5, None])
+    assert sorted(codes.filter(matches(codes.code, {2, 3, 5})).to_pyarrow()["code"].to_pylist()) == [2, 3, 5]
+    assert codes.filter(matches(codes.code, ())).to_pyarrow().num_rows == 0
+    assert codes.filter(where(codes, {})).to_pyarrow().num_rows == 5
+
+
+def test_recode_numbers_groups_and_leaves_the_rest_at_zero(backend: Any) -> None:
+    codes = table(backend, "recoded", code=[20, 21, 22, 23, 30, None])
+    grouped = codes.mutate(group=recode(codes.code, [{20, 21, 23}, {30}])).to_pyarrow()
+    assert pairs(grouped.slice(0, 5), "code", "group") == [(20, 1), (21, 1), (22, 0), (23, 1), (30, 2)]
+    assert grouped["group"].to_pylist()[5] == 0
+    assert codes.mutate(group=recode(codes.code, [])).to_pyarrow()["group"].to_pylist() == [0] * 6
+
+
+def test_every_row_of_a_repeated_or_missing_key_is_dropped(backend: Any) -> None:
+    units = table(backend, "units", key=[1, 2, 2, 3, 4, 4, 4, None], value=[10, 20, 21, 30, 40, 41, 41, 50])
+    unique = drop_non_unique(units, "key", repeated_keys(units, "key")).to_pyarrow()
+    assert pairs(unique, "key", "value") == [(1, 10), (3, 30)]
+
+
+def test_one_row_changes_the_unique_rows_by_at_most_one(backend: Any) -> None:
+    before: set[tuple[int, ...]] = set()
+    for size in range(6):
+        rows = table(backend, "growing", key=[7] * size, value=list(range(size)))
+        after = set(
+            pairs(drop_non_unique(rows, "key", repeated_keys(rows, "key")).to_pyarrow(), "key", "value")
+        )
+        assert len(before ^ after) <= 1
+        before = after
+
+
+def test_counts_and_sums_by_key(backend: Any) -> None:
+    rows = table(backend, "counted", key=[1, 1, 2, 2], value=[5, None, None, None])
+    counted = count_by(rows, ["key"], ["value"])
+    assert pairs(counted, "key", "rows", "sum_value") == [(1, 2, 5), (2, 2, 0)]
+
+
+def test_stored_tables_are_dropped_even_after_an_error(backend: Any) -> None:
+    rows = table(backend, "source", key=[1, 2, 3])
+    before = backend.list_tables()
+    with pytest.raises(RuntimeError, match="stop"), stored(rows.filter(rows.key > 1)) as kept:
+        assert kept.to_pyarrow().num_rows == 2
+        raise RuntimeError("stop")
+    assert before == backend.list_tables()
