@@ -67,6 +67,15 @@ def test_warnings_go_to_standard_error() -> None:
     assert "Warning" not in result.stdout
 
 
+def test_a_margin_buys_its_budget() -> None:
+    document = json.loads(run("sdhc-us", "--moe", "PH3.state_A-G=30", "--moe", "PH6=150", "--json").stdout)
+    rows = {(row["table"], row["level"]): row for row in document["rows"]}
+    assert 29.99 < rows["PH3", "state_A-G"]["moe"] <= 30
+    assert 149.99 < rows["PH6", "usa_*"]["moe"] == rows["PH6", "state_*"]["moe"] <= 150
+    assert rows["PH3", "usa_*"]["rho_add_remove"] == "0.001061"
+    assert run("sdhc-us", "--moe", "PH3").exit_code == 2
+
+
 @pytest.mark.parametrize("option", ["--confidence", "--delta"])
 def test_a_level_outside_its_range_is_wrong_usage(option: str) -> None:
     assert run("sdhc-us", option, "1").exit_code == 2
