@@ -18,6 +18,9 @@ from censafe.publication.atomic import atomic_bytes, atomic_text
 __all__ = ["draw_accuracy", "write_accuracy_csv"]
 
 _STAMP = "CONFIDENTIAL: compares with the truth"
+# Two standard errors of the 90% quantile of the absolute value of n Gaussian draws, relative to that quantile,
+# are 2 sqrt(0.9 * 0.1) / (1.645 * 2 phi(1.645)) / sqrt(n).
+_SPREAD = 1.768
 _COLOURS = {"USA": "#1b6ca8", "STATE": "#d1762a"}
 
 
@@ -62,12 +65,17 @@ def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> Non
         shares = [_percent_cut(row) for row in chosen]
         right.plot(shares, heights, "o", color=colour, alpha=0.45, markersize=4.5, label=name)
     _finish(left, tables)
+    spread = _SPREAD / np.sqrt(min(row.regions * row.trials for row in rows))
+    label = f"where 95% of dots belong ({rows[0].trials} draws a dot)"
+    left.axvspan(1.0 - spread, 1.0 + spread, color="#e8e8e8", zorder=0, label=label)
     left.axvline(1.0, color="#555555", linewidth=1)
     left.set_xlabel("noise: experimental / expected margin of error")
     left.set_title("Does the noise have the size that was promised?", fontsize=10)
-    left.legend(loc="lower right", frameon=False, fontsize=9)
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9
+    )
     right.axvline(0.0, color="#555555", linewidth=1)
-    right.set_xlabel("truncation and definition: (count before noise - true count) in % of the true count")
+    right.set_xlabel("(count before noise - true count) in % of the true count")
     right.set_title("What does truncating large households cost?", fontsize=10)
     _finish(right, tables)
     figure.suptitle(f"{title}   [{_STAMP}]", fontsize=11)

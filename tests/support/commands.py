@@ -1,0 +1,65 @@
+"""Run the command line inside the test process, and small configurations for it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from censafe.cli import main
+
+TABLES = ("PH1_num", "PH1_denom", "PH2", "PH3", "PH4", "PH5_denom", "PH6", "PH7", "PH8_denom")
+LEVELS = ("usa_A-G", "usa_H,I", "usa_*", "state_A-G", "state_H,I", "state_*")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Exit code and what was printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+class CommandLine:
+    """Calls ``censafe`` with arguments."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def __call__(self, *arguments: object) -> Outcome:
+        """Run one command; the exit code is that of the process."""
+        self._monkeypatch.setattr(sys, "argv", ["censafe", *map(str, arguments)])
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        code = stop.value.code
+        printed = self._capsys.readouterr()
+        return Outcome(code if isinstance(code, int) else 1, printed.out, printed.err)
+
+
+def levels_of(table: str) -> tuple[str, ...]:
+    """Names of a table's levels."""
+    return tuple(level for level in LEVELS if level.endswith("*")) if table in ("PH2", "PH6") else LEVELS
+
+
+def bureau_config(*, budget: float = 1.0, definition: str = "zcdp") -> dict[str, Any]:
+    """A valid configuration in the Bureau's form for the small population of two states."""
+    return {
+        "privacy_budget": {table: dict.fromkeys(levels_of(table), budget) for table in TABLES},
+        "tau": {"PH1_num": 5, "PH2": 5, "PH3": 5, "PH4": 5, "PH6": 5, "PH7": 5},
+        "state_filter": ["44", "50"],
+        "reader": "csv",
+        "privacy_defn": definition,
+    }
+
+
+def write_config(path: Path, config: dict[str, Any]) -> Path:
+    """Write a configuration as JSON."""
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return path

@@ -1,0 +1,120 @@
+"""A run that is killed at any stage: what the same command does next, and what it has cost."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from censafe.privacy.ledger import read_entries, verify
+from support.commands import CommandLine
+
+KILL = "lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)"
+# Where the process dies, as a patch that is in place before the command starts.
+STAGES = {
+    "while the records are counted": f"intake.Intake.count = {KILL}",
+    "after the first reservation": f"door.measure = {KILL}",
+    "while the measurement file is written": f"files.sha256_file = {KILL}",
+    "before the commit": f"ledger.Ledger.commit = {KILL}",
+    "after three commits": """
+        commit = ledger.Ledger.commit
+        def third(self, reservation, file, sha256):
+            commit(self, reservation, file, sha256)
+            if len(self.committed(reservation.run)) == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+        ledger.Ledger.commit = third
+    """,
+    "before the run is closed": f"ledger.Ledger.close_run = {KILL}",
+    "while the tables are published": f"release.write_tidy = {KILL}",
+    "before the manifest has its name": f"release._move = {KILL}",
+}
+
+
+def _run_and_die(patch: str, *arguments: object) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from censafe.cli import main\n"
+        "from censafe.privacy import ledger\n"
+        "from censafe.products import door\n"
+        "from censafe.products.phsafe import intake, release\n"
+        "from censafe.publication import measurement_files as files\n" + textwrap.dedent(patch) + "\nmain()\n"
+    )
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert child.returncode == -signal.SIGKILL, child.stderr
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_same_command_finishes_a_killed_run_at_the_planned_cost(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path, stage: str
+) -> None:
+    out, ledger = tmp_path / "out", tmp_path / "censafe-ledger.jsonl"
+    command = ("run", "phsafe", config, data, out, "--quiet")
+    _run_and_die(STAGES[stage], *command)
+    assert not (out / "manifest.json").exists()
+    assert not (out / "tables").exists()
+    committed = {row.file: row.sha256 for row in verify(ledger).rows if row.state == "committed"}
+    measured = {name: (out / "measurements" / name).read_bytes() for name in committed}
+    done = censafe(*command)
+    assert done.code == 0, done.err
+    report = verify(ledger)
+    assert report.totals[0].rho == 46
+    assert sorted(row.part for row in report.rows if row.state == "committed") == sorted(
+        {row.part for row in report.rows}
+    )
+    assert {name: (out / "measurements" / name).read_bytes() for name in measured} == measured
+    assert not [path for path in out.rglob("*") if path.name.startswith(".")]
+
+
+def test_a_kept_key_redoes_the_reserved_part_without_a_new_reservation(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    keys, ledger = tmp_path / "keys", tmp_path / "censafe-ledger.jsonl"
+    command = ("run", "phsafe", config, data, tmp_path / "out", "--key-dir", keys)
+    _run_and_die(STAGES["while the measurement file is written"], *command)
+    assert len(list(keys.iterdir())) == 1
+    assert censafe(*command).code == 0
+    events = [entry.event for entry in read_entries(ledger)]
+    assert "void" not in events
+    assert events.count("reserve") == 9
+    assert list(keys.iterdir()) == []
+
+
+def test_a_strict_ledger_counts_the_lost_reservation(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "censafe-ledger.jsonl"
+    command = ("run", "phsafe", config, data, tmp_path / "out", "--strict-ledger")
+    _run_and_die(STAGES["after the first reservation"], *command)
+    refused = censafe(*command)
+    assert refused.code == 3
+    assert "more than its cap" in refused.err
+    assert censafe(*command, "--cap", "52").code == 0
+    assert verify(ledger).totals[0].rho == 52
+
+
+def test_lost_and_foreign_measurements_stop_the_run(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    out, ledger = tmp_path / "out", tmp_path / "censafe-ledger.jsonl"
+    command = ("run", "phsafe", config, data, out, "--quiet")
+    _run_and_die(STAGES["after three commits"], *command)
+    victim = out / "measurements" / "PH2.parquet"
+    kept = victim.read_bytes()
+    victim.unlink()
+    lost = censafe(*command)
+    assert lost.code == 4
+    assert "PH2.parquet" in lost.err
+    assert "never measured again" in lost.err
+    victim.write_bytes(kept)
+    ledger.rename(tmp_path / "moved.jsonl")
+    (tmp_path / "censafe-ledger.key").rename(tmp_path / "moved.key")
+    foreign = censafe(*command)
+    assert foreign.code in (2, 4)  # another ledger has another key, so the input has another commitment
+    assert "another run" in foreign.err or "has no entry" in foreign.err
+    done = censafe(*command, "--ledger", tmp_path / "moved.jsonl")
+    assert done.code == 0, done.err
