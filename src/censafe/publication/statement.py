@@ -16,7 +16,7 @@ from censafe.publication.codebook import CodebookInput, TableLabel
 from censafe.publication.manifest import LedgerRecord
 from censafe.publication.power import largest_power
 from censafe.publication.stamps import Stamp, require_publishable
-from censafe.publication.sums import accuracy_of_sum
+from censafe.publication.sums import accuracy_of_sum, require_confidence
 from censafe.publication.tables import key_columns, region_type
 from censafe.publication.words import (
     CALIBRATIONS,
@@ -92,6 +92,9 @@ class CertificateInput:
     measurement_files: Mapping[str, str] = field(default_factory=dict)
     delta: Fraction = Fraction(1, 10**10)
     confidence: Fraction = Fraction(9, 10)
+
+    def __post_init__(self) -> None:
+        require_confidence(self.confidence)
 
 
 def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None) -> dict[str, Any]:

@@ -9,14 +9,30 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
+from censafe.errors import ConfigError
 from censafe.model import NoiseLaw
-from censafe.privacy.margins import exact_margin, paper_margin
+from censafe.privacy.margins import exact_margin, paper_margin, z_of
 from censafe.privacy.variance import exact_variance, reference_variance
 
-__all__ = ["SumAccuracy", "accuracy_of_sum", "exact_margin_of_sum"]
+__all__ = ["SumAccuracy", "accuracy_of_sum", "exact_margin_of_sum", "require_confidence"]
 
 _GUARD = 1e-12  # coverage demanded above the level, so that rounding never makes a margin too small
 _SMOOTH = 4  # from this sigma2 on, a sum of discrete Gaussians is one to 1e-15
+
+
+def require_confidence(confidence: Fraction) -> None:
+    """Check, before anything is spent, that margins of error can be stated at a level.
+
+    Raises:
+        ConfigError: the papers have no rule for it.
+    """
+    try:
+        z_of(confidence)
+    except ValueError:
+        raise ConfigError(
+            f"margins of error are stated with confidence 0.9 or 0.95, not {float(confidence):g}; "
+            "choose one of the two"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from censafe.model.published import PublishedQuery
 from censafe.publication.atomic import atomic_write
 from censafe.publication.codebook import COLUMNS, CodebookInput
 from censafe.publication.stamps import STAMP, Stamp, require_publishable
-from censafe.publication.sums import accuracy_of_sum
+from censafe.publication.sums import accuracy_of_sum, require_confidence
 from censafe.publication.tables import key_columns, region_type
 
 __all__ = ["TidyContext", "tidy_table", "write_tidy", "write_tidy_csv"]
@@ -52,6 +52,9 @@ class TidyContext:
     definition: Definition
     confidence: Fraction
     codebook: CodebookInput
+
+    def __post_init__(self) -> None:
+        require_confidence(self.confidence)
 
 
 def tidy_table(

@@ -4,9 +4,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from censafe.model import NoiseLaw
+from censafe.errors import ConfigError
+from censafe.model import Definition, NoiseLaw
 from censafe.privacy.margins import exact_margin
-from censafe.publication.sums import accuracy_of_sum, exact_margin_of_sum
+from censafe.publication.codebook import CodebookInput
+from censafe.publication.sums import accuracy_of_sum, exact_margin_of_sum, require_confidence
+from censafe.publication.tidy import TidyContext
 
 LEVELS = [Fraction(9, 10), Fraction(19, 20)]
 LAWS = [
@@ -65,3 +68,12 @@ def test_sums_without_a_formula_are_refused() -> None:
         exact_margin_of_sum(NoiseLaw.gaussian(Fraction(4)), 0, Fraction(9, 10))
     with pytest.raises(ValueError, match="more than two"):
         exact_margin_of_sum(NoiseLaw.laplace(Fraction(4)), 3, Fraction(9, 10))
+
+
+def test_a_confidence_without_rule_is_refused_before_it_matters() -> None:
+    for level in LEVELS:
+        require_confidence(level)
+    with pytest.raises(ConfigError, match=r"0\.9 or 0\.95, not 0\.8"):
+        require_confidence(Fraction(4, 5))
+    with pytest.raises(ConfigError):
+        TidyContext("phsafe", Definition.ZCDP, Fraction(4, 5), CodebookInput({}, {}))
