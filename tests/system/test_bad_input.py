@@ -1,0 +1,277 @@
+"""What bad input gets: exit code 1, a message that names the place and the fix, and nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from censafe.privacy.ledger import Ledger, verify
+from censafe.products.run_folder import RunFolder
+from censafe.publication import atomic
+from support.commands import CommandLine, bureau_config, write_config
+
+Change = Callable[[Path], None]
+
+
+def _replace(name: str, old: str, new: str, count: int = 1) -> Change:
+    def change(folder: Path) -> None:
+        path = folder / name
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new, count), encoding="utf-8")
+
+    return change
+
+
+def _append(name: str, line: str) -> Change:
+    return lambda folder: (folder / name).write_text((folder / name).read_text() + line + "\n")
+
+
+def _write(name: str, data: bytes) -> Change:
+    def change(folder: Path) -> None:
+        (folder / name).write_bytes(data)
+
+    return change
+
+
+def _reorder(folder: Path) -> None:
+    path = folder / "persons.csv"
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    path.write_text("\n".join(",".join([line[1], line[0], *line[2:]]) for line in lines) + "\n")
+
+
+STOPPED: dict[str, tuple[Change, tuple[str, ...]]] = {
+    "semicolons": (lambda f: _replace("persons.csv", ",", ";", 10_000)(f), ("persons.csv", "semicolon", "comma")),
+    "missing column": (_replace("persons.csv", "CENRACE,RELSHIP", "RELSHIP"), ("persons.csv", "CENRACE")),
+    "extra column": (_replace("units.csv", "HHT2,CPLT", "HHT2,CPLT,COLOUR"), ("units.csv", "COLOUR")),
+    "reordered columns": (_reorder, ("persons.csv", "order")),
+    "ragged row": (_append("persons.csv", "3,100000001,5"), ("persons.csv", "1 row")),
+    "unknown race code": (_replace("persons.csv", ",01,20", ",64,20"), ("persons.csv", "CENRACE", "01 to 63")),
+    "one digit for two": (_replace("persons.csv", ",01,20", ",1,20"), ("persons.csv", "CENRACE")),
+    "text for a number": (_replace("persons.csv", ",40,1,", ",forty,1,"), ("persons.csv", "QAGE", "0 to 115")),
+    "duplicate unit": (_append("units.csv", "2,100000002,1,0,2,02,2,6,05,5"), ("units.csv", "MAFID", "2 rows", "every MAFID once")),
+    "duplicate place": (
+        _append("geo.csv", "2,100000002,44,001,000100,1000,1,1,1,99999,9999"),
+        ("geo.csv", "MAFID"),
+    ),
+    "orphan person": (_append("persons.csv", "3,100000999,30,1,01,20"), ("persons.csv", "MAFID", "1 row")),
+    "unit without place": (_replace("geo.csv", "2,100000003,44", "2,100000030,44"), ("MAFID",)),
+    "empty file": (_write("units.csv", b""), ("units.csv", "empty")),
+    "header only": (
+        lambda folder: (folder / "geo.csv").write_text((folder / "geo.csv").read_text().splitlines()[0] + "\n"),
+        ("geo.csv",),
+    ),
+    "truncated file": (
+        lambda folder: (folder / "units.csv").write_bytes((folder / "units.csv").read_bytes()[:-12]),
+        ("units.csv",),
+    ),
+    "not text": (_write("persons.csv", b"PK\x03\x04\xff\xfe\x00\x00" * 50), ("persons.csv",)),
+    "missing file": (lambda folder: (folder / "geo.csv").unlink(), ("geo",)),
+    "no region left": (
+        lambda folder: _replace("geo.csv", ",44,001", ",06,001", 99)(folder)
+        or _replace("geo.csv", ",50,001", ",06,001", 99)(folder),
+        ("geo.csv", "no region is left"),
+    ),
+    "truncated parquet": (
+        lambda folder: [path.unlink() for path in folder.iterdir()]
+        and [(folder / f"{name}.parquet").write_bytes(b"PAR1abc") for name in ("persons", "units", "geo")],
+        ("parquet",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", STOPPED)
+def test_broken_records_stop_the_run_with_the_place_and_leave_nothing(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path, fault: str
+) -> None:
+    change, fragments = STOPPED[fault]
+    change(data)
+    done = censafe("run", "phsafe", config, data, tmp_path / "out", "--quiet")
+    assert done.code == 1, done.err
+    for fragment in fragments:
+        assert fragment in done.err
+    assert "Traceback" not in done.err
+    assert "10000000" not in done.err  # no MAFID
+    assert not (tmp_path / "out").exists()
+    ledger = tmp_path / "censafe-ledger.jsonl"
+    assert not ledger.exists() or not verify(ledger).rows
+
+
+ACCEPTED: dict[str, Change] = {
+    "byte order mark": lambda folder: (folder / "persons.csv").write_bytes(
+        b"\xef\xbb\xbf" + (folder / "persons.csv").read_bytes()
+    ),
+    "carriage returns": lambda folder: (folder / "persons.csv").write_bytes(
+        (folder / "persons.csv").read_bytes().replace(b"\n", b"\r\n")
+    ),
+    "blank lines": _append("units.csv", "\n\n"),
+    "quoted numbers": _replace("persons.csv", "3,100000001,40", '"3","100000001","40"'),
+    "no newline at the end": lambda folder: (folder / "geo.csv").write_text(
+        (folder / "geo.csv").read_text().rstrip()
+    ),
+    "pipes": lambda folder: _replace("geo.csv", ",", "|", 10_000)(folder),
+}
+
+
+@pytest.mark.parametrize("form", ACCEPTED)
+def test_harmless_forms_give_the_same_truth(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path, form: str
+) -> None:
+    tables = []
+    for name in ("plain", "changed"):
+        if name == "changed":
+            ACCEPTED[form](data)
+        done = censafe("truth", "phsafe", config, data, tmp_path / name, "--confidential")
+        assert done.code == 0, done.err
+        tables.append({path.name: path.read_bytes() for path in (tmp_path / name).glob("tables/*/*.csv")})
+    assert tables[0] == tables[1]
+
+
+def _config(**changes: Any) -> dict[str, Any]:
+    chosen = bureau_config() | changes
+    return {key: value for key, value in chosen.items() if value is not None}
+
+
+def _budget(table: str, level: str, value: object) -> dict[str, Any]:
+    chosen = bureau_config()
+    chosen["privacy_budget"][table][level] = value
+    return chosen
+
+
+CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "missing table": (
+        _config(privacy_budget={k: v for k, v in bureau_config()["privacy_budget"].items() if k != "PH3"}),
+        ("PH3",),
+    ),
+    "negative budget": (_budget("PH3", "usa_*", -1), ("privacy_budget.PH3.usa_*", "negative")),
+    "text budget": (_budget("PH3", "usa_*", "1.0"), ("privacy_budget.PH3.usa_*",)),
+    "true as budget": (_budget("PH3", "usa_*", True), ("privacy_budget.PH3.usa_*",)),
+    "NaN budget": (_budget("PH3", "usa_*", float("nan")), ("privacy_budget.PH3.usa_*",)),
+    "infinite budget": (_budget("PH3", "usa_*", float("inf")), ("privacy_budget.PH3.usa_*", "--private-path")),
+    "tau of 0": (_config(tau=bureau_config()["tau"] | {"PH3": 0}), ("tau.PH3",)),
+    "72 mixed": (_config(state_filter=["44", "72"]), ("state_filter", "72")),
+    "unknown state": (_config(state_filter=["03"]), ("state_filter",)),
+    "no reader": (_config(reader=None), ("reader",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", CONFIGS)
+def test_broken_configurations_name_the_key(
+    censafe: CommandLine, data: Path, tmp_path: Path, fault: str
+) -> None:
+    chosen, fragments = CONFIGS[fault]
+    path = write_config(tmp_path / "bad.json", chosen)
+    for verb in (("validate", "phsafe", path, data), ("run", "phsafe", path, data, tmp_path / "out")):
+        done = censafe(*verb)
+        assert done.code == 1, done.err
+        for fragment in fragments:
+            assert fragment in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_key_warns_in_the_bureaus_json(censafe: CommandLine, data: Path, tmp_path: Path) -> None:
+    path = write_config(tmp_path / "extra.json", bureau_config() | {"colour": "red"})
+    done = censafe("validate", "phsafe", path, data)
+    assert done.code == 0
+    assert "unknown key 'colour' is ignored" in done.err
+
+
+def test_infinite_budgets_are_legal_on_the_private_path_of_truth(
+    censafe: CommandLine, data: Path, tmp_path: Path
+) -> None:
+    path = write_config(tmp_path / "inf.json", bureau_config(budget=float("inf")))
+    done = censafe("truth", "phsafe", path, data, tmp_path / "exact", "--confidential", "--private-path")
+    assert done.code == 0, done.err
+    assert len(list((tmp_path / "exact" / "tables").iterdir())) == 12  # eleven tables and the stamp
+
+
+def test_a_full_disk_leaves_ledger_and_inputs_whole_and_the_run_goes_on_later(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = {path: path.read_bytes() for path in data.iterdir()}
+    command = ("run", "phsafe", config, data, tmp_path / "out", "--quiet")
+    real = atomic._sync
+
+    def full(path: Path) -> None:
+        if "PH3" in path.name:
+            raise OSError(28, "No space left on device")
+        real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic, "_sync", full)
+        stopped = censafe(*command)
+    assert stopped.code == 1
+    assert "the disk is full" in stopped.err
+    assert not (tmp_path / "out" / "tables").exists()
+    assert not list((tmp_path / "out").rglob("*partial*"))
+    assert inputs == {path: path.read_bytes() for path in data.iterdir()}
+    assert censafe(*command).code == 0
+    assert verify(tmp_path / "censafe-ledger.jsonl").totals[0].rho == 46
+
+
+def test_a_broken_ledger_stops_with_its_line(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    assert censafe("run", "phsafe", config, data, tmp_path / "out").code == 0
+    ledger = tmp_path / "censafe-ledger.jsonl"
+    lines = ledger.read_text().splitlines()
+    assert '"time":"20' in lines[2]
+    lines[2] = lines[2].replace('"time":"20', '"time":"21', 1)
+    ledger.write_text("\n".join(lines) + "\n")
+    for verb in (("ledger", "verify", ledger), ("run", "phsafe", config, data, tmp_path / "two")):
+        done = censafe(*verb)
+        assert done.code == 3
+        assert "line 4" in done.err
+    assert not (tmp_path / "two").exists()
+
+
+def test_a_locked_ledger_and_a_busy_folder_are_refused(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    with Ledger.open(tmp_path / "censafe-ledger.jsonl", dataset="other"):
+        locked = censafe("run", "phsafe", config, data, tmp_path / "out")
+    assert locked.code == 3
+    assert "lock" in locked.err
+    with RunFolder(tmp_path / "out") as folder:
+        folder.identify({"plan": "other"})
+        busy = censafe("run", "phsafe", config, data, tmp_path / "out")
+    assert busy.code == 2
+    assert "another run is working" in busy.err
+
+
+def test_a_folder_with_other_things_is_refused_untouched(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.txt").write_text("mine")
+    for verb in (
+        ("run", "phsafe", config, data, out),
+        ("truth", "phsafe", config, data, out, "--confidential"),
+    ):
+        refused = censafe(*verb)
+        assert refused.code == 2
+        assert "not empty" in refused.err
+    assert [path.name for path in out.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (("rum",), "Did you mean 'run'"),
+        (("run", "phsave"), "phsafe"),
+        (("plan", "phsafe", "sdhc-uz"), "sdhc-us"),
+        (("run", "phsafe", "sdhc-us"), "Missing argument"),
+        (("run", "phsafe", "sdhc-us", "/nowhere/at/all", "out"), "does not exist"),
+        (("run", "phsafe", "sdhc-us", ".", "out", "--cap", "much"), "is not a number"),
+        (("run", "phsafe", "sdhc-us", ".", "out", "--set", "reader"), "KEY=VALUE"),
+        (("evaluate", "phsave"), "No such command"),
+    ],
+)
+def test_typing_errors_get_a_hint(censafe: CommandLine, arguments: tuple[str, ...], fragment: str) -> None:
+    done = censafe(*arguments)
+    assert done.code in (1, 2)
+    assert fragment in done.err
