@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from censafe.population import Population
+    from censafe.population.validation import ValidationReport
 
 PERSONS_HEADER = ("RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP")
 UNITS_HEADER = ("RTYPE", "MAFID", "FINAL_POP", "NPF", "HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT")
@@ -146,3 +152,45 @@ def _place(width: int, fields: dict[int, str]) -> str:
     for start, text in fields.items():
         line[start : start + len(text)] = text
     return "".join(line)
+
+
+@contextmanager
+def opened(
+    folder: Path, *, states: Sequence[str] = STATES, reader: str = "csv", max_persons: int | None = None
+) -> Iterator[Iterator[Population]]:
+    """The parts of a folder in an engine of their own, with scratch in a folder beside it."""
+    import ibis
+
+    from censafe.population import open_population
+
+    backend = ibis.duckdb.connect()
+    work = (folder if folder.is_dir() else folder.parent).with_name("work")
+    try:
+        source = open_population(folder, reader=reader, states=tuple(states), backend=backend, work=work)
+        with closing(source.parts(max_persons)) as parts:
+            yield parts
+    finally:
+        backend.disconnect()
+
+
+def check(
+    folder: Path,
+    *,
+    states: Sequence[str] = STATES,
+    reader: str = "csv",
+    max_persons: int | None = None,
+    strict: bool = False,
+    checks: Literal["full", "off"] = "full",
+    examples: Path | None = None,
+) -> ValidationReport:
+    """Open a folder, validate every part and merge the reports."""
+    from censafe.population.validation import validate
+
+    report = None
+    with opened(folder, states=states, reader=reader, max_persons=max_persons) as parts:
+        for part in parts:
+            found = validate(part, strict=strict, checks=checks, examples=examples)
+            report = report.merge(found) if report else found
+    if report is None:
+        raise LookupError("a source has at least one part")
+    return report

@@ -5,7 +5,6 @@ Public data: its errors may name columns and line numbers.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,8 +64,8 @@ def read_grfc(path: Path, columns: tuple[str, ...]) -> pa.Table:
 
 def _header(path: Path) -> list[str]:
     try:
-        with path.open("r", encoding="utf-8-sig", newline="") as stream:
-            return [name.strip() for name in next(csv.reader(stream, delimiter="|"), [])]
+        with path.open("rb") as stream:
+            return stream.readline().decode("utf-8-sig").strip().split("|")
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be opened; check that it exists") from None
     except UnicodeDecodeError:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from censafe.errors import ConfigError, DataError
+from censafe.errors import CensafeError, ConfigError, DataError
 from censafe.geography import state_codes
 from censafe.population.cef import open_cef
 from censafe.population.csv_reader import csv_relation, reject_findings
@@ -129,7 +130,8 @@ class PopulationSource:
                 drop_tables(con, tuple(f"{self._prefix}_{name}" for name in (*TABLES, *EXTRA_TABLES)))
         finally:
             names = (*TABLES, *EXTRA_TABLES, "geo_all", "outside", "malformed")
-            drop_tables(con, tuple(f"{self._prefix}_{name}" for name in names))
+            with suppress(CensafeError):  # the engine may be closed already
+                drop_tables(con, tuple(f"{self._prefix}_{name}" for name in names))
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _prepare(
