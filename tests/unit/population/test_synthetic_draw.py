@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from censafe.population.synthetic import kernels
+from censafe.population.synthetic import kernels, population, text, words
+from censafe.population.synthetic.layouts import Coded
 from censafe.population.synthetic.marginals import chances, counties, marginals, race_codes, states
 from censafe.population.synthetic.plan import make_plan, share_out
 from censafe.population.synthetic.population import draw
@@ -152,9 +153,37 @@ def test_interpreted_kernels_draw_the_same(monkeypatch: pytest.MonkeyPatch, seed
     for name, kernel in list(vars(kernels).items()):
         if hasattr(kernel, "py_func") and name != "uniform":  # its words wrap around on purpose
             monkeypatch.setattr(kernels, name, kernel.py_func)
+    monkeypatch.setattr(population, "draw_tracts", kernels.draw_tracts)
     for expected, actual in zip(compiled, draw(plan), strict=True):
         for name, column in expected._asdict().items():
             assert np.array_equal(column, getattr(actual, name)), name
+
+
+def test_random_words_are_splitmix64() -> None:
+    state, mask = 12345, 2**64 - 1
+    compiled, interpreted = (np.array([state], np.uint64) for _ in range(2))
+    for _ in range(200):
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        expected = ((z ^ (z >> 31)) >> 11) / 2**53
+        assert expected == words.uniform(compiled)
+        with np.errstate(over="ignore"):
+            assert expected == words.uniform.py_func(interpreted)
+
+
+def test_lines_of_text_do_not_depend_on_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {
+        "TEN": Coded(("1", "2"), np.array([0, 1, 1, 0], np.int8)),
+        "MAFID": np.array([0, 9, 10, 100_000_001], np.int32),
+        "CENRACE": Coded(("01", "63"), np.array([1, 0, 0, 1], np.int8)),
+    }
+    expected = b"1,0,63\n2,9,01\n2,10,01\n1,100000001,63\n"
+    assert expected == text.csv_lines(columns).tobytes()
+    monkeypatch.setattr(text, "_write_rows", text._write_rows.py_func)
+    assert expected == text.csv_lines(columns).tobytes()
+    assert text.csv_lines({"QAGE": np.array([], np.int16)}).tobytes() == b""
 
 
 def test_race_codes_are_the_bureaus() -> None:

@@ -133,40 +133,54 @@ def _facility_shares() -> tuple[float, NDArray[np.float64]]:
     return float(facilities.sum()), _cumulative(facilities)
 
 
+def _household_chances() -> dict[str, Any]:
+    published, homes = marginals()["published"], marginals()["model"]["households"]
+    return {
+        "kind": _cumulative(published["household_type"]["shares"]),
+        "least": np.array(_LEAST),
+        "head_age": _cumulative(homes["householder_age"]),
+        "bands": np.array(homes["householder_age_bands"]),
+        "minor_head": homes["minor_householder"],
+        "minors": _cumulative(homes["minors"]),
+        "more_relatives": np.array(homes["more_relatives"]),
+        "more_nonrelatives": np.array(homes["more_nonrelatives"]),
+        "crowded": homes["crowded"],
+        "crowded_more": homes["crowded_more"],
+        "largest": homes["largest"],
+        "relatives": _cumulative(homes["relatives"]),
+        "own_minor": _cumulative(homes["own_minor"]),
+        "nonrelatives": _cumulative(homes["nonrelatives"]),
+        "male_head": homes["male_householder"],
+        "same_sex": np.array([published["same_sex"]["married"], published["same_sex"]["unmarried"]]),
+    }
+
+
+def _race_chances() -> dict[str, Any]:
+    race = marginals()["model"]["race"]
+    mask, code = _race_tables()
+    return {
+        "group": _cumulative([state.groups for state in states()]),
+        "races": _race_shares(),
+        "hispanic_row": np.array([2 if state.code == "72" else 1 for state in states()]),
+        "dominant": race["dominant"],
+        "spouse_other": race["spouse_other_race"],
+        "kin_other": race["kin_other_race"],
+        "nonrelative_same": race["nonrelative_same"],
+        "combined": race["child_combined"],
+        "mask": mask,
+        "code": code,
+    }
+
+
 @cache
 def chances() -> Chances:
     """All chances of a draw, from the data files."""
-    published, model = marginals()["published"], marginals()["model"]
-    homes, race, quarters = model["households"], model["race"], model["group_quarters"]
-    mask, code = _race_tables()
+    model = marginals()["model"]
+    quarters, geography = model["group_quarters"], model["geography"]
     facilities, facility = _facility_shares()
     return Chances(
-        kind=_cumulative(published["household_type"]["shares"]),
-        least=np.array(_LEAST),
-        head_age=_cumulative(homes["householder_age"]),
-        bands=np.array(homes["householder_age_bands"]),
-        minor_head=homes["minor_householder"],
-        minors=_cumulative(homes["minors"]),
-        more_relatives=np.array(homes["more_relatives"]),
-        more_nonrelatives=np.array(homes["more_nonrelatives"]),
-        crowded=homes["crowded"],
-        crowded_more=homes["crowded_more"],
-        largest=homes["largest"],
-        relatives=_cumulative(homes["relatives"]),
-        own_minor=_cumulative(homes["own_minor"]),
-        nonrelatives=_cumulative(homes["nonrelatives"]),
-        male_head=homes["male_householder"],
-        same_sex=np.array([published["same_sex"]["married"], published["same_sex"]["unmarried"]]),
-        group=_cumulative([state.groups for state in states()]),
-        races=_race_shares(),
-        hispanic_row=np.array([2 if state.code == "72" else 1 for state in states()]),
-        dominant=race["dominant"],
-        spouse_other=race["spouse_other_race"],
-        kin_other=race["kin_other_race"],
-        nonrelative_same=race["nonrelative_same"],
-        combined=race["child_combined"],
-        mask=mask,
-        code=code,
+        **_household_chances(),
+        **_race_chances(),
         own=_owning(),
         free_and_clear=np.array(model["tenure"]["free_and_clear"]),
         no_payment=model["tenure"]["no_payment"],
@@ -177,6 +191,6 @@ def chances() -> Chances:
         facility_male=np.array(quarters["male"]),
         facility_ages=np.array([quarters["youngest"], quarters["oldest"]]).T.copy(),
         facility_years=np.array(quarters["mean_years"]),
-        block_persons=model["geography"]["block_persons"],
-        group_persons=model["geography"]["group_persons"],
+        block_persons=geography["block_persons"],
+        group_persons=geography["group_persons"],
     )
