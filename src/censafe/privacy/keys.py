@@ -78,12 +78,14 @@ class ReleaseKey:
                 raise StorageError(
                     f"{path}: other users may read this key file; allow its owner only (chmod 600)"
                 )
-            data = bytearray(path.read_bytes())
+            data = bytearray(len(_FILE_HEADER) + SECRET_BYTES + 1)
+            with path.open("rb", buffering=0) as file:  # unbuffered, so that no second copy stays behind
+                size = file.readinto(data)
         except OSError as error:
             raise StorageError(f"{path}: the key file cannot be read: {error.strerror}") from error
-        if len(data) != len(_FILE_HEADER) + SECRET_BYTES or not data.startswith(_FILE_HEADER):
+        if size != len(_FILE_HEADER) + SECRET_BYTES or not data.startswith(_FILE_HEADER):
             raise StorageError(f"{path}: not a key file of censafe; remove it to start with a new key")
-        secret = data[len(_FILE_HEADER) :]
+        secret = data[len(_FILE_HEADER) : size]
         data[:] = bytes(len(data))
         return cls(Secret(secret))
 
@@ -96,22 +98,23 @@ class ReleaseKey:
         Raises:
             StorageError: the file exists or cannot be written.
         """
+        secret = self._secret.reveal()
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(_FILE_HEADER + self._secret.reveal())
-                file.flush()
-                os.fsync(file.fileno())
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
         except FileExistsError as error:
             raise StorageError(
                 f"{path}: a key file is already there; load it or name another folder"
             ) from error
         except OSError as error:
+            raise StorageError(f"{path}: the key file cannot be written: {error.strerror}") from error
+        try:
+            with os.fdopen(handle, "wb", buffering=0) as file:
+                file.write(_FILE_HEADER)
+                file.write(secret)
+                os.fsync(file.fileno())
+            _sync_folder(path.parent)
+        except OSError as error:
+            path.unlink(missing_ok=True)
             raise StorageError(f"{path}: the key file cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
@@ -125,6 +128,14 @@ class ReleaseKey:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @sealed

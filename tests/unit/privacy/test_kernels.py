@@ -116,3 +116,24 @@ def test_laws_and_keys_load_no_compiler() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
     assert done.stdout.strip() == "False"
+
+
+def test_kernels_compile_where_no_folder_takes_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def nowhere(signature: object, *, nogil: bool, cache: bool = False) -> object:
+        asked.append(cache)
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(kernels, "njit", nowhere)
+    assert kernels._compile("int64(int64)")(len) is len
+    assert asked == [True, False]
+
+
+def test_kernels_release_the_interpreter_and_cache_their_code() -> None:
+    for kernel in (kernels.fill_counters, kernels.drop_odd_halves, kernels.map_words):
+        assert kernel.targetoptions["nogil"]
+        assert len(kernel.signatures) == 1
+        assert kernel.stats.cache_path

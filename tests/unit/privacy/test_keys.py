@@ -198,3 +198,13 @@ def test_key_files_that_are_open_missing_or_foreign_are_refused(tmp_path: Path) 
         ReleaseKey.load(path)
     with pytest.raises(StorageError, match="cannot be written"):
         ReleaseKey.from_system().store(tmp_path / "absent" / "run.key")
+
+
+def test_a_key_that_cannot_be_synced_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(keys_module.os, "fsync", full)
+    with pytest.raises(StorageError, match="cannot be written: No space left"):
+        ReleaseKey.from_system().store(tmp_path / "run.key")
+    assert list(tmp_path.iterdir()) == []

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,6 +15,23 @@ from censafe.privacy.sampler import NoiseTable, add_noise, draw, draw_cells
 from censafe.privacy.words import AddressedWords, Lane
 from support.noise import known_part_key, law, seeded_part_key
 
+FORK = """
+import os, numpy as np
+from fractions import Fraction
+from censafe.model import NoiseLaw
+from censafe.privacy.keys import TestKey, derive_part_key
+from censafe.privacy.sampler import draw
+key = derive_part_key(TestKey(6), "0" * 64, b"inputs", "part")
+for rows in ((0, 1, 2), (3, 4, 5, 6)):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        units = np.array(rows, dtype=np.uint64)
+        noise = draw(NoiseLaw.gaussian(Fraction(100)), key, query=2, geounits=units, answers=5)
+        os.write(writer, " ".join(map(str, noise.reshape(-1).tolist())).encode())
+        os._exit(0)
+    os.wait()
+    print(os.read(reader, 10000).decode())
+"""
 LAWS = [law("gaussian", 4), law("gaussian", "10000000000/108241"), law("laplace", "10/3")]
 LAWS += [law("gaussian", 10**12), law("laplace", 10**6)]
 GEOUNITS = np.array([0, 3, 5, 1 << 40, (1 << 64) - 1, 77], dtype=np.uint64)
@@ -74,6 +93,16 @@ def test_result_does_not_depend_on_the_number_of_workers(noise: NoiseLaw, worker
     for thread in threads:
         thread.join()
     assert np.array_equal(draw(noise, known_part_key(), query=1, geounits=geounits, answers=33), out)
+
+
+def test_forked_workers_draw_what_one_process_draws() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, check=True
+    )
+    whole = draw(
+        law("gaussian", 100), seeded_part_key(6), query=2, geounits=np.arange(7, dtype=np.uint64), answers=5
+    )
+    assert [int(value) for value in done.stdout.split()] == whole.reshape(-1).tolist()
 
 
 @pytest.mark.parametrize("noise", LAWS, ids=str)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import ReleaseError
+from censafe.privacy import words as words_module
 from censafe.privacy.keys import TestKey
 from censafe.privacy.sampler import draw
 from censafe.privacy.words import AddressedWords, Lane, check_address, head
@@ -108,3 +109,9 @@ def test_no_counter_block_repeats_over_a_plan(monkeypatch: pytest.MonkeyPatch) -
     single = blocks[lane != Lane.WIDE_UNIFORM]
     assert len(np.unique(single, axis=0)) == len(single)
     assert len(single) > 9000
+
+
+def test_big_endian_machines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words_module.sys, "byteorder", "big")
+    with pytest.raises(OSError, match="little-endian"):
+        AddressedWords(known_part_key())
