@@ -269,6 +269,7 @@ def test_a_folder_with_other_things_is_refused_untouched(
         (("run", "phsafe", "sdhc-us", ".", "out", "--cap", "much"), "is not a number"),
         (("run", "phsafe", "sdhc-us", ".", "out", "--set", "reader"), "KEY=VALUE"),
         (("evaluate", "phsave"), "No such command"),
+        (("run", "phsafe", "sdhc-us", ".", "out", "--confidence", "0.8"), "0.9"),
     ],
 )
 def test_typing_errors_get_a_hint(censafe: CommandLine, arguments: tuple[str, ...], fragment: str) -> None:

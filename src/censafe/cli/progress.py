@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -39,6 +39,15 @@ class TerminalObserver:
         self.stages[name] = self.stages.get(name, 0.0) + seconds
         if not self._quiet:
             self._console.print(f"  {name:<34}{seconds:8.1f} s", markup=False)
+
+    def counter(self, noun: str, total: int) -> Callable[[int], None]:
+        """A function that takes the number done so far and shows it."""
+
+        def show(done: int) -> None:
+            if not self._quiet and done < total:
+                self._console.print(f"  {done:>13,} of {total:,} {noun}", markup=False)
+
+        return show
 
     def remark(self, text: str) -> None:
         """Show one line that the operator should read."""

@@ -49,6 +49,7 @@ def command(out: Path, persons: int, states: str | None, seed: int, file_format:
             states=codes,
             seed=seed,
             file_format="csv" if file_format == "csv" else "parquet",
+            progress=observer.counter("persons", persons),
         )
     click.echo(
         f"{report.persons:,} persons in {report.housing_units:,} housing units ({report.vacant:,} vacant) and "

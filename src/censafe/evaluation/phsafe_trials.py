@@ -25,6 +25,7 @@ from censafe.products.phsafe.plan import measured_levels, plan_release
 from censafe.products.phsafe.truth import TruthTable, truth_tables
 from censafe.products.run_folder import RunFolder
 from censafe.publication.atomic import atomic_text
+from censafe.publication.sums import require_confidence
 from censafe.tabulation.counting import CountAccumulator
 
 __all__ = ["Evaluation", "evaluate_phsafe", "run_trials"]
@@ -89,6 +90,7 @@ def evaluate_phsafe(
         UsageError: the folder holds something else.
         InputError: the configuration or the records break a rule.
     """
+    require_confidence(confidence)
     chosen = load_config(config, settings)
     plan = plan_release(chosen)
     levels = measured_levels(chosen)

@@ -173,7 +173,7 @@ class _LedgerAccount:
 
     @property
     def ledger(self) -> LedgerRecord | None:
-        return LedgerRecord(str(self._ledger.path), self._ledger.head)
+        return LedgerRecord(self._ledger.path.name, self._ledger.head)
 
     @property
     def paid(self) -> Fraction | None:

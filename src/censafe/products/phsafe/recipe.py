@@ -28,6 +28,7 @@ from censafe.products.phsafe.release import FILES, publish, republish
 from censafe.products.run_folder import RunFolder
 from censafe.publication.atomic import sha256_file
 from censafe.publication.manifest import ConfigRecord, Manifest, PartRecord, read_manifest, software_versions
+from censafe.publication.sums import require_confidence
 from censafe.tabulation.counting import CountAccumulator
 
 __all__ = ["RunResult", "estimate", "run", "validate"]
@@ -134,6 +135,7 @@ def run(
         BudgetError: the ledger refuses; no noise was drawn for the refused part.
         StorageError: the disk is full or a folder is not writable; start the same command again.
     """
+    require_confidence(options.confidence)
     chosen = _load(config, settings, reading.observer)
     plan = plan_release(chosen)
     created = datetime.now(UTC)
@@ -214,6 +216,7 @@ def estimate(out: Path, *, confidence: Fraction, observer: Observer) -> RunResul
         StorageError: no finished run.
         CheckError: a measurement file is missing, changed or of another plan.
     """
+    require_confidence(confidence)
     with observer.stage("publish"):
         manifest = read_manifest(out / "manifest.json")
         republish(out, manifest, confidence)

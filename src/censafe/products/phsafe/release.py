@@ -35,11 +35,6 @@ FILES = (
     "manifest.json",
 )
 _TITLE = "Supplemental Demographic and Housing Characteristics (S-DHC), noisy counts by PHSafe"
-_CHECKS = (
-    CheckGroup("Files, columns, types and codes", 3, stops=True),
-    CheckGroup("Keys that join persons, units and geography", 5, stops=True),
-    CheckGroup("Agreement between the records of a household (C1 to C12)", 12, stops=False),
-)
 
 
 def publish(
@@ -88,7 +83,7 @@ def publish(
         ledger_total=ledger_total,
         configuration=manifest.config.origin,
         created=manifest.created,
-        checks=_CHECKS,
+        checks=_checks(strict=manifest.checks == "strict"),
         rows_checked=rows,
         overrides=manifest.config.overrides,
         versions=manifest.versions,
@@ -152,6 +147,14 @@ def _check(
         raise CheckError(f"measurements of {error} are missing; do not publish the tables") from error
     states_of_plan = manifest.plan.settings["states"].split(",")
     return check_tables(folder, expected, layouts, states=states_of_plan, stamp=stamp)
+
+
+def _checks(*, strict: bool) -> tuple[CheckGroup, ...]:
+    return (
+        CheckGroup("Files, columns, types and codes", 3, stops=True),
+        CheckGroup("Keys that join persons, units and geography", 5, stops=True),
+        CheckGroup("Agreement between the records of a household (C1 to C12)", 12, stops=strict),
+    )
 
 
 def _codebook() -> CodebookInput:
