@@ -231,12 +231,14 @@ def _relational_checks(population: Population, severity: Severity, keep: bool) -
         counts = rows.aggregate(**totals).to_pyarrow().to_pylist()[0]
     checks = cross_file_checks(population, attached=int(counts["ATTACHED"] or 0), severity=severity)
     for rule in RULES:
+        if not counts[rule.name]:
+            continue
         finding = Finding(
             file=population.labels[rule.table],
             column=rule.columns,
             rule=rule.name,
             severity=severity,
-            rows=int(counts[rule.name] or 0),
+            rows=int(counts[rule.name]),
             problem=rule.problem,
             allowed=rule.allowed,
             fix="correct the records; when this only warns, records that match no cell of a table are left out of it",
