@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from censafe.model.laws import NoiseLaw
 from censafe.model.terms import Definition, Neighbours, ProtectedUnit
@@ -29,15 +30,37 @@ class PartPlan:
     """What is reserved, measured and committed together; a restart repeats whole parts only.
 
     The position of a query in ``queries`` is its ordinal in the addresses of the noise.
+
+    Args:
+        name: unique in its plan.
+        queries: in the order of their ordinals.
+        disjoint: groups of query positions that measure disjoint rows of a record, each position in exactly one
+            group; empty when every query may see every row.
+
+    Raises:
+        ValueError: ``disjoint`` leaves a query out, names it twice, or names one that is not there.
+
+    Example:
+        >>> law = NoiseLaw.gaussian(Fraction(4))
+        >>> queries = tuple(QueryPlan("T1", name, law, Fraction(cost)) for name, cost in (("a", 3), ("b", 1), ("c", 2)))
+        >>> PartPlan("P", queries).cost, PartPlan("P", queries, disjoint=((0,), (1, 2))).cost
+        (Fraction(6, 1), Fraction(3, 1))
     """
 
     name: str
     queries: tuple[QueryPlan, ...]
+    disjoint: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        named = sorted(position for group in self.disjoint for position in group)
+        if self.disjoint and named != list(range(len(self.queries))):
+            raise ValueError(f"the disjoint groups of part {self.name} must name every query exactly once")
 
     @property
     def cost(self) -> Fraction:
-        """Sum of the queries' costs (sequential composition)."""
-        return sum((query.cost for query in self.queries), Fraction(0))
+        """Sum of the queries' costs within a disjoint group, and the largest of the groups' sums."""
+        groups = self.disjoint or (tuple(range(len(self.queries))),)
+        return max(sum((self.queries[i].cost for i in group), Fraction(0)) for group in groups)
 
 
 @dataclass(frozen=True)
@@ -75,22 +98,7 @@ class ReleasePlan:
             "neighbours": self.neighbours.value,
             "unit": self.unit.value,
             "other_losses": {relation.value: str(loss) for relation, loss in self.other_losses.items()},
-            "parts": [
-                {
-                    "name": part.name,
-                    "queries": [
-                        {
-                            "table": query.table,
-                            "level": query.level,
-                            "law": query.law.kind,
-                            "parameter": str(query.law.parameter),
-                            "cost": str(query.cost),
-                        }
-                        for query in part.queries
-                    ],
-                }
-                for part in self.parts
-            ],
+            "parts": [_part_document(part) for part in self.parts],
             "settings": dict(self.settings),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -98,3 +106,22 @@ class ReleasePlan:
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, hexadecimal."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+
+def _part_document(part: PartPlan) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "name": part.name,
+        "queries": [
+            {
+                "table": query.table,
+                "level": query.level,
+                "law": query.law.kind,
+                "parameter": str(query.law.parameter),
+                "cost": str(query.cost),
+            }
+            for query in part.queries
+        ],
+    }
+    if part.disjoint:
+        document["disjoint"] = [list(group) for group in part.disjoint]
+    return document

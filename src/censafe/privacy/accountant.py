@@ -6,6 +6,7 @@ names, summed over a common denominator at the end. Both are computed whenever a
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -15,7 +16,7 @@ from censafe.model import Definition, PartPlan
 from censafe.privacy.budget import exact
 from censafe.privacy.proofs import proven
 
-__all__ = ["compose", "derive_totals"]
+__all__ = ["compose", "derive_totals", "part_cost"]
 
 
 @proven("composition.proof.md", digest="945cd35c4b43295c")
@@ -63,16 +64,22 @@ def derive_totals(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Defini
     }
 
 
+@proven("composition.proof.md", digest="9976c37bd8b2706f")
 def part_cost(part: PartPlan) -> Fraction:
-    """Cost of a part by :func:`compose`; every query must cost an exact, positive amount.
+    """Cost of a part: by :func:`compose` within every disjoint group, the largest over the groups.
+
+    Without groups that is the sum. Every query must cost an exact, positive amount.
 
     Raises:
         TypeError: a cost that is a float, naming table and level.
-        ValueError: a cost that is not positive, or a part without queries.
+        ValueError: a cost that is not positive, a part without queries, or groups that are no partition of them.
     """
     for query in part.queries:
         if exact(query.cost, f"cost of {query.table} {query.level}") <= 0:
             raise ValueError(f"cost of {query.table} {query.level} must be positive")
     if not part.queries:
         raise ValueError(f"part {part.name} measures nothing")
-    return compose(query.cost for query in part.queries)
+    groups = part.disjoint or (tuple(range(len(part.queries))),)
+    if sorted(itertools.chain.from_iterable(groups)) != list(range(len(part.queries))):
+        raise ValueError(f"the disjoint groups of part {part.name} must name every query exactly once")
+    return max(compose(part.queries[position].cost for position in group) for group in groups)

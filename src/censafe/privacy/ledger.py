@@ -30,6 +30,7 @@ from censafe.privacy.ledger_records import (
     Settlement,
     common_fields,
     cost_by_part,
+    partition_fields,
     promise_fields,
     query_fields,
     reservation_of,
@@ -194,7 +195,7 @@ class Ledger:
         self._start(opened, plan, details)
         return RunRecord(name, dataset, limit, charged, closed=False)
 
-    @proven("ledger.proof.md", digest="46e38b59fb9ee107")
+    @proven("ledger.proof.md", digest="7de76655eda8018b")
     def reserve(self, plan: ReleasePlan, part: PartPlan, cap: Fraction | None = None) -> Reservation:
         """Write down the cost of a part; on return it is on stable storage and noise may be drawn.
 
@@ -227,6 +228,7 @@ class Ledger:
             **promise_fields(plan, self._label, cost, limit),
             "part": part.name,
             "queries": query_fields(part),
+            **partition_fields(part),
             "source": "system",
         }
         return reservation_of(self._state.charges[self._append("reserve", body)])

@@ -18,6 +18,7 @@ __all__ = [
     "Settlement",
     "common_fields",
     "cost_by_part",
+    "partition_fields",
     "promise_fields",
     "query_fields",
     "reservation_of",
@@ -128,6 +129,11 @@ def query_fields(part: PartPlan) -> list[dict[str, str]]:
         }
         for query in part.queries
     ]
+
+
+def partition_fields(part: PartPlan) -> dict[str, list[list[int]]]:
+    """Which queries measure disjoint rows of a record, by position; nothing when every query may see every row."""
+    return {"disjoint": [list(group) for group in part.disjoint]} if part.disjoint else {}
 
 
 def run_state_of(

@@ -205,6 +205,7 @@ def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:
                 )
                 for query in part["queries"]
             ),
+            tuple(tuple(group) for group in part.get("disjoint", ())),
         )
         for part in document["parts"]
     )

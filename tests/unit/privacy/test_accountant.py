@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from censafe.model import Definition
-from censafe.privacy.accountant import compose, derive_totals
+from censafe.model import Definition, NoiseLaw, PartPlan, QueryPlan
+from censafe.privacy.accountant import compose, derive_totals, part_cost
 from censafe.privacy.neighbours import group_loss, implied_rho
 
 
@@ -85,3 +85,39 @@ def test_totals_from_events_in_any_order():
     expected = {("a", Definition.ZCDP): Fraction(1, 2), ("a", Definition.PURE): Fraction(2)}
     assert expected == derive_totals(events)
     assert expected == derive_totals(reversed(events))
+
+
+def test_disjoint_groups_share_the_loss_of_a_part():
+    law = NoiseLaw.gaussian(Fraction(4))
+    queries = tuple(QueryPlan("T1", name, law, Fraction(1, d)) for name, d in (("a", 2), ("b", 20), ("c", 3)))
+    assert part_cost(PartPlan("P", queries)) == PartPlan("P", queries).cost == Fraction(53, 60)
+    for groups, cost in (
+        (((0,), (1, 2)), Fraction(1, 2)),
+        (((0, 1), (2,)), Fraction(11, 20)),
+        (((0, 1, 2),), Fraction(53, 60)),
+        (((2,), (0,), (1,)), Fraction(1, 2)),
+    ):
+        part = PartPlan("P", queries, disjoint=groups)
+        assert part_cost(part) == part.cost == cost
+
+
+@pytest.mark.parametrize("groups", [((0,),), ((0, 1), (1, 2)), ((0, 1), (2, 3)), ((),)])
+def test_groups_that_are_no_partition_are_refused(groups):
+    law = NoiseLaw.gaussian(Fraction(4))
+    queries = tuple(QueryPlan("T1", name, law, Fraction(1)) for name in "abc")
+    with pytest.raises(ValueError, match="exactly once"):
+        PartPlan("P", queries, disjoint=groups)
+    forged = PartPlan("P", queries)
+    object.__setattr__(forged, "disjoint", groups)
+    with pytest.raises(ValueError, match="exactly once"):
+        part_cost(forged)
+
+
+@pytest.mark.parametrize("order", [1.5, 4.0])
+def test_rows_split_between_groups_lose_at_most_the_larger_group(order):
+    """Two rows of a record (s = 2): one in a group of cost 1/4, the other in a group of two queries of 1/8 each."""
+    sigma2 = {cost: 2 / (2 * cost) for cost in (0.25, 0.125)}
+    losses = [
+        renyi(gaussian_pmf(sigma2[c], 1), gaussian_pmf(sigma2[c], 0), order) for c in (0.25, 0.125, 0.125)
+    ]
+    assert sum(losses) <= 0.25 * order * (1 + 1e-9)

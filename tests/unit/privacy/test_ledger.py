@@ -1,6 +1,7 @@
 """What the ledger allows, refuses and adds up."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -371,3 +372,17 @@ def test_lines_are_plain_json_with_text_fractions(path):
     bodies = [json.loads(line) for line in path.read_text().splitlines()]
     assert [body["seq"] for body in bodies] == [1, 2, 3, 4, 5, 6]
     assert not any(isinstance(value, float) for body in bodies for value in body.values())
+
+
+def test_a_part_of_disjoint_groups_costs_the_larger_and_names_them(path):
+    part = replace(make_part("usa_1", "1/2", "1/20", "9/20"), disjoint=((0,), (1, 2)))
+    plain = make_plan(make_part("usa_1", "1/2", "1/20", "9/20"))
+    plan = make_plan(part, make_part("usa_2", "1/4"))
+    assert "disjoint" not in plain.canonical() and plain.digest() != make_plan(part).digest()
+    spend(path, plan)
+    reserved = [entry.body for entry in read_entries(path) if entry.event == "reserve"]
+    assert [(body["cost"], body.get("disjoint")) for body in reserved] == [
+        ("1/2", [[0], [1, 2]]),
+        ("1/4", None),
+    ]
+    assert totals(path) == [(Fraction(3, 4), 0)]

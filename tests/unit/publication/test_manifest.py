@@ -103,3 +103,10 @@ def test_outputs_are_verified_by_their_hashes(tmp_path: Path) -> None:
     assert "a.csv: changed" in str(caught.value)
     assert "b.csv: missing" in str(caught.value)
     assert "c.csv" not in str(caught.value)
+
+
+def test_disjoint_groups_come_back() -> None:
+    plan = make_plan()
+    groups = tuple((position,) for position in range(len(plan.parts[0].queries)))
+    split = replace(plan, parts=(replace(plan.parts[0], disjoint=groups), *plan.parts[1:]))
+    assert parse_plan(json.loads(split.canonical())) == split
