@@ -44,7 +44,7 @@ def residual_magnitude(weights: IntegerWeights, block: Callable[[int], int]) -> 
         revealed *= 2
 
 
-@proven("residual.proof.md", digest="247e43ee0ea702f2")
+@proven("residual.proof.md", digest="a7eb145289ad590c")
 def _certain_cell(weights: IntegerWeights, bits: int, count: int) -> int | None:
     """The cell that holds all numbers starting with these ``count`` bits, or None when bounds cannot tell."""
     precision = weights.width + count + _SLACK_BITS
@@ -52,10 +52,7 @@ def _certain_cell(weights: IntegerWeights, bits: int, count: int) -> int | None:
     scale = weights.residual << _SLACK_BITS  # L 2^(precision - W) / 2^count
     low, high = bits * scale, (bits + 1) * scale
     cell = bisect_right(above, low)  # the first cell whose upper sum exceeds the target's low end
-    start = above[cell - 1] if cell else 0
-    if cell < len(below) and low >= start and high <= below[cell]:
-        return cell
-    return None
+    return cell if cell < len(below) and high <= below[cell] else None
 
 
 @lru_cache(maxsize=8)
