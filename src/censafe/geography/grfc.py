@@ -16,18 +16,22 @@ if TYPE_CHECKING:
 __all__ = ["read_grfc"]
 
 
-def read_grfc(path: Path, columns: tuple[str, ...]) -> pa.Table:
+def read_grfc(
+    path: Path, columns: tuple[str, ...], *, coded: bool = False, in_order: bool = False
+) -> pa.Table:
     """Read some columns of a GRF-C file as text.
 
     Args:
         path: the file; a byte order mark, CRLF and a missing last newline are accepted.
         columns: names of the columns wanted; the file may have more, in any order.
+        coded: dictionary-encode the columns, for files with millions of blocks.
+        in_order: whether the columns must follow each other in the order asked for, others between them.
 
     Returns:
         Arrow table of text columns in the order asked for, one row a block.
 
     Raises:
-        DataError: columns missing, no rows, or rows with another number of values than the header.
+        DataError: columns missing or out of order, no rows, or rows with another number of values than the header.
         StorageError: the file cannot be opened.
 
     Source: layout of the 2020 tabulation geography (GRF-C), as DHC-A and S-DHC use it.
@@ -42,12 +46,18 @@ def read_grfc(path: Path, columns: tuple[str, ...]) -> pa.Table:
             f"{path.name}: columns missing: {', '.join(missing)}; allowed: a pipe-delimited file with at least "
             f"{', '.join(columns)}; fix: use the GRF-C file of the 2020 tabulation geography"
         )
+    if in_order and [name for name in names if name in columns] != list(columns):
+        raise DataError(
+            f"{path.name}: columns repeated or in another order; allowed: once each and in this order, "
+            f"{', '.join(columns)}; fix: use the GRF-C file of the 2020 tabulation geography"
+        )
+    kind = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
     try:
         table = arrow_csv.read_csv(
             path,
             parse_options=arrow_csv.ParseOptions(delimiter="|", quote_char=False),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=list(columns), column_types=dict.fromkeys(columns, pa.string())
+                include_columns=list(columns), column_types=dict.fromkeys(columns, kind)
             ),
         )
     except OSError:

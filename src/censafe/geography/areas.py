@@ -1,0 +1,271 @@
+"""The regions that every block of GRF-C lies in.
+
+Public data. A block is the number made of its state, county, tract and block digits; blocks are kept sorted, and a
+block's ordinal is its position in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.geography.grfc import read_grfc
+from censafe.geography.regions import RegionType, region_type
+from censafe.geography.states import PUERTO_RICO
+
+__all__ = ["BLOCK_COLUMNS", "NO_AIANNH", "NO_PLACE", "AreaProblem", "Areas", "read_areas"]
+
+BLOCK_COLUMNS = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
+_WIDTHS = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4, "PLACEFP": 5, "AIANNHCE": 4}
+_COLUMNS = tuple(_WIDTHS)
+NO_PLACE, NO_AIANNH = 99_999, 9_999
+_STATE, _COUNTY, _TRACT = 10**13, 10**10, 10**4
+_PLACES, _AIANNHS = 100_000, 10_000
+
+
+@dataclass(frozen=True)
+class AreaProblem:
+    """A rule that some rows of GRF-C break.
+
+    Args:
+        column: column, or columns joined by commas.
+        rule: short stable name.
+        rows: number of rows.
+        problem: what is wrong, in words.
+        allowed: what is allowed.
+        fix: what to do.
+    """
+
+    column: str
+    rule: str
+    rows: int
+    problem: str
+    allowed: str
+    fix: str
+
+    def text(self) -> str:
+        """The problem as one line."""
+        return (
+            f"{self.column}: {self.problem} ({self.rows} rows) [{self.rule}]; allowed: {self.allowed}; "
+            f"fix: {self.fix}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Areas:
+    """Blocks and the regions they lie in.
+
+    Args:
+        keys: sorted block numbers, ``int64[blocks]``: two digits of state, three of county, six of tract, four of block.
+        place: PLACEFP of every block, ``int32[blocks]``; 99999 for none.
+        aiannh: AIANNHCE of every block, ``int32[blocks]``; 9999 for none.
+        states: the state filter.
+    """
+
+    keys: NDArray[np.int64]
+    place: NDArray[np.int32]
+    aiannh: NDArray[np.int32]
+    states: tuple[str, ...]
+    _found: dict[str, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, path: Path, states: tuple[str, ...]) -> Areas:
+        """Read GRF-C and keep the blocks of some states.
+
+        Args:
+            path: the file.
+            states: two-digit state codes.
+
+        Raises:
+            DataError: wrong header or values, duplicate blocks, or no block of these states.
+            StorageError: the file cannot be opened.
+        """
+        areas, problems = read_areas((path,), states)
+        if problems:
+            lines = "\n".join(f"  - {path.name}: {problem.text()}" for problem in problems)
+            raise DataError(f"areas:\n{lines}")
+        return areas
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.keys)
+
+    def numbers(self, name: str) -> NDArray[np.int64]:
+        """Sorted numbers of the regions of a type; :meth:`regions` as integers.
+
+        Args:
+            name: REGION_TYPE.
+        """
+        return self._regions(name)[0]
+
+    def regions(self, name: str) -> tuple[str, ...]:
+        """Sorted identifiers of the regions of a type that have a block.
+
+        Args:
+            name: REGION_TYPE, one of :data:`censafe.geography.regions.REGION_TYPES`.
+
+        Example:
+            >>> areas = Areas(np.array([440010301001000]), np.array([14140], np.int32), np.array([9999], np.int32), ("44",))
+            >>> areas.regions("PLACE"), areas.regions("AIANNH"), areas.regions("USA")
+            (('4414140',), (), ('1',))
+        """
+        kind = region_type(name)
+        return tuple(kind.region_id(number) for number in self._regions(name)[0].tolist())
+
+    def ordinals(self, name: str) -> NDArray[np.int32]:
+        """Position in :meth:`regions` of the region of every block, ``int32[blocks]``; -1 for none.
+
+        Args:
+            name: REGION_TYPE.
+        """
+        return self._regions(name)[1]
+
+    def find(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Ordinals of blocks, given as block numbers; -1 for those that GRF-C lacks."""
+        return _positions(self.keys, keys)
+
+    def find_regions(self, name: str, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Positions in :meth:`regions` of regions, given as numbers; -1 for those without a block."""
+        return _positions(self._regions(name)[0], numbers)
+
+    def restrict(self, kept: NDArray[np.bool_]) -> Areas:
+        """The areas made of some of the blocks only.
+
+        Args:
+            kept: which blocks, ``bool[blocks]``.
+        """
+        return Areas(self.keys[kept], self.place[kept], self.aiannh[kept], self.states)
+
+    def _regions(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = self._factorise(region_type(name))
+        return found
+
+    def _factorise(self, kind: RegionType) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        state = self.keys // _STATE
+        inside = (state == int(PUERTO_RICO)) == kind.puerto_rico
+        if kind.kind == "PLACE":
+            inside &= self.place != NO_PLACE
+            return _from_codes(state * _PLACES + self.place, inside, 100 * _PLACES)
+        if kind.kind == "AIANNH":
+            inside &= self.aiannh != NO_AIANNH
+            return _from_codes(self.aiannh.astype(np.int64), inside, _AIANNHS)
+        if kind.kind == "USA":
+            return _from_codes(np.ones(len(state), np.int64), inside, 2)
+        divisor = {"STATE": _STATE, "COUNTY": _COUNTY, "TRACT": _TRACT}[kind.kind]
+        return _from_sorted(self.keys // divisor, inside)
+
+
+def read_areas(paths: Sequence[Path], states: tuple[str, ...]) -> tuple[Areas, tuple[AreaProblem, ...]]:
+    """Read GRF-C files, keep the blocks of some states and report what is wrong with the rows.
+
+    Args:
+        paths: the files; blocks are counted as duplicates across them, too.
+        states: two-digit state codes.
+
+    Returns:
+        The areas without malformed rows and with each block once, and the problems.
+
+    Raises:
+        DataError: wrong header, or a file that cannot be parsed.
+        StorageError: a file cannot be opened.
+    """
+    parts = [_read_columns(path) for path in paths]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
+    problems = [
+        AreaProblem(name, "domain", bad, "values outside the allowed set, or empty", f"exactly {width} digits",
+                    "use the GRF-C file of the 2020 tabulation geography")
+        for name, width in _WIDTHS.items()
+        if (bad := int(np.count_nonzero(columns[name] < 0)))
+    ]  # fmt: skip
+    keep = np.zeros(101, bool)
+    keep[[int(state) for state in states]] = True
+    chosen = keep[columns["TABBLKST"]]
+    for name in _COLUMNS[1:]:
+        chosen &= columns[name] >= 0
+    areas, repeated = _sorted_areas({name: values[chosen] for name, values in columns.items()}, states)
+    if repeated:
+        problems.append(
+            AreaProblem(", ".join(BLOCK_COLUMNS), "duplicate-block", repeated, "rows whose block has a row already",
+                        "every block once, because records would count several times", "remove the repeated rows")
+        )  # fmt: skip
+    if not areas.blocks:
+        problems.append(
+            AreaProblem("TABBLKST", "no-block", 0, "no block lies in a state of the filter", "blocks of the states",
+                        "correct the state filter, or check that the right file was given")
+        )  # fmt: skip
+    return areas, tuple(problems)
+
+
+def _read_columns(path: Path) -> dict[str, NDArray[np.int32]]:
+    table = read_grfc(path, _COLUMNS, coded=True, in_order=True).unify_dictionaries()
+    return {name: _numbers(table[name], _WIDTHS[name]) for name in _COLUMNS}
+
+
+def _numbers(column: Any, width: int) -> NDArray[np.int32]:
+    """Dictionary-encoded texts of exactly ``width`` digits as numbers; -1 for any other text."""
+    if not column.num_chunks:
+        return np.empty(0, np.int32)
+    texts = column.chunk(0).dictionary.to_pylist()
+    digits = [
+        int(text) if len(text) == width and text.isascii() and text.isdecimal() else -1 for text in texts
+    ]
+    values = np.array([*digits, -1], np.int32)
+    indices = [chunk.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    return values[np.concatenate(indices)]
+
+
+def _sorted_areas(columns: dict[str, NDArray[np.int32]], states: tuple[str, ...]) -> tuple[Areas, int]:
+    keys = columns["TABBLKST"].astype(np.int64)
+    for name in BLOCK_COLUMNS[1:]:
+        keys *= 10 ** _WIDTHS[name]
+        keys += columns[name]
+    place, aiannh = columns["PLACEFP"], columns["AIANNHCE"]
+    if np.any(keys[1:] < keys[:-1]):
+        order = np.argsort(keys, kind="stable")
+        keys, place, aiannh = keys[order], place[order], aiannh[order]
+    first = np.ones(len(keys), bool)
+    first[1:] = keys[1:] != keys[:-1]
+    repeated = len(keys) - int(np.count_nonzero(first))
+    if repeated:
+        keys, place, aiannh = keys[first], place[first], aiannh[first]
+    return Areas(keys, place, aiannh, states), repeated
+
+
+def _from_codes(
+    codes: NDArray[np.int64], inside: NDArray[np.bool_], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    seen = np.zeros(most, bool)
+    seen[codes[inside]] = True
+    regions = np.flatnonzero(seen).astype(np.int64)
+    position = np.full(most, -1, np.int32)
+    position[regions] = np.arange(len(regions), dtype=np.int32)
+    return regions, np.where(inside, position[np.where(inside, codes, 0)], np.int32(-1))
+
+
+def _from_sorted(
+    codes: NDArray[np.int64], inside: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    starts = np.zeros(len(codes), bool)
+    starts[:1] = True
+    starts[1:] = codes[1:] != codes[:-1]
+    starts &= inside
+    ordinals = np.cumsum(starts, dtype=np.int32) - np.int32(1)
+    ordinals[~inside] = -1
+    return codes[starts], ordinals
+
+
+def _positions(values: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int32]:
+    if not len(values):
+        return np.full(len(wanted), -1, np.int32)
+    places = np.searchsorted(values, wanted)
+    places[places == len(values)] = 0
+    return np.where(values[places] == wanted, places, -1).astype(np.int32)
