@@ -12,21 +12,18 @@ from typing import Final, Literal, cast
 
 from censafe.model import Definition
 from censafe.privacy.budget import NotFinite
+from censafe.products.config_rules import INFINITE, PUERTO_RICO, Budget, Problems
+from censafe.products.config_source import Document
 from censafe.products.phsafe.config_checks import (
-    INFINITE,
     MEASURED_TABLES,
-    PUERTO_RICO,
     TAU_TABLES,
-    Budget,
-    Problems,
     check_budgets,
-    check_choice,
     check_levels_of_numbers,
     check_states,
     check_tau,
     levels_of,
 )
-from censafe.products.phsafe.config_source import Document, read_document
+from censafe.products.phsafe.config_source import read_document
 from censafe.products.phsafe.sensitivity import SENSITIVITIES, Sensitivity
 
 __all__ = ["INFINITE", "PhsafeConfig", "Reader", "TruthConfig", "load_config", "load_truth_config"]
@@ -137,12 +134,12 @@ def load_config(
     if allow_infinite:
         document = _noiseless(document)
     problems = Problems()
-    warnings = _check_keys(document, problems)
+    warnings = document.check_unknown(problems)
     states = _states(document, problems)
-    reader = _choice(document, "reader", _READERS, problems)
-    definition = _choice(document, "privacy_definition", _DEFINITIONS, problems)
-    sensitivity = _choice(document, "sensitivity", SENSITIVITIES, problems, default="bureau")
-    tau = check_tau(document.values["tau"], "tau", problems) if _has(document, "tau", problems) else {}
+    reader = document.choice("reader", _READERS, problems)
+    definition = document.choice("privacy_definition", _DEFINITIONS, problems)
+    sensitivity = document.choice("sensitivity", SENSITIVITIES, problems, default="bureau")
+    tau = check_tau(document.values["tau"], "tau", problems) if document.has("tau", problems) else {}
     budgets = _budgets(document, problems, infinite=allow_infinite)
     targets, decimals = (
         check_levels_of_numbers(document.values.get(noun, {}), noun, problems)
@@ -183,50 +180,21 @@ def load_truth_config(source: str | Path, overrides: Mapping[str, str] | None = 
     """
     document = read_document(source, overrides or {})
     problems = Problems()
-    warnings = _check_keys(document, problems)
+    warnings = document.check_unknown(problems)
     states = _states(document, problems)
-    reader = _choice(document, "reader", _READERS, problems)
+    reader = document.choice("reader", _READERS, problems)
     problems.raise_if_any(document.origin)
     return TruthConfig(states, cast(Reader, reader), document.origin, document.overrides, tuple(warnings))
 
 
-def _has(document: Document, noun: str, problems: Problems) -> bool:
-    if noun in document.values:
-        return True
-    problems.add(document.key(noun), "this key is missing")
-    return False
-
-
-def _check_keys(document: Document, problems: Problems) -> list[str]:
-    """Unknown keys: problems in our TOML, warnings in the Bureau's JSON."""
-    if not document.bureau:
-        for key in document.unknown:
-            problems.add(key, f"unknown key.{document.suggestion(key)} Remove it or correct its name")
-        return []
-    return [
-        f"{document.origin}: unknown key {key!r} is ignored.{document.suggestion(key)}"
-        for key in document.unknown
-    ]
-
-
-def _choice(
-    document: Document, noun: str, allowed: tuple[str, ...], problems: Problems, default: str | None = None
-) -> str | None:
-    if noun not in document.values and default is not None:
-        return default
-    if not _has(document, noun, problems):
-        return None
-    return check_choice(document.values[noun], document.key(noun), allowed, problems)
-
-
 def _states(document: Document, problems: Problems) -> tuple[str, ...]:
-    if not _has(document, "states", problems):
+    if not document.has("states", problems):
         return ()
     return check_states(document.values["states"], document.key("states"), problems) or ()
 
 
 def _budgets(document: Document, problems: Problems, *, infinite: bool) -> Mapping[tuple[str, str], Budget]:
-    if not _has(document, "budget", problems):
+    if not document.has("budget", problems):
         return {}
     return check_budgets(
         document.values["budget"],

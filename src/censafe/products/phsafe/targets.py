@@ -10,8 +10,9 @@ from censafe.errors import ConfigError
 from censafe.model import Definition
 from censafe.planning.numbers import decimal_text
 from censafe.privacy.margins import rho_for_margin
+from censafe.products.config_rules import nearest
 from censafe.products.phsafe.config import PhsafeConfig
-from censafe.products.phsafe.config_checks import MEASURED_TABLES, levels_of, nearest
+from censafe.products.phsafe.config_checks import MEASURED_TABLES, levels_of
 from censafe.products.phsafe.sensitivity import neighbours_of, sensitivity_bound
 
 __all__ = ["budgets_for_margins"]

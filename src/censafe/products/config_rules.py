@@ -1,0 +1,162 @@
+"""Rules that the configurations of several products share, checked one by one and reported together.
+
+A check takes a raw value and the path of its key, adds every breach to ``Problems`` and returns what could be
+read. Numbers arrive as Fractions, so nothing here sees a float.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import PurePath
+from typing import Any, Final, Literal
+
+from censafe.errors import ConfigError
+from censafe.planning.numbers import decimal_text
+from censafe.privacy.budget import NotFinite, parse_fraction
+
+__all__ = [
+    "INFINITE",
+    "PUERTO_RICO",
+    "STATES",
+    "Budget",
+    "Infinite",
+    "Problems",
+    "check_budget",
+    "check_choice",
+    "check_state_codes",
+    "listed",
+    "nearest",
+    "shown",
+]
+
+STATES: Final = tuple(f"{code:02d}" for code in range(1, 57) if code not in (3, 7, 14, 43, 52))
+PUERTO_RICO: Final = "72"
+
+Infinite = Literal[NotFinite.INFINITY]
+INFINITE: Final[Infinite] = NotFinite.INFINITY
+Budget = Fraction | Infinite
+
+
+@dataclass
+class Problems:
+    """What is wrong with one configuration, gathered before anything is raised."""
+
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, key: str, message: str) -> None:
+        """Note one breach at a key path."""
+        self.messages.append(f"{key}: {message}")
+
+    def raise_if_any(self, origin: str) -> None:
+        """Raise one ConfigError with every breach; do nothing when there is none."""
+        if self.messages:
+            count = len(self.messages)
+            head = f"{origin}: {count} problem{'s' if count > 1 else ''} in the configuration"
+            raise ConfigError("\n".join([head, *(f"  {message}" for message in self.messages)]))
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """A question that names the nearest of ``words``, or nothing."""
+    near = difflib.get_close_matches(word, list(words), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def check_choice(value: object, key: str, allowed: Sequence[str], problems: Problems) -> str | None:
+    """One of a few words."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    hint = nearest(value, allowed) if isinstance(value, str) else ""
+    problems.add(key, f"{shown(value)} is not allowed; give one of {listed(allowed)}.{hint}")
+    return None
+
+
+def check_state_codes(
+    value: object, key: str, problems: Problems, allowed: Sequence[str], words: str
+) -> tuple[str, ...] | None:
+    """A list of distinct two-digit state codes in quotes.
+
+    Args:
+        value: the raw value.
+        key: its key path.
+        problems: takes the breaches.
+        allowed: the codes that may stand there.
+        words: how ``allowed`` is put in a message.
+    """
+    if not isinstance(value, list):
+        problems.add(key, f'{shown(value)} is not a list; give state codes as text, such as ["44", "50"]')
+        return None
+    before = len(problems.messages)
+    if not value:
+        problems.add(key, "the list is empty; name at least one state")
+    strangers = [item for item in value if not isinstance(item, str)]
+    if strangers:
+        problems.add(key, f'{listed(strangers)} must be text in quotes, such as "01"')
+    codes = [item for item in value if isinstance(item, str)]
+    repeated = [code for code, count in Counter(codes).items() if count > 1]
+    if repeated:
+        problems.add(key, f"{listed(repeated)} named more than once; name every state once")
+    invalid = [code for code in dict.fromkeys(codes) if code not in allowed]
+    if invalid:
+        problems.add(key, f"{listed(invalid)} not a state code; allowed are {words}")
+    return tuple(sorted(codes)) if len(problems.messages) == before else None
+
+
+def check_budget(item: object, key: str, problems: Problems, *, infinite: bool, text: bool) -> Budget | None:
+    """One budget of 0 or more.
+
+    Args:
+        item: the raw value.
+        key: its key path.
+        problems: takes the breaches.
+        infinite: whether Infinity (no noise) may stand for a budget.
+        text: whether a budget may be text such as ``"1/200"``.
+    """
+    if item is NotFinite.INFINITY:
+        if infinite:
+            return INFINITE
+        problems.add(
+            key,
+            "Infinity means no noise and protects nobody; only 'truth --private-path' takes it. "
+            "Give a number of 0 or more",
+        )
+        return None
+    if isinstance(item, str) and text:
+        try:
+            item = parse_fraction(item, key)
+        except ConfigError as error:
+            problems.messages.append(str(error))
+            return None
+    if not isinstance(item, Fraction):
+        form = 'a number or text such as "1/200"' if text else "a number without quotes"
+        problems.add(key, f"{shown(item)} is not a number; give {form}, 0 or more")
+        return None
+    if item < 0:
+        problems.add(key, f"{shown(item)} is negative; give 0 (level not measured) or more")
+        return None
+    return item
+
+
+def listed(values: Iterable[object]) -> str:
+    """Values in a row, as they would be written."""
+    return ", ".join(item if isinstance(item, str) else shown(item) for item in values)
+
+
+def shown(value: Any) -> str:
+    """A raw configuration value in a few words."""
+    if isinstance(value, NotFinite):
+        return value.value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, Fraction):
+        return decimal_text(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else f"{value[:57]}...")
+    if isinstance(value, PurePath):
+        return str(value)
+    return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, Mapping) else "a value"
