@@ -6,6 +6,7 @@ A byte order mark, CRLF line ends, blank lines, quoted values and a missing last
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -49,12 +50,14 @@ def csv_relation(source: TableFiles) -> Relation:
     findings: list[Finding] = []
     delimiters: set[str] = set()
     header_only: list[str] = []
+    rows = 0
     for path in source.paths:
         label = path.name if len(source.paths) == 1 else f"{path.parent.name}/{path.name}"
-        delimiter, problems, has_rows = _check_header(path, label, schema)
-        delimiters.add(delimiter)
-        findings += problems
-        if not has_rows:
+        head = _read_head(path, label, schema)
+        delimiters.add(head.delimiter)
+        findings += head.findings
+        rows += head.rows_about
+        if head.rows_about == 0 and not any(finding.severity == "stop" for finding in head.findings):
             header_only.append(label)
     if len(header_only) == len(source.paths):
         findings.append(_header_only(source.label, schema))
@@ -62,15 +65,13 @@ def csv_relation(source: TableFiles) -> Relation:
         findings.append(
             _stop(source.label, "files of one table differ in their delimiter", "comma in all files")
         )
-    shortest_row = sum(max(column.width, 1) + 1 for column in schema.columns)
     rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
-    size = sum(path.stat().st_size for path in source.paths)
     return Relation(
         table=source.table,
         sql=_scan(source, schema, delimiters.pop(), rejects),
         integers=frozenset(),
         label=source.label,
-        rows_at_most=size // shortest_row + 1,
+        rows_about=rows,
         rescan_is_cheap=False,
         clustered=False,
         rejects=rejects,
@@ -138,18 +139,40 @@ def _scan(source: TableFiles, schema: TableSchema, delimiter: str, rejects: tupl
     )
 
 
-def _check_header(path: Path, label: str, schema: TableSchema) -> tuple[str, list[Finding], bool]:
+@dataclass(frozen=True)
+class _Head:
+    """What the beginning of a file tells: delimiter, problems, and about how many rows follow."""
+
+    delimiter: str
+    findings: list[Finding]
+    rows_about: int
+
+
+def _read_head(path: Path, label: str, schema: TableSchema) -> _Head:
     with engine_errors(label), path.open("rb") as stream:
         raw = stream.readline(_HEADER_LIMIT)
         rest = stream.read(_HEADER_LIMIT)
+        size = path.stat().st_size
+    delimiter, findings = _check_header(raw, rest, label, schema)
+    return _Head(delimiter, findings, _rows_about(raw, rest, size))
+
+
+def _rows_about(raw: bytes, rest: bytes, size: int) -> int:
+    """Rows after the header: counted in a small file, estimated from its beginning in a large one."""
+    if len(raw) + len(rest) >= size:
+        return sum(bool(line.strip()) for line in (raw + rest).splitlines()[1:])
+    return size * (rest.count(b"\n") + 1) // max(len(rest), 1)
+
+
+def _check_header(raw: bytes, rest: bytes, label: str, schema: TableSchema) -> tuple[str, list[Finding]]:
     allowed = "the header " + ",".join(schema.header)
     if not raw.strip():
         what = "the file is empty" if not (raw + rest).strip() else "the first line is blank"
-        return ",", [_stop(label, what, allowed)], True
+        return ",", [_stop(label, what, allowed)]
     try:
-        line = raw.decode("utf-8-sig").splitlines()[0]
+        line = raw.decode("utf-8-sig").split("\r")[0].rstrip("\n")
     except UnicodeDecodeError:
-        return ",", [_stop(label, "the first line is not UTF-8 text", allowed)], True
+        return ",", [_stop(label, "the first line is not UTF-8 text", allowed)]
     delimiter = max(_DELIMITERS, key=line.count) if not line.count(",") else ","
     names = tuple(next(csv.reader([line], delimiter=delimiter), []))
     findings = _header_problems(label, names, schema)
@@ -160,7 +183,7 @@ def _check_header(path: Path, label: str, schema: TableSchema) -> tuple[str, lis
     elif delimiter not in ",|" and sorted(names) == sorted(schema.header):
         name = _DELIMITER_NAMES[delimiter]
         findings = [_stop(label, f"the file is {name}-delimited", "comma", rule="delimiter")]
-    return delimiter, findings, bool(rest.strip()) or len(raw.splitlines()) > 1
+    return delimiter, findings
 
 
 def _header_only(label: str, schema: TableSchema) -> Finding:

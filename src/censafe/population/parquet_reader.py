@@ -67,7 +67,7 @@ def parquet_relation(source: TableFiles) -> Relation:
         sql=f"read_parquet([{paths}], union_by_name=true)",
         integers=frozenset(integers),
         label=source.label,
-        rows_at_most=rows,
+        rows_about=rows,
         rescan_is_cheap=True,
         clustered=_clustered(spans),
         rejects=None,

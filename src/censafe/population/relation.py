@@ -39,7 +39,7 @@ class Relation:
         sql: a FROM item that yields the columns of the layout.
         integers: columns that arrive as integers; the others arrive as text.
         label: how messages call the files.
-        rows_at_most: upper bound of the number of rows, from metadata or file sizes.
+        rows_about: number of rows, exact from metadata or estimated from file sizes.
         rescan_is_cheap: whether the columns can be scanned apart (Parquet).
         clustered: whether a range of MAFIDs lies in few places of the files, so that parts may be small.
         rejects: names of the engine's two tables of unreadable lines, or None.
@@ -50,7 +50,7 @@ class Relation:
     sql: str
     integers: frozenset[str]
     label: str
-    rows_at_most: int
+    rows_about: int
     rescan_is_cheap: bool
     clustered: bool
     rejects: tuple[str, str] | None

@@ -33,7 +33,7 @@ __all__ = ["Population", "PopulationSource", "open_population"]
 
 Stage = Callable[["duckdb.DuckDBPyConnection", Path], tuple[Mapping[TableName, Relation], list[Finding]]]
 EXTRA_TABLES = ("households",)
-_SMALL_PART, _LARGE_PART = 8_000_000, 40_000_000  # persons
+_SMALL_PART, _TEXT_PART, _LARGE_PART = 8_000_000, 20_000_000, 40_000_000  # persons
 _BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
 
 
@@ -108,7 +108,8 @@ class PopulationSource:
 
         Args:
             max_persons: about how many persons a part may have; None takes 8 million, which needs about 1 GiB
-                and is fastest, or 40 million when the files are not in the order of their MAFIDs.
+                and is fastest; 20 million of CSV, which is parsed once; or 40 million when Parquet files are not
+                in the order of their MAFIDs, so that every part must scan all of them.
 
         Yields:
             Parts with disjoint MAFID ranges that cover every row. A part's tables are gone when the next
@@ -120,9 +121,9 @@ class PopulationSource:
         """
         con: duckdb.DuckDBPyConnection = self._backend.con
         try:
-            relations, findings = self._prepare(con, max_persons or _SMALL_PART)
+            relations, findings = self._prepare(con, max_persons or _TEXT_PART)
             persons = relations["persons"]
-            most = max_persons or (_SMALL_PART if persons.clustered else _LARGE_PART)
+            most = max_persons or _default_part(persons)
             for span in _ranges(con, persons, most):
                 loaded = load_part(con, relations, self.states, span, self._prefix)
                 yield self._population(span, loaded, tuple(findings))
@@ -140,7 +141,7 @@ class PopulationSource:
         staged, findings = self._stage(con, self._scratch)
         relations = dict(staged)
         findings = findings + [finding for relation in relations.values() for finding in relation.findings]
-        if relations["persons"].rows_at_most > max_persons:
+        if relations["persons"].rows_about > max_persons:
             for name, relation in relations.items():
                 if not relation.rescan_is_cheap:
                     relations[name], found = _as_parquet(con, relation, self._scratch)
@@ -242,8 +243,14 @@ def _as_parquet(
     return replace(staged, findings=(), rejects=None), found
 
 
+def _default_part(persons: Relation) -> int:
+    if not persons.rescan_is_cheap:
+        return _TEXT_PART
+    return _SMALL_PART if persons.clustered else _LARGE_PART
+
+
 def _ranges(con: duckdb.DuckDBPyConnection, persons: Relation, max_persons: int) -> list[MafidRange]:
-    if persons.rows_at_most <= max_persons:
+    if persons.rows_about <= max_persons:
         return [MafidRange(0, 1, MAFID_LOW, MAFID_HIGH + 1)]
     return _cut(_histogram(con, persons), max_persons)
 

@@ -1,10 +1,11 @@
 """What bad CSV gets: a message that names file, place and remedy, and never a record."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from censafe.errors import CensafeError, DataError, StorageError
+from censafe.errors import DataError, StorageError
 from support.phsafe_inputs import GEO, PERSONS, STATES, UNITS, check, csv_text, opened, write_folder
 
 HEADER = "RTYPE,MAFID,QAGE,CENHISP,CENRACE,RELSHIP"
@@ -69,6 +70,8 @@ def test_other_delimiters_are_refused_by_name(tmp_path: Path, delimiter: str, na
         ("RTYPE,MAFID,QAGE,CENHISP,CENRACE,RELSHIP,QAGE", "columns repeated: QAGE"),
         ("rtype,mafid,qage,cenhisp,cenrace,relship", "columns missing: RTYPE"),
         ("", "the first line is blank"),
+        ("\ufeff", "columns missing: RTYPE"),
+        ('"RTYPE', "columns missing"),
         ("3,100000001,40,1,01,20", "6 unexpected columns;"),
     ],
 )
@@ -149,15 +152,23 @@ def test_an_open_quote_that_swallows_rows_is_reported(tmp_path: Path) -> None:
     assert ("rows", "stop") in rules(persons_bytes(tmp_path / "data", text.encode()))
 
 
-def test_mixed_line_ends_are_refused_without_content(tmp_path: Path) -> None:
-    text = csv_text("persons", PERSONS, newline="\r\n").replace("\r\n", "\n", 5)
-    folder = persons_bytes(tmp_path / "data", text.replace("\n", "\r\n", 1).encode())
-    try:
-        assert check(folder).findings is not None
-    except CensafeError as error:
-        assert "one consistent line ending" in str(error)
-        assert "100000" not in str(error)
-        assert error.__cause__ is None
+@pytest.mark.parametrize("crlf", [lambda line: line < 5, lambda line: line > 5, lambda line: line == 0])
+def test_mixed_line_ends_are_refused_without_content(tmp_path: Path, crlf: Callable[[int], bool]) -> None:
+    lines = csv_text("persons", PERSONS).splitlines()
+    text = "".join(line + ("\r\n" if crlf(number) else "\n") for number, line in enumerate(lines))
+    with pytest.raises(DataError, match=r"persons\.csv: .* one consistent line ending") as caught:
+        check(persons_bytes(tmp_path / "data", text.encode()))
+    assert "10000000" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_files_of_one_table_may_differ_in_line_ends(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "data")
+    (folder / "persons.csv").unlink()
+    for number, newline in enumerate(("\n", "\r\n")):
+        text = csv_text("persons", PERSONS[number * 4 : 4 + number * 20], newline=newline)
+        (folder / f"persons-{number}.csv").write_bytes(text.encode())
+    assert check(folder, strict=True).findings == ()
 
 
 def test_a_file_cut_in_the_middle_of_a_row_is_reported(tmp_path: Path) -> None:
