@@ -6,6 +6,7 @@ draws noise or spends budget.
 
 from censafe.model.counts import ExactCounts
 from censafe.model.domain import Axis, KeyDomain
+from censafe.model.groups import GroupBlock, GroupLevel, GroupMeasurements, GroupSource
 from censafe.model.laws import NoiseLaw
 from censafe.model.measurements import Measurements
 from censafe.model.plan import PartPlan, QueryPlan, ReleasePlan
@@ -16,6 +17,10 @@ __all__ = [
     "Axis",
     "Definition",
     "ExactCounts",
+    "GroupBlock",
+    "GroupLevel",
+    "GroupMeasurements",
+    "GroupSource",
     "KeyDomain",
     "Measurements",
     "Neighbours",
