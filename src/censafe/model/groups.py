@@ -155,7 +155,7 @@ class GroupMeasurements:
             raise ValueError("indptr of group measurements must rise from 0 to the number of values")
         for name, number in (("region", len(self.level.regions)), ("iteration", len(self.level.iterations))):
             column = getattr(self, name)
-            if rows and not (0 <= column.min() and column.max() < number):
+            if rows and not (column.min() >= 0 and column.max() < number):
                 raise ValueError(f"{name} of group measurements is out of range")
         group = self.region.astype(np.int64) * len(self.level.iterations) + self.iteration
         if np.any(group[1:] <= group[:-1]):
