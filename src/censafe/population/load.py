@@ -13,7 +13,7 @@ from censafe.geography import state_codes
 from censafe.population.csv_reader import reject_findings
 from censafe.population.findings import Finding
 from censafe.population.guard import engine_errors
-from censafe.population.relation import Relation, quote_list
+from censafe.population.relation import Relation, quote_list, quote_text
 from censafe.population.schema import Column, TableName, layout
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "MafidRange", "PartTables", "drop_tables", "load_part", "mafid_sql", "typed_sql"]
 
 FAULTS = "FAULTS"
+_FEW = 5  # up to so many values the engine compares faster one by one than by hashing
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,9 @@ def typed_sql(column: Column, integer: bool) -> str:
         return _digits_sql(column, raw, integer)
     kind = column.sql_type or "INTEGER"
     values = column.values()
+    if values is not None and not integer and len(values) <= _FEW:
+        cases = " ".join(f"WHEN {quote_text(value)} THEN {int(value)}" for value in values)
+        return f"CASE {raw} {cases} END::{kind}"
     if values is not None and not integer:
         return f"CASE WHEN {raw} IN ({quote_list(values)}) THEN {raw}::{kind} END"
     number = raw if integer else f"TRY_CAST({raw} AS INTEGER)"
