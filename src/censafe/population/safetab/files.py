@@ -1,0 +1,217 @@
+"""Where the files of a SafeTab input are, and whether their headers are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from censafe.errors import DataError, StorageError
+from censafe.population.findings import Finding
+from censafe.population.guard import engine_errors
+from censafe.population.safetab.layout import RecordName, header
+
+__all__ = ["FILE_NAMES", "InputFiles", "check_headers", "find_input", "find_totals"]
+
+FILE_NAMES: Mapping[str, str] = {
+    "persons": "person-records",
+    "households": "household-records",
+    "totals": "pop-group-totals",
+    "blocks": "GRF-C",
+}
+_TEXT = ("txt", "csv")
+_HEADER_LIMIT = 65_536
+_HEADERS_ONLY = "headers.csv"  # stands beside the parts of the Bureau's output tables
+
+
+@dataclass(frozen=True)
+class InputFiles:
+    """The files that make up one table.
+
+    Args:
+        kind: ``text`` (pipe-delimited) or ``parquet``.
+        paths: sorted files.
+        label: how messages call them.
+    """
+
+    kind: Literal["text", "parquet"]
+    paths: tuple[Path, ...]
+    label: str
+
+    def name_of(self, path: Path) -> str:
+        """How messages call one of the files."""
+        return path.name if len(self.paths) == 1 else f"{path.parent.name}/{path.name}"
+
+
+def find_input(folder: Path, name: str, reader: str) -> InputFiles:
+    """Find the files of a table: one file, a folder of files or several files named ``person-records-*``.
+
+    Args:
+        folder: the data folder.
+        name: key of :data:`FILE_NAMES`.
+        reader: ``csv`` (pipe-delimited text, or Parquet when there is none) or ``parquet``.
+
+    Raises:
+        DataError: there are none, or there are several candidates.
+        StorageError: the folder cannot be listed.
+    """
+    if not folder.is_dir():
+        raise StorageError(
+            f"{folder}: there is no such data folder; name the folder that holds the input files"
+        )
+    stem = FILE_NAMES[name]
+    groups = (("parquet",),) if reader == "parquet" and name != "blocks" else (_TEXT, ("parquet",))
+    for endings in groups:
+        found = [files for ending in endings for files in _candidates(folder, stem, ending)]
+        if len(found) > 1:
+            labels = ", ".join(files.label for files in found)
+            raise DataError(
+                f"{stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
+            )
+        if found:
+            return found[0]
+    ending = groups[0][0]
+    raise DataError(
+        f"{stem}: no input file found; allowed: {stem}.{ending}, {stem}/*.{ending}, {stem}-*.{ending}; "
+        "fix: add the table to the data folder"
+    )
+
+
+def find_totals(path: Path) -> InputFiles:
+    """Find the totals of population groups: a file, a folder of parts, or the folder of a SafeTab-P run.
+
+    Args:
+        path: the file or folder.
+
+    Raises:
+        DataError: the folder holds no totals.
+        StorageError: there is no such file or folder.
+    """
+    if path.is_file():
+        return InputFiles("parquet" if path.suffix == ".parquet" else "text", (path,), path.name)
+    if not path.is_dir():
+        raise StorageError(f"{path}: no such file or folder; name the totals of population groups (T1)")
+    for folder in (path / "tables" / "t1", path / "t1", path):
+        for ending in (*_TEXT, "parquet"):
+            paths = tuple(sorted(p for p in folder.glob(f"*.{ending}") if p.name != _HEADERS_ONLY))
+            if paths:
+                return InputFiles(
+                    "parquet" if ending == "parquet" else "text", paths, f"{folder.name}/*.{ending}"
+                )
+    raise DataError(
+        f"{path}: no totals of population groups (T1) found; allowed: a pipe-delimited file, a folder of such "
+        "files, or the output folder of a SafeTab-P run; fix: correct the path"
+    )
+
+
+def _candidates(folder: Path, stem: str, ending: str) -> list[InputFiles]:
+    kind: Literal["text", "parquet"] = "parquet" if ending == "parquet" else "text"
+    found = []
+    try:
+        single = folder / f"{stem}.{ending}"
+        if single.is_file():
+            found.append(InputFiles(kind, (single,), single.name))
+        for pattern in (f"{stem}/*.{ending}", f"{stem}-*.{ending}"):
+            paths = tuple(sorted(path for path in folder.glob(pattern) if path.name != _HEADERS_ONLY))
+            if paths:
+                found.append(InputFiles(kind, paths, pattern))
+    except OSError:
+        raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
+    return found
+
+
+def check_headers(files: InputFiles, name: RecordName) -> list[Finding]:
+    """Compare the header of every file with the layout; a table without rows is a finding, too.
+
+    Raises:
+        StorageError: a file cannot be opened.
+    """
+    findings: list[Finding] = []
+    rows = False
+    for path in files.paths:
+        label = files.name_of(path)
+        check = _text_header if files.kind == "text" else _parquet_header
+        found, has_rows = check(path, label, header(name))
+        findings += found
+        rows |= has_rows
+    if not rows and not findings:
+        findings.append(_stop(files.label, "header-only", "the table has no rows", "at least one row"))
+    return findings
+
+
+def _text_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[list[Finding], bool]:
+    with engine_errors(label), path.open("rb") as stream:
+        raw = stream.readline(_HEADER_LIMIT)
+        rest = stream.read(_HEADER_LIMIT)
+    allowed = "exactly, in this order, " + "|".join(expected)
+    try:
+        line = raw.decode("utf-8-sig").strip("\r\n")
+    except UnicodeDecodeError:
+        return [_stop(label, "header", "the first line is not UTF-8 text", allowed)], True
+    if not line.strip():
+        return [_stop(label, "header", "the first line is blank, or the file is empty", allowed)], True
+    names = tuple(line.split("|"))
+    if len(names) == 1 and line.count(",") == len(expected) - 1:
+        return [_stop(label, "delimiter", "the file is comma-delimited", "pipe-delimited text")], True
+    problem = _order_problem(names, expected)
+    return ([_stop(label, "header", problem, allowed)] if problem else []), bool(rest.strip())
+
+
+def _parquet_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[list[Finding], bool]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with engine_errors(label):
+            metadata: Any = pq.read_metadata(path)
+    except pa.ArrowException:
+        return [_stop(label, "header", "the file is not a whole Parquet file", "Parquet")], True
+    schema = metadata.schema.to_arrow_schema()
+    names = tuple(
+        sorted(schema.names, key=expected.index) if set(schema.names) == set(expected) else schema.names
+    )
+    problem = _order_problem(names, expected)
+    wrong = [field.name for field in schema if field.name in expected and not _readable(field.type)]
+    findings = [_stop(label, "header", problem, "the columns " + ", ".join(expected))] if problem else []
+    if wrong:
+        findings.append(
+            _stop(
+                label, "header", f"type of {', '.join(wrong)} is neither text nor integer", "text or integer"
+            )
+        )
+    return findings, metadata.num_rows > 0
+
+
+def _readable(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        types.is_integer(kind)
+        or types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_boolean(kind)
+    )
+
+
+def _order_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
+    if names == expected:
+        return ""
+    missing = [name for name in expected if name not in names]
+    unknown = [name for name in names if name not in expected]
+    repeated = sorted({name for name in names if name in expected and names.count(name) > 1})
+    shown = [name for name in unknown if name.isidentifier() and len(name) <= 40][:20]
+    words = [f"columns missing: {', '.join(missing)}"] if missing else []
+    if unknown:
+        listed = f": {', '.join(shown)}" if len(shown) == len(unknown) else ""
+        words.append(f"{len(unknown)} unexpected columns{listed}")
+    if repeated:
+        words.append(f"columns repeated: {', '.join(repeated)}")
+    return "; ".join(words) or "columns in another order"
+
+
+def _stop(label: str, rule: str, problem: str, allowed: str) -> Finding:
+    return Finding(label, "", rule, "stop", 0, problem, allowed, "write the file again in the stated layout")
