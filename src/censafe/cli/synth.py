@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from censafe.cli.options import out_argument
 from censafe.cli.progress import TerminalObserver
 
+if TYPE_CHECKING:
+    from censafe.population.synthetic.population import Layout
+
 __all__ = ["command"]
+
+_LAYOUTS: Mapping[str, Layout] = {"phsafe": "phsafe", "safetab": "safetab", "all": "all"}
 
 
 @click.command(name="synth")
@@ -29,14 +36,24 @@ __all__ = ["command"]
     show_default=True,
     help="Layout of the files.",
 )
+@click.option(
+    "--layout",
+    type=click.Choice(["phsafe", "safetab", "all"]),
+    default="phsafe",
+    show_default=True,
+    help="Whose input files to write; the people are the same.",
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
-def command(out: Path, persons: int, states: str | None, seed: int, file_format: str, quiet: bool) -> None:
+def command(
+    out: Path, persons: int, states: str | None, seed: int, file_format: str, layout: str, quiet: bool
+) -> None:
     """Write records of nobody: households, group quarters and a geography down to blocks.
 
     \b
     Examples:
       censafe synth data/ --persons 1000000
       censafe synth data/ --persons 50000 --states 44,50 --format csv --seed 7
+      censafe synth data/ --persons 1000000 --layout all
     """
     from censafe.population.synthetic.population import synthesize
 
@@ -49,6 +66,7 @@ def command(out: Path, persons: int, states: str | None, seed: int, file_format:
             states=codes,
             seed=seed,
             file_format="csv" if file_format == "csv" else "parquet",
+            layout=_LAYOUTS[layout],
             progress=observer.counter("persons", persons),
         )
     click.echo(

@@ -1,4 +1,4 @@
-"""Draw a synthetic population and write it as a PHSafe folder."""
+"""Draw a synthetic population and write it in the layouts of PHSafe and SafeTab."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -19,10 +20,13 @@ from censafe.population.synthetic.kernels import draw_tracts
 from censafe.population.synthetic.layouts import TABLES, geo_columns, person_columns, unit_columns
 from censafe.population.synthetic.marginals import chances
 from censafe.population.synthetic.plan import Plan, make_plan
+from censafe.population.synthetic.safetab import SAFETAB_TABLES, safetab_columns
 from censafe.population.synthetic.structures import People, Units, packed, records
 from censafe.population.synthetic.writing import FileFormat, PartWriter, part_path
 
-__all__ = ["SynthReport", "draw", "synthesize"]
+__all__ = ["Layout", "SynthReport", "draw", "synthesize"]
+
+Layout = Literal["phsafe", "safetab", "all"]
 
 PART_PERSONS = 4_000_000
 CHUNK_PERSONS = 1_000_000
@@ -73,17 +77,21 @@ def draw(plan: Plan) -> tuple[People, Units]:
     )
 
 
-def _write_part(plan: Plan, paths: dict[str, Path], file_format: FileFormat, stop: threading.Event) -> _Count:
+def _write_part(plan: Plan, paths: dict[str, Path], stop: threading.Event) -> _Count:
     units_written = vacant = quarters = 0
-    with PartWriter(paths, file_format) as writer:
+    with PartWriter(paths) as writer:
         for first, last in plan.cuts(CHUNK_PERSONS):
             if stop.is_set():
                 break
             chunk = plan.slice(first, last)
             people, units = draw(chunk)
-            writer.write("persons", person_columns(people))
-            writer.write("units", unit_columns(units))
-            writer.write("geo", geo_columns(units, chunk))
+            if "persons" in paths:
+                writer.write("persons", person_columns(people))
+                writer.write("units", unit_columns(units))
+                writer.write("geo", geo_columns(units, chunk))
+            if SAFETAB_TABLES[0] in paths:
+                for table, columns in safetab_columns(people, units, chunk).items():
+                    writer.write(table, columns)
             units_written += len(units.mafid)
             vacant += int((units.pop == 0).sum())
             quarters += int((units.rtype == 4).sum())
@@ -120,11 +128,15 @@ def synthesize(
     persons: int,
     states: tuple[str, ...] | None,
     seed: int,
-    file_format: FileFormat = "parquet",
+    file_format: Literal["parquet", "csv"] = "parquet",
+    layout: Layout = "phsafe",
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
 ) -> SynthReport:
-    """Write a synthetic population in the Bureau's PHSafe layout: persons, units and geo.
+    """Write a synthetic population in the Bureau's layouts.
+
+    PHSafe has persons, units and geo; SafeTab has person-records, household-records and the block file GRF-C. Both
+    layouts hold the same people.
 
     The records follow from `persons`, `states` and `seed` alone. Up to four million persons a table is one file,
     beyond that a folder of parts. Memory stays below a gigabyte at any size.
@@ -134,7 +146,9 @@ def synthesize(
         persons: how many person records, exactly, 1 to 399,999,999.
         states: two-digit state codes; None for the 50 states and the District of Columbia.
         seed: zero or more.
-        file_format: "parquet" (codes as text, dictionary-encoded) or "csv" (comma-delimited, with a header).
+        file_format: "parquet" (codes as text, dictionary-encoded) or "csv" (with a header, comma-delimited for PHSafe,
+            pipe-delimited for SafeTab). GRF-C is always pipe-delimited.
+        layout: "phsafe", "safetab" or "all".
         progress: called with the persons written so far whenever a part is complete.
         workers: threads that draw and write; by default one for each processor, at most four.
 
@@ -146,12 +160,13 @@ def synthesize(
         StorageError: the folder cannot be written, or the disk is full.
 
     Source:
-        The published facts and the model choices in `data/marginals.toml`; the layout of the PHSafe input files.
+        The published facts and the model choices in `data/marginals.toml`; the choices in `data/detailed_codes.toml`; the layouts of the
+        input files.
     """
     plan = make_plan(persons, states, seed)
     with _folder_when_complete(out) as partial:
         counts, names = _write_parts(
-            plan, partial, file_format, progress, workers or min(4, os.cpu_count() or 1)
+            plan, partial, _formats(layout, file_format), progress, workers or min(4, os.cpu_count() or 1)
         )
     units = sum(count.units for count in counts)
     quarters = sum(count.group_quarters for count in counts)
@@ -167,8 +182,23 @@ def synthesize(
     )
 
 
+def _formats(layout: Layout, file_format: Literal["parquet", "csv"]) -> dict[str, FileFormat]:
+    """The tables of a layout and the format of each."""
+    formats: dict[str, FileFormat] = {}
+    if layout != "safetab":
+        formats |= dict.fromkeys(TABLES, file_format)
+    if layout != "phsafe":
+        formats |= dict.fromkeys(SAFETAB_TABLES, "parquet" if file_format == "parquet" else "txt")
+        formats["GRF-C"] = "txt"
+    return formats
+
+
 def _write_parts(
-    plan: Plan, folder: Path, file_format: FileFormat, progress: Callable[[int], None] | None, workers: int
+    plan: Plan,
+    folder: Path,
+    formats: dict[str, FileFormat],
+    progress: Callable[[int], None] | None,
+    workers: int,
 ) -> tuple[list[_Count], list[Path]]:
     cuts = list(plan.cuts(PART_PERSONS))
     stop = threading.Event()
@@ -179,10 +209,10 @@ def _write_parts(
         for part, (first, last) in enumerate(cuts):
             paths = {
                 table: part_path(folder, table, part if len(cuts) > 1 else None, file_format)
-                for table in TABLES
+                for table, file_format in formats.items()
             }
             names += [path.relative_to(folder) for path in paths.values()]
-            jobs.append(pool.submit(_write_part, plan.slice(first, last), paths, file_format, stop))
+            jobs.append(pool.submit(_write_part, plan.slice(first, last), paths, stop))
         try:
             for job in as_completed(jobs):
                 done.append(job.result())

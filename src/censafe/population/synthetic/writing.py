@@ -1,4 +1,4 @@
-"""Files of a synthetic population: Parquet or CSV, one or more parts to a table."""
+"""Files of a synthetic population: Parquet or delimited text, one or more parts to a table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from censafe.population.synthetic.text import csv_lines
 
 __all__ = ["FileFormat", "PartWriter", "part_path"]
 
-FileFormat = Literal["parquet", "csv"]
+FileFormat = Literal["parquet", "csv", "txt"]
 
 
 def part_path(folder: Path, table: str, part: int | None, file_format: FileFormat) -> Path:
     """The file of one part of a table: `persons.csv`, or `persons/part-00003.csv` when there are several.
+
+    Its ending decides what is written: Parquet, comma-delimited (`csv`) or pipe-delimited (`txt`) text.
 
     Example:
         >>> part_path(Path("out"), "units", 3, "parquet").as_posix()
@@ -37,16 +39,17 @@ class _TableWriter(Protocol):
     def close(self) -> None: ...
 
 
-class _CsvWriter:
+class _TextWriter:
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
+        self._delimiter = "|" if path.suffix == ".txt" else ","
         self._started = False
 
     def write(self, columns: Mapping[str, Column]) -> None:
         if not self._started:
-            self._file.write((",".join(columns) + "\n").encode("ascii"))
+            self._file.write((self._delimiter.join(columns) + "\n").encode("ascii"))
             self._started = True
-        self._file.write(csv_lines(columns).data)
+        self._file.write(csv_lines(columns, self._delimiter).data)
 
     def close(self) -> None:
         self._file.close()
@@ -84,13 +87,12 @@ def _arrow(column: Column) -> pa.Array:
 class PartWriter:
     """Open files of one part, one for each table; every call of `write` makes one row group of Parquet."""
 
-    def __init__(self, paths: Mapping[str, Path], file_format: FileFormat) -> None:
+    def __init__(self, paths: Mapping[str, Path]) -> None:
         self._open = ExitStack()
-        kind = _CsvWriter if file_format == "csv" else _ParquetWriter
         self._writers: dict[str, _TableWriter] = {}
         for table, path in paths.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            writer: _TableWriter = kind(path)
+            writer: _TableWriter = _ParquetWriter(path) if path.suffix == ".parquet" else _TextWriter(path)
             self._open.callback(writer.close)
             self._writers[table] = writer
 
