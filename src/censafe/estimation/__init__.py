@@ -1,1 +1,20 @@
-"""Public arithmetic on measurements."""
+"""Public arithmetic right of the door: totals, areas with the same blocks, marks.
+
+What enters are measurements, which are public. Everything here is a deterministic function of them and of public
+geography, costs no privacy budget and can be done again with other options.
+"""
+
+from censafe.estimation.coterminous import coterminous
+from censafe.estimation.marks import mark_x
+from censafe.estimation.same_blocks import AreaClasses, read_block_list, same_blocks
+from censafe.estimation.totals import nonnegative, totals
+
+__all__ = [
+    "AreaClasses",
+    "coterminous",
+    "mark_x",
+    "nonnegative",
+    "read_block_list",
+    "same_blocks",
+    "totals",
+]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, reduce
 
@@ -12,6 +14,7 @@ import numpy as np
 from censafe.errors import ConfigError
 from censafe.model import NoiseLaw
 from censafe.privacy.margins import exact_margin, paper_margin, z_of
+from censafe.privacy.series import SLACK, decimal_of, working_precision
 from censafe.privacy.variance import exact_variance, reference_variance
 
 __all__ = ["SumAccuracy", "accuracy_of_sum", "exact_margin_of_sum", "require_confidence"]
@@ -77,19 +80,21 @@ def accuracy_of_sum(law: NoiseLaw, terms: int, confidence: Fraction) -> SumAccur
     )
 
 
+@lru_cache(maxsize=4096)
 def exact_margin_of_sum(law: NoiseLaw, terms: int, level: Fraction) -> int:
     """Smallest integer m with P(abs(X_1 + ... + X_terms) <= m) >= level.
 
     Args:
         law: of each X.
-        terms: how many; at most 2 for the two-sided geometric law.
+        terms: how many.
         level: nominal coverage.
 
     Raises:
-        ValueError: for fewer than one term, or more terms than there is a formula for.
+        ValueError: for fewer than one term.
 
     Source: for discrete Gaussians with sigma2 >= 4 the sum is a discrete Gaussian of the summed sigma2
-    up to 10 terms exp(-pi^2 sigma2), Kairouz, Liu & Steinke (2021), Theorem 1; smaller ones are convolved.
+    up to 10 terms exp(-pi^2 sigma2), Kairouz, Liu & Steinke (2021), Theorem 1; smaller ones are convolved. Sums of two-sided
+    geometric draws have a closed form, evaluated with 60 digits.
     """
     if terms < 1:
         raise ValueError("a published answer holds at least one noise draw")
@@ -99,9 +104,7 @@ def exact_margin_of_sum(law: NoiseLaw, terms: int, level: Fraction) -> int:
         if law.parameter >= _SMOOTH:
             return exact_margin(NoiseLaw.gaussian(terms * law.parameter), level)
         return _convolved_margin(float(law.parameter), terms, float(level))
-    if terms > 2:
-        raise ValueError("margins of sums of more than two two-sided geometric draws are not supported")
-    return _two_geometric_margin(float(law.parameter), float(level))
+    return _geometric_margin(law.parameter, terms, level)
 
 
 def _convolved_margin(sigma2: float, terms: int, level: float) -> int:
@@ -114,21 +117,50 @@ def _convolved_margin(sigma2: float, terms: int, level: float) -> int:
     return int(np.argmax(np.cumsum(folded) >= level + _GUARD))
 
 
-def _two_geometric_margin(scale: float, level: float) -> int:
-    """P(X + Y = k) = c^2 q^k (k + a) for k >= 0, summed over k > m on both sides."""
-    q, gap, gap2 = math.exp(-1 / scale), -math.expm1(-1 / scale), -math.expm1(-2 / scale)
-    c, a = gap / (1 + q), (1 + q * q) / gap2
-
-    def tail(m: int) -> float:
-        return 2 * c * c * math.exp(-(m + 1) / scale) * ((m + 1 + a) / gap + q / gap**2)
-
-    low, high = -1, 1
-    while tail(high) > 1 - level - _GUARD:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if tail(middle) > 1 - level - _GUARD:
-            low = middle
-        else:
-            high = middle
+def _geometric_margin(scale: Fraction, terms: int, level: Fraction) -> int:
+    with working_precision():
+        tail, wanted = _geometric_tail(scale, terms), decimal_of(1 - level)
+        low, high = -1, 1
+        while tail(high) * SLACK > wanted:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if tail(middle) * SLACK > wanted:
+                low = middle
+            else:
+                high = middle
     return high
+
+
+def _geometric_tail(scale: Fraction, terms: int) -> Callable[[int], Decimal]:
+    """P(abs(X_1 + ... + X_n) > m) as a function of m, in 60 digits.
+
+    The generating function of the sum is (1 - q)^2n (1 - q z)^-n (1 - q / z)^-n, so that the sum is a difference of two
+    negative binomials. With u = 1 - q z and r = 1 / (1 - q^2) the last factor is r^n (1 + (r - 1) u / (1 - r u))^n,
+    a power series in u whose coefficients h_i are positive. The principal part at u = 0 alone makes the
+    probabilities of k >= 0: P(k) = (1 - q)^2n q^k sum over i < n of h_i C(k + n - i - 1, k). Summed over k > m, each
+    term is the tail of a negative binomial, which is a finite sum of binomial probabilities. Nothing is subtracted, so
+    nothing cancels.
+    """
+    q = (-1 / decimal_of(scale)).exp()
+    p, r = 1 - q, 1 / (1 - q * q)
+    weights = [
+        r**terms * p ** (terms + order)
+        * (sum((math.comb(terms, j) * math.comb(order - 1, j - 1) * (r - 1) ** j * r ** (order - j)
+               for j in range(1, order + 1)), Decimal(0)) if order else Decimal(1))
+        for order in range(terms)
+    ]  # fmt: skip
+
+    def tail(m: int) -> Decimal:
+        total = Decimal(0)
+        for order, weight in enumerate(weights):
+            trials = m + terms - order
+            probability = q**trials
+            fewer = probability
+            for successes in range(1, terms - order):
+                probability *= p / q * (trials - successes + 1) / successes
+                fewer += probability
+            total += weight * fewer
+        return 2 * total
+
+    return tail
