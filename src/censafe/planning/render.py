@@ -48,12 +48,15 @@ def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
             "answers": row.answers,
         }
     )
+    if row.facts.stability is not None:
+        record.update({"stability": row.facts.stability, "published_from": row.facts.published_from})
     return record
 
 
 def to_record(report: PlanReport) -> dict[str, Any]:
     """The whole report as plain values."""
     plan = report.plan
+    notes = {"notes": list(report.notes)} if report.notes else {}
     return {
         "product": plan.product,
         "configuration": report.origin,
@@ -71,6 +74,7 @@ def to_record(report: PlanReport) -> dict[str, Any]:
         "epsilons": {relation.value: asdict(values) for relation, values in report.epsilons.items()},
         "answers": report.answers,
         "warnings": list(report.warnings),
+        **notes,
         "rows": [row_record(report, row) for row in report.rows],
     }
 

@@ -28,11 +28,14 @@ class QueryFacts:
         label: the level in the papers' words, for example ``Nation, A-G``.
         source: the measured table that it comes from; the table itself when it is measured.
         tau: truncation of the source table, or None.
-        regions: regions of the level.
+        regions: regions of the level; None where only the geography file tells.
         iterations: iterations of the level.
         terms: by cell, how many measured answers are summed in it.
         target: margin of error that the budget was chosen for, where it is stored.
         places: decimals with which the paper prints the loss, where it does.
+        stability: groups of the level that one record can be in, where that decides the noise.
+        published_from: smallest count that is published, where smaller ones are left out.
+        detail: shown in JSON and CSV only.
     """
 
     table: str
@@ -40,11 +43,14 @@ class QueryFacts:
     label: str
     source: str
     tau: int | None
-    regions: int
+    regions: int | None
     iterations: int
     terms: Mapping[str, int]
     target: Fraction | None = None
     places: int | None = None
+    stability: int | None = None
+    published_from: int | None = None
+    detail: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,8 +89,10 @@ class PlanRow:
         return decimal_text(loss)
 
     @property
-    def answers(self) -> int:
-        """Published numbers."""
+    def answers(self) -> int | None:
+        """Published numbers; None where the regions are not known."""
+        if self.facts.regions is None:
+            return None
         return self.facts.regions * self.facts.iterations * len(self.cells)
 
     @property
@@ -106,6 +114,7 @@ class PlanReport:
         totals: privacy loss of the whole release by neighbour relation.
         epsilons: conversions of the totals; empty under pure DP, where the totals are epsilons.
         warnings: what the user should know.
+        notes: sentences of the product about this plan.
     """
 
     plan: ReleasePlan
@@ -116,11 +125,13 @@ class PlanReport:
     totals: Mapping[Neighbours, Fraction]
     epsilons: Mapping[Neighbours, Epsilons]
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
-    def answers(self) -> int:
-        """Published numbers of all tables."""
-        return sum(row.answers for row in self.rows)
+    def answers(self) -> int | None:
+        """Published numbers of all tables; None where the regions are not known."""
+        known = [row.answers for row in self.rows if row.answers is not None]
+        return sum(known) if len(known) == len(self.rows) else None
 
 
 def plan_report(
@@ -131,6 +142,7 @@ def plan_report(
     confidence: Fraction = Fraction(9, 10),
     delta: Fraction = Fraction(1, 10**10),
     warnings: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> PlanReport:
     """Compute the rows, totals and conversions of a plan.
 
@@ -141,6 +153,7 @@ def plan_report(
         confidence: level of the margins of error, a Fraction in (0, 1).
         delta: a Fraction in (0, 1).
         warnings: shown with the report.
+        notes: sentences of the product about this plan.
     """
     totals = {plan.neighbours: plan.total, **plan.other_losses}
     converted = (
@@ -149,7 +162,7 @@ def plan_report(
         else {}
     )
     rows = plan_rows(plan, facts, confidence=confidence)
-    return PlanReport(plan, origin, confidence, delta, rows, totals, converted, warnings)
+    return PlanReport(plan, origin, confidence, delta, rows, totals, converted, warnings, notes)
 
 
 def plan_rows(

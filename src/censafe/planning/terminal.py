@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from rich.box import SIMPLE
 from rich.table import Table
@@ -19,33 +22,34 @@ _RELATION = {
 }
 
 
+@dataclass(frozen=True)
+class _Column:
+    """A header, what stands under the last row, and the text of a row."""
+
+    header: str
+    footer: str
+    text: Callable[[PlanRow], str]
+    left: bool = False
+
+
 def plan_table(report: PlanReport) -> Table:
     """Every table and level with its cost, noise and margin of error, in the order of the paper's table."""
-    symbol = report.plan.definition.symbol
-    unbounded, bounded = (short_text(report.totals[relation]) for relation in Neighbours)
     table = Table(
         title=f"{report.plan.product}, {report.origin}", header_style="bold", show_footer=True, box=SIMPLE
     )
-    for header, footer in (
-        ("table", "total"),
-        ("tau", ""),
-        ("population group level", ""),
-        ("MOE\ntarget", ""),
-        (f"{symbol}\nunbounded", unbounded),
-        (f"{symbol}\nbounded", bounded),
-        ("sigma2" if report.plan.definition is Definition.ZCDP else "scale", ""),
-        (f"{decimal_text(100 * report.confidence)}%\nMOE", ""),
-        ("exact\nMOE", ""),
-        ("answers", f"{report.answers:,}"),
-    ):
-        right = header not in ("table", "population group level")
-        table.add_column(header, footer, justify="right" if right else "left", no_wrap=True)
+    columns = _columns(report)
+    for column in columns:
+        justify: Literal["left", "right"] = "left" if column.left else "right"
+        table.add_column(column.header, column.footer, justify=justify, no_wrap=True)
     previous = ""
     for row in report.rows:
-        if previous and row.facts.table != previous:
+        if row.facts.detail:
+            continue
+        section = row.facts.table if row.facts.stability is None else row.facts.label.partition(",")[0]
+        if previous and section != previous:
             table.add_section()
-        table.add_row(*_cells(row))
-        previous = row.facts.table
+        table.add_row(*(column.text(row) for column in columns))
+        previous = section
     return table
 
 
@@ -68,28 +72,68 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
         text = plan.settings.get(f"neighbours.{relation.value}")
         if text:
             lines.append(f"{_RELATION[relation].capitalize()} means: {text}.")
+    lines += report.notes
     lines.append(
         "MOE is the papers' rule; exact MOE is the smallest whole margin that covers the confidence."
     )
     return tuple(lines)
 
 
-def _cells(row: PlanRow) -> tuple[str, ...]:
-    facts, target = row.facts, row.facts.target
-    summed = row.terms * row.law.parameter if row.law.kind == "gaussian" else row.law.parameter
-    split = len(row.cells) < len(facts.terms)
-    return (
-        f"{facts.table} ({facts.source})" if row.derived else facts.table,
-        "NA" if facts.tau is None else str(facts.tau),
-        f"{facts.label}; cell {', '.join(row.cells)}" if split else facts.label,
-        "" if target is None else decimal_text(target),
-        row.loss_text(Neighbours.ADD_REMOVE),
-        row.loss_text(Neighbours.REPLACE),
-        short_text(summed),
-        "" if row.moe is None else f"{row.moe:.1f}",
-        "" if row.exact_moe is None else str(row.exact_moe),
-        f"{row.answers:,}",
+def _columns(report: PlanReport) -> tuple[_Column, ...]:
+    """The columns of the report: those of tables with a truncation, or those of population groups."""
+    symbol = report.plan.definition.symbol
+    groups = any(row.facts.stability is not None for row in report.rows)
+    unbounded, bounded = (short_text(report.totals[relation]) for relation in Neighbours)
+    own = (
+        (_Column("groups of\na record", "", lambda row: _count(row.facts.stability)),)
+        if groups
+        else (_Column("tau", "", lambda row: "NA" if row.facts.tau is None else str(row.facts.tau)),)
     )
+    size = (
+        (
+            _Column("published\nfrom", "", lambda row: _count(row.facts.published_from)),
+            _Column("iterations", "", lambda row: _count(row.facts.iterations)),
+        )
+        if groups
+        else (_Column("answers", _count(report.answers), lambda row: _count(row.answers)),)
+    )
+    return (
+        _Column("table", "total", _table_text, left=True),
+        *own,
+        _Column("population group level", "", _level_text, left=True),
+        _Column("MOE\ntarget", "", lambda row: _exact_or_empty(row.facts.target)),
+        _Column(f"{symbol}\nunbounded", unbounded, lambda row: row.loss_text(Neighbours.ADD_REMOVE)),
+        _Column(f"{symbol}\nbounded", bounded, lambda row: row.loss_text(Neighbours.REPLACE)),
+        _Column("sigma2" if report.plan.definition is Definition.ZCDP else "scale", "", _noise_text),
+        _Column(
+            f"{decimal_text(100 * report.confidence)}%\nMOE",
+            "",
+            lambda row: "" if row.moe is None else f"{row.moe:.1f}",
+        ),
+        _Column("exact\nMOE", "", lambda row: "" if row.exact_moe is None else str(row.exact_moe)),
+        *size,
+    )
+
+
+def _table_text(row: PlanRow) -> str:
+    return f"{row.facts.table} ({row.facts.source})" if row.derived else row.facts.table
+
+
+def _level_text(row: PlanRow) -> str:
+    split = len(row.cells) < len(row.facts.terms)
+    return f"{row.facts.label}; cell {', '.join(row.cells)}" if split else row.facts.label
+
+
+def _noise_text(row: PlanRow) -> str:
+    return short_text(row.terms * row.law.parameter if row.law.kind == "gaussian" else row.law.parameter)
+
+
+def _exact_or_empty(value: Fraction | None) -> str:
+    return "" if value is None else decimal_text(value)
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
 
 
 def _power(delta: Fraction) -> str:

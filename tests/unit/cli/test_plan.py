@@ -90,8 +90,8 @@ def test_configs_are_listed_shown_and_read_back(tmp_path: Path) -> None:
     runner = CliRunner()
     listed = runner.invoke(configs, []).stdout
     assert listed == runner.invoke(configs, ["list"]).stdout
-    assert [line.split()[0] for line in listed.splitlines()] == ["sdhc-pr", "sdhc-us"]
-    assert {"sdhc-pr", "sdhc-us"} == {
+    assert [line.split()[0] for line in listed.splitlines()] == ["sdhc-pr", "sdhc-us", "ddhca", "ddhcb"]
+    assert {"sdhc-pr", "sdhc-us", "ddhca", "ddhcb"} == {
         item["name"] for item in json.loads(runner.invoke(configs, ["list", "--json"]).stdout)
     }
     shown = runner.invoke(configs, ["show", "sdhc-us"]).stdout
