@@ -6,7 +6,7 @@ draws noise or spends budget.
 
 from censafe.model.counts import ExactCounts
 from censafe.model.domain import Axis, KeyDomain
-from censafe.model.groups import GroupBlock, GroupLevel, GroupMeasurements, GroupSource
+from censafe.model.groups import GroupBlock, GroupLevel, GroupMeasurements, GroupSource, TableVariant
 from censafe.model.laws import NoiseLaw
 from censafe.model.measurements import Measurements
 from censafe.model.plan import PartPlan, QueryPlan, ReleasePlan
@@ -30,4 +30,5 @@ __all__ = [
     "PublishedQuery",
     "QueryPlan",
     "ReleasePlan",
+    "TableVariant",
 ]

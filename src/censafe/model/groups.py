@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal, NoReturn, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.model.laws import NoiseLaw
 
-__all__ = ["GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource"]
+__all__ = ["GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,30 @@ class GroupLevel:
 
 
 @dataclass(frozen=True, eq=False)
+class TableVariant:
+    """One of the tables that a group may get: its measured cells, each a sum of most detailed cells; public.
+
+    Args:
+        name: for example ``total``, ``sex_age4``, ``T03002``.
+        cells: labels of the measured cells, in the order of their values.
+        slots: int16, shape (most detailed cells,), the measured cell of every most detailed cell.
+
+    Raises:
+        ValueError: the slots are not exactly the ordinals of the cells.
+    """
+
+    name: str
+    cells: tuple[str, ...]
+    slots: NDArray[np.int16]
+
+    def __post_init__(self) -> None:
+        if self.slots.dtype != np.int16 or set(self.slots.tolist()) != set(range(len(self.cells))):
+            raise ValueError(
+                f"every most detailed cell must be in one of the {len(self.cells)} cells of {self.name}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
 class GroupBlock:
     """CONFIDENTIAL. True counts of all groups of some consecutive regions of a level.
 
@@ -61,28 +86,34 @@ class GroupBlock:
     Args:
         first: ordinal of the first region.
         rows: int32, shape (regions, iterations), the row of ``counts`` of every group.
-        counts: int64, shape (any, cells), counts of the most detailed cells.
+        counts: int32, shape (any, cells), counts of the most detailed cells.
 
     The counts are kept out of ``repr`` and the object cannot be pickled.
     """
 
     first: int
     rows: NDArray[np.int32] = field(repr=False)
-    counts: NDArray[np.int64] = field(repr=False)
+    counts: NDArray[np.int32] = field(repr=False)
 
     def __post_init__(self) -> None:
-        if self.counts.dtype != np.int64 or self.counts.ndim != 2 or self.counts[:1].any():
-            raise ValueError("counts of a block must be an int64 matrix whose first row is zero")
+        if self.counts.dtype != np.int32 or self.counts.ndim != 2 or self.counts[:1].any():
+            raise ValueError("counts of a block must be an int32 matrix whose first row is zero")
         if self.rows.dtype != np.int32 or self.rows.ndim != 2:
             raise ValueError("rows of a block must be an int32 matrix")
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """CONFIDENTIAL. Number of records of every row of ``counts``."""
+        # A sum of 32-bit counts does not overflow: a population has fewer than 2^31 records.
+        return np.einsum("ij->i", self.counts).astype(np.int64)
 
     @property
     def totals(self) -> NDArray[np.int64]:
         """CONFIDENTIAL. Number of records of every group, shape (regions, iterations)."""
-        return self.counts.sum(axis=1)[self.rows]
+        return self.sizes[self.rows]
 
     @property
-    def dense(self) -> NDArray[np.int64]:
+    def dense(self) -> NDArray[np.int32]:
         """CONFIDENTIAL. All counts, shape (regions, iterations, cells)."""
         return self.counts[self.rows]
 

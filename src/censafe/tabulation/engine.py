@@ -19,6 +19,7 @@ __all__ = [
     "drop_non_unique",
     "matches",
     "recode",
+    "record_batches",
     "repeated_keys",
     "stored",
     "where",
@@ -122,6 +123,21 @@ def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> 
     totals = {f"sum_{name}": table[name].sum().cast("int64").fill_null(0) for name in sums}
     grouped = table.group_by(list(keys)).aggregate(rows=table.count().cast("int64"), **totals)
     return grouped.to_pyarrow()
+
+
+def record_batches(table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
+    """Rows of an expression on DuckDB as a stream of Arrow batches, in no particular order.
+
+    Args:
+        table: over tables that other connections to the same database see, not temporary ones.
+        rows: about how many rows a batch has.
+    """
+    backend: Any = table.get_backend()
+    cursor = backend.con.cursor()  # a stream of its own, which other queries do not end
+    try:
+        yield from cursor.execute(backend.compile(table)).to_arrow_reader(rows)
+    finally:
+        cursor.close()
 
 
 def _runs(codes: Iterable[int]) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from censafe.products.safetab.levels import Granularity, GroupLevel
 from censafe.products.safetab.mapping import IterationRows, iteration_map
 from censafe.products.safetab.stability import require_stable
 from censafe.products.safetab.universe import Universe
+from censafe.tabulation.engine import record_batches
 from censafe.tabulation.groups import Batch, ExactGroups, GroupedRecords, RegionBlocks, sort_by_block
 
 if TYPE_CHECKING:
@@ -55,9 +56,8 @@ def sorted_records(records: ir.Table, *, blocks: int, combos: int, cells: int) -
     """
 
     def batches() -> Iterator[Batch]:
-        with records.select("BLOCK", "COMBO", "CELL").to_pyarrow_batches(chunk_size=_BATCH_ROWS) as reader:
-            for batch in reader:
-                yield Batch(*(column.to_numpy(zero_copy_only=False) for column in batch.columns))
+        for batch in record_batches(records.select("BLOCK", "COMBO", "CELL"), _BATCH_ROWS):
+            yield Batch(*(column.to_numpy(zero_copy_only=False) for column in batch.columns))
 
     return sort_by_block(batches, blocks=blocks, cells=cells, combos=combos)
 

@@ -1,1 +1,5 @@
-"""SafeTab-P, the Detailed DHC-A: persons by sex and age for detailed groups, its recipe and configurations."""
+"""SafeTab-P: the Detailed DHC-A, persons by detailed group, sex and age.
+
+Public facts are in ``tables`` and the configurations. ``counting`` and ``truth`` are CONFIDENTIAL: records enter there,
+and their counts leave through ``censafe.privacy.adaptive`` only.
+"""
