@@ -31,7 +31,7 @@ from censafe.population.schema import TABLES, TableName, layout
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["CefInput", "open_cef"]
+__all__ = ["CefInput", "open_cef", "read_ini", "stage_lines"]
 
 _INTEGERS = ("MAFID", "QAGE", "FINAL_POP")
 _FAMILY = "RELSHIP IN ('20', '21', '23') OR RELSHIP BETWEEN '25' AND '33'"
@@ -84,9 +84,9 @@ class CefInput:
             for name in TABLES:
                 (scratch / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         for entry in self.states:
-            findings += _stage_lines(con, entry.per, "per", _target(scratch, "persons", entry.state))
+            findings += stage_lines(con, entry.per, "per", _target(scratch, "persons", entry.state))
             raw = scratch / f"units-{entry.state}.parquet"
-            findings += _stage_lines(con, entry.unit, "unit", raw)
+            findings += stage_lines(con, entry.unit, "unit", raw)
             _derive(con, entry, scratch, raw)
         relations = {
             name: parquet_relation(
@@ -111,7 +111,7 @@ def open_cef(ini: Path, states: tuple[str, ...]) -> CefInput:
         ConfigError: the .ini is not readable, or lacks keys.
         DataError: files are missing; all of them are named.
     """
-    paths = _read_ini(ini, states)
+    paths = read_ini(ini, states)
     entries = []
     for state in states:
         suffix = "_pr" if state == PUERTO_RICO else ""
@@ -138,7 +138,13 @@ def open_cef(ini: Path, states: tuple[str, ...]) -> CefInput:
     return found
 
 
-def _read_ini(ini: Path, states: tuple[str, ...]) -> dict[str, str]:
+def read_ini(ini: Path, states: tuple[str, ...]) -> dict[str, str]:
+    """The section [paths] of an .ini file, checked for the keys that the states need.
+
+    Raises:
+        ConfigError: the file is not an .ini file, or keys are missing or wrong.
+        StorageError: it cannot be read.
+    """
     parser = configparser.ConfigParser()
     try:
         parser.read_string(ini.read_text(encoding="utf-8-sig"))
@@ -188,8 +194,21 @@ def _field(name: str, start: int, width: int, blank: Mapping[str, str]) -> str:
     return f"{raw} AS {name}"
 
 
-def _stage_lines(con: duckdb.DuckDBPyConnection, path: Path, kind: str, target: Path) -> list[Finding]:
-    """Cut the lines of right length into columns of text; count the others."""
+def stage_lines(con: duckdb.DuckDBPyConnection, path: Path, kind: str, target: Path) -> list[Finding]:
+    """Write the columns of the lines of right length as Parquet; count the other lines.
+
+    Args:
+        con: the engine.
+        path: the file.
+        kind: section of cef.toml.
+        target: Parquet file of text columns.
+
+    Returns:
+        Findings about lines that could not be read.
+
+    Raises:
+        StorageError: memory or disk ran out, or the file vanished.
+    """
     record = _records()[kind]
     width, blank = record["width"], record.get("blank", {})
     fields = ", ".join(_field(name, place[0], place[1], blank) for name, place in record["columns"].items())

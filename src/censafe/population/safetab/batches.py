@@ -14,13 +14,13 @@ from censafe.population.findings import Finding
 from censafe.population.guard import engine_errors
 from censafe.population.relation import quote_list, quote_text
 from censafe.population.safetab.files import InputFiles
-from censafe.population.safetab.layout import NULL
+from censafe.population.safetab.layout import NULL, RecordName, header
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["BATCH_ROWS", "Batches", "parquet_batches", "query_batches", "text_batches"]
+__all__ = ["BATCH_ROWS", "Batches", "parquet_batches", "query_batches", "table_batches", "text_batches"]
 
 BATCH_ROWS = 1 << 18
 _TASK_ROWS = 1 << 21
@@ -39,6 +39,19 @@ class Batches:
     tasks: tuple[Callable[[], Iterator[pa.RecordBatch]], ...]
     null_text: str
     findings: list[Finding]
+
+
+def table_batches(con: duckdb.DuckDBPyConnection, files: InputFiles, name: RecordName) -> Batches:
+    """Batches of the files of a table, whatever their format.
+
+    Args:
+        con: the engine.
+        files: the files, whose headers were checked.
+        name: which table.
+    """
+    if files.kind == "parquet":
+        return parquet_batches(files, header(name))
+    return text_batches(con, files, header(name))
 
 
 def parquet_batches(files: InputFiles, columns: Sequence[str]) -> Batches:

@@ -20,7 +20,8 @@ from censafe.geography import state_codes
 from censafe.geography.areas import Areas, read_areas
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 from censafe.population.guard import engine_errors
-from censafe.population.safetab.batches import Batches, parquet_batches, text_batches
+from censafe.population.safetab.batches import Batches, table_batches
+from censafe.population.safetab.cef import open_cef_input
 from censafe.population.safetab.checks import (
     Checks,
     MissingBlocks,
@@ -33,7 +34,7 @@ from censafe.population.safetab.checks import (
 from censafe.population.safetab.encode import Encoder
 from censafe.population.safetab.examples import EXAMPLES, write_records
 from censafe.population.safetab.files import InputFiles, check_headers, find_input, find_totals
-from censafe.population.safetab.layout import RACES, RecordName, header, record_layout
+from censafe.population.safetab.layout import RACES, RecordName, record_layout
 from censafe.population.safetab.load import Loaded, load_records
 from censafe.population.safetab.totals import PopGroupTotals, load_totals
 
@@ -91,11 +92,18 @@ class _Input(Protocol):
     @property
     def files(self) -> tuple[Path, ...]: ...
 
-    def areas(self, states: tuple[str, ...]) -> tuple[Areas, list[Finding]]: ...
+    @property
+    def whole_regions(self) -> bool: ...
+
+    def areas(
+        self, con: duckdb.DuckDBPyConnection, states: tuple[str, ...]
+    ) -> tuple[Areas, list[Finding]]: ...
 
     def records(self, con: duckdb.DuckDBPyConnection) -> Batches: ...
 
     def totals(self, con: duckdb.DuckDBPyConnection) -> Batches | None: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -113,22 +121,23 @@ class _Files:
     def files(self) -> tuple[Path, ...]:
         return tuple(path for files in self.tables.values() for path in files.paths)
 
-    def areas(self, states: tuple[str, ...]) -> tuple[Areas, list[Finding]]:
+    @property
+    def whole_regions(self) -> bool:
+        return True
+
+    def areas(self, con: duckdb.DuckDBPyConnection, states: tuple[str, ...]) -> tuple[Areas, list[Finding]]:
         areas, problems = read_areas(self.tables["blocks"].paths, states)
         return areas, area_findings(self.labels["blocks"], problems)
 
     def records(self, con: duckdb.DuckDBPyConnection) -> Batches:
-        return _batches(con, self.tables[self.name], self.name)
+        return table_batches(con, self.tables[self.name], self.name)
 
     def totals(self, con: duckdb.DuckDBPyConnection) -> Batches | None:
         files = self.tables.get("totals")
-        return _batches(con, files, "totals") if files else None
+        return table_batches(con, files, "totals") if files else None
 
-
-def _batches(con: duckdb.DuckDBPyConnection, files: InputFiles, name: RecordName) -> Batches:
-    if files.kind == "parquet":
-        return parquet_batches(files, header(name))
-    return text_batches(con, files, header(name))
+    def close(self) -> None:
+        """Nothing is kept beside the engine."""
 
 
 class SafetabSource:
@@ -174,7 +183,7 @@ class SafetabSource:
         """
         con: duckdb.DuckDBPyConnection = self._backend.con
         fields, label = record_layout(self._name), self.labels[self._name]
-        areas, findings = self._source.areas(self.states)
+        areas, findings = self._source.areas(con, self.states)
         batches = self._source.records(con)
         kept = EXAMPLES if examples else 0
         encoder = Encoder(fields, areas, self._codes, self._most, batches.null_text, kept)
@@ -193,7 +202,8 @@ class SafetabSource:
         return self._input(areas, loaded, totals, findings)
 
     def close(self) -> None:
-        """Drop the engine's table."""
+        """Drop the engine's table and the scratch files."""
+        self._source.close()
         with suppress(CensafeError), engine_errors("records"):  # the engine may be closed already
             self._backend.con.execute(f"DROP TABLE IF EXISTS {self._table}")
 
@@ -203,7 +213,8 @@ class SafetabSource:
         batches = self._source.totals(con)
         if batches is None:
             return None, []
-        return load_totals(batches, areas, self.labels["totals"], whole_regions=self._missing == "fail")
+        whole = self._source.whole_regions and self._missing == "fail"
+        return load_totals(batches, areas, self.labels["totals"], whole_regions=whole)
 
     def _input(
         self, areas: Areas, loaded: Loaded, totals: PopGroupTotals | None, findings: list[Finding]
@@ -229,6 +240,7 @@ def open_safetab(
     codes: Collection[int],
     max_race_codes: int,
     backend: Any,
+    work: Path,
     t1: Path | None = None,
     missing_blocks: MissingBlocks = "fail",
 ) -> SafetabSource:
@@ -243,6 +255,7 @@ def open_safetab(
         codes: race and ethnicity codes that records may have.
         max_race_codes: most race codes of a record, 1 to 8; a record with more always stops.
         backend: Ibis DuckDB backend that will hold the records.
+        work: confidential scratch folder inside the run folder.
         t1: where the totals of population groups are, when not in the data folder; a file, a folder of parts or the
             output folder of a SafeTab-P run.
         missing_blocks: ``fail``, or ``drop`` to leave out records and totals whose block or region is not in GRF-C,
@@ -260,7 +273,11 @@ def open_safetab(
     """
     _check_arguments(reader, states, max_race_codes)
     name: RecordName = "persons" if product == "safetab-p" else "households"
-    source = _open_files(data, name, reader, t1)
+    source: _Input
+    if reader == "cef":
+        source = open_cef_input(data, name, states, t1, work)
+    else:
+        source = _open_files(data, name, reader, t1)
     return SafetabSource(source, name, states, frozenset(codes), max_race_codes, missing_blocks, backend)
 
 
