@@ -38,7 +38,7 @@ class ListedGroups:
         region: int32, shape (n,), ordinals of regions.
         iteration: int32, shape (n,), ordinals of iterations; sorted by region and iteration, no group twice.
         stat_level: int8, shape (n,), the position in ``variants`` of the table of every group.
-        variants: the tables by stat level, of at most 5 cells.
+        variants: the tables by stat level.
 
     Raises:
         ValueError: the groups are not sorted and distinct, or a stat level has no table.
@@ -54,15 +54,13 @@ class ListedGroups:
             raise ValueError("every listed group has a region, an iteration and a stat level")
         if np.any((self.stat_level < 0) | (self.stat_level >= len(self.variants))):
             raise ValueError(f"there are tables for the stat levels 0 to {len(self.variants) - 1}")
-        if any(len(variant.cells) > STRIDE for variant in self.variants):
-            raise ValueError(f"a table has at most {STRIDE} measured cells")
         same = self.region[1:] == self.region[:-1]
         later = (self.region[1:] > self.region[:-1]) | (same & (self.iteration[1:] > self.iteration[:-1]))
         if not later.all():
             raise ValueError("listed groups must be sorted by region and iteration, each group once")
 
 
-@proven("groups.proof.md", digest="ae4c33a3412c568c")
+@proven("groups.proof.md", digest="aee03b316fb3bd4f")
 def measure_groups(
     source: GroupSource,
     listed: ListedGroups,
@@ -92,12 +90,14 @@ def measure_groups(
 
     Raises:
         TypeError: the key or a block is of another type.
-        ValueError: a listed group is not of the level.
+        ValueError: a listed group is not of the level, or a table has more than 5 cells.
         ReleaseError: this part has been measured with this key object before.
         OverflowError: a sum does not fit 64 bits.
 
     Source: SafeTab-H paper, algorithm of the Detailed DHC-B; ``groups.proof.md``.
     """
+    if any(len(variant.cells) > STRIDE for variant in listed.variants):
+        raise ValueError(f"a table has at most {STRIDE} measured cells, for which the noise has addresses")
     origin = part_source_of(key)
     key.claim(CELLS)
     rows = _walk(source, listed, AddressedNoise((query.law,), key), groups_at_once, threads)

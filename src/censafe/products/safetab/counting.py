@@ -82,19 +82,21 @@ class GroupCounter:
         self._memberships: dict[tuple[int, Granularity], IterationRows] = {}
         self._blocks: dict[str, RegionBlocks] = {}
 
-    def groups(self, level: GroupLevel, stable: int) -> ExactGroups:
+    def groups(self, level: GroupLevel, stable: int | None) -> ExactGroups:
         """CONFIDENTIAL. The counts of one level.
 
         Args:
             level: which level.
-            stable: largest number of groups of the level that a record may be in, which its noise is made for.
+            stable: largest number of groups of the level that a record may be in, which its noise is made for; None
+                where there is no noise.
 
         Raises:
             CheckError: a record is in more groups.
         """
         public = public_level(self._areas, self._universe, level)
         rows = self._rows(level)
-        require_stable(rows.indptr, stable, level)
+        if stable is not None:
+            require_stable(rows.indptr, stable, level)
         return ExactGroups(public, self._regions(level.region_type), [(self._records, rows)])
 
     def __reduce__(self) -> NoReturn:
