@@ -9,9 +9,10 @@ import pytest
 
 from censafe.errors import CheckError, ConfigError
 from censafe.model import Neighbours
+from censafe.planning.render import paper_csv
 from censafe.planning.rows import plan_rows
 from censafe.products.phsafe.config import load_config
-from censafe.products.phsafe.paper_table import paper_csv, paper_rows
+from censafe.products.phsafe.paper_table import paper_rows
 from censafe.products.phsafe.plan import plan_release, query_facts
 from support.shared import shared_data
 

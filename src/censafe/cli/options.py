@@ -16,12 +16,14 @@ __all__ = [
     "engine_options",
     "out_argument",
     "parse_settings",
+    "planned_product_argument",
     "product_argument",
     "set_option",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-PRODUCTS = ("phsafe",)
+PRODUCTS = ("phsafe", "safetab-p", "safetab-h")
+RUN_PRODUCTS = ("phsafe",)  # those with a recipe behind validate, run and truth
 
 
 class _Exact(click.ParamType[Fraction]):
@@ -47,7 +49,12 @@ EXACT = _Exact()
 
 
 def product_argument(command: _Command) -> _Command:
-    """PRODUCT, the data product's name."""
+    """PRODUCT, the name of a data product that can be run."""
+    return click.argument("product", type=click.Choice(RUN_PRODUCTS), metavar="PRODUCT")(command)
+
+
+def planned_product_argument(command: _Command) -> _Command:
+    """PRODUCT, the name of any data product."""
     return click.argument("product", type=click.Choice(PRODUCTS), metavar="PRODUCT")(command)
 
 

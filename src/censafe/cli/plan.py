@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from censafe.cli.options import EXACT, config_argument, parse_settings, product_argument, set_option
+from censafe.cli.options import EXACT, config_argument, parse_settings, planned_product_argument, set_option
 
 if TYPE_CHECKING:
     from censafe.planning.rows import PlanReport
-    from censafe.products.phsafe.config import PhsafeConfig
 
 __all__ = ["command"]
 
@@ -19,11 +18,13 @@ _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
 
 
 @click.command(name="plan")
-@product_argument
+@planned_product_argument
 @config_argument
 @set_option
 @click.option(
-    "--confidence", type=EXACT, default="0.9", show_default=True, help="Level of the margins of error."
+    "--confidence",
+    type=EXACT,
+    help="Level of the margins of error [default: as in the product's papers, 0.9 for phsafe, 0.95 for safetab].",
 )
 @click.option(
     "--delta", type=EXACT, default="1e-10", show_default=True, help="Delta of the conversions to epsilon."
@@ -32,8 +33,8 @@ _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
     "--moe",
     "margins",
     multiple=True,
-    metavar="TABLE[.LEVEL]=MOE",
-    help="Give a table (or one level of it) the budget that reaches this margin of error.",
+    metavar="KEY=MOE",
+    help="Give a table or level (PH3, PH3.state_A-G; county_2, t3.county_2) the budget that reaches this margin of error.",
 )
 @click.option("--json", "form", flag_value="json", help="One JSON object with rows, totals and epsilons.")
 @click.option("--csv", "form", flag_value="csv", help="The rows as CSV.")
@@ -41,14 +42,14 @@ _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
     "--paper",
     "form",
     flag_value="paper",
-    help="The product paper's own budget table (PHSafe: Table 10) as CSV, recomputed from the stored targets.",
+    help="The product paper's own budget table (PHSafe: Table 10, SafeTab-H: Table 9) as CSV, recomputed from the stored targets.",
 )
 def command(
     product: str,
     config: str,
     settings: tuple[str, ...],
     margins: tuple[str, ...],
-    confidence: Fraction,
+    confidence: Fraction | None,
     delta: Fraction,
     form: str | None,
 ) -> None:
@@ -64,45 +65,23 @@ def command(
       censafe plan phsafe sdhc-us --set sensitivity=household-local --csv
       censafe plan phsafe sdhc-us --moe PH3.state_A-G=30 --moe PH6=150
       censafe plan phsafe sdhc-us --paper
+      censafe plan safetab-p ddhca --set run_pr=false
+      censafe plan safetab-h ddhcb --moe t3.county_2=15 --csv
     """
-    from censafe.products.phsafe.paper_table import paper_csv, paper_rows
+    from censafe.products.registry import planner_of
 
-    for name, value in (("--confidence", confidence), ("--delta", delta)):
+    planner = planner_of(product)
+    level = planner.CONFIDENCE if confidence is None else confidence
+    for name, value in (("--confidence", level), ("--delta", delta)):
         if not 0 < value < 1:
             raise click.UsageError(f"{name} {value} must be above 0 and below 1.")
-    loaded = _load(config, parse_settings(settings), _parse_margins(margins), confidence)
+    loaded = planner.load(config, parse_settings(settings), _parse_margins(margins), level)
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if form == "paper":
-        click.echo(paper_csv(paper_rows(loaded)), nl=False)
+        click.echo(planner.paper(loaded), nl=False)
         return
-    _print(_report(loaded, confidence, delta), form)
-
-
-def _load(
-    config: str, overrides: dict[str, str], margins: dict[str, Fraction], confidence: Fraction
-) -> PhsafeConfig:
-    from censafe.products.phsafe.config import load_config
-    from censafe.products.phsafe.targets import budgets_for_margins
-
-    loaded = load_config(config, overrides)
-    if not margins:
-        return loaded
-    return load_config(config, {**overrides, **budgets_for_margins(loaded, margins, confidence)})
-
-
-def _report(loaded: PhsafeConfig, confidence: Fraction, delta: Fraction) -> PlanReport:
-    from censafe.planning.rows import plan_report
-    from censafe.products.phsafe.plan import plan_release, query_facts
-
-    return plan_report(
-        plan_release(loaded),
-        query_facts(loaded),
-        origin=loaded.origin,
-        confidence=confidence,
-        delta=delta,
-        warnings=loaded.warnings,
-    )
+    _print(planner.report(loaded, confidence=level, delta=delta), form)
 
 
 def _print(report: PlanReport, form: str | None) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, fields
 from typing import Any
 
 from censafe.model import Neighbours
 from censafe.planning.numbers import decimal_text
 from censafe.planning.rows import PlanReport, PlanRow
 
-__all__ = ["row_record", "to_csv", "to_json", "to_record"]
+__all__ = ["paper_csv", "row_record", "to_csv", "to_json", "to_record"]
 
 
 def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
@@ -92,4 +93,17 @@ def to_csv(report: PlanReport) -> str:
     writer.writeheader()
     for record in records:
         writer.writerow({**record, "cells": " ".join(record["cells"])})
+    return stream.getvalue()
+
+
+def paper_csv(rows: Sequence[Any]) -> str:
+    """Rows of a paper's table as comma-separated text with a header and CRLF line ends (RFC 4180).
+
+    Args:
+        rows: dataclass objects of one class, at least one, every field with the digits that are printed.
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream)
+    writer.writerow(field.name for field in fields(rows[0]))
+    writer.writerows(astuple(row) for row in rows)
     return stream.getvalue()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -17,7 +14,7 @@ from censafe.products.phsafe.config import PhsafeConfig
 from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS
 from censafe.products.phsafe.sensitivity import sensitivity_bound
 
-__all__ = ["PaperRow", "paper_csv", "paper_rows"]
+__all__ = ["PaperRow", "paper_rows"]
 
 _CONFIDENCE: Final = Fraction(9, 10)
 
@@ -72,15 +69,6 @@ def paper_rows(config: PhsafeConfig) -> tuple[PaperRow, ...]:
     if wrong:
         raise CheckError("\n".join([f"{config.origin}: budgets differ from their targets", *wrong]))
     return tuple(rows)
-
-
-def paper_csv(rows: Iterable[PaperRow]) -> str:
-    """The rows as comma-separated text with a header and CRLF line ends (RFC 4180)."""
-    stream = io.StringIO()
-    writer = csv.writer(stream)
-    writer.writerow(field.name for field in fields(PaperRow))
-    writer.writerows(astuple(row) for row in rows)
-    return stream.getvalue()
 
 
 def _rounded_rho(tau: int | None, target: Fraction, places: int) -> Fraction:

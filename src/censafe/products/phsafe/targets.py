@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from fractions import Fraction
 
 from censafe.errors import ConfigError
-from censafe.model import Definition
-from censafe.planning.numbers import decimal_text
-from censafe.privacy.margins import rho_for_margin
 from censafe.products.config_rules import nearest
+from censafe.products.margin_targets import budget_for_margin, check_margins
 from censafe.products.phsafe.config import PhsafeConfig
 from censafe.products.phsafe.config_checks import MEASURED_TABLES, levels_of
 from censafe.products.phsafe.sensitivity import neighbours_of, sensitivity_bound
 
 __all__ = ["budgets_for_margins"]
-
-_DIGITS = 6
-_LEVELS = (Fraction(9, 10), Fraction(19, 20))
 
 
 def budgets_for_margins(
@@ -44,27 +38,15 @@ def budgets_for_margins(
         >>> budgets_for_margins(load_config("sdhc-us"), {"PH3.state_A-G": Fraction(20)})
         {'budget.PH3.state_A-G': '0.662977'}
     """
-    if config.definition is not Definition.ZCDP:
-        raise ConfigError(
-            "margins are turned into budgets under privacy_definition zcdp only; set the budgets"
-        )
-    if confidence not in _LEVELS:
-        raise ConfigError(
-            f"margins are turned into budgets at confidence 0.9 or 0.95, not {decimal_text(confidence)}"
-        )
+    check_margins(config.definition, margins, confidence)
     budgets = {}
     for key, margin in margins.items():
-        if margin <= 0:
-            raise ConfigError(
-                f"{key}: a margin of error of {decimal_text(margin)} has no budget; give one above 0"
-            )
         table, _, level = key.partition(".")
         for name in _levels(table, level):
             bound = sensitivity_bound(
                 config.sensitivity, neighbours_of(config.sensitivity), config.tau_of(table)
             )
-            rho = rho_for_margin(margin, bound.l2_squared, confidence)
-            budgets[f"budget.{table}.{name}"] = decimal_text(_rounded_up(rho))
+            budgets[f"budget.{table}.{name}"] = budget_for_margin(margin, bound.l2_squared, confidence)
     return budgets
 
 
@@ -79,8 +61,3 @@ def _levels(table: str, level: str) -> tuple[str, ...]:
     if level not in levels_of(table):
         raise ConfigError(f"{table} has no level {level!r}; its levels are {', '.join(levels_of(table))}")
     return (level,)
-
-
-def _rounded_up(rho: Fraction) -> Fraction:
-    places = _DIGITS - 1 - math.floor(math.log10(rho))
-    return Fraction(math.ceil(rho * Fraction(10) ** places)) / Fraction(10) ** places

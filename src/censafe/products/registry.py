@@ -1,0 +1,48 @@
+"""The data products by name, and what each offers to verbs that are the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, Final, Protocol, cast
+
+from censafe.planning.rows import PlanReport
+
+__all__ = ["PLANNERS", "Planner", "planner_of"]
+
+
+class Planner(Protocol):
+    """A module that plans one product; configurations are the product's own and only handed through."""
+
+    CONFIDENCE: Fraction
+    """Level of the margins of error in the papers of the product."""
+
+    def load(
+        self, source: str, overrides: Mapping[str, str], margins: Mapping[str, Fraction], confidence: Fraction
+    ) -> Any:
+        """Read and check a configuration; ``margins`` are wanted margins of error that replace budgets."""
+
+    def report(self, config: Any, *, confidence: Fraction, delta: Fraction) -> PlanReport:
+        """Cost, noise and margins of everything that would be measured."""
+
+    def paper(self, config: Any) -> str:
+        """The product paper's own table as CSV."""
+
+
+PLANNERS: Final[Mapping[str, str]] = {
+    "phsafe": "censafe.products.phsafe.planner",
+    "safetab-p": "censafe.products.safetab_p.planner",
+    "safetab-h": "censafe.products.safetab_h.planner",
+}
+"""Name on the command line -> module, imported when it is asked for."""
+
+
+def planner_of(product: str) -> Planner:
+    """The planner of a product.
+
+    Example:
+        >>> planner_of("safetab-p").CONFIDENCE
+        Fraction(19, 20)
+    """
+    return cast(Planner, import_module(PLANNERS[product]))

@@ -1,0 +1,110 @@
+"""Rows of a SafeTab plan: what every query buys at every level, for the eyes and for JSON and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Final
+
+from censafe.model import QueryPlan, ReleasePlan
+from censafe.planning.numbers import decimal_text
+from censafe.planning.rows import QueryFacts
+from censafe.products.safetab.config import SafetabConfig, SafetabPConfig
+from censafe.products.safetab.levels import GroupLevel
+from censafe.products.safetab.plan import area_totals, published_from, stabilities
+from censafe.products.safetab.universe import Universe
+
+__all__ = ["plan_notes", "query_facts"]
+
+# How many measured cells are summed in the other published numbers, by table.
+_P_SUMS: Final = {
+    "T01001": {"of T02001": 8, "of T02002": 18, "of T02003": 46},
+    "T02001-3 by sex": {"of T02001": 4, "of T02002": 9, "of T02003": 23},
+}
+_H_SUMS: Final = {
+    "t3": {
+        "T03002": {"0": 2},
+        "T03003": {"0": 4, "1": 2, "6": 2},
+        "T03004": {"0": 5, "1": 3, "3": 2, "6": 2},
+    },
+    "t4": {"T04002": {"0": 3}},
+}
+
+
+def query_facts(config: SafetabConfig, universe: Universe, plan: ReleasePlan) -> tuple[QueryFacts, ...]:
+    """Every query of the plan in its order, each followed by the sums of its cells that are published.
+
+    The margins of the papers are those of one cell. The sums are shown in JSON and CSV only.
+    """
+    levels = {level.key: level for level in config.levels}
+    stable = stabilities(config, universe)
+    facts: list[QueryFacts] = []
+    for part in plan.parts:
+        for query in part.queries:
+            level = levels[query.level]
+            facts += _facts_of(config, universe, query, level, stable[level])
+    return tuple(facts)
+
+
+def plan_notes(config: SafetabConfig, plan: ReleasePlan) -> tuple[str, ...]:
+    """Sentences about the shares of the total and about sums of cells."""
+    symbol = plan.definition.symbol
+    notes = []
+    if config.run_us and config.run_pr:
+        shares = " and ".join(
+            f"{decimal_text(total)} for {area}" for area, total in area_totals(plan).items()
+        )
+        notes.append(
+            f"The total is {symbol} {shares}; a {plan.unit.value} record is in one of them, so its own loss is "
+            "that share; the ledger charges the sum."
+        )
+    if isinstance(config, SafetabPConfig):
+        notes.append(
+            "Detailed-only iterations and the others are different rows of a record: a level costs its "
+            f"{symbol} once, for the first, and for stages 1 and 2 together."
+        )
+        notes.append("Answers of stage 1 choose the table of a group and are not published.")
+    notes.append(
+        "Margins are those of one measured cell, or of a group with only a total; totals that are sums of cells "
+        "have larger ones (--csv or --json show them)."
+    )
+    return tuple(notes)
+
+
+def _facts_of(
+    config: SafetabConfig, universe: Universe, query: QueryPlan, level: GroupLevel, stable: int
+) -> Iterator[QueryFacts]:
+    candidates = universe.candidates(level.level, level.granularity)
+    detailed_only = int(candidates.detailed_only.sum())
+    iterations, smallest, target = candidates.size, None, config.moe_targets.get(level.key)
+    sums: Mapping[str, Mapping[str, int]] = {}
+    if isinstance(config, SafetabPConfig):
+        iterations = detailed_only if query.table == "detailed_only" else candidates.size - detailed_only
+        if not iterations:
+            return
+        if query.table == "stage2":
+            smallest, sums = published_from(config, level, query), _P_SUMS
+    else:
+        sums = _H_SUMS[query.table]
+
+    def fact(
+        table: str, terms: Mapping[str, int], wanted: Fraction | None, start: int | None, *, detail: bool
+    ) -> QueryFacts:
+        return QueryFacts(
+            table=table,
+            level=level.key,
+            label=level.label,
+            source=query.table,
+            tau=None,
+            regions=None,
+            iterations=iterations,
+            terms=terms,
+            target=wanted,
+            stability=stable,
+            published_from=start,
+            detail=detail,
+        )
+
+    yield fact(query.table, {"cell": 1}, target, smallest, detail=False)
+    for table, terms in sums.items():
+        yield fact(table, terms, None, None, detail=True)
