@@ -19,7 +19,7 @@ from censafe.population.schema import TableSchema, layout
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["csv_relation", "reject_findings", "take_rejects"]
+__all__ = ["csv_relation", "header_problem", "reject_findings", "take_rejects"]
 
 _DELIMITERS = (",", "|", ";", "\t")
 _DELIMITER_NAMES = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
@@ -201,24 +201,32 @@ def _header_only(label: str, schema: TableSchema) -> Finding:
 
 
 def _header_problems(label: str, names: tuple[str, ...], schema: TableSchema) -> list[Finding]:
-    expected = schema.header
+    problem = header_problem(names, schema.header)
+    return [_stop(label, problem, "exactly, in this order, " + ",".join(schema.header))] if problem else []
+
+
+def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
+    """What distinguishes a header from the expected one, in words; empty when they are equal.
+
+    Names that look like values are counted and not shown.
+
+    Example:
+        >>> header_problem(("A", "C", "12"), ("A", "B"))
+        'columns missing: B; 2 unexpected columns'
+    """
     if names == expected:
-        return []
+        return ""
     missing = [name for name in expected if name not in names]
-    extra = len([name for name in names if name not in expected])
+    unknown = [name for name in names if name not in expected]
     repeated = sorted({name for name in names if name in expected and names.count(name) > 1})
-    words = []
-    if missing:
-        words.append(f"columns missing: {', '.join(missing)}")
-    if extra:
-        unknown = [name for name in names if name not in expected]
+    words = [f"columns missing: {', '.join(missing)}"] if missing else []
+    if unknown:
         shown = [name for name in unknown if name.isidentifier() and len(name) <= 40][:20]
-        words.append(f"{extra} unexpected columns" + (f": {', '.join(shown)}" if len(shown) == extra else ""))
+        listed = f": {', '.join(shown)}" if len(shown) == len(unknown) else ""
+        words.append(f"{len(unknown)} unexpected columns{listed}")
     if repeated:
         words.append(f"columns repeated: {', '.join(repeated)}")
-    if not words:
-        words.append("columns in another order")
-    return [_stop(label, "; ".join(words), "exactly, in this order, " + ",".join(expected))]
+    return "; ".join(words) or "columns in another order"
 
 
 def _stop(label: str, problem: str, allowed: str, rule: str = "header") -> Finding:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from censafe.errors import DataError, StorageError
+from censafe.population.csv_reader import header_problem
 from censafe.population.findings import Finding
 from censafe.population.guard import engine_errors
 from censafe.population.safetab.layout import RecordName, header
@@ -146,7 +147,7 @@ def _text_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[lis
         rest = stream.read(_HEADER_LIMIT)
     allowed = "exactly, in this order, " + "|".join(expected)
     try:
-        line = raw.decode("utf-8-sig").strip("\r\n")
+        line = raw.decode("utf-8-sig").split("\r")[0].rstrip("\n")
     except UnicodeDecodeError:
         return [_stop(label, "header", "the first line is not UTF-8 text", allowed)], True
     if not line.strip():
@@ -154,7 +155,7 @@ def _text_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[lis
     names = tuple(line.split("|"))
     if len(names) == 1 and line.count(",") == len(expected) - 1:
         return [_stop(label, "delimiter", "the file is comma-delimited", "pipe-delimited text")], True
-    problem = _order_problem(names, expected)
+    problem = header_problem(names, expected)
     return ([_stop(label, "header", problem, allowed)] if problem else []), bool(rest.strip())
 
 
@@ -171,7 +172,7 @@ def _parquet_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[
     names = tuple(
         sorted(schema.names, key=expected.index) if set(schema.names) == set(expected) else schema.names
     )
-    problem = _order_problem(names, expected)
+    problem = header_problem(names, expected)
     wrong = [field.name for field in schema if field.name in expected and not _readable(field.type)]
     findings = [_stop(label, "header", problem, "the columns " + ", ".join(expected))] if problem else []
     if wrong:
@@ -195,22 +196,6 @@ def _readable(kind: Any) -> bool:
         or types.is_large_string(kind)
         or types.is_boolean(kind)
     )
-
-
-def _order_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
-    if names == expected:
-        return ""
-    missing = [name for name in expected if name not in names]
-    unknown = [name for name in names if name not in expected]
-    repeated = sorted({name for name in names if name in expected and names.count(name) > 1})
-    shown = [name for name in unknown if name.isidentifier() and len(name) <= 40][:20]
-    words = [f"columns missing: {', '.join(missing)}"] if missing else []
-    if unknown:
-        listed = f": {', '.join(shown)}" if len(shown) == len(unknown) else ""
-        words.append(f"{len(unknown)} unexpected columns{listed}")
-    if repeated:
-        words.append(f"columns repeated: {', '.join(repeated)}")
-    return "; ".join(words) or "columns in another order"
 
 
 def _stop(label: str, rule: str, problem: str, allowed: str) -> Finding:
