@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from censafe.model.fetching import fetch
 from censafe.population.findings import Finding, Severity
 from censafe.population.guard import engine_errors
 from censafe.population.schema import TableName
@@ -78,7 +79,7 @@ def cross_file_checks(population: Population, *, attached: int, severity: Severi
 
 def _count(population: Population, table: ir.Table) -> int:
     with engine_errors("cross-file checks"):
-        return int(table.count().to_pyarrow().as_py())
+        return int(fetch(table.count())[0][0].as_py())
 
 
 def _links(population: Population, units: ir.Table, geo: ir.Table) -> _Links:
@@ -86,16 +87,13 @@ def _links(population: Population, units: ir.Table, geo: ir.Table) -> _Links:
     right = geo.select(GEO_MAFID=geo.MAFID, GEO_RTYPE=geo.GEO_RTYPE)
     joined = left.outer_join(right, left.MAFID == right.GEO_MAFID)
     with engine_errors("cross-file checks"):
-        found = (
-            joined.aggregate(
-                pairs=joined.count(where=joined.MAFID.notnull() & joined.GEO_MAFID.notnull()),
-                units_only=joined.count(where=joined.GEO_MAFID.isnull()),
-                geo_only=joined.count(where=joined.MAFID.isnull()),
-                kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE),
-            )
-            .to_pyarrow()
-            .to_pylist()[0]
+        counts = joined.aggregate(
+            pairs=joined.count(where=joined.MAFID.notnull() & joined.GEO_MAFID.notnull()),
+            units_only=joined.count(where=joined.GEO_MAFID.isnull()),
+            geo_only=joined.count(where=joined.MAFID.isnull()),
+            kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE),
         )
+        found = fetch(counts).to_pylist()[0]
     return _Links(units=_count(population, units), geo=_count(population, geo), **found)
 
 
@@ -120,7 +118,7 @@ def _duplicates(population: Population, table: TableName, rows: ir.Table) -> Che
     repeated = rows.group_by("MAFID").aggregate(N=rows.count())
     repeated = repeated.filter(repeated.N > 1)
     with engine_errors("cross-file checks"):
-        total = int(repeated.N.sum().to_pyarrow().as_py() or 0)
+        total = int(fetch(repeated.N.sum())[0][0].as_py() or 0)
     finding = Finding(
         population.labels[table],
         "MAFID",

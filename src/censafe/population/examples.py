@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from censafe.errors import StorageError
+from censafe.model.fetching import fetch
 from censafe.population.crossfile import Check
 from censafe.population.guard import engine_errors
 
@@ -55,5 +56,5 @@ def _offenders(check: Check, held: Counter[tuple[str, ...]]) -> list[tuple[str, 
         return []
     table = check.offenders
     with engine_errors("examples"):
-        keys = table.filter(table.MAFID.notnull()).select("MAFID").distinct().limit(room).to_pyarrow()
+        keys = fetch(table.filter(table.MAFID.notnull()).select("MAFID").distinct().limit(room))
     return [(*key, str(mafid)) for mafid in keys["MAFID"].to_pylist()]

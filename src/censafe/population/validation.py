@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from censafe.model.fetching import fetch
 from censafe.population.consistency import RULES, households, summarise_persons
 from censafe.population.crossfile import Check, cross_file_checks
 from censafe.population.examples import write_examples
@@ -160,7 +161,7 @@ def _domain_checks(population: Population) -> list[Check]:
         table, schema = tables[name], layout(name)
         filled = {str(column.typed): table[str(column.typed)].count() for column in schema.kept}
         with engine_errors(population.labels[name]):
-            counts = table.aggregate(**filled, ROWS=table.count()).to_pyarrow().to_pylist()[0]
+            counts = fetch(table.aggregate(**filled, ROWS=table.count())).to_pylist()[0]
         faults = _fault_counts(population) if schema.checked else {}
         for column in schema.columns:
             filled_rows = (
@@ -188,7 +189,7 @@ def _domain_checks(population: Population) -> list[Check]:
 def _fault_counts(population: Population) -> dict[str, int]:
     geo = population.geo
     with engine_errors(population.labels["geo"]):
-        rows = geo.group_by(FAULTS).aggregate(n=geo.count()).to_pyarrow().to_pylist()
+        rows = fetch(geo.group_by(FAULTS).aggregate(n=geo.count())).to_pylist()
     return {
         column.name: sum(int(row["n"]) for row in rows if row[FAULTS] & (1 << bit))
         for bit, column in enumerate(layout("geo").checked)
@@ -228,7 +229,7 @@ def _relational_checks(population: Population, severity: Severity, keep: bool) -
             rows = population.store("households", rows)
         totals: dict[str, Any] = {rule.name: rule.broken(rows).sum() for rule in RULES}
         totals["ATTACHED"] = rows.PERSONS.sum()
-        counts = rows.aggregate(**totals).to_pyarrow().to_pylist()[0]
+        counts = fetch(rows.aggregate(**totals)).to_pylist()[0]
     checks = cross_file_checks(population, attached=int(counts["ATTACHED"] or 0), severity=severity)
     for rule in RULES:
         if not counts[rule.name]:

@@ -5,13 +5,16 @@ The result does not depend on chunks, order, threads or on which other answers a
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
+from censafe.privacy import twins
 from censafe.privacy.alias import AliasTable, build_alias
 from censafe.privacy.enclosures import Magnitudes
 from censafe.privacy.keys import ReleasePartKey, TestPartKey
@@ -24,6 +27,7 @@ from censafe.privacy.words import CHUNK_BLOCKS, AddressedWords, Lane, check_addr
 __all__ = ["NoiseTable", "add_noise", "draw", "draw_cells"]
 
 _CHECKED_ADDITION = 1 << 16
+_FEW_DRAWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,18 @@ class NoiseTable:
         magnitudes = Magnitudes.of(law, folded=shift == 0, divisor=1 << shift)
         weights = integer_weights(magnitudes, width)
         return cls(law, weights, build_alias(weights), shift)
+
+
+def _kernels(draws: int) -> ModuleType:
+    """The compiled kernels, or for a few draws their numpy twins, which agree bit for bit.
+
+    Loading the compiler takes longer than half a million draws with numpy.
+    """
+    if draws < _FEW_DRAWS and "censafe.privacy.kernels" not in sys.modules:
+        return twins
+    from censafe.privacy import kernels
+
+    return kernels
 
 
 @lru_cache(maxsize=256)
@@ -134,7 +150,7 @@ def draw(
     return out
 
 
-@proven("sampler.proof.md", digest="46f791e8e1e7f7b5")
+@proven("sampler.proof.md", digest="9382c797edaa7eb4")
 def _draw_grid(
     table: NoiseTable,
     words: AddressedWords,
@@ -143,8 +159,7 @@ def _draw_grid(
     out: NDArray[np.int64],
 ) -> None:
     """Fill ``out`` chunk by chunk: counters, cipher, table; the residual flag is tested once a chunk."""
-    from censafe.privacy import kernels
-
+    kernels = _kernels(out.size)
     answers = out.shape[1]
     flat = out.reshape(-1)
     per_row = (answers + 1) // 2
@@ -205,7 +220,7 @@ def _draw_grid_wide(
         )
 
 
-@proven("sampler.proof.md", digest="ca969efbe4689c66")
+@proven("sampler.proof.md", digest="8cfaba0a9af1569d")
 def draw_cells(
     law: NoiseLaw,
     part_key: ReleasePartKey | TestPartKey,
@@ -239,6 +254,7 @@ def draw_cells(
     table = NoiseTable.for_law(law)
     words = AddressedWords(part_key)
     out = np.empty(len(geounits), dtype=np.int64)
+    kernels = _kernels(len(out))
     for first in range(0, len(out), CHUNK_BLOCKS):
         some = slice(first, first + CHUNK_BLOCKS)
         units = np.ascontiguousarray(geounits[some], dtype=np.uint64)
@@ -247,11 +263,11 @@ def draw_cells(
                 table.law, table.weights, table.alias, table.shift, words, query, units, answers[some]
             )
         else:
-            _draw_listed(table, words, query, units, answers[some], out[some])
+            _draw_listed(table, words, query, units, answers[some], out[some], kernels)
     return out
 
 
-@proven("sampler.proof.md", digest="39f96f6d5a204b95")
+@proven("sampler.proof.md", digest="156e17d7434f4e47")
 def _draw_listed(
     table: NoiseTable,
     words: AddressedWords,
@@ -259,10 +275,9 @@ def _draw_listed(
     geounits: NDArray[np.uint64],
     answers: NDArray[np.int64],
     out: NDArray[np.int64],
+    kernels: ModuleType,
 ) -> None:
     """Draw listed answers of a direct table, one cipher block each."""
-    from censafe.privacy import kernels
-
     words.reserve(len(out))
     counters = np.empty((len(out), 2), dtype=np.uint64)
     counters[:, 0] = (answers >> 1).astype(np.uint64) | np.uint64(head(query, Lane.DIRECT))

@@ -11,6 +11,7 @@ import ibis
 import pyarrow as pa
 from ibis.expr import types as ir
 
+from censafe.model.fetching import fetch
 from censafe.model.proven import proven
 
 __all__ = [
@@ -122,7 +123,7 @@ def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> 
     """
     totals = {f"sum_{name}": table[name].sum().cast("int64").fill_null(0) for name in sums}
     grouped = table.group_by(list(keys)).aggregate(rows=table.count().cast("int64"), **totals)
-    return grouped.to_pyarrow()
+    return fetch(grouped)
 
 
 def record_batches(table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:

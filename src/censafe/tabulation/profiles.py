@@ -17,6 +17,7 @@ import numpy as np
 from ibis.expr import types as ir
 from numpy.typing import NDArray
 
+from censafe.model.fetching import fetch
 from censafe.model.proven import proven
 from censafe.tabulation.coding import Coding, coding_for
 from censafe.tabulation.definitions import DefinitionSet, Where
@@ -89,7 +90,7 @@ class Scan:
     their join, so the rows of repeated keys are found in the join by one grouped count.
     """
 
-    @proven("profiles.proof.md", digest="adf6ab90df825d1d")
+    @proven("profiles.proof.md", digest="c7934716ea33bb56")
     def __init__(
         self,
         definitions: DefinitionSet,
@@ -108,7 +109,7 @@ class Scan:
         place = tables.geo.filter(inside).select(definitions.household, definitions.region)
         with ExitStack() as stack:
             numbers = stack.enter_context(stored(_numbered(place, definitions.region)))
-            self.regions = tuple(numbers.order_by("_region").to_pyarrow()[definitions.region].to_pylist())
+            self.regions = tuple(fetch(numbers.order_by("_region"))[definitions.region].to_pylist())
             self._placed = stack.enter_context(stored(self._place(tables.units, place, numbers)))
             self._repeated = stack.enter_context(stored(repeated_keys(self._placed, definitions.household)))
             places = place.semi_join(self._repeated, definitions.household)
