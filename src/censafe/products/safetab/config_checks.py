@@ -15,7 +15,6 @@ from censafe.products.config_rules import (
     Problems,
     check_budget,
     check_state_codes,
-    listed,
     shown,
 )
 from censafe.products.config_source import Document
@@ -226,6 +225,6 @@ def _whole_numbers(value: object, key: str, problems: Problems) -> tuple[int, ..
         return None
     wrong = [item for item in value if not isinstance(item, Fraction) or item.denominator != 1]
     if wrong:
-        problems.add(key, f"{listed(wrong)} not a whole number; thresholds are whole numbers")
+        problems.add(key, f"{', '.join(map(shown, wrong))} not a whole number; thresholds are whole numbers")
         return None
     return tuple(int(item) for item in value)
