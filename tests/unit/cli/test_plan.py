@@ -16,8 +16,8 @@ from censafe.errors import ConfigError
 from censafe.products.configs import get_shipped
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(plan, ["phsafe", *arguments], catch_exceptions=False)
+def run(*arguments: str, product: str = "phsafe") -> Result:
+    return CliRunner().invoke(plan, [product, *arguments], catch_exceptions=False)
 
 
 def test_the_table_says_what_the_budget_buys() -> None:
@@ -101,3 +101,55 @@ def test_configs_are_listed_shown_and_read_back(tmp_path: Path) -> None:
         json.loads(run("sdhc-us", "--json").stdout)["plan"]
         == json.loads(run(str(tmp_path / "mine.toml"), "--json").stdout)["plan"]
     )
+
+
+def test_safetab_plans_name_groups_suppression_and_shares() -> None:
+    result = run("ddhca", product="safetab-p")
+    for part in (
+        "published",
+        "2,150",
+        "2.10872",
+        "31.4465",
+        "95%",
+        "15.174",
+        "rho 4.944 for United States",
+        "94",
+    ):
+        assert part in result.stdout
+    assert "T01001" not in result.stdout
+    assert "…" not in result.stdout
+
+
+def test_safetab_json_and_csv_hold_sums_of_cells_too() -> None:
+    document = json.loads(run("ddhcb", "--json", "--set", "run_pr=false", product="safetab-h").stdout)
+    assert document["totals"]["add_remove"] == {"rho": "8.895302"}
+    assert document["confidence"] == "0.95"
+    assert document["notes"]
+    rows = {(row["level"], row["table"], *row["cells"]): row for row in document["rows"]}
+    total = rows["usa_2", "T03004", "0"]
+    assert (total["draws"], total["stability"], total["rho_add_remove"], total["answers"]) == (
+        5,
+        9,
+        "0",
+        None,
+    )
+    lines = list(csv.DictReader(io.StringIO(run("ddhca", "--csv", product="safetab-p").stdout)))
+    found = {line["published_from"] for line in lines if line["table"] == "stage2"}
+    assert found == {"", "22", "94"}
+
+
+def test_safetab_margins_and_paper() -> None:
+    options = ("--moe", "t3.county_2=15", "--csv")
+    lines = list(csv.DictReader(io.StringIO(run("ddhcb", *options, product="safetab-h").stdout)))
+    moe = {(line["level"], line["table"]): float(line["moe"]) for line in lines if line["draws"] == "1"}
+    assert 14.99 < moe["county_2", "t3"] <= 15
+    assert 10.9 < moe["county_2", "t4"] <= 11.01
+    paper = run("ddhcb", "--paper", product="safetab-h").stdout.splitlines()
+    assert '"County, Detailed",11,0.14,0.14,0.28,0.28' in paper
+    with pytest.raises(ConfigError, match="no moe_target is stored"):
+        run("ddhca", "--paper", product="safetab-p")
+
+
+def test_a_configuration_of_another_product_is_not_found() -> None:
+    with pytest.raises(ConfigError, match=r"no shipped configuration of that name \(ddhcb\)"):
+        run("ddhca", product="safetab-h")

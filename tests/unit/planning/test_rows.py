@@ -121,6 +121,39 @@ def test_the_terminal_shows_every_row_and_the_totals() -> None:
     assert "means: one record more or less." in sentences
 
 
+def test_levels_of_groups_show_stability_and_the_smallest_count_published() -> None:
+    law, cost = NoiseLaw.gaussian(Fraction(625)), Fraction(1, 8)
+    part = PartPlan("usa_1", (QueryPlan("stage2", "usa_1", law, cost),))
+    plan = ReleasePlan(
+        "example",
+        Definition.ZCDP,
+        Neighbours.ADD_REMOVE,
+        ProtectedUnit.PERSON,
+        {Neighbours.REPLACE: 2 * cost},
+        (part,),
+    )
+    common = {"level": "usa_1", "label": "Nation, Regional", "source": "stage2", "tau": None, "regions": None}
+    facts = (
+        QueryFacts(
+            **common, table="stage2", iterations=48, terms={"cell": 1}, stability=9, published_from=94
+        ),
+        QueryFacts(**common, table="T01001", iterations=48, terms={"all": 8}, stability=9, detail=True),
+    )
+    found = plan_report(plan, facts, origin="here", notes=("A sentence.",))
+    assert found.answers is None
+    console = Console(width=160, file=io.StringIO())
+    console.print(plan_table(found))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "94" in text and "published" in text
+    assert "T01001" not in text and "tau" not in text
+    assert "A sentence." in plan_sentences(found)
+    document = json.loads(to_json(found))
+    assert document["notes"] == ["A sentence."]
+    assert [row["published_from"] for row in document["rows"]] == [94, None]
+    assert [row["stability"] for row in document["rows"]] == [9, 9]
+    assert "notes" not in json.loads(to_json(report(GAUSSIAN, Definition.ZCDP)))
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

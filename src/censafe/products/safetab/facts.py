@@ -16,10 +16,11 @@ from censafe.products.safetab.universe import Universe
 
 __all__ = ["plan_notes", "query_facts"]
 
-# How many measured cells are summed in the other published numbers, by table.
+# How many measured cells are summed in the other published numbers, by table, and by the table that a group of
+# SafeTab-P gets or the cell of SafeTab-H.
 _P_SUMS: Final = {
-    "T01001": {"of T02001": 8, "of T02002": 18, "of T02003": 46},
-    "T02001-3 by sex": {"of T02001": 4, "of T02002": 9, "of T02003": 23},
+    "T01001": {"T02001": 8, "T02002": 18, "T02003": 46},
+    "T02001-3 by sex": {"T02001": 4, "T02002": 9, "T02003": 23},
 }
 _H_SUMS: Final = {
     "t3": {
