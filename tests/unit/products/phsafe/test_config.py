@@ -13,11 +13,11 @@ import pytest
 from censafe.errors import ConfigError
 from censafe.model import Definition
 from censafe.products.phsafe.config import INFINITE, load_config, load_truth_config
+from support.config_edits import Edit, drop, put
 from support.shared import shared_data
 
 TABLES = ("PH1_num", "PH1_denom", "PH2", "PH3", "PH4", "PH5_denom", "PH6", "PH7", "PH8_denom")
 LEVELS = ("usa_A-G", "usa_H,I", "usa_*", "state_A-G", "state_H,I", "state_*")
-Edit = Callable[[dict[str, Any]], object]
 
 
 def bureau() -> dict[str, Any]:
@@ -42,24 +42,6 @@ def write(tmp_path: Path) -> Callable[[Any], Path]:
         return path
 
     return to_file
-
-
-def put(*path: str, value: object) -> Edit:
-    def edit(document: dict[str, Any]) -> None:
-        for name in path[:-1]:
-            document = document[name]
-        document[path[-1]] = value
-
-    return edit
-
-
-def drop(*path: str) -> Edit:
-    def edit(document: dict[str, Any]) -> None:
-        for name in path[:-1]:
-            document = document[name]
-        del document[path[-1]]
-
-    return edit
 
 
 BREACHES: dict[str, tuple[Edit, str]] = {

@@ -15,6 +15,7 @@ from censafe.errors import ConfigError
 from censafe.model import Definition
 from censafe.products.configs import get_shipped
 from censafe.products.safetab.config import INFINITE, load_h_config, load_p_config, load_scope
+from support.config_edits import Edit, drop, put
 from support.safetab_universes import write_parameters
 from support.shared import shared_data
 
@@ -30,7 +31,6 @@ GEOGRAPHIES = (
     "pr_tract",
     "pr_place",
 )
-Edit = Callable[[dict[str, Any]], object]
 Write = Callable[[dict[str, Any]], Path]
 LOAD = {"p": load_p_config, "h": load_h_config}
 
@@ -82,24 +82,6 @@ def write(tmp_path: Path) -> Write:
         return folder
 
     return to_folder
-
-
-def put(*path: str, value: object) -> Edit:
-    def edit(document: dict[str, Any]) -> None:
-        for name in path[:-1]:
-            document = document[name]
-        document[path[-1]] = value
-
-    return edit
-
-
-def drop(*path: str) -> Edit:
-    def edit(document: dict[str, Any]) -> None:
-        for name in path[:-1]:
-            document = document[name]
-        del document[path[-1]]
-
-    return edit
 
 
 BOTH: dict[str, tuple[Edit, str]] = {
