@@ -57,6 +57,7 @@ _READERS: Final = ("csv", "cef")
 _DEFINITIONS: Final = ("zcdp", "puredp")
 _SCOPE: Final = ("max_race_codes", "run_us", "run_pr", "reader")
 _USUAL_DECIMALS: Final = 6
+_REACHED: Final = Fraction(-(10**9))  # a threshold that every count reaches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,9 +299,9 @@ def _document(
     for table_class in CLASSES[product]:
         for level in group_levels():
             quiet[budget_noun(product, table_class, level)] = INFINITE
-            count = 1 if table_class == "t4" else 3
-            lowest = [Fraction(number) for number in range(count)]
-            quiet[threshold_noun(product, table_class, level)] = lowest
+            quiet[threshold_noun(product, table_class, level)] = [_REACHED] * (
+                1 if table_class == "t4" else 3
+            )
     return replace(document, values={**quiet, **document.values})
 
 
