@@ -39,7 +39,7 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
         "from censafe.privacy import ledger\n"
-        "from censafe.products import door\n"
+        "from censafe.products import door, runner\n"
         "from censafe.products.phsafe import intake, release\n"
         "from censafe.publication import measurement_files as files\n" + textwrap.dedent(patch) + "\nmain()\n"
     )

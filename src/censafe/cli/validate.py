@@ -20,7 +20,9 @@ from censafe.cli.options import (
 from censafe.cli.progress import TerminalObserver
 
 if TYPE_CHECKING:
-    from censafe.population.validation import ValidationReport
+    from collections.abc import Sequence
+
+    from censafe.population.findings import Finding
 
 __all__ = ["command"]
 
@@ -62,22 +64,22 @@ def command(
         memory=memory,
         observer=TerminalObserver(quiet=quiet),
     )
-    report = validate(config, data, parse_settings(settings), reading)
-    click.echo(_as_json(report) if as_json else _as_text(report))
-    if report.fatal:
+    findings = validate(config, data, parse_settings(settings), reading)
+    click.echo(_as_json(findings) if as_json else _as_text(findings))
+    if any(finding.severity == "stop" for finding in findings):
         raise click.exceptions.Exit(1)
 
 
-def _as_json(report: ValidationReport) -> str:
-    findings = [asdict(finding) for finding in report.findings]
-    return json.dumps({"valid": not report.fatal, "findings": findings}, indent=2)
+def _as_json(findings: Sequence[Finding]) -> str:
+    valid = not any(finding.severity == "stop" for finding in findings)
+    return json.dumps({"valid": valid, "findings": [asdict(finding) for finding in findings]}, indent=2)
 
 
-def _as_text(report: ValidationReport) -> str:
-    stops = [finding for finding in report.findings if finding.severity == "stop"]
-    warnings = [finding for finding in report.findings if finding.severity == "warn"]
+def _as_text(findings: Sequence[Finding]) -> str:
+    stops = [finding for finding in findings if finding.severity == "stop"]
+    warnings = [finding for finding in findings if finding.severity == "warn"]
     lines = [f"Error: {finding.text()}" for finding in stops]
     lines += [f"Warning: {finding.text()}" for finding in warnings]
-    verdict = "NOT valid" if report.fatal else "Valid"
+    verdict = "NOT valid" if stops else "Valid"
     lines.append(f"{verdict}: {len(stops)} rules broken that stop a run, {len(warnings)} warnings.")
     return "\n".join(lines)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
@@ -17,9 +18,8 @@ from censafe.products.options import RunOptions
 from censafe.products.run_folder import FolderState, RunFolder
 from censafe.publication.atomic import remove_partials, sha256_file
 from censafe.publication.manifest import LedgerRecord
-from censafe.publication.measurement_files import read_measurements
 
-__all__ = ["LEDGER_NAME", "Account", "open_account"]
+__all__ = ["LEDGER_NAME", "Account", "Spending", "open_account"]
 
 LEDGER_NAME = "censafe-ledger.jsonl"
 
@@ -54,41 +54,55 @@ class Account(Protocol):
         """What the ledger says this run spent; None for a test key."""
 
 
-@contextmanager
-def open_account(
-    plan: ReleasePlan,
-    hashes: Mapping[str, str],
-    folder: RunFolder,
-    options: RunOptions,
-    *,
-    dataset: str,
-    config_digest: str,
-) -> Iterator[Account]:
-    """Open the account of a run and bind the run folder to plan, input and kind of key.
+@dataclass(frozen=True)
+class Spending:
+    """What a run wants to measure, and on what.
 
     Args:
         plan: what will be measured.
-        hashes: SHA-256 of every input file, by name.
-        folder: of the run.
-        options: ledger, cap and key.
+        hashes: SHA-256 of every confidential input file, by name; they say which dataset pays.
+        public: further public facts that a restart must share.
         dataset: label of the dataset in the ledger.
         config_digest: SHA-256 of the configuration.
+        verify: raises unless a file holds complete measurements of the plan.
+    """
+
+    plan: ReleasePlan
+    hashes: Mapping[str, str]
+    public: Mapping[str, str]
+    dataset: str
+    config_digest: str
+    verify: Callable[[Path], None]
+
+    def identity(self, commitment: str, key: str) -> dict[str, str]:
+        """What a second run into the same folder must have in common with the first."""
+        return {"plan": self.plan.digest(), "input": commitment, "key": key, **self.public}
+
+
+@contextmanager
+def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> Iterator[Account]:
+    """Open the account of a run and bind the run folder to plan, input and kind of key.
+
+    Args:
+        spending: what the run wants to measure.
+        folder: of the run.
+        options: ledger, cap and key.
 
     Raises:
         UsageError: the folder holds another run.
         BudgetError: the ledger refuses.
     """
     if options.test_key is not None:
-        test = _TestAccount(plan, hashes, folder, options.test_key, dataset)
+        test = _TestAccount(spending, folder, options.test_key)
         try:
             yield test
         finally:
             test.key.close()
         return
     path = options.ledger or folder.out.resolve().parent / LEDGER_NAME
-    with Ledger.open(path, dataset=dataset, strict=options.strict_ledger) as ledger:
-        release = _LedgerAccount(plan, hashes, folder, options, ledger, dataset)
-        release.open(config_digest)
+    with Ledger.open(path, dataset=spending.dataset, strict=options.strict_ledger) as ledger:
+        release = _LedgerAccount(spending, folder, options, ledger)
+        release.open()
         try:
             yield release
         finally:
@@ -101,17 +115,11 @@ class _TestAccount:
     ledger: LedgerRecord | None = None
     paid: Fraction | None = None
 
-    def __init__(
-        self, plan: ReleasePlan, hashes: Mapping[str, str], folder: RunFolder, seed: int, dataset: str
-    ) -> None:
+    def __init__(self, spending: Spending, folder: RunFolder, seed: int) -> None:
         self.key: ReleaseKey | TestKey = TestKey(seed)
-        self.input_commitment = keyed_commitment(self.key, _canonical(hashes)).hex()
-        self.dataset = dataset
-        self.identity: Mapping[str, str] = {
-            "plan": plan.digest(),
-            "input": self.input_commitment,
-            "key": f"test {seed}",
-        }
+        self.input_commitment = keyed_commitment(self.key, _canonical(spending.hashes)).hex()
+        self.dataset = spending.dataset
+        self.identity: Mapping[str, str] = spending.identity(self.input_commitment, f"test {seed}")
         self.state = folder.identify(self.identity)
         self._folder = folder
 
@@ -131,33 +139,22 @@ class _TestAccount:
 class _LedgerAccount:
     """Pays from an open ledger."""
 
-    def __init__(
-        self,
-        plan: ReleasePlan,
-        hashes: Mapping[str, str],
-        folder: RunFolder,
-        options: RunOptions,
-        ledger: Ledger,
-        dataset: str,
-    ) -> None:
-        self._plan = plan
+    def __init__(self, spending: Spending, folder: RunFolder, options: RunOptions, ledger: Ledger) -> None:
+        self._spending = spending
+        self._plan = spending.plan
         self._folder = folder
         self._options = options
         self._ledger = ledger
         self._held: dict[str, Reservation] = {}
-        self.input_commitment = ledger.dataset_commitment(hashes)
-        self.dataset = dataset
-        self.identity: Mapping[str, str] = {
-            "plan": plan.digest(),
-            "input": self.input_commitment,
-            "key": "release",
-        }
+        self.input_commitment = ledger.dataset_commitment(spending.hashes)
+        self.dataset = spending.dataset
+        self.identity: Mapping[str, str] = spending.identity(self.input_commitment, "release")
         self.state = folder.identify(self.identity)
         self._stored = self._key_file()
         self._same_key = self._stored is not None and self._stored.exists()
         self.key: ReleaseKey | TestKey = self._make_key()
 
-    def open(self, config_digest: str) -> None:
+    def open(self) -> None:
         """Open the run in the ledger unless it is finished."""
         if self.state == "finished":
             return
@@ -165,7 +162,7 @@ class _LedgerAccount:
             self._plan,
             dataset=self.input_commitment,
             cap=self._options.cap,
-            config_digest=config_digest,
+            config_digest=self._spending.config_digest,
             spend_more=self._options.spend_more,
             run=self._folder.run,
             folder=str(self._folder.out.resolve()),
@@ -243,7 +240,7 @@ class _LedgerAccount:
         path = self._folder.measurements / f"{part}.parquet"
         if not path.exists():
             return None
-        read_measurements(path, plan_digest=self._plan.digest())
+        self._spending.verify(path)
         return path.name, sha256_file(path)
 
 

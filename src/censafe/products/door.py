@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, Literal, Protocol, TypeVar
 
 from censafe.errors import CheckError
 from censafe.model import ExactCounts, Measurements, PartPlan, ReleasePlan
-from censafe.privacy.keys import derive_part_key, keyed_commitment, source_of
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, derive_part_key, keyed_commitment, source_of
 from censafe.privacy.mechanisms import measure
 from censafe.products.account import Account
 from censafe.publication.measurement_files import read_measurements, write_measurements
-from censafe.publication.stamps import STAMP
+from censafe.publication.stamps import STAMP, Stamp
 
-__all__ = ["Door"]
+__all__ = ["VECTOR_FILES", "Door", "MeasurementFiles", "measure_vectors"]
 
 Key = tuple[str, str]
+Measured = TypeVar("Measured")
+_Written = TypeVar("_Written", contravariant=True)
+_Read = TypeVar("_Read", covariant=True)
+
+
+class _Writer(Protocol[_Written]):
+    def __call__(
+        self, path: Path, measured: _Written, /, *, plan_digest: str, stamp: Stamp | None
+    ) -> str: ...
+
+
+class _Reader(Protocol[_Read]):
+    def __call__(self, path: Path, /, *, plan_digest: str) -> _Read: ...
+
+
+@dataclass(frozen=True)
+class MeasurementFiles(Generic[Measured]):
+    """How one kind of measurements is stored.
+
+    Args:
+        write: writes a part and returns the SHA-256 of the file.
+        read: reads a part back and checks that it is whole, unchanged and of the plan.
+        sources: kinds of keys that drew the measurements.
+    """
+
+    write: _Writer[Measured]
+    read: _Reader[Measured]
+    sources: Callable[[Measured], set[Literal["system", "seeded"]]]
+
+
+VECTOR_FILES: MeasurementFiles[list[Measurements]] = MeasurementFiles(
+    write_measurements, read_measurements, lambda measured: {answer.source for answer in measured}
+)
 
 
 class Door:
@@ -40,15 +75,18 @@ class Door:
         """The measurement file of a part."""
         return self._folder / f"{part.name}.parquet"
 
-    def measure(self, part: PartPlan, counts: Mapping[Key, ExactCounts]) -> list[Measurements]:
+    def once(
+        self,
+        part: PartPlan,
+        draw: Callable[[ReleasePartKey | TestPartKey], Measured],
+        files: MeasurementFiles[Measured],
+    ) -> Measured:
         """Measure one part, or read it when it has been measured.
 
         Args:
             part: one of the plan's parts.
-            counts: exact counts by table and level, for all queries of the part.
-
-        Returns:
-            The measurements in the order of the part's queries.
+            draw: counts and measures with the key of the part; called after the cost is reserved.
+            files: how such measurements are written and read.
 
         Raises:
             BudgetError: the cost is refused; no noise was drawn.
@@ -57,24 +95,36 @@ class Door:
         """
         path = self.path(part)
         if path.exists():
-            return self.read(part)
+            return self.read(part, files)
         self._account.reserve(part)
         key = derive_part_key(self._key, self._digest, self._commitment, part.name)
-        measured = [
-            measure(counts[query.table, query.level], query, ordinal, key)
-            for ordinal, query in enumerate(part.queries)
-        ]
-        key.close()
-        sha256 = write_measurements(path, measured, plan_digest=self._digest, stamp=self._stamp)
+        try:
+            measured = draw(key)
+        finally:
+            key.close()
+        sha256 = files.write(path, measured, plan_digest=self._digest, stamp=self._stamp)
         self._account.commit(part, path.name, sha256)
         return measured
 
-    def read(self, part: PartPlan) -> list[Measurements]:
+    def read(self, part: PartPlan, files: MeasurementFiles[Measured]) -> Measured:
         """Read the measurements of a part that was measured before."""
-        measured = read_measurements(self.path(part), plan_digest=self._digest)
-        expected = source_of(self._key)
-        if any(answer.source != expected for answer in measured):
+        measured = files.read(self.path(part), plan_digest=self._digest)
+        if files.sources(measured) - {source_of(self._key)}:
             raise CheckError(
                 f"{self.path(part)} was drawn with another kind of key than this run uses. Name a new folder."
             )
         return measured
+
+    def done(self) -> bool:
+        """Whether every part of the plan has its file, so that the records need not be read again."""
+        return all(self.path(part).exists() for part in self._plan.parts)
+
+
+def measure_vectors(
+    part: PartPlan, counts: Mapping[Key, ExactCounts], key: ReleasePartKey | TestPartKey
+) -> list[Measurements]:
+    """Measure all queries of a part whose exact counts are vectors, by table and level."""
+    return [
+        measure(counts[query.table, query.level], query, ordinal, key)
+        for ordinal, query in enumerate(part.queries)
+    ]

@@ -53,6 +53,11 @@ class Intake:
         """The input files."""
         return self._source.files
 
+    @property
+    def public_files(self) -> tuple[Path, ...]:
+        """None: all three tables hold records."""
+        return ()
+
     def count(self, *accumulators: CountAccumulator) -> ValidationReport:
         """Read every part once: check it, then add it to every accumulator.
 

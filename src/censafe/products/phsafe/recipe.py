@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from censafe.errors import StorageError
-from censafe.model import Measurements, ReleasePlan
+from censafe.model import Measurements
+from censafe.population.findings import Finding
 from censafe.population.validation import ValidationReport
-from censafe.products.account import Account, open_account
-from censafe.products.door import Door
+from censafe.products.door import VECTOR_FILES, Door, measure_vectors
 from censafe.products.observer import Observer
 from censafe.products.options import ReadOptions, RunOptions
 from censafe.products.phsafe.config import PhsafeConfig, load_config
@@ -25,69 +19,21 @@ from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.intake import Intake
 from censafe.products.phsafe.plan import measured_levels, plan_release
 from censafe.products.phsafe.release import FILES, publish, republish
-from censafe.products.run_folder import RunFolder
-from censafe.publication.atomic import sha256_file
-from censafe.publication.manifest import ConfigRecord, Manifest, PartRecord, read_manifest, software_versions
+from censafe.products.runner import Release, RunResult, run_job
+from censafe.publication.manifest import ConfigRecord, read_manifest
+from censafe.publication.measurement_files import read_measurements
 from censafe.publication.sums import require_confidence
 from censafe.tabulation.counting import CountAccumulator
 
 __all__ = ["RunResult", "estimate", "run", "validate"]
 
-_PACKAGES = ("censafe", "cryptography", "duckdb", "ibis-framework", "numba", "numpy", "pyarrow")
 
-
-@dataclass(frozen=True)
-class RunResult:
-    """What a run did, for the operator.
-
-    Args:
-        out: the run folder.
-        plan: what was measured.
-        private: False for a test key.
-        resumed: whether parts were there from an earlier start.
-        files: what to open, relative to ``out``.
-        stages: seconds by stage.
-    """
-
-    out: Path
-    plan: ReleasePlan
-    private: bool
-    resumed: bool
-    files: tuple[str, ...]
-    stages: Mapping[str, float]
-
-    def summary(self) -> str:
-        """A few lines for people."""
-        kind = "Protected release" if self.private else "NOT PRIVATE (test key): rehearsal"
-        queries = sum(len(part.queries) for part in self.plan.parts)
-        lines = [
-            f"{kind} in {self.out}",
-            f"  {len(self.plan.parts)} tables, {queries} table levels measured; "
-            f"total {self.plan.definition.symbol} {float(self.plan.total):.6g} "
-            f"({self.plan.neighbours.value.replace('_', '/')} one {self.plan.unit.value})",
-            *(f"  {self.out / name}" for name in self.files),
-        ]
-        return "\n".join(lines)
-
-    def to_json(self) -> str:
-        """The same for machines."""
-        return json.dumps(
-            {
-                "out": str(self.out),
-                "private": self.private,
-                "resumed": self.resumed,
-                "plan_digest": self.plan.digest(),
-                "definition": self.plan.definition.value,
-                "total": str(self.plan.total),
-                "files": list(self.files),
-                "stages": dict(self.stages),
-            },
-            sort_keys=True,
-        )
-
-
-def validate(config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions) -> ValidationReport:
+def validate(
+    config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
+) -> tuple[Finding, ...]:
     """Check a configuration as for a run, then every rule on the records.
+
+    Scratch goes to a private folder below the system's folder for temporary files.
 
     Args:
         config: a path or a shipped name.
@@ -96,7 +42,7 @@ def validate(config: str, data: Path, settings: Mapping[str, str], reading: Read
         reading: how the records are read and checked.
 
     Returns:
-        All findings; ``fatal`` says whether a run would stop.
+        All findings.
 
     Raises:
         ConfigError: the configuration breaks a rule.
@@ -108,7 +54,7 @@ def validate(config: str, data: Path, settings: Mapping[str, str], reading: Read
         TemporaryDirectory(prefix="censafe-validate-") as scratch,
         Intake(data, chosen.reader, chosen.states, Path(scratch), reading) as intake,
     ):
-        return intake.validate()
+        return intake.validate().findings
 
 
 def run(
@@ -136,72 +82,7 @@ def run(
         StorageError: the disk is full or a folder is not writable; start the same command again.
     """
     require_confidence(options.confidence)
-    chosen = _load(config, settings, reading.observer)
-    plan = plan_release(chosen)
-    created = datetime.now(UTC)
-    with RunFolder(out) as folder, ExitStack() as stack:
-        intake = stack.enter_context(Intake(data, chosen.reader, chosen.states, folder.scratch, reading))
-        with reading.observer.stage("hash inputs"):
-            hashes = _hash_files(intake.files, data)
-        account = stack.enter_context(
-            open_account(
-                plan,
-                hashes,
-                folder,
-                options,
-                dataset=options.dataset or data.resolve().name,
-                config_digest=chosen.digest,
-            )
-        )
-        if account.state == "finished":
-            reading.observer.remark(f"{out} holds this run, finished. Nothing was measured or spent.")
-        else:
-            account.settle()
-            door = Door(plan, folder.measurements, account)
-            measured = _measure(chosen, plan, intake, door, reading)
-            account.close()
-            with reading.observer.stage("publish"):
-                manifest = _manifest(chosen, plan, folder, account, reading, options, created)
-                publish(
-                    out,
-                    folder.staging,
-                    measured,
-                    manifest,
-                    ledger_total=account.paid,
-                    confidence=options.confidence,
-                )
-    resumed = account.state != "new"
-    return RunResult(out, plan, options.test_key is None, resumed, FILES, reading.observer.stages)
-
-
-def _manifest(
-    config: PhsafeConfig,
-    plan: ReleasePlan,
-    folder: RunFolder,
-    account: Account,
-    reading: ReadOptions,
-    options: RunOptions,
-    created: datetime,
-) -> Manifest:
-    files = [(part.name, folder.measurements / f"{part.name}.parquet") for part in plan.parts]
-    return Manifest(
-        plan=plan,
-        config=ConfigRecord(config.origin, config.overrides, config.settings),
-        dataset=account.dataset,
-        input_commitment=account.input_commitment,
-        ledger=account.ledger,
-        test_key=options.test_key is not None,
-        run=folder.run,
-        identity=account.identity,
-        checks=reading.checks,
-        created=created.isoformat(timespec="seconds"),
-        parts=tuple(
-            PartRecord(name, path.relative_to(folder.out).as_posix(), sha256_file(path))
-            for name, path in files
-        ),
-        stages={name: round(seconds, 3) for name, seconds in reading.observer.stages.items()},
-        versions=software_versions(_PACKAGES),
-    )
+    return run_job(_Job(_load(config, settings, reading.observer)), data, out, reading, options)
 
 
 def estimate(out: Path, *, confidence: Fraction, observer: Observer) -> RunResult:
@@ -225,6 +106,49 @@ def estimate(out: Path, *, confidence: Fraction, observer: Observer) -> RunResul
     )
 
 
+class _Job:
+    """PHSafe's part of a run."""
+
+    files = FILES
+
+    def __init__(self, config: PhsafeConfig) -> None:
+        self._config = config
+        self.plan = plan_release(config)
+        self.config = ConfigRecord(config.origin, config.overrides, config.settings)
+        self.config_digest = config.digest
+
+    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
+        return Intake(data, self._config.reader, self._config.states, scratch, reading)
+
+    def verify(self, path: Path) -> None:
+        read_measurements(path, plan_digest=self.plan.digest())
+
+    def measure(self, source: Intake, door: Door, reading: ReadOptions) -> list[Measurements]:
+        if door.done():
+            return [answer for part in self.plan.parts for answer in door.read(part, VECTOR_FILES)]
+        levels = measured_levels(self._config)
+        counts = CountAccumulator(phsafe_definitions(), tables=list(levels), tau=self._config.tau)
+        report = source.count(counts)
+        _tell(report, counts, reading.observer)
+        exact = counts.finish(levels)
+        with reading.observer.stage("measure"):
+            return [
+                answer
+                for part in self.plan.parts
+                for answer in door.once(part, partial(measure_vectors, part, exact), VECTOR_FILES)
+            ]
+
+    def publish(self, release: Release[list[Measurements]]) -> None:
+        publish(
+            release.out,
+            release.staging,
+            release.measured,
+            release.manifest,
+            ledger_total=release.ledger_total,
+            confidence=release.confidence,
+        )
+
+
 def _load(config: str, settings: Mapping[str, str], observer: Observer) -> PhsafeConfig:
     chosen = load_config(config, settings)
     for warning in chosen.warnings:
@@ -232,22 +156,7 @@ def _load(config: str, settings: Mapping[str, str], observer: Observer) -> Phsaf
     return chosen
 
 
-def _measure(
-    config: PhsafeConfig, plan: ReleasePlan, intake: Intake, door: Door, reading: ReadOptions
-) -> list[Measurements]:
-    """Every part through the door; the records are read only when a part is still to be measured."""
-    if all(door.path(part).exists() for part in plan.parts):
-        return [answer for part in plan.parts for answer in door.read(part)]
-    levels = measured_levels(config)
-    counts = CountAccumulator(phsafe_definitions(), tables=list(levels), tau=config.tau)
-    report = intake.count(counts)
-    _remark(report, counts, reading.observer)
-    exact = counts.finish(levels)
-    with reading.observer.stage("measure"):
-        return [answer for part in plan.parts for answer in door.measure(part, exact)]
-
-
-def _remark(report: ValidationReport, counts: CountAccumulator, observer: Observer) -> None:
+def _tell(report: ValidationReport, counts: CountAccumulator, observer: Observer) -> None:
     """Tell the operator, and nobody else, what the checks found."""
     for finding in report.findings:
         observer.remark(f"Warning: {finding.text()}")
@@ -257,19 +166,3 @@ def _remark(report: ValidationReport, counts: CountAccumulator, observer: Observ
                 f"Warning: {table}: {records} records of its universe match no cell and are left out "
                 "(their codes contradict each other)."
             )
-
-
-def _hash_files(files: tuple[Path, ...], data: Path) -> dict[str, str]:
-    """SHA-256 of every input file by its path below the data folder."""
-    root = data if data.is_dir() else data.parent
-    names = [path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in files]
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(names, pool.map(_hash_file, files), strict=True))
-
-
-def _hash_file(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise StorageError(f"{path}: the file cannot be read ({error.strerror}).") from error

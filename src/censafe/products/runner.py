@@ -1,0 +1,259 @@
+"""One release of any product: open the records, pay, measure every part once, publish; or go on after a stop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from censafe.errors import StorageError
+from censafe.model import ReleasePlan
+from censafe.products.account import Account, Spending, open_account
+from censafe.products.door import Door
+from censafe.products.options import ReadOptions, RunOptions
+from censafe.products.run_folder import RunFolder
+from censafe.publication.atomic import sha256_file
+from censafe.publication.manifest import ConfigRecord, Manifest, PartRecord, software_versions
+from censafe.publication.sums import require_confidence
+
+__all__ = ["Job", "Release", "RunResult", "Source", "hash_files", "run_job"]
+
+_PACKAGES = ("censafe", "cryptography", "duckdb", "ibis-framework", "numba", "numpy", "pyarrow")
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run did, for the operator.
+
+    Args:
+        out: the run folder.
+        plan: what was measured.
+        private: False for a test key.
+        resumed: whether parts were there from an earlier start.
+        files: what to open, relative to ``out``.
+        stages: seconds by stage.
+    """
+
+    out: Path
+    plan: ReleasePlan
+    private: bool
+    resumed: bool
+    files: tuple[str, ...]
+    stages: Mapping[str, float]
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        kind = "Protected release" if self.private else "NOT PRIVATE (test key): rehearsal"
+        tables = len({query.table for part in self.plan.parts for query in part.queries})
+        levels = sum(len(part.queries) for part in self.plan.parts)
+        noun = f"{tables} tables, {levels} table levels" if tables > 1 else f"{len(self.plan.parts)} parts"
+        lines = [
+            f"{kind} in {self.out}",
+            f"  {noun} measured; total {self.plan.definition.symbol} {float(self.plan.total):.6g} "
+            f"({self.plan.neighbours.value.replace('_', '/')} one {self.plan.unit.value})",
+            *(f"  {self.out / name}" for name in self.files),
+        ]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The same for machines."""
+        return json.dumps(
+            {
+                "out": str(self.out),
+                "private": self.private,
+                "resumed": self.resumed,
+                "plan_digest": self.plan.digest(),
+                "definition": self.plan.definition.value,
+                "total": str(self.plan.total),
+                "files": list(self.files),
+                "stages": dict(self.stages),
+            },
+            sort_keys=True,
+        )
+
+
+class Source(Protocol):
+    """Opened records, not read yet."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The confidential input files."""
+
+    @property
+    def public_files(self) -> tuple[Path, ...]:
+        """Further input files that decide what is measured and hold no confidential record."""
+
+
+_Source = TypeVar("_Source", bound=Source)
+_Measured = TypeVar("_Measured")
+
+
+@dataclass(frozen=True)
+class Release(Generic[_Measured]):
+    """A measured run, ready to be published.
+
+    Args:
+        measured: everything that left the door.
+        manifest: of the run, without outputs and finishing time.
+        ledger_total: what the ledger says this run spent; None for a test key.
+        confidence: level of the margins of error.
+        out: the run folder.
+        staging: where files are written and checked before they get their final names.
+        data: the input folder, of which only public files may be opened again.
+    """
+
+    measured: _Measured
+    manifest: Manifest
+    ledger_total: Fraction | None
+    confidence: Fraction
+    out: Path
+    staging: Path
+    data: Path
+
+
+class Job(Protocol[_Source, _Measured]):
+    """What differs between products."""
+
+    @property
+    def plan(self) -> ReleasePlan:
+        """What is measured."""
+
+    @property
+    def config(self) -> ConfigRecord:
+        """The configuration as the manifest states it."""
+
+    @property
+    def config_digest(self) -> str:
+        """SHA-256 of the configuration."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What a finished run folder holds, beside the measurements."""
+
+    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> AbstractContextManager[_Source]:
+        """Open the records; headers are checked, rows not read."""
+
+    def verify(self, path: Path) -> None:
+        """Raise unless the file holds complete measurements of the plan."""
+
+    def measure(self, source: _Source, door: Door, reading: ReadOptions) -> _Measured:
+        """Read, check and count, and take every part through the door; parts that are done are read instead."""
+
+    def publish(self, release: Release[_Measured]) -> None:
+        """Write, check and name everything that is published; the manifest last."""
+
+
+@dataclass(frozen=True)
+class _Hashes:
+    """SHA-256 of input files by name."""
+
+    confidential: Mapping[str, str]
+    public: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_job(
+    job: Job[_Source, _Measured], data: Path, out: Path, reading: ReadOptions, options: RunOptions
+) -> RunResult:
+    """Take a job from its records to its published files.
+
+    Args:
+        job: the product's part.
+        data: folder with the records, or the .ini file of the fixed-width reader.
+        out: a new or empty folder, or the folder of the same run.
+        reading: how the records are read and checked.
+        options: how the release is paid for and where its noise comes from.
+
+    Raises:
+        InputError: the records break a rule; nothing was spent.
+        UsageError: the folder holds something else.
+        BudgetError: the ledger refuses; no noise was drawn for the refused part.
+        StorageError: the disk is full or a folder is not writable; start the same command again.
+    """
+    require_confidence(options.confidence)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    observer = reading.observer
+    with RunFolder(out) as folder, ExitStack() as stack:
+        source = stack.enter_context(job.open(data, folder.scratch, reading))
+        with observer.stage("hash inputs"):
+            hashes = _Hashes(hash_files(source.files, data), hash_files(source.public_files, data))
+        account = stack.enter_context(_account(job, hashes, folder, options, data))
+        if account.state == "finished":
+            observer.remark(f"{out} holds this run, finished. Nothing was measured or spent.")
+        else:
+            account.settle()
+            measured = job.measure(source, Door(job.plan, folder.measurements, account), reading)
+            account.close()
+            with observer.stage("publish"):
+                manifest = _manifest(job, folder, account, reading, created)
+                job.publish(
+                    Release(measured, manifest, account.paid, options.confidence, out, folder.staging, data)
+                )
+    return RunResult(
+        out, job.plan, options.test_key is None, account.state != "new", job.files, observer.stages
+    )
+
+
+def hash_files(files: tuple[Path, ...], data: Path) -> dict[str, str]:
+    """SHA-256 of input files by their path below the data folder, hexadecimal.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    root = data if data.is_dir() else data.parent
+    names = [path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in files]
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(names, pool.map(_hash_file, files), strict=True))
+
+
+def _hash_file(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise StorageError(f"{path}: the file cannot be read ({error.strerror}).") from error
+
+
+def _account(
+    job: Job[_Source, _Measured], hashes: _Hashes, folder: RunFolder, options: RunOptions, data: Path
+) -> AbstractContextManager[Account]:
+    public = hashlib.sha256(json.dumps(sorted(hashes.public.values())).encode()).hexdigest()
+    spending = Spending(
+        plan=job.plan,
+        hashes=hashes.confidential,
+        public={"public_input": public} if hashes.public else {},
+        dataset=options.dataset or data.resolve().name,
+        config_digest=job.config_digest,
+        verify=job.verify,
+    )
+    return open_account(spending, folder, options)
+
+
+def _manifest(
+    job: Job[_Source, _Measured], folder: RunFolder, account: Account, reading: ReadOptions, created: str
+) -> Manifest:
+    files = [(part.name, folder.measurements / f"{part.name}.parquet") for part in job.plan.parts]
+    return Manifest(
+        plan=job.plan,
+        config=job.config,
+        dataset=account.dataset,
+        input_commitment=account.input_commitment,
+        ledger=account.ledger,
+        test_key=account.identity["key"] != "release",
+        run=folder.run,
+        identity=account.identity,
+        checks=reading.checks,
+        created=created,
+        parts=tuple(
+            PartRecord(name, path.relative_to(folder.out).as_posix(), sha256_file(path))
+            for name, path in files
+        ),
+        stages={name: round(seconds, 3) for name, seconds in reading.observer.stages.items()},
+        versions=software_versions(_PACKAGES),
+    )
