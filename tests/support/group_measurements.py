@@ -122,7 +122,7 @@ def plan_of(measurements: Sequence[GroupMeasurements], product: str = "safetab-p
     parts = []
     for found in measurements:
         queries = tuple(
-            QueryPlan(found.table, f"{found.level.name}.{name}", found.laws[name], cost)
+            QueryPlan(found.table if name == "cells" else name, found.level.name, found.laws[name], cost)
             for name, cost in found.costs.items()
         )
         disjoint = ((0,), (1, 2)) if len(queries) == 3 else ()

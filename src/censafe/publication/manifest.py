@@ -93,6 +93,7 @@ class Manifest:
         versions: of Python and packages.
         created: start of the run, UTC, ISO 8601.
         finished: end of the run, UTC, ISO 8601; empty while it runs.
+        post_processing: what was done after the measurements, with its options and how much it changed.
     """
 
     plan: ReleasePlan
@@ -110,6 +111,7 @@ class Manifest:
     stages: Mapping[str, float] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    post_processing: Mapping[str, Json] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """The manifest as JSON values."""
@@ -127,7 +129,9 @@ class Manifest:
             },
         }
         simple = ("run", "dataset", "input_commitment", "test_key", "checks", "created", "finished")
-        mappings = ("identity", "stages", "outputs", "versions")
+        mappings: tuple[str, ...] = ("identity", "stages", "outputs", "versions")
+        if self.post_processing:
+            mappings += ("post_processing",)
         return {
             **fixed,
             **{name: getattr(self, name) for name in simple},
@@ -188,6 +192,7 @@ def _parse(document: dict[str, Any]) -> Manifest:
         stages=document["stages"],
         outputs=document["outputs"],
         versions=document["versions"],
+        post_processing=document.get("post_processing", {}),
     )
 
 

@@ -17,6 +17,7 @@ from censafe.publication.markup import (
     section,
     table,
 )
+from censafe.publication.page_groups import group_accuracy
 
 __all__ = ["SYMBOLS", "Document", "accuracy_section", "shares_section"]
 
@@ -71,10 +72,12 @@ def accuracy_section(document: Document) -> str:
     percent = number(100 * document["confidence"])
     symbol = SYMBOLS[document["loss"]["kind"]]
     headers = ("Table and level", "Counts", symbol, "Variance", "Margin of error", "Exact margin")
-    laws = sorted({level["law"] for entry in document["tables"] for level in entry["levels"]})
+    plain = [entry for entry in document["tables"] if "groups" not in entry]
+    if not plain:
+        return _group_section(document, symbol, percent)
+    laws = sorted({level["law"] for entry in plain for level in entry["levels"]})
     groups = [
-        (_table_name(entry), [_level_row(entry, level) for level in entry["levels"]])
-        for entry in document["tables"]
+        (_table_name(entry), [_level_row(entry, level) for level in entry["levels"]]) for entry in plain
     ]
     return section(
         "accuracy",
@@ -87,6 +90,18 @@ def accuracy_section(document: Document) -> str:
         ),
         grouped_table(
             f"Noise of one count, by table and level. Law: {', '.join(laws)}.", headers, groups, numbers=5
+        ),
+    )
+
+
+def _group_section(document: Document, symbol: str, percent: str) -> str:
+    return section(
+        "accuracy",
+        "How accurate the counts are",
+        group_accuracy(document["tables"], symbol, percent, document.get("notes", ())),
+        paragraphs(
+            "Every count has its own variance and margin of error in tables.parquet. Noise is not the only error: the "
+            "census itself has errors."
         ),
     )
 

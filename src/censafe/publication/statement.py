@@ -10,9 +10,11 @@ from typing import Any
 
 from censafe.errors import CheckError
 from censafe.model import Definition, Neighbours, ReleasePlan
+from censafe.model.group_estimates import GroupEstimates
 from censafe.model.published import PublishedQuery
 from censafe.privacy.conversions import epsilons
 from censafe.publication.codebook import CodebookInput, TableLabel
+from censafe.publication.group_statement import check_group_costs, group_tables, noise_kinds
 from censafe.publication.manifest import LedgerRecord
 from censafe.publication.power import largest_power
 from censafe.publication.stamps import Stamp, require_publishable
@@ -58,7 +60,7 @@ class CertificateInput:
     Args:
         title: of the release, in words.
         plan: the plan of the run.
-        queries: everything published, derived tables included.
+        queries: everything published over complete key domains, derived tables included.
         codebook: words for tables, cells and levels.
         dataset: label of the input.
         input_commitment: keyed commitment to the input files.
@@ -71,6 +73,8 @@ class CertificateInput:
         versions: of Python and packages.
         created: UTC, ISO 8601.
         measurement_files: SHA-256 of the committed measurement files, by file.
+        groups: everything published about population groups.
+        notes: what was done after the measurements, in words.
         delta: at which epsilons are stated.
         confidence: of the margins of error, 9/10 or 19/20.
     """
@@ -90,6 +94,8 @@ class CertificateInput:
     overrides: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     measurement_files: Mapping[str, str] = field(default_factory=dict)
+    groups: Sequence[GroupEstimates] = ()
+    notes: Sequence[str] = ()
     delta: Fraction = Fraction(1, 10**10)
     confidence: Fraction = Fraction(9, 10)
 
@@ -104,7 +110,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         ReleaseError: the stamp does not fit the source of the noise.
         CheckError: ledger, plan and published tables disagree.
     """
-    require_publishable(source.queries, stamp)
+    require_publishable([*source.queries, *source.groups], stamp)
     _check_agreement(source, stamp)
     plan = source.plan
     return {
@@ -121,7 +127,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
             **_relation(plan, plan.neighbours),
             "group_words": group_words(plan.definition),
         },
-        "noise_words": sorted({NOISE[query.law.kind] for query in source.queries}),
+        "noise_words": sorted(NOISE[kind] for kind in _noise_kinds(source)),
         "loss": _loss(plan.total, source),
         "attacker": {
             "false_alarm": float(_FALSE_ALARM),
@@ -134,7 +140,8 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         ],
         "calibration": _calibration(plan),
         "confidence": float(source.confidence),
-        "tables": list(_tables(source)),
+        "tables": [*_tables(source), *group_tables(source.groups, plan.total, source.confidence)],
+        **({"notes": list(source.notes)} if source.notes else {}),
         "not_promised": [{"what": what, "words": words} for what, words in NOT_PROMISED],
         "checks": [asdict(group) for group in source.checks],
         "rows_checked": source.rows_checked,
@@ -174,6 +181,11 @@ def _check_agreement(source: CertificateInput, stamp: Stamp | None) -> None:
                 f"table {query.table}, level {query.level}: noise law or budget differ from the plan; "
                 "do not publish the tables"
             )
+    check_group_costs(source.groups, plan)
+
+
+def _noise_kinds(source: CertificateInput) -> set[str]:
+    return {query.law.kind for query in source.queries} | noise_kinds(source.groups)
 
 
 def _relation(plan: ReleasePlan, relation: Neighbours) -> dict[str, str]:

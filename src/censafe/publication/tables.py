@@ -21,6 +21,7 @@ from censafe.publication.stamps import LAW_STAMP, STAMP, Stamp, require_publisha
 
 __all__ = [
     "STAMP_FILE",
+    "STAMP_TEXT",
     "KeyColumns",
     "TableLayout",
     "format_variance",
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 STAMP_FILE = "NOT_PRIVATE.txt"
-_STAMP_TEXT = (
+STAMP_TEXT = (
     "NOT PRIVATE\n\n"
     "The noise in the files of this folder was drawn with a test key that anybody can repeat.\n"
     "Whoever has the key can subtract the noise. Do not publish these files.\n"
@@ -154,9 +155,9 @@ def write_tables(
             rows = _rows(layout, [query for query in queries if query.table == layout.name], stamp)
             _write_csv(place / f"{layout.name}.csv", layout.header, rows)
             if stamp == STAMP:
-                (place / STAMP_FILE).write_text(_STAMP_TEXT, encoding="utf-8")
+                (place / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
         if stamp == STAMP:
-            (temporary / STAMP_FILE).write_text(_STAMP_TEXT, encoding="utf-8")
+            (temporary / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
     return tuple(folder / layout.name / f"{layout.name}.csv" for layout in written)
 
 

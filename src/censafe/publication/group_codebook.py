@@ -1,0 +1,102 @@
+"""What the codes and columns of the files of population groups mean."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from censafe.model.group_estimates import GroupEstimates
+from censafe.publication.atomic import atomic_text
+from censafe.publication.codebook import COLUMNS as PLAIN_COLUMNS
+from censafe.publication.group_tables import layouts_of
+from censafe.publication.stamps import Stamp, require_publishable
+
+__all__ = ["COLUMNS", "write_group_codebook"]
+
+COLUMNS: Mapping[str, str] = {
+    "product": PLAIN_COLUMNS["product"],
+    "table": "published table; the files t1 and t2 of the Bureau's layout hold T01001 and T02001 to T02003",
+    "level": "population group level: type of region and level of iterations that share a budget",
+    "region_type": PLAIN_COLUMNS["region_type"],
+    "region_id": "code of the region (REGION_ID)",
+    "iteration": "characteristic iteration (ITERATION_CODE)",
+    "iteration_name": "name of the characteristic iteration",
+    "stat_level": "how much detail the group has, 0 (total only) to 3",
+    "cell": "data cell of the table; for sex by age: sex, colon, and * or first and last age",
+    "cell_label": PLAIN_COLUMNS["cell_label"],
+    "age_start": "first age of the cell; empty for all ages",
+    "age_end": "last age of the cell; empty for all ages; 115 stands for 115 and over",
+    "sex": "1 male, 2 female; empty for both",
+    "count": PLAIN_COLUMNS["count"],
+    "variance": (
+        "variance of the noise in this count, before rounding and before negative counts were replaced, if they were"
+    ),
+    "margin_of_error": PLAIN_COLUMNS["margin_of_error"],
+    "margin_of_error_exact": (
+        "smallest whole number that the noise stays within, with at least the stated confidence; empty where the count "
+        "is a weighted mean"
+    ),
+    "confidence": PLAIN_COLUMNS["confidence"],
+    "noise_law": "law of one noise draw, or the law of the draws of a weighted mean",
+    "noise_parameter": PLAIN_COLUMNS["noise_parameter"] + "; empty for a weighted mean",
+    "noise_draws": PLAIN_COLUMNS["noise_draws"] + "; empty for a weighted mean",
+    "conditional": (
+        "whether the count is published only because the noisy total was above a limit; counts of small groups that pass "
+        "are then too high on average, and variance and margins hold before that choice"
+    ),
+    "near_threshold": (
+        "whether a pooled total is so near a threshold of the tables that the choice of the table may bias it"
+    ),
+    "equal_areas": "whether the count was made equal to those of other areas that consist of the same blocks",
+    "budget_kind": PLAIN_COLUMNS["budget_kind"],
+    "budget_exact": "privacy loss of all tables of this level that are measured together, exact",
+    "budget": PLAIN_COLUMNS["budget"],
+    "source": PLAIN_COLUMNS["source"],
+    "private": PLAIN_COLUMNS["private"],
+}
+
+
+def write_group_codebook(
+    path: Path,
+    product: str,
+    estimates: Sequence[GroupEstimates],
+    iterations: Mapping[str, str],
+    *,
+    stamp: Stamp | None = None,
+) -> None:
+    """Write ``codebook.csv``: one row a column, table, cell, level and iteration.
+
+    Args:
+        path: final name of the file.
+        product: ``safetab-p`` or ``safetab-h``.
+        estimates: what is published; iterations of other levels are left out.
+        iterations: names of iterations, by code.
+        stamp: ``"NOT PRIVATE"`` for results drawn with a test key; then the file begins with a row of
+            kind ``warning``.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        StorageError: the disk is full or the folder not writable.
+    """
+    require_publishable(estimates, stamp)
+    rows = [("kind", "table", "code", "label")]
+    if stamp:
+        rows.append(("warning", "", stamp, "the files of this run were made with a test key"))
+    rows += [("column", "", name, words) for name, words in COLUMNS.items()]
+    for _, layout in layouts_of(product):
+        for shell in layout.shells.values():
+            if ("table", shell.table, layout.path, shell.title) not in rows:
+                rows.append(("table", shell.table, layout.path, shell.title))
+                rows += [("cell", shell.table, cell.code, cell.label) for cell in shell.cells]
+    levels = {found.level.name: found.level for found in estimates}
+    rows += [
+        ("level", "", name, f"{level.region_type}, iterations of level {level.iteration_level}")
+        for name, level in levels.items()
+    ]
+    codes = sorted({code for level in levels.values() for code in level.iterations})
+    rows += [("iteration", "", code, iterations.get(code, "")) for code in codes]
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    atomic_text(path, text.getvalue())

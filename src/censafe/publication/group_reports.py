@@ -1,0 +1,70 @@
+"""What making areas of the same blocks agree has changed, as two small tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+
+from censafe.model.group_estimates import CoterminousReport
+from censafe.publication.atomic import atomic_write
+
+__all__ = ["CHANGES_FILE", "CLASSES_FILE", "write_coterminous_report"]
+
+CLASSES_FILE = "coterminous_classes.csv"
+CHANGES_FILE = "coterminous_changes.csv"
+
+
+def write_coterminous_report(
+    folder: Path, report: CoterminousReport, *, source: Literal["system", "seeded"]
+) -> tuple[Path, Path]:
+    """Write the classes of areas, and every group whose published counts changed with its total before and after.
+
+    Both hold public facts and noisy totals only.
+
+    Args:
+        folder: where the two files go, as :data:`CLASSES_FILE` and :data:`CHANGES_FILE`.
+        report: from :func:`censafe.estimation.coterminous.coterminous`.
+        source: of the noise; a column says whether the totals are private.
+
+    Returns:
+        the two paths.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    numbered = [(i + 1, *member) for i, members in enumerate(report.classes) for member in members]
+    classes = pa.table(
+        {
+            "class": pa.array([row[0] for row in numbered], pa.int64()),
+            "region_type": pa.array([row[1] for row in numbered], pa.string()),
+            "region_id": pa.array([row[2] for row in numbered], pa.string()),
+        }
+    )
+    parts = [
+        pa.table(
+            {
+                "level": pa.array([change.level] * len(change.region), pa.string()),
+                "region_id": pa.array(change.region.tolist(), pa.string()),
+                "iteration": pa.array(change.iteration.tolist(), pa.string()),
+                "total_before": pa.array(
+                    np.nan_to_num(change.before).astype(np.int64), mask=np.isnan(change.before)
+                ),
+                "total_after": pa.array(change.after),
+                "table_of": pa.array(change.donor.tolist(), pa.string()),
+                "private": pa.array([source == "system"] * len(change.region)),
+            }
+        )
+        for change in report.changes
+    ]
+    names = ("level", "region_id", "iteration", "total_before", "total_after", "table_of", "private")
+    changes = (
+        pa.concat_tables(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in names})
+    )
+    for name, table in ((CLASSES_FILE, classes), (CHANGES_FILE, changes)):
+        with atomic_write(folder / name) as temporary:
+            pc.write_csv(table, temporary)
+    return folder / CLASSES_FILE, folder / CHANGES_FILE

@@ -1,0 +1,146 @@
+"""What a certificate states about the tables of population groups, as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.model import ReleasePlan
+from censafe.model.group_cells import GROUP_LAYOUTS
+from censafe.model.group_estimates import GroupEstimates, GroupNoise
+from censafe.publication.group_accuracy import accuracy_of_cells
+
+__all__ = ["check_group_costs", "group_tables", "noise_kinds"]
+
+_TITLES: Mapping[str, tuple[str, str, str]] = {
+    "t1t2": ("T01001, T02001 to T02003", "Total population, sex by age", "Persons of detailed groups"),
+    "t3": ("T03001 to T03004", "Household type", "Households of detailed groups"),
+    "t4": ("T04001, T04002", "Tenure", "Households of detailed groups"),
+}
+
+
+def noise_kinds(estimates: Sequence[GroupEstimates]) -> set[str]:
+    """Kinds of the laws that the published counts hold."""
+    return {noise.law.kind for found in estimates for noise in found.noises}
+
+
+def check_group_costs(estimates: Sequence[GroupEstimates], plan: ReleasePlan) -> None:
+    """Compare the loss of every level with the plan's.
+
+    Raises:
+        CheckError: a level that the plan does not have, or one that costs something else there.
+    """
+    planned: dict[tuple[str, str], Fraction] = {}
+    for part in plan.parts:
+        names = {query.table for query in part.queries}
+        table = next(iter(names)) if names <= {"t3", "t4"} else "t1t2"
+        planned[table, part.queries[0].level] = part.cost
+    for found in estimates:
+        if planned.get((found.table, found.level.name)) != found.cost:
+            raise CheckError(
+                f"level {found.level.name} of {found.table}: the budget differs from the plan; do not publish the tables"
+            )
+
+
+def group_tables(
+    estimates: Sequence[GroupEstimates], total: Fraction, confidence: Fraction
+) -> Iterator[dict[str, Any]]:
+    """One entry for each set of tables that are measured together, with its levels.
+
+    Args:
+        estimates: everything published.
+        total: privacy loss of the release.
+        confidence: of the margins of error.
+    """
+    for table, (names, title, universe) in _TITLES.items():
+        levels = [found for found in estimates if found.table == table]
+        if not levels:
+            continue
+        cost = sum((found.cost for found in levels), Fraction(0))
+        yield {
+            "table": names,
+            "title": title,
+            "universe": universe,
+            "derived": False,
+            "budget": f"{cost.numerator}/{cost.denominator}",
+            "budget_decimal": float(cost),
+            "share": float(cost / total) if total else 0.0,
+            "rows": sum(_written(found, np.ones(found.rows, np.bool_)) for found in levels),
+            "levels": [],
+            "groups": [_level(found, confidence) for found in levels],
+        }
+
+
+def _level(found: GroupEstimates, confidence: Fraction) -> dict[str, Any]:
+    kind = found.level.region_type
+    return {
+        "level": found.level.name,
+        "words": f"{kind}, {'regional' if found.level.iteration_level == 1 else 'detailed'} groups",
+        "region_type": kind,
+        "iteration_level": found.level.iteration_level,
+        "regions": len(found.level.regions),
+        "candidates": len(found.level.iterations),
+        "groups": found.rows,
+        "rows": _written(found, np.ones(found.rows, np.bool_)),
+        "budget": f"{found.cost.numerator}/{found.cost.denominator}",
+        "budget_decimal": float(found.cost),
+        "equal_areas": int(np.count_nonzero(found.shared)),
+        "near_threshold": int(np.count_nonzero(found.near)),
+        "conditional": int(np.count_nonzero(found.conditional)),
+        "details": list(_details(found, confidence)),
+    }
+
+
+def _details(found: GroupEstimates, confidence: Fraction) -> Iterator[dict[str, Any]]:
+    """One entry a stat level, and one for groups that get a total only wherever they are."""
+    only = found.level.detailed_only[found.iteration]
+    shells = {level: shell for layout in GROUP_LAYOUTS[found.table] for level, shell in layout.shells.items()}
+    for stat_level, shell in sorted(shells.items()):
+        for detailed_only in (False, True):
+            inside = (found.stat_level == stat_level) & (only == detailed_only)
+            noise = _usual_noise(found, inside)
+            if noise is None:
+                continue
+            yield {
+                "stat_level": stat_level,
+                "detailed_only": detailed_only,
+                "table": shell.table,
+                "title": shell.title,
+                "groups": int(np.count_nonzero(inside)),
+                "rows": _written(found, inside),
+                "measured_cells": shell.basis,
+                "cell": _accuracy(noise, 1, confidence),
+                "total": _accuracy(noise, noise.cells, confidence),
+            }
+
+
+def _usual_noise(found: GroupEstimates, inside: NDArray[np.bool_]) -> GroupNoise | None:
+    """The noise that most groups have; those made equal to other areas have their own."""
+    own = inside & ~found.shared
+    counts = np.bincount(found.noise[own if own.any() else inside], minlength=1)
+    return found.noises[int(np.argmax(counts))] if counts.any() else None
+
+
+def _accuracy(noise: GroupNoise, count: int, confidence: Fraction) -> dict[str, Any]:
+    found = accuracy_of_cells(noise, count, confidence)
+    return {
+        "law": found.law,
+        "parameter": found.parameter,
+        "noise_draws": found.draws,
+        "variance": found.variance,
+        "margin_of_error": found.margin,
+        "margin_of_error_exact": found.margin_exact,
+    }
+
+
+def _written(found: GroupEstimates, inside: NDArray[np.bool_]) -> int:
+    width = np.zeros(4, np.int64)
+    for layout in GROUP_LAYOUTS[found.table]:
+        for level, shell in layout.shells.items():
+            width[level] += len(shell.cells)
+    return int(width[found.stat_level[inside]].sum())

@@ -1,0 +1,187 @@
+"""Tables of population groups in the Bureau's layout.
+
+The layout has whole numbers and codes only, no column about the noise. A file made with a test key is therefore
+like a released one, byte for byte but for the counts. Every folder of such tables holds ``NOT_PRIVATE.txt``, which names
+the files with their SHA-256, so that a file that was taken out of its folder can still be told by its hash; the
+manifest of the run lists the same hashes. Nothing inside a single file can say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.model.group_cells import GROUP_LAYOUTS, GroupLayout
+from censafe.model.group_estimates import GroupEstimates, MarkedGroups
+from censafe.publication.atomic import atomic_folder, sha256_file
+from censafe.publication.group_rows import CellRows, GroupOrder, cells_of, expand, group_orders
+from censafe.publication.stamps import STAMP, Stamp, require_publishable
+from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
+
+__all__ = ["MARK", "PRODUCT_TABLES", "layouts_of", "write_group_tables", "write_marked_tables"]
+
+MARK = "X"
+PRODUCT_TABLES = {"safetab-p": ("t1t2",), "safetab-h": ("t3", "t4")}
+
+
+def layouts_of(product: str) -> tuple[tuple[str, GroupLayout], ...]:
+    """The measured table and the layout of every file of a product, in order.
+
+    Example:
+        >>> [layout.path for _, layout in layouts_of("safetab-h")][-2:]
+        ['t4/T04001/T04001.csv', 't4/T04002/T04002.csv']
+    """
+    return tuple((table, layout) for table in PRODUCT_TABLES[product] for layout in GROUP_LAYOUTS[table])
+
+
+def write_group_tables(
+    folder: Path,
+    product: str,
+    estimates: Sequence[GroupEstimates],
+    *,
+    stamp: Stamp | None = None,
+    replace: bool = False,
+) -> tuple[Path, ...]:
+    """Write all tables of a product, pipe-delimited, with a header also where there are no rows.
+
+    Rows are sorted by region type (nation, state, county, tract, place, AIANNH, then Puerto Rico's), region, iteration
+    and cell: for ``t2`` sex, then all ages (``*``) before the age groups.
+
+    Args:
+        folder: final name, usually ``OUT/tables``; it appears there complete or not at all.
+        product: ``safetab-p`` or ``safetab-h``.
+        estimates: of all levels and tables, in any order.
+        stamp: ``"NOT PRIVATE"`` for estimates from a test key.
+        replace: whether a folder that stands there already gives way.
+
+    Returns:
+        the files of the tables.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        CheckError: estimates of a table that the product does not have.
+        StorageError: the disk is full, the folder exists or is not writable.
+
+    Source: specification of SafeTab, section 7.
+    """
+    marked = [_Written(found) for found in estimates]
+    return _write(folder, product, marked, stamp=stamp, replace=replace)
+
+
+def write_marked_tables(
+    folder: Path,
+    product: str,
+    marked: Sequence[MarkedGroups],
+    *,
+    stamp: Stamp | None = None,
+    replace: bool = False,
+) -> tuple[Path, ...]:
+    """Write the tables with ``X`` for marked groups and with negative counts as they are to be shown.
+
+    Args:
+        folder: final name, usually ``OUT/tables_marked``; never the folder of the unmarked tables.
+        product: as in :func:`write_group_tables`.
+        marked: of all levels and tables.
+        stamp: ``"NOT PRIVATE"`` for estimates from a test key.
+        replace: whether a folder that stands there already gives way.
+
+    Returns:
+        the files of the tables.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        CheckError: estimates of a table that the product does not have.
+        StorageError: the disk is full, the folder exists or is not writable.
+    """
+    written = [_Written(found.estimates, found) for found in marked]
+    return _write(folder, product, written, stamp=stamp, replace=replace)
+
+
+@dataclass(frozen=True)
+class _Written:
+    estimates: GroupEstimates
+    marks: MarkedGroups | None = None
+
+
+def _write(
+    folder: Path, product: str, written: Sequence[_Written], *, stamp: Stamp | None, replace: bool
+) -> tuple[Path, ...]:
+    require_publishable([one.estimates for one in written], stamp)
+    unknown = {one.estimates.table for one in written} - set(PRODUCT_TABLES[product])
+    if unknown:
+        raise CheckError(f"{product} has no table {', '.join(sorted(unknown))}")
+    with atomic_folder(folder, replace=replace) as temporary:
+        for table in PRODUCT_TABLES[product]:
+            chosen = [one for one in written if one.estimates.table == table]
+            _write_table(temporary, GROUP_LAYOUTS[table], chosen)
+        if stamp == STAMP:
+            _write_stamps(temporary)
+    return tuple(folder / layout.path for _, layout in layouts_of(product))
+
+
+def _write_table(folder: Path, layouts: Sequence[GroupLayout], written: Sequence[_Written]) -> None:
+    marks = {one.estimates.level.name: one.marks for one in written}
+    orders = list(group_orders([one.estimates for one in written]))
+    for layout in layouts:
+        path = folder / layout.path
+        path.parent.mkdir(parents=True)
+        with path.open("xb") as stream:
+            stream.write("|".join(layout.header).encode())
+            for order in orders:
+                _write_order(stream, order, layout, marks)
+            stream.write(b"\n")
+
+
+def _write_order(
+    stream: BinaryIO, order: GroupOrder, layout: GroupLayout, marks: dict[str, MarkedGroups | None]
+) -> None:
+    regions = pa.array([f"\n{region}|{order.region_type}|" for region in order.regions.tolist()], pa.string())
+    codes = pa.array(order.codes.tolist(), pa.string())
+    cells = pa.array(["|".join(cell.fields) for _, cell in cells_of(layout)], pa.string())
+    for rows in expand(order, layout):
+        first, last = int(rows.group[0]), int(rows.group[-1]) + 1
+        names = compute.binary_join_element_wise(
+            regions.take(pa.array(order.region[first:last])), codes.take(pa.array(order.code[first:last])), ""
+        )
+        columns = [names.take(pa.array(rows.group - first))]
+        if layout.cell_columns:
+            columns.append(cells.take(pa.array(rows.cell)))
+        columns.append(_counts(order, rows, marks).cast(pa.string()))
+        lines = compute.binary_join_element_wise(*columns, "|")
+        offsets = np.frombuffer(lines.buffers()[1], np.int32, len(lines) + 1, 4 * lines.offset)
+        stream.write(memoryview(lines.buffers()[2])[offsets[0] : offsets[-1]])
+
+
+def _counts(order: GroupOrder, rows: CellRows, marks: dict[str, MarkedGroups | None]) -> pa.Array:
+    count: NDArray[np.int64] = rows.count
+    hidden = np.zeros(len(count), np.bool_)
+    level, row = order.level[rows.group], order.row[rows.group]
+    marked = False
+    for position, found in enumerate(order.levels):
+        mark = marks[found.level.name]
+        if mark is not None:
+            marked = True
+            inside = level == position
+            hidden[inside] = mark.hidden[row[inside]]
+            if mark.negative == "X":
+                hidden |= inside & (count < 0)
+            elif mark.negative == "zero":
+                count = np.where(inside, np.maximum(count, 0), count)
+    if not marked:
+        return pa.array(count)
+    return compute.if_else(pa.array(hidden), pa.scalar(MARK), pa.array(count).cast(pa.string()))
+
+
+def _write_stamps(folder: Path) -> None:
+    for place in sorted({folder, *(path for path in folder.rglob("*") if path.is_dir())}):
+        files = sorted(path for path in place.glob("*.csv"))
+        listed = "".join(f"\nsha256 {sha256_file(path)}  {path.name}" for path in files)
+        (place / STAMP_FILE).write_text(STAMP_TEXT + (f"{listed}\n" if files else ""), encoding="utf-8")
