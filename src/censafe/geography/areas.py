@@ -172,7 +172,7 @@ def read_areas(paths: Sequence[Path], states: tuple[str, ...]) -> tuple[Areas, t
         states: two-digit state codes.
 
     Returns:
-        The areas without malformed rows and with each block once, and the problems.
+        The areas and the problems. Malformed blocks are left out, repeated ones taken once, malformed places taken as none.
 
     Raises:
         DataError: wrong header, or a file that cannot be parsed.
@@ -189,8 +189,10 @@ def read_areas(paths: Sequence[Path], states: tuple[str, ...]) -> tuple[Areas, t
     keep = np.zeros(101, bool)
     keep[[int(state) for state in states]] = True
     chosen = keep[columns["TABBLKST"]]
-    for name in _COLUMNS[1:]:
+    for name in BLOCK_COLUMNS[1:]:
         chosen &= columns[name] >= 0
+    columns["PLACEFP"] = np.where(columns["PLACEFP"] < 0, np.int32(NO_PLACE), columns["PLACEFP"])
+    columns["AIANNHCE"] = np.where(columns["AIANNHCE"] < 0, np.int32(NO_AIANNH), columns["AIANNHCE"])
     areas, repeated = _sorted_areas({name: values[chosen] for name, values in columns.items()}, states)
     if repeated:
         problems.append(

@@ -82,13 +82,14 @@ def test_all_malformed_columns_are_reported_together(tmp_path: Path) -> None:
     path = grfc(
         tmp_path,
         "44|1|000100|1|1001|9999|",
-        "44|001|000100|1|1001|99999|9999",
+        "44|001|000100|1|1001|9999|9999",
         "44|001|00010x|1|1001|99999|9999",
     )
     areas, problems = read_areas((path,), ("44",))
     assert areas.blocks == 1
+    assert areas.regions("PLACE") == ()
     assert [(problem.column, problem.rows) for problem in problems] == [
-        ("TABBLKCOU", 1), ("TABTRACTCE", 1), ("PLACEFP", 1), ("AIANNHCE", 1),
+        ("TABBLKCOU", 1), ("TABTRACTCE", 1), ("PLACEFP", 2), ("AIANNHCE", 1),
     ]  # fmt: skip
 
 

@@ -216,9 +216,16 @@ def no_group_finding(label: str, run: str) -> Finding:
     )  # fmt: skip
 
 
-def without_checks(findings: Iterable[Finding], label: str, unusable: int) -> list[Finding]:
-    """What is reported with the checks off: what always stops, and how many records are left out."""
-    kept = [finding for finding in findings if finding.rule in ALWAYS_STOP]
+def without_checks(findings: Iterable[Finding], label: str, blocks: str, unusable: int) -> list[Finding]:
+    """What is reported with the checks off: what always stops, and how many records are left out.
+
+    Args:
+        findings: everything found.
+        label: how messages call the records.
+        blocks: how messages call GRF-C, whose faults are not confidential and always stop.
+        unusable: number of records that cannot be counted.
+    """
+    kept = [finding for finding in findings if finding.rule in ALWAYS_STOP or finding.file == blocks]
     if unusable:
         kept.append(
             Finding(label, "", "unusable", "warn", unusable, "records that cannot be counted are left out",

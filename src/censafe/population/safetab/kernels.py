@@ -119,16 +119,15 @@ def _check_codes(codes: NDArray[np.int32], known: NDArray[np.bool_], most: int, 
     """Fault bits of the codes of a row inside the filter."""
     one = np.uint32(1)
     faults = np.uint32(0)
-    races = 0
+    nulls = 0
     for k in range(_RACES + 1):
         code = codes[k, row]
-        if code != 0 and k < _RACES:
-            races += 1
-            if races != k + 1:
-                faults |= one << np.uint32(AFTER_NULL)
+        nulls += k < _RACES and code == 0
+        if nulls and code > 0 and k < _RACES:
+            faults |= one << np.uint32(AFTER_NULL)
         if code > 0 and not known[code]:
             faults |= one << np.uint32(FIRST_UNKNOWN + k)
-    if races > most:
+    if _RACES - nulls > most:
         faults |= one << np.uint32(TOO_MANY)
     return faults
 

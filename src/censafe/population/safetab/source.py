@@ -198,7 +198,7 @@ class SafetabSource:
         if examples:
             write_records(examples, label, fault_columns(fields), loaded.examples)
         if checks == "off":
-            findings = without_checks(findings, label, loaded.unusable)
+            findings = without_checks(findings, label, self.labels["blocks"], loaded.unusable)
         return self._input(areas, loaded, totals, findings)
 
     def close(self) -> None:
