@@ -1,0 +1,155 @@
+"""True counts of SafeTab against the published truth of the reference population, through the reader and the engine."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from censafe.population.safetab.source import SafetabInput, open_safetab
+from censafe.products.safetab.config import load_h_config
+from censafe.products.safetab.counting import GroupCounter
+from censafe.products.safetab.levels import GroupLevel, group_levels
+from censafe.products.safetab.parameters import read_universe
+from censafe.products.safetab_h.counting import count_households
+from censafe.products.safetab_h.truth import true_counts as true_household_counts
+from censafe.products.safetab_p.counting import count_persons
+from censafe.products.safetab_p.tables import table_variants
+from censafe.products.safetab_p.truth import true_counts
+from censafe.tabulation.engine import connect
+from support.safetab_reference import HOUSEHOLD_BASIS, Person, person_cells
+from support.shared import shared_data
+
+STATES = ("44", "50")
+EUROPEAN = "1113"  # European alone or in any combination
+Group = tuple[str, str, str]
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    return shared_data("population/households")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path]]:
+    work = tmp_path_factory.mktemp("engine")
+    backend = connect(work, threads=2, memory="1GB")
+    yield backend, work
+    backend.disconnect()
+
+
+def load(folder: Path, product: Literal["safetab-p", "safetab-h"], engine: tuple[Any, Path]) -> SafetabInput:
+    backend, work = engine
+    source = open_safetab(
+        folder,
+        product=product,
+        reader="csv",
+        states=STATES,
+        codes=read_universe().codes,
+        max_race_codes=8,
+        backend=backend,
+        work=work,
+    )
+    found = source.load()
+    found.require_valid()
+    return found
+
+
+@pytest.fixture(scope="module")
+def persons(folder: Path, engine: tuple[Any, Path]) -> GroupCounter:
+    return count_persons(load(folder, "safetab-p", engine), read_universe())
+
+
+@pytest.fixture(scope="module")
+def households(folder: Path, engine: tuple[Any, Path]) -> tuple[GroupCounter, SafetabInput]:
+    data = load(folder, "safetab-h", engine)
+    return count_households(data, read_universe()), data
+
+
+@pytest.fixture(scope="module")
+def published(folder: Path) -> dict[Group, int]:
+    with (folder / "pop-group-totals.txt").open(encoding="utf-8", newline="") as file:
+        return {
+            (row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"]): int(row["COUNT"])
+            for row in csv.DictReader(file, delimiter="|")
+        }
+
+
+def test_t1_equals_the_totals_of_the_reference_population(
+    persons: GroupCounter, published: dict[Group, int]
+) -> None:
+    found: dict[Group, int] = {}
+    for level in group_levels(pr=False):
+        if level == GroupLevel("AIANNH", 1):
+            continue  # the file has no level 1 there, as production gives it no budget
+        public, rows = persons.groups(level, 9).level, true_counts(persons, level)
+        sums = np.add.reduceat(rows.values, rows.indptr[:-1])
+        for region, iteration, total in zip(rows.region, rows.iteration, sums.tolist(), strict=True):
+            found[level.region_type, str(public.regions[region]), public.iterations[iteration]] = total
+    assert len(published) == 36_701
+    assert published == found
+
+
+def test_sex_by_age_of_the_states_equals_the_records(persons: GroupCounter, folder: Path) -> None:
+    universe = read_universe()
+    level = GroupLevel("STATE", 1)
+    public, rows = persons.groups(level, 9).level, true_counts(persons, level)
+    codes = universe.members[EUROPEAN]
+    for position, state in enumerate(STATES):
+        with (folder / "person-records.txt").open(encoding="utf-8", newline="") as file:
+            members = [
+                Person(0, int(row["QSEX"]), int(row["QAGE"]), (), 0)
+                for row in csv.DictReader(file, delimiter="|")
+                if row["TABBLKST"] == state
+                and any(int(row[f"QRACE{k}"].replace("Null", "0")) in codes for k in range(1, 9))
+            ]
+        (row,) = np.flatnonzero(
+            (rows.region == position) & (rows.iteration == public.iterations.index(EUROPEAN))
+        )
+        assert rows.stat_level[row] == 3
+        assert person_cells(members, 3) == rows.values[rows.indptr[row] : rows.indptr[row + 1]].tolist()
+        assert len(table_variants()[3].cells) == rows.indptr[row + 1] - rows.indptr[row]
+
+
+@pytest.mark.parametrize("table_class", ["t3", "t4"])
+def test_households_of_the_counties_equal_the_records(
+    households: tuple[GroupCounter, SafetabInput],
+    published: dict[Group, int],
+    folder: Path,
+    table_class: Literal["t3", "t4"],
+) -> None:
+    counter, data = households
+    universe, level = read_universe(), GroupLevel("COUNTY", 2)
+    config = load_h_config("ddhcb", {"run_pr": "false"})
+    assert data.totals is not None
+    rows = true_household_counts(counter, config, data.totals, level, table_class, most_detailed=True)
+    public = counter.groups(level, 9).level
+    groups = {
+        (str(public.regions[region]), public.iterations[iteration])
+        for region, iteration in zip(rows.region, rows.iteration, strict=True)
+    }
+    assert groups == {
+        (region, code) for kind, region, code in published if kind == "COUNTY" and code in public.iterations
+    }
+    column = "HOUSEHOLD_TYPE" if table_class == "t3" else "TEN"
+    basis = HOUSEHOLD_BASIS[table_class][-1]
+    expected: dict[tuple[str, str], list[int]] = {group: [0] * len(basis) for group in groups}
+    ethnic = [one for one in universe.candidates(2, "coarse").iterations if one.kind == "ethnicity"]
+    with (folder / "household-records.txt").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="|"):
+            slot = next(slot for slot, codes in enumerate(basis) if int(row[column]) in codes)
+            for one in ethnic:
+                group = row["TABBLKST"] + row["TABBLKCOU"], one.code
+                if int(row["QSPAN"]) in universe.members[one.code] and group in groups:
+                    expected[group][slot] += 1
+    compared = 0
+    for number, (region, iteration) in enumerate(zip(rows.region, rows.iteration, strict=True)):
+        group = str(public.regions[region]), public.iterations[iteration]
+        if group[1] in {one.code for one in ethnic}:
+            assert expected[group] == rows.values[rows.indptr[number] : rows.indptr[number + 1]].tolist()
+            compared += sum(expected[group])
+    assert compared > 100

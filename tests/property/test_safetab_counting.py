@@ -1,0 +1,193 @@
+"""Counting and table choice of SafeTab against a reading of the specification in plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from censafe.model import GroupLevel as PublicLevel
+from censafe.population.safetab.totals import PopGroupTotals
+from censafe.privacy.adaptive import AdaptiveTables, count_adaptive
+from censafe.privacy.group_rows import GroupRows
+from censafe.privacy.groups import count_groups
+from censafe.products.safetab.counting import GroupCounter
+from censafe.products.safetab.levels import GroupLevel, group_levels
+from censafe.products.safetab_h.measuring import listed_groups
+from censafe.products.safetab_p.tables import table_variants
+from censafe.products.safetab_p.truth import true_counts
+from support.safetab_reference import (
+    PR_TYPES,
+    US_TYPES,
+    World,
+    counter_of,
+    key_domain,
+    members,
+    noiseless_households,
+    noiseless_persons,
+    person_cells,
+    random_world,
+    typed_records,
+)
+
+SEEDS = range(6)
+Published = dict[tuple[str, str], tuple[int, list[int]]]
+
+
+def worlds(seed: int, *, households: bool = False) -> tuple[World, GroupCounter]:
+    rng = random.Random(f"{seed} {households}")
+    world = random_world(rng, rng.choice((1, 40, 150)), households=households)
+    return world, counter_of(world, batches=rng.choice((1, 3)))
+
+
+def as_dict(rows: GroupRows, level: PublicLevel) -> Published:
+    return {
+        (str(level.regions[region]), level.iterations[iteration]): (
+            stat_level,
+            rows.values[start:stop].tolist(),
+        )
+        for region, iteration, stat_level, start, stop in zip(
+            rows.region.tolist(),
+            rows.iteration.tolist(),
+            rows.stat_level.tolist(),
+            rows.indptr[:-1].tolist(),
+            rows.indptr[1:].tolist(),
+            strict=True,
+        )
+    }
+
+
+def test_the_levels_are_those_of_the_reference() -> None:
+    assert [(level.region_type, level.level) for level in group_levels()] == [
+        (region_type, level) for region_type in US_TYPES + PR_TYPES for level in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_cells_of_all_groups_equal_the_reference(seed: int) -> None:
+    world, counter = worlds(seed)
+    for level in group_levels():
+        source = counter.groups(level, None)
+        public = source.level
+        regions, iterations = public.regions.tolist(), public.iterations
+        assert {(region, code) for region in regions for code in iterations} == key_domain(
+            world, level.level, level.region_type
+        )
+        if not public.groups:
+            continue
+        expected = np.zeros((len(regions), len(iterations), 46), np.int64)
+        for (region, code), records in members(world, level.level, level.region_type).items():
+            expected[regions.index(region), iterations.index(code)] = person_cells(records, 3)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(expected, source.block(0, len(regions)).dense)
+        for step in (1, 3):  # the same whatever the blocks of work
+            pieces = [
+                source.block(first, min(first + step, len(regions))).dense
+                for first in range(0, len(regions), step)
+            ]
+            np.testing.assert_array_equal(expected, np.concatenate(pieces))
+
+
+@pytest.mark.parametrize("thresholds", [(0, 1, 2), (2, 4, 6), (-3, 5, 5)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_noise_every_group_gets_the_table_its_total_earns(
+    seed: int, thresholds: tuple[int, int, int]
+) -> None:
+    world, counter = worlds(seed)
+    chance = Fraction(9, 10) if seed % 2 else Fraction(0)
+    for level in group_levels():
+        source = counter.groups(level, None)
+        suppress = chance if level.granularity == "coarse" else Fraction(0)
+        rows = count_adaptive(
+            source, AdaptiveTables(thresholds, table_variants(), suppress), groups_at_once=seed + 1
+        )
+        expected = noiseless_persons(world, level.level, level.region_type, thresholds, suppress=chance > 0)
+        assert expected == as_dict(rows, source.level)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_truth_is_the_most_detailed_table_of_every_group_with_a_person(seed: int) -> None:
+    world, counter = worlds(seed)
+    flags = {one.code: one.detailed_only for one in world.universe.iterations}
+    for level in group_levels():
+        expected = {}
+        for group, records in members(world, level.level, level.region_type).items():
+            stat_level = 0 if flags[group[1]] else 3
+            expected[group] = stat_level, person_cells(records, stat_level)  # type: ignore[arg-type]
+        assert expected == as_dict(true_counts(counter, level), counter.groups(level, None).level)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parts_and_order_do_not_matter(seed: int) -> None:
+    world, counter = worlds(seed)
+    level = GroupLevel("TRACT", 2)
+    source = counter.groups(level, None)
+    regions = len(source.level.regions)
+    expected = source.block(0, regions).dense
+    shuffled = list(world.records)
+    random.Random(seed).shuffle(shuffled)
+    again = counter_of(world.having(shuffled), batches=4).groups(level, None)
+    np.testing.assert_array_equal(expected, again.block(0, regions).dense)
+    middle = len(shuffled) // 2
+    halves = [counter_of(world.having(half)) for half in (shuffled[:middle], shuffled[middle:]) if half]
+    np.testing.assert_array_equal(
+        expected, sum(half.groups(level, None).block(0, regions).dense for half in halves)
+    )
+
+
+@pytest.mark.parametrize("table_class", ["t3", "t4"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_households_get_the_tables_that_published_totals_earn(seed: int, table_class: str) -> None:
+    world, counter = worlds(seed, households=True)
+    rng = random.Random(seed)
+    thresholds = (0, 5, 50) if seed % 2 else (-999_999, 999_999, 999_999)
+    for level in group_levels():
+        source = counter.groups(level, None)
+        domain = sorted(key_domain(world, level.level, level.region_type))
+        totals = {group: rng.randint(-9, 99) for group in domain if rng.random() < 0.6}
+        if domain:
+            totals[domain[0][0], "9999"] = 7  # an iteration that is no candidate
+        rows = count_groups(
+            source,
+            listed_groups(as_totals(totals, level, source.level), source.level, table_class, thresholds),  # type: ignore[arg-type]
+            groups_at_once=seed + 1,
+        )
+        expected = noiseless_households(
+            world, level.level, level.region_type, totals, table_class, thresholds
+        )
+        assert expected == as_dict(rows, source.level)
+
+
+def as_totals(
+    totals: Mapping[tuple[str, str], int], level: GroupLevel, public: PublicLevel
+) -> PopGroupTotals:
+    """The totals in any order, as the reader gives them."""
+    listed = list(totals.items())
+    random.Random(1).shuffle(listed)
+    regions = public.regions.tolist()
+    region_type = (*US_TYPES, *PR_TYPES).index(level.region_type)
+    return PopGroupTotals(
+        np.full(len(listed), region_type, np.int8),
+        np.array([regions.index(region) for (region, _), _ in listed], np.int32),
+        np.array([int(code) for (_, code), _ in listed], np.int32),
+        np.array([count for _, count in listed], np.int64),
+    )
+
+
+def test_a_world_without_records_has_all_groups_and_no_counts() -> None:
+    world, _ = worlds(0)
+    counter = counter_of(world.having(()))
+    for level in group_levels():
+        source = counter.groups(level, 0)
+        rows = count_adaptive(source, AdaptiveTables((1, 2, 3), table_variants()))
+        assert len(rows.region) == len(key_domain(world, level.level, level.region_type))
+        assert not rows.values.any()
+
+
+def test_the_same_record_twice_counts_twice() -> None:
+    world, _ = worlds(1)
+    once, _ = typed_records(world)
+    twice, _ = typed_records(world.having(world.records * 2))
+    np.testing.assert_array_equal(2 * np.diff(once.starts), np.diff(twice.starts))
