@@ -30,7 +30,7 @@ STAGES = {
     """,
     "before the run is closed": f"ledger.Ledger.close_run = {KILL}",
     "while the tables are published": f"release.write_tidy = {KILL}",
-    "before the manifest has its name": f"release._move = {KILL}",
+    "before the manifest has its name": f"release.move_into_place = {KILL}",
 }
 
 

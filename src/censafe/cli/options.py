@@ -23,7 +23,7 @@ __all__ = [
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 PRODUCTS = ("phsafe", "safetab-p", "safetab-h")
-RUN_PRODUCTS = ("phsafe",)  # those with a recipe behind validate, run and truth
+RUN_PRODUCTS = ("phsafe", "safetab-p", "safetab-h")
 
 
 class _Exact(click.ParamType[Fraction]):

@@ -47,7 +47,12 @@ __all__ = ["command"]
     "--test-key", type=int, metavar="SEED", help="Seeded noise: NOT PRIVATE, spends nothing, stamped."
 )
 @click.option(
-    "--confidence", type=EXACT, default="0.9", show_default=True, help="Level of the margins of error."
+    "--confidence", type=EXACT, help="Level of the margins of error [default: as in the product's papers]."
+)
+@click.option(
+    "--t1",
+    type=click.Path(exists=True, path_type=Path),
+    help="safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @engine_options
@@ -65,7 +70,8 @@ def command(
     strict_ledger: bool,
     key_dir: Path | None,
     test_key: int | None,
-    confidence: Fraction,
+    confidence: Fraction | None,
+    t1: Path | None,
     as_json: bool,
     threads: int | None,
     memory: str | None,
@@ -81,9 +87,11 @@ def command(
       censafe run phsafe config.json data/ release/
       censafe run phsafe sdhc-us data/ release/ --set reader=csv --set state_filter=44,50
       censafe run phsafe sdhc-us data/ rehearsal/ --set reader=csv --test-key 1
+      censafe run safetab-p ddhca data/ detailed-a/ --set reader=csv --set run_pr=false
+      censafe run safetab-h ddhcb data/ detailed-b/ --set reader=csv --set run_pr=false --t1 detailed-a/
     """
     from censafe.products.options import ReadOptions, RunOptions
-    from censafe.products.phsafe.recipe import run
+    from censafe.products.registry import planner_of, recipe_of
 
     observer = TerminalObserver(quiet=quiet)
     reading = ReadOptions(
@@ -91,6 +99,7 @@ def command(
         examples=examples,
         threads=threads,
         memory=memory,
+        t1=t1,
         observer=observer,
     )
     options = RunOptions(
@@ -101,7 +110,7 @@ def command(
         strict_ledger=strict_ledger,
         key_dir=key_dir,
         test_key=test_key,
-        confidence=confidence,
+        confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
     )
-    result = run(config, data, out, parse_settings(settings), reading, options)
+    result = recipe_of(product).run(config, data, out, parse_settings(settings), reading, options)
     click.echo(result.to_json() if as_json else result.summary())

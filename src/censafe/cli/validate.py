@@ -33,6 +33,11 @@ __all__ = ["command"]
 @data_argument
 @set_option
 @click.option("--strict", is_flag=True, help="Fail also where records disagree with each other.")
+@click.option(
+    "--t1",
+    type=click.Path(exists=True, path_type=Path),
+    help="safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @engine_options
 def command(
@@ -41,6 +46,7 @@ def command(
     data: Path,
     settings: tuple[str, ...],
     strict: bool,
+    t1: Path | None,
     as_json: bool,
     threads: int | None,
     memory: str | None,
@@ -55,16 +61,17 @@ def command(
       censafe validate phsafe sdhc-us data/ --set reader=csv --strict --examples bad.txt
     """
     from censafe.products.options import ReadOptions
-    from censafe.products.phsafe.recipe import validate
+    from censafe.products.registry import recipe_of
 
     reading = ReadOptions(
         checks="strict" if strict else "full",
         examples=examples,
         threads=threads,
         memory=memory,
+        t1=t1,
         observer=TerminalObserver(quiet=quiet),
     )
-    findings = validate(config, data, parse_settings(settings), reading)
+    findings = recipe_of(product).validate(config, data, parse_settings(settings), reading)
     click.echo(_as_json(findings) if as_json else _as_text(findings))
     if any(finding.severity == "stop" for finding in findings):
         raise click.exceptions.Exit(1)

@@ -23,6 +23,7 @@ class ReadOptions:
             only) checks nothing.
         examples: a private file for the keys of offending records, or None.
         threads: of the relational engine; None for one a core.
+        t1: where SafeTab-H finds the totals of population groups, when not in the data folder; None otherwise.
         memory: limit of the relational engine, for example ``6GB``; None for the engine's default.
         observer: who is told of stages and remarks.
     """
@@ -31,6 +32,7 @@ class ReadOptions:
     examples: Path | None = None
     threads: int | None = None
     memory: str | None = None
+    t1: Path | None = None
     observer: Observer = field(default_factory=SilentObserver)
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Final, Protocol, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from censafe.planning.rows import PlanReport
 
-__all__ = ["PLANNERS", "Planner", "planner_of"]
+if TYPE_CHECKING:
+    from censafe.population.findings import Finding
+    from censafe.products.options import ReadOptions, RunOptions
+    from censafe.products.runner import RunResult
+
+__all__ = ["PLANNERS", "RECIPES", "Planner", "Recipe", "planner_of", "recipe_of"]
 
 
 class Planner(Protocol):
@@ -36,6 +42,39 @@ PLANNERS: Final[Mapping[str, str]] = {
     "safetab-h": "censafe.products.safetab_h.planner",
 }
 """Name on the command line -> module, imported when it is asked for."""
+
+
+class Recipe(Protocol):
+    """A module that validates and releases one product."""
+
+    def validate(
+        self, config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
+    ) -> tuple[Finding, ...]:
+        """Check configuration and records and return all findings."""
+
+    def run(
+        self,
+        config: str,
+        data: Path,
+        out: Path,
+        settings: Mapping[str, str],
+        reading: ReadOptions,
+        options: RunOptions,
+    ) -> RunResult:
+        """The protected release."""
+
+
+RECIPES: Final[Mapping[str, str]] = {
+    "phsafe": "censafe.products.phsafe.recipe",
+    "safetab-p": "censafe.products.safetab_p.recipe",
+    "safetab-h": "censafe.products.safetab_h.recipe",
+}
+"""Name on the command line -> module, imported when it is asked for."""
+
+
+def recipe_of(product: str) -> Recipe:
+    """The recipe of a product."""
+    return cast(Recipe, import_module(RECIPES[product]))
 
 
 def planner_of(product: str) -> Planner:

@@ -7,14 +7,22 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from censafe.errors import StorageError
 
-__all__ = ["atomic_bytes", "atomic_folder", "atomic_text", "atomic_write", "remove_partials", "sha256_file"]
+__all__ = [
+    "atomic_bytes",
+    "atomic_folder",
+    "atomic_text",
+    "atomic_write",
+    "move_into_place",
+    "remove_partials",
+    "sha256_file",
+]
 
 _SUFFIX = ".partial"
 _REASONS = {
@@ -98,6 +106,26 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
             old.rename(path)
         for leftover in (temporary, old):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+def move_into_place(staging: Path, folder: Path, names: Sequence[str]) -> None:
+    """Give files and folders their final names, one after another; what stood there before goes.
+
+    Args:
+        staging: where they are, on the same file system.
+        folder: where they go.
+        names: in the order of moving; the one that says that the rest is complete comes last.
+
+    Raises:
+        StorageError: the operating system refused.
+    """
+    with _storage_errors(folder):
+        for name in names:
+            target = folder / name
+            if target.is_dir():
+                shutil.rmtree(target)
+            (staging / name).replace(target)
+        _sync(folder)
 
 
 def remove_partials(folder: Path) -> int:

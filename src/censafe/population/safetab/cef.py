@@ -67,6 +67,11 @@ class CefRecords:
         return self.cef.files + (self.totals_files.paths if self.totals_files else ())
 
     @property
+    def record_files(self) -> tuple[Path, ...]:
+        """The files of the CEF, which hold records."""
+        return self.cef.files
+
+    @property
     def whole_regions(self) -> bool:
         """Totals may name regions without any unit, which are left out."""
         return False

@@ -93,6 +93,9 @@ class _Input(Protocol):
     def files(self) -> tuple[Path, ...]: ...
 
     @property
+    def record_files(self) -> tuple[Path, ...]: ...
+
+    @property
     def whole_regions(self) -> bool: ...
 
     def areas(
@@ -120,6 +123,10 @@ class _Files:
     @property
     def files(self) -> tuple[Path, ...]:
         return tuple(path for files in self.tables.values() for path in files.paths)
+
+    @property
+    def record_files(self) -> tuple[Path, ...]:
+        return self.tables[self.name].paths
 
     @property
     def whole_regions(self) -> bool:
@@ -154,6 +161,7 @@ class SafetabSource:
         backend: Backend,
     ) -> None:
         self.files = source.files
+        self.record_files = source.record_files
         self.labels = source.labels
         self.states = states
         self._source = source

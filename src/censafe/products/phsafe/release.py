@@ -14,6 +14,7 @@ from censafe.geography.states import states
 from censafe.model import Measurements, PublishedQuery
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.derived import published_queries
+from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate import write_certificate
 from censafe.publication.check import DerivedTable, check_tables, expected_levels
 from censafe.publication.codebook import CodebookInput, TableLabel, write_codebook
@@ -95,7 +96,7 @@ def publish(
     finished = datetime.now(UTC).isoformat(timespec="seconds")
     whole = replace(manifest, outputs=hash_outputs(staging, files), finished=finished)
     write_manifest(staging / "manifest.json", whole)
-    _move(staging, out)
+    move_into_place(staging, out, FILES)
 
 
 def republish(out: Path, manifest: Manifest, confidence: Fraction) -> None:
@@ -185,12 +186,3 @@ _ITERATIONS = {
     "H,I": "Hispanic (H) and White not Hispanic (I)",
     "*": "everyone",
 }
-
-
-def _move(staging: Path, out: Path) -> None:
-    """Give the checked files their final names; the manifest comes last and makes the run finished."""
-    for name in FILES:
-        target = out / name
-        if target.is_dir():
-            shutil.rmtree(target)
-        (staging / name).replace(target)

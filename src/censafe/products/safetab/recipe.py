@@ -1,0 +1,202 @@
+"""SafeTab-P and SafeTab-H from the Bureau's input folder to protected tables: the doors in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from censafe.geography.areas import Areas
+from censafe.model import GroupMeasurements, PartPlan
+from censafe.population.findings import Finding
+from censafe.population.safetab.source import SafetabInput
+from censafe.privacy.keys import ReleasePartKey, TestPartKey
+from censafe.products.door import Door, MeasurementFiles
+from censafe.products.options import ReadOptions, RunOptions
+from censafe.products.runner import Release, RunResult, run_job
+from censafe.products.safetab.config import SafetabConfig
+from censafe.products.safetab.counting import GroupCounter
+from censafe.products.safetab.intake import Intake
+from censafe.products.safetab.levels import GroupLevel
+from censafe.products.safetab.parameters import read_universe
+from censafe.products.safetab.plan import part_name, plan_release, stabilities
+from censafe.products.safetab.release import FILES, MARKED, Published, publish
+from censafe.products.safetab.universe import Universe
+from censafe.publication.group_measurement_files import read_group_measurements, write_group_measurements
+from censafe.publication.manifest import ConfigRecord
+from censafe.publication.sums import require_confidence
+
+__all__ = ["LevelTask", "LoadConfig", "run_with", "validate_with"]
+
+LoadConfig = Callable[[str, Mapping[str, str]], SafetabConfig]
+Key = ReleasePartKey | TestPartKey
+GROUP_FILES: MeasurementFiles[GroupMeasurements] = MeasurementFiles(
+    write_group_measurements, read_group_measurements, lambda measured: {measured.source}
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelTask:
+    """CONFIDENTIAL. One part of a run, ready to be measured.
+
+    Args:
+        config: thresholds and suppression.
+        data: the loaded input.
+        counter: sorted records.
+        level: which level.
+        table_class: ``p``, ``t3`` or ``t4``.
+        part: its part of the plan.
+        stable: largest number of groups of the level that a record may be in.
+        threads: number of threads.
+    """
+
+    config: SafetabConfig
+    data: SafetabInput
+    counter: GroupCounter
+    level: GroupLevel
+    table_class: str
+    part: PartPlan
+    stable: int
+    threads: int
+
+
+MeasureLevel = Callable[[LevelTask, Key], GroupMeasurements]
+CountRecords = Callable[[SafetabInput, Universe], GroupCounter]
+
+
+def validate_with(
+    load: LoadConfig, config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
+) -> tuple[Finding, ...]:
+    """Check a configuration and its parameter files as for a run, then every rule on the records.
+
+    Scratch goes to a private folder below the system's folder for temporary files.
+
+    Returns:
+        All findings.
+
+    Raises:
+        ConfigError: configuration or parameter files break a rule.
+        DataError: the files cannot be read at all.
+    """
+    chosen = _load(load, config, settings, reading)
+    universe = read_universe(chosen.universe)
+    plan_release(chosen, universe)
+    with (
+        TemporaryDirectory(prefix="censafe-validate-") as scratch,
+        Intake(data, chosen, universe, Path(scratch), reading) as intake,
+    ):
+        return intake.validate()
+
+
+def run_with(
+    load: LoadConfig,
+    count: CountRecords,
+    measure: MeasureLevel,
+    config: str,
+    data: Path,
+    out: Path,
+    settings: Mapping[str, str],
+    reading: ReadOptions,
+    options: RunOptions,
+) -> RunResult:
+    """Read, check, count, measure and publish one SafeTab product; go on where a stopped run left off.
+
+    Args:
+        load: reads the product's configuration.
+        count: sorts the product's records.
+        measure: takes one level of the product through the door.
+        config: a path or a shipped name.
+        data: folder with the records, or the .ini file of the fixed-width reader.
+        out: a new or empty folder, or the folder of the same run.
+        settings: overrides of configuration keys.
+        reading: how the records are read and checked.
+        options: how the release is paid for and where its noise comes from.
+
+    Raises:
+        InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.runner.run_job`.
+    """
+    require_confidence(options.confidence)
+    chosen = _load(load, config, settings, reading)
+    job = SafetabJob(chosen, read_universe(chosen.universe), count, measure)
+    return run_job(job, data, out, reading, options)
+
+
+class SafetabJob:
+    """SafeTab's part of a run."""
+
+    def __init__(
+        self, config: SafetabConfig, universe: Universe, count: CountRecords, measure: MeasureLevel
+    ) -> None:
+        self._config = config
+        self._universe = universe
+        self._count = count
+        self._measure = measure
+        self._areas: Areas | None = None
+        self.plan = plan_release(config, universe)
+        self.config = ConfigRecord(config.origin, config.overrides, config.settings)
+        self.config_digest = config.digest
+        self.files: tuple[str, ...] = (*FILES[:-1], MARKED, FILES[-1]) if config.mark_x else FILES
+
+    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
+        """Open the records."""
+        return Intake(data, self._config, self._universe, scratch, reading)
+
+    def verify(self, path: Path) -> None:
+        """Raise unless the file holds complete measurements of the plan."""
+        read_group_measurements(path, plan_digest=self.plan.digest())
+
+    def measure(self, source: Intake, door: Door, reading: ReadOptions) -> list[GroupMeasurements]:
+        """Take every part through the door; the records are read only when a part is still to be measured."""
+        if door.done() and self._config.coterminous == "off":
+            return [door.read(part, GROUP_FILES) for part in self.plan.parts]
+        data = source.load()
+        self._areas = data.areas
+        with reading.observer.stage("sort by block"):
+            counter = self._count(data, self._universe)
+        stable = stabilities(self._config, self._universe)
+        measured = []
+        for level, table_class, part in self._parts():
+            task = LevelTask(
+                self._config,
+                data,
+                counter,
+                level,
+                table_class,
+                part,
+                stable[level],
+                reading.threads or 2,
+            )
+            with reading.observer.stage(f"count and measure {level.region_type.lower()}"):
+                measured.append(door.once(part, partial(self._measure, task), GROUP_FILES))
+        return measured
+
+    def publish(self, release: Release[list[GroupMeasurements]]) -> None:
+        """Write, check and name everything that is published."""
+        levels = {level.key: level for level in self._config.levels}
+        publish(
+            release.out,
+            release.staging,
+            Published(self._config, self._universe, self._areas, levels),
+            release.measured,
+            release.manifest,
+            ledger_total=release.ledger_total,
+            confidence=release.confidence,
+        )
+
+    def _parts(self) -> list[tuple[GroupLevel, str, PartPlan]]:
+        by_name = {part.name: part for part in self.plan.parts}
+        return [
+            (level, table_class, by_name[name])
+            for level in self._config.levels
+            for table_class in self._config.classes
+            if (name := part_name(self._config, table_class, level)) in by_name
+        ]
+
+
+def _load(load: LoadConfig, config: str, settings: Mapping[str, str], reading: ReadOptions) -> SafetabConfig:
+    chosen = load(config, settings)
+    for warning in chosen.warnings:
+        reading.observer.remark(f"Warning: {warning}")
+    return chosen

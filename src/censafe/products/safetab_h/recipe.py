@@ -1,0 +1,55 @@
+"""SafeTab-H: ``validate`` and ``run``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from censafe.errors import DataError, ReleaseError
+from censafe.model import GroupMeasurements
+from censafe.population.findings import Finding
+from censafe.products.options import ReadOptions, RunOptions
+from censafe.products.runner import RunResult
+from censafe.products.safetab.config import SafetabHConfig, load_h_config
+from censafe.products.safetab.recipe import Key, LevelTask, run_with, validate_with
+from censafe.products.safetab_h.counting import count_households
+from censafe.products.safetab_h.measuring import measure_level
+
+__all__ = ["run", "validate"]
+
+
+def validate(
+    config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
+) -> tuple[Finding, ...]:
+    """Check configuration, parameter files and records; see :func:`censafe.products.safetab.recipe.validate_with`."""
+    return validate_with(load_h_config, config, data, settings, reading)
+
+
+def run(
+    config: str,
+    data: Path,
+    out: Path,
+    settings: Mapping[str, str],
+    reading: ReadOptions,
+    options: RunOptions,
+) -> RunResult:
+    """The protected release; see :func:`censafe.products.safetab.recipe.run_with`."""
+    return run_with(load_h_config, count_households, _measure, config, data, out, settings, reading, options)
+
+
+def _measure(task: LevelTask, key: Key) -> GroupMeasurements:
+    if not isinstance(task.config, SafetabHConfig):
+        raise ReleaseError("a part of SafeTab-H needs a configuration of SafeTab-H")
+    if task.data.totals is None:
+        raise DataError("SafeTab-H needs totals of population groups (T1). Name them with --t1.")
+    return measure_level(
+        task.counter,
+        task.config,
+        task.data.totals,
+        task.level,
+        "t3" if task.table_class == "t3" else "t4",
+        task.part,
+        key,
+        stable=task.stable,
+        threads=task.threads,
+    )
