@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,6 +100,14 @@ def write_input(folder: Path, tables: dict[str, Rows] | None = None, kind: str =
     return folder
 
 
+@cache
+def engine() -> Any:
+    """One engine for all tests of a process."""
+    import ibis
+
+    return ibis.duckdb.connect()
+
+
 @contextmanager
 def loaded(
     data: Path,
@@ -112,20 +121,14 @@ def loaded(
     t1: Path | None = None,
     **options: Any,
 ) -> Iterator[SafetabInput]:
-    """The input, loaded into an engine of its own."""
-    import ibis
-
-    backend = ibis.duckdb.connect()
+    """The input, loaded into tables that are gone afterwards."""
     work = (data if data.is_dir() else data.parent).with_name("work")
-    try:
-        source = open_safetab(
-            data, product=product, reader=reader, states=tuple(states), codes=codes, max_race_codes=most,
-            backend=backend, work=work, t1=t1, missing_blocks=missing,
-        )  # fmt: skip
-        with closing(source):
-            yield source.load(**options)
-    finally:
-        backend.disconnect()
+    source = open_safetab(
+        data, product=product, reader=reader, states=tuple(states), codes=codes, max_race_codes=most,
+        backend=engine(), work=work, t1=t1, missing_blocks=missing,
+    )  # fmt: skip
+    with closing(source):
+        yield source.load(**options)
 
 
 def records(data: SafetabInput) -> list[tuple[Any, ...]]:

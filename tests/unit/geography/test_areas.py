@@ -104,6 +104,14 @@ def test_columns_must_come_in_order(tmp_path: Path) -> None:
         Areas.read(grfc(tmp_path, "001|44|000100|1|1001|99999|9999", header=header), ("44",))
 
 
+@pytest.mark.parametrize("row", ["44|001|000100|1|1001|99999", "44|001|000100|1|\xff001|99999|9999"])
+def test_rows_that_cannot_be_read_stop(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "GRF-C.txt"
+    path.write_bytes((HEADER + row + "\n").encode("latin-1"))
+    with pytest.raises(DataError, match="differ from the header in their number of values, or are not UTF-8"):
+        Areas.read(path, ("44",))
+
+
 def test_real_blocks(tmp_path: Path) -> None:
     areas = Areas.read(shared_data("population/households/GRF-C.txt"), ("44", "50"))
     assert areas.blocks == 50_255

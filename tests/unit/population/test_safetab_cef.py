@@ -80,7 +80,7 @@ def test_persons_and_households_are_those_of_the_text_files(tmp_path: Path) -> N
     ini = write_cef(tmp_path / "cef", tables)
     folder = write_input(tmp_path / "data", {**tables, "persons": people(tables)})
     for product in ("safetab-p", "safetab-h"):
-        with loaded(folder, product) as text, loaded(ini, product, reader="cef") as fixed:  # type: ignore[arg-type]
+        with loaded(folder, product) as text, loaded(ini, product, reader="cef") as fixed:
             assert not fixed.fatal
             assert records(text) == records(fixed)
     assert not (tmp_path / "work" / "cef-scratch").exists()

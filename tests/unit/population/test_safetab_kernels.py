@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from censafe.population.safetab import combos, encode, kernels
+from censafe.population.safetab import combos, kernels
 from censafe.population.safetab.combos import Combinations
 
 CODE = st.sampled_from([0, 1, 1000, 1001, 4096, 8191, 9999])
@@ -72,15 +72,15 @@ def test_interpreted_kernels_give_the_same(monkeypatch: pytest.MonkeyPatch) -> N
         faults = (rng_faults.integers(0, 2, rows) << 3).astype(np.uint32)
         ordinal, decoded = np.empty(rows, np.int32), np.empty(rows, np.int32)
         high, low = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
-        encode.decode(np.array([7, -1], np.int32), (block[0] - 44), 5, -1, decoded, faults)
-        encode.find_blocks(block, keep, 1 << 3, keys, tracts, starts, faults, ordinal)
-        encode.pack_codes(codes, known, 3, ordinal, faults, high, low)
+        kernels.decode(np.array([7, -1], np.int32), (block[0] - 44), 5, -1, decoded, faults)
+        kernels.find_blocks(block, keep, 1 << 3, keys, tracts, starts, faults, ordinal)
+        kernels.pack_codes(codes, known, 3, ordinal, faults, high, low)
         combinations = Combinations()
         return [faults, ordinal, decoded, high, low, combinations.number(high, low)]
 
     rng_faults = np.random.default_rng(8)
     compiled = run()
-    interpret(monkeypatch, kernels, encode, combos)
+    interpret(monkeypatch, kernels, combos)
     rng_faults = np.random.default_rng(8)
     for expected, actual in zip(compiled, run(), strict=True):
         assert np.array_equal(expected, actual)

@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import ConfigError, DataError, StorageError
-from censafe.population.safetab import batches, load
+from censafe.population.safetab import batches, load, open_safetab
 from censafe.population.safetab.layout import Field, record_layout
 from support.safetab_inputs import (
     FILE_NAMES,
+    engine,
     header_of,
     loaded,
     records,
@@ -266,6 +267,33 @@ def test_other_bad_files(tmp_path: Path) -> None:
         assert "too few columns, first at line 8" in problems
 
 
+def test_files_without_a_readable_row(tmp_path: Path) -> None:
+    folder = write_input(tmp_path / "data")
+    (folder / "person-records.txt").write_text("|".join(header_of("persons")) + "\n1|2\n3|4\n")
+    with loaded(folder) as data:
+        assert (data.rows, data.records.count().to_pyarrow().as_py()) == (0, 0)
+        assert [(f.rule, f.rows) for f in data.findings] == [
+            ("rows", 2),
+            ("no-records", 0),
+            ("no-records", 0),
+        ]
+
+
+def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    folder = write_input(tmp_path / "text")
+    path = folder / "person-records.txt"
+    path.write_bytes(path.read_bytes().replace(b"028|1", b"\xff28|1"))
+    with loaded(folder) as data:
+        assert [(f.rule, f.rows) for f in data.findings] == [("rows", 1)]
+    folder = write_input(tmp_path / "parquet", kind="parquet")
+    path = folder / "person-records.parquet"
+    table = pq.read_table(path)
+    raw = pa.array([b"\xff28", *[b"5"] * 5]).view(pa.string())
+    pq.write_table(table.set_column(0, "QAGE", raw), path)
+    with loaded(folder, examples=tmp_path / "examples.csv") as data:
+        assert [(f.column, f.rule, f.rows) for f in data.findings] == [("QAGE", "domain", 1)]
+
+
 def test_bad_parquet_files(tmp_path: Path) -> None:
     folder = write_input(tmp_path / "data", kind="parquet")
     path = folder / "person-records.parquet"
@@ -295,19 +323,15 @@ def test_missing_and_ambiguous_files_are_all_named(tmp_path: Path) -> None:
 def test_wrong_arguments(tmp_path: Path) -> None:
     folder = write_input(tmp_path / "data")
     for options in ({"states": ("99",)}, {"states": ()}, {"reader": "xml"}, {"most": 0}, {"most": 9}):
-        with pytest.raises(ConfigError), loaded(folder, **options):  # type: ignore[arg-type]
+        with pytest.raises(ConfigError), loaded(folder, **options):
             pass
 
 
 def test_files_are_listed_for_the_manifest(tmp_path: Path) -> None:
-    import ibis
-
-    from censafe.population.safetab import open_safetab
-
     folder = write_input(tmp_path / "data")
     source = open_safetab(
         folder, product="safetab-h", reader="csv", states=("44",), codes=(), max_race_codes=8,
-        backend=ibis.duckdb.connect(), work=tmp_path,
+        backend=engine(), work=tmp_path,
     )  # fmt: skip
     names = ["GRF-C.txt", "household-records.txt", "pop-group-totals.txt"]
     assert sorted(names) == sorted(path.name for path in source.files)

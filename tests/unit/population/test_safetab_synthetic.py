@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from numpy.typing import NDArray
 
 from censafe.cli.synth import command
 from censafe.population.safetab.layout import header
@@ -16,6 +17,7 @@ from censafe.population.synthetic.codes import draw_codes, race_code_choices
 from censafe.population.synthetic.marginals import race_codes
 from censafe.population.synthetic.plan import make_plan
 from censafe.population.synthetic.population import draw, synthesize
+from censafe.population.synthetic.structures import People
 from support.safetab_inputs import header_of, loaded
 from support.shared import shared_data
 
@@ -25,7 +27,7 @@ PERSONS = 60_000
 
 
 @pytest.fixture(scope="module")
-def drawn() -> tuple[population.People, np.ndarray]:
+def drawn() -> tuple[People, NDArray[np.int16]]:
     plan = make_plan(PERSONS, STATES, seed=5)
     people, _ = draw(plan)
     return people, draw_codes(plan.tracts, people)
@@ -39,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_codes_are_of_exactly_the_major_groups_of_cenrace(
-    drawn: tuple[population.People, np.ndarray],
+    drawn: tuple[People, NDArray[np.int16]],
 ) -> None:
     people, codes = drawn
     group_of = np.zeros(10_000, np.int64)
@@ -50,7 +52,7 @@ def test_codes_are_of_exactly_the_major_groups_of_cenrace(
     assert np.array_equal(masks[people.race], np.bitwise_or.reduce(bits, axis=1))
 
 
-def test_codes_come_first_and_never_twice(drawn: tuple[population.People, np.ndarray]) -> None:
+def test_codes_come_first_and_never_twice(drawn: tuple[People, NDArray[np.int16]]) -> None:
     _, codes = drawn
     races = codes[:, :8]
     count = (races > 0).sum(axis=1)
@@ -60,14 +62,14 @@ def test_codes_come_first_and_never_twice(drawn: tuple[population.People, np.nda
     assert set(range(1, 9)) == set(count.tolist())
 
 
-def test_origin_fits_cenhisp(drawn: tuple[population.People, np.ndarray]) -> None:
+def test_origin_fits_cenhisp(drawn: tuple[People, NDArray[np.int16]]) -> None:
     people, codes = drawn
     origins = set(race_code_choices()[-1])
     assert np.array_equal(people.hispanic == 1, codes[:, 8] == 9950)
     assert set(codes[people.hispanic == 2, 8].tolist()) <= origins
 
 
-def test_members_of_a_household_share_codes(drawn: tuple[population.People, np.ndarray]) -> None:
+def test_members_of_a_household_share_codes(drawn: tuple[People, NDArray[np.int16]]) -> None:
     people, codes = drawn
     pairs = (people.mafid[1:] == people.mafid[:-1]) & (people.relship[1:] < 37)
     alike = pairs & (people.race[1:] == people.race[:-1]) & (people.race[1:] <= 5)
@@ -77,7 +79,7 @@ def test_members_of_a_household_share_codes(drawn: tuple[population.People, np.n
     assert same[quarters & (people.race[:-1] == 1)].mean() < 0.2
 
 
-def test_frequent_codes_are_frequent_and_rare_ones_occur(drawn: tuple[population.People, np.ndarray]) -> None:
+def test_frequent_codes_are_frequent_and_rare_ones_occur(drawn: tuple[People, NDArray[np.int16]]) -> None:
     people, codes = drawn
     asian = codes[people.race == 4, 0]
     counts = np.bincount(asian, minlength=10_000) / len(asian)
@@ -101,7 +103,7 @@ def test_the_reader_accepts_every_record(folder: Path) -> None:
 
 
 def column(folder: Path, table: str, name: str) -> list[object]:
-    return pq.read_table(folder / f"{table}.parquet", columns=[name])[name].to_pylist()
+    return list(pq.read_table(folder / f"{table}.parquet", columns=[name])[name].to_pylist())
 
 
 def test_records_are_those_of_phsafe(folder: Path) -> None:

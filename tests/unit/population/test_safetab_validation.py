@@ -278,14 +278,17 @@ def test_totals_of_a_safetab_p_run_are_found(tmp_path: Path) -> None:
         pass
 
 
-def test_the_toy_totals_of_puerto_rico_name_a_place_that_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("missing", "severity"), [("fail", "stop"), ("drop", "warn")])
+def test_the_toy_totals_of_puerto_rico_name_a_place_that_is_none(missing: Any, severity: str) -> None:
     folder = shared_data("bureau/safetab_h/toy")
-    states = ("01", "02", "11", "72")
-    for missing, severity in (("fail", "stop"), ("drop", "warn")):
-        with loaded(
-            folder, "safetab-h", states=states, codes=frozenset(range(1000, 10000)), missing=missing
-        ) as data:  # type: ignore[arg-type]
-            assert ("unknown-region", severity, 19) in {(f.rule, f.severity, f.rows) for f in data.findings}
+    known = frozenset(range(1000, 10_000))
+    with loaded(folder, "safetab-h", states=("01", "02", "11", "72"), codes=known, missing=missing) as data:
+        assert ("unknown-region", severity, 19) in {(f.rule, f.severity, f.rows) for f in data.findings}
+
+
+def test_strict_stops_at_states_that_there_are_not(tmp_path: Path) -> None:
+    findings = found(tmp_path, put("persons", 0, "TABBLKST", "99"), checks="strict")
+    assert [(f.rule, f.severity, f.rows) for f in findings] == [("unknown-state", "stop", 1)]
 
 
 TEXTS = {

@@ -69,6 +69,8 @@ def record_findings(
     most: int,
     missing: MissingBlocks,
     states: tuple[str, ...],
+    *,
+    strict: bool = False,
 ) -> list[Finding]:
     """Rules that some records break, in the order of the columns.
 
@@ -79,6 +81,7 @@ def record_findings(
         most: max_race_codes.
         missing: what happens to records whose block is not in GRF-C.
         states: the state filter.
+        strict: whether a state code that there is not stops.
     """
     found = []
     for bit, (column, rule) in fault_columns(fields).items():
@@ -89,7 +92,7 @@ def record_findings(
             severity: Severity = "warn" if rule == "missing-block" and missing == "drop" else "stop"
             found.append(Finding(label, column, rule, severity, rows, problem, allowed, fix))
     faulty = int(loaded.faults[[field.use for field in fields].index("state")])
-    return found + _state_findings(label, loaded, faulty, states)
+    return found + _state_findings(label, loaded, faulty, states, strict)
 
 
 def _words(rule: str, field: Field | None, most: int, missing: MissingBlocks) -> tuple[str, str, str]:
@@ -123,7 +126,9 @@ def _words(rule: str, field: Field | None, most: int, missing: MissingBlocks) ->
     }[rule]
 
 
-def _state_findings(label: str, loaded: Loaded, faulty: int, states: tuple[str, ...]) -> list[Finding]:
+def _state_findings(
+    label: str, loaded: Loaded, faulty: int, states: tuple[str, ...], strict: bool
+) -> list[Finding]:
     known = np.zeros(100, bool)
     known[[int(code) for code in state_codes()]] = True
     counts = loaded.outside.copy()
@@ -134,8 +139,9 @@ def _state_findings(label: str, loaded: Loaded, faulty: int, states: tuple[str, 
         (int(counts[~known].sum()), "unknown-state", "rows whose TABBLKST is no state code are left out"),
     ):
         if rows:
+            severity: Severity = "stop" if strict and rule == "unknown-state" else "warn"
             found.append(
-                Finding(label, "TABBLKST", rule, "warn", rows, problem, f"any; kept are {', '.join(states)}",
+                Finding(label, "TABBLKST", rule, severity, rows, problem, f"any; kept are {', '.join(states)}",
                         "none needed if intended; otherwise correct the state filter or TABBLKST")
             )  # fmt: skip
     return found

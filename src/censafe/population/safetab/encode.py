@@ -105,6 +105,11 @@ class Encoder:
         self._never |= 1 << BLOCK_ABSENT
         self._block_bits = sum(1 << bit for bit, field in enumerate(fields) if field.use in _BLOCK)
 
+    def no_rows(self) -> dict[str, NDArray[Any]]:
+        """The columns of no record at all."""
+        used = {field.use: np.empty(0, np.int32) for field in self._fields if field.use}
+        return {"BLOCK": np.empty(0, np.int32), **_kept(used), "COMBO": np.empty(0, np.int32)}
+
     def encode(self, batch: pa.RecordBatch) -> Encoded:
         """Turn a batch into numbers.
 
@@ -168,7 +173,7 @@ class Encoder:
         for bit in range(_BITS):
             rows = np.flatnonzero(faults & np.uint32(1 << bit))[: self._examples]
             if len(rows):
-                taken = [column.to_pylist() for column in batch.take(rows).columns]
+                taken = [_values(column) for column in batch.take(rows).columns]
                 found[bit] = [
                     "|".join("" if v is None else str(v) for v in row) for row in zip(*taken, strict=True)
                 ]
@@ -195,11 +200,24 @@ def _encoded_texts(column: Any, null_text: str, field: Field) -> tuple[list[str]
     if pa.types.is_integer(column.type.value_type):
         width = field.width or (4 if field.kind.startswith("code") else 2 if field.kind == "race" else 0)
         write = f"{{:0{width}d}}".format
-    texts = [null_text if value is None else write(value) for value in column.dictionary.to_pylist()]
+    texts = [null_text if value is None else write(value) for value in _values(column.dictionary)]
     indices = column.indices
     if indices.null_count:
         indices = indices.fill_null(len(texts))
     return [*texts, null_text], indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+
+
+def _values(array: Any) -> list[Any]:
+    """The values of an array; bytes that are not UTF-8 become a sign that no layout allows."""
+    import pyarrow as pa
+
+    try:
+        return list(array.to_pylist())
+    except UnicodeDecodeError:
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        binary = array.cast(pa.large_binary()).to_pylist()
+        return [None if value is None else value.decode("utf-8", "replace") for value in binary]
 
 
 def _count_bits(faults: NDArray[np.uint32]) -> NDArray[np.int64]:

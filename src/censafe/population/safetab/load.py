@@ -104,8 +104,8 @@ def load_records(
         if waiting >= _FLUSH_ROWS:
             _store(con, table, held, new=not made)
             made, held, waiting = True, [], 0
-    if held:
-        _store(con, table, held, new=not made)
+    if held or not made:
+        _store(con, table, held or [encoder.no_rows()], new=not made)
     return loaded
 
 

@@ -178,7 +178,8 @@ class SafetabSource:
         """Read all tables once, check every rule and keep what can be counted.
 
         Args:
-            checks: ``off`` reports only what always stops, and how many records are left out.
+            checks: ``strict`` also stops at state codes that there are not; ``off`` reports only what always stops, and
+                how many records are left out.
             threads: how many decode at once; None for one a core, at most eight.
             examples: private file (mode 0600) for offending records, at most 1,000 a rule.
 
@@ -199,7 +200,9 @@ class SafetabSource:
             con, self._table, batches, encoder, blocks=areas.blocks, threads=threads, examples=kept
         )
         findings += batches.findings
-        findings += record_findings(label, fields, loaded, self._most, self._missing, self.states)
+        findings += record_findings(
+            label, fields, loaded, self._most, self._missing, self.states, strict=checks == "strict"
+        )
         totals, found = self._totals(con, areas)
         findings += found
         findings += mismatch_findings(label, areas, loaded, totals, self.labels.get("totals", ""))
