@@ -23,7 +23,7 @@ FILE_NAMES: Mapping[str, str] = {
 }
 _TEXT = ("txt", "csv")
 _HEADER_LIMIT = 65_536
-_HEADERS_ONLY = "headers.csv"  # stands beside the parts of the Bureau's output tables
+_NO_TABLES = frozenset({"headers.csv", "NOT_PRIVATE.txt"})
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def find_totals(path: Path) -> InputFiles:
         raise StorageError(f"{path}: no such file or folder; name the totals of population groups (T1)")
     for folder in (path / "tables" / "t1", path / "t1", path):
         for ending in (*_TEXT, "parquet"):
-            paths = tuple(sorted(p for p in folder.glob(f"*.{ending}") if p.name != _HEADERS_ONLY))
+            paths = tuple(sorted(p for p in folder.glob(f"*.{ending}") if p.name not in _NO_TABLES))
             if paths:
                 return InputFiles(
                     "parquet" if ending == "parquet" else "text", paths, f"{folder.name}/*.{ending}"
@@ -114,7 +114,7 @@ def _candidates(folder: Path, stem: str, ending: str) -> list[InputFiles]:
         if single.is_file():
             found.append(InputFiles(kind, (single,), single.name))
         for pattern in (f"{stem}/*.{ending}", f"{stem}-*.{ending}"):
-            paths = tuple(sorted(path for path in folder.glob(pattern) if path.name != _HEADERS_ONLY))
+            paths = tuple(sorted(path for path in folder.glob(pattern) if path.name not in _NO_TABLES))
             if paths:
                 found.append(InputFiles(kind, paths, pattern))
     except OSError:

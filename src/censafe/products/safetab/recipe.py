@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from censafe.errors import ReleaseError
 from censafe.geography.areas import Areas
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.findings import Finding
@@ -27,6 +28,7 @@ from censafe.products.safetab.universe import Universe
 from censafe.publication.group_measurement_files import read_group_measurements, write_group_measurements
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.sums import require_confidence
+from censafe.publication.tables import STAMP_FILE
 
 __all__ = ["LevelTask", "LoadConfig", "run_with", "validate_with"]
 
@@ -118,6 +120,8 @@ def run_with(
         InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.runner.run_job`.
     """
     require_confidence(options.confidence)
+    if options.test_key is None and reading.t1 is not None:
+        _require_private(reading.t1)
     chosen = _load(load, config, settings, reading)
     job = SafetabJob(chosen, read_universe(chosen.universe), count, measure)
     return run_job(job, data, out, reading, options)
@@ -193,6 +197,16 @@ class SafetabJob:
             for table_class in self._config.classes
             if (name := part_name(self._config, table_class, level)) in by_name
         ]
+
+
+def _require_private(t1: Path) -> None:
+    """Refuse totals drawn with a test key: they decide which tables a release measures."""
+    places = (t1.parent,) if t1.is_file() else (t1, t1 / "t1", t1 / "tables" / "t1")
+    if any((place / STAMP_FILE).exists() for place in places):
+        raise ReleaseError(
+            f"{t1} was made with a test key and is not private, so no release may depend on it. Name the folder of a "
+            "SafeTab-P release, or rehearse with --test-key."
+        )
 
 
 def _load(load: LoadConfig, config: str, settings: Mapping[str, str], reading: ReadOptions) -> SafetabConfig:
