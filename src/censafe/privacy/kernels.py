@@ -6,12 +6,10 @@ first draw, so that planning and accounting start without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numba import int64, njit, types, uint64, void
+from numba import int64, types, uint64, void
 
+from censafe.model.compiled import compiled
 from censafe.privacy.proofs import proven
 
 __all__ = ["drop_odd_halves", "fill_counters", "map_words"]
@@ -22,20 +20,8 @@ _TOP = np.uint64(63)
 _INPUT = types.Array(uint64, 1, "C", readonly=True)
 
 
-def _compile(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile with a cache on disk, or without one where no folder is writable."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        try:
-            return njit(signature, nogil=True, cache=True)(function)
-        except RuntimeError:  # raised when the compiler finds no place for its cache
-            return njit(signature, nogil=True)(function)
-
-    return decorate
-
-
 @proven("sampler.proof.md", digest="ded57247c1cc86b0")
-@_compile(void(_INPUT, int64, int64, uint64, uint64[:, ::1]))
+@compiled(void(_INPUT, int64, int64, uint64, uint64[:, ::1]))
 def fill_counters(geounits, first, per_row, head, counters):  # type: ignore[no-untyped-def]
     """Write counter blocks of a (geounit, block) grid; see ``twins.fill_counters``."""
     row = first // per_row
@@ -54,7 +40,7 @@ def fill_counters(geounits, first, per_row, head, counters):  # type: ignore[no-
 
 
 @proven("sampler.proof.md", digest="348eb384cc23f087")
-@_compile(int64(uint64[::1], int64, int64, int64))
+@compiled(int64(uint64[::1], int64, int64, int64))
 def drop_odd_halves(words, first, blocks, per_row):  # type: ignore[no-untyped-def]
     """Move words together without the unused halves; see ``twins.drop_odd_halves``."""
     column = first % per_row
@@ -72,7 +58,7 @@ def drop_odd_halves(words, first, blocks, per_row):  # type: ignore[no-untyped-d
 
 
 @proven("alias.proof.md", digest="046565b78106b943")
-@_compile(int64(_INPUT, _INPUT, int64, int64, int64[::1]))
+@compiled(int64(_INPUT, _INPUT, int64, int64, int64[::1]))
 def map_words(words, entries, bits, width, out):  # type: ignore[no-untyped-def]
     """Turn words into signed draws, without a branch that depends on them; see ``twins.map_words``."""
     b = np.uint64(bits)

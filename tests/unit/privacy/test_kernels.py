@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from censafe.model.compiled import compiled
 from censafe.privacy import kernels, twins
 from censafe.privacy.sampler import NoiseTable
 from support.noise import law
@@ -127,8 +128,8 @@ def test_kernels_compile_where_no_folder_takes_the_cache(monkeypatch: pytest.Mon
             raise RuntimeError("cannot cache function: no locator available")
         return lambda function: function
 
-    monkeypatch.setattr(kernels, "njit", nowhere)
-    assert kernels._compile("int64(int64)")(len) is len
+    monkeypatch.setattr("numba.njit", nowhere)
+    assert compiled("int64(int64)")(len) is len
     assert asked == [True, False]
 
 

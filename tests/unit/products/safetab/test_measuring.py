@@ -1,0 +1,255 @@
+"""From sorted records and a configuration to measurements, for both products."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from censafe.errors import CheckError
+from censafe.model import GroupMeasurements, PartPlan
+from censafe.model.group_cells import AGE_CUTS, GROUP_LAYOUTS, basis_sizes
+from censafe.population.safetab import encode
+from censafe.population.safetab.totals import PopGroupTotals
+from censafe.privacy.adaptive import suppression_threshold
+from censafe.privacy.keys import TestKey, derive_part_key
+from censafe.products.safetab.config import SafetabHConfig, SafetabPConfig, load_h_config, load_p_config
+from censafe.products.safetab.counting import GroupCounter
+from censafe.products.safetab.levels import GroupLevel
+from censafe.products.safetab.parameters import read_universe
+from censafe.products.safetab.plan import P_QUERIES, plan_release, stabilities
+from censafe.products.safetab_h.measuring import measure_level as measure_households
+from censafe.products.safetab_h.truth import true_counts as true_households
+from censafe.products.safetab_h.variants import (
+    TABLE_CLASSES,
+    household_tables,
+    joint_cell,
+    joint_cells,
+    stat_levels,
+)
+from censafe.products.safetab_p.measuring import adaptive_tables
+from censafe.products.safetab_p.measuring import measure_level as measure_persons
+from censafe.products.safetab_p.tables import TOTAL, most_detailed_cells, table_variants
+from censafe.products.safetab_p.truth import private_path, true_counts_of
+from support.safetab_reference import (
+    AGES,
+    HOUSEHOLD_BASIS,
+    Household,
+    Person,
+    World,
+    counter_of,
+    key_domain,
+    random_blocks,
+)
+
+UNIVERSE = read_universe()
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """Three hundred persons of production codes in two states and Puerto Rico."""
+    rng = random.Random(5)
+    codes = sorted(UNIVERSE.codes)
+    few = rng.sample(codes, 6)
+    blocks = random_blocks(rng)
+
+    def races() -> tuple[int, ...]:
+        return tuple(rng.sample(few if rng.random() < 0.8 else codes, rng.choice((1, 1, 2, 5))))
+
+    persons = [
+        Person(rng.randrange(len(blocks)), rng.randint(1, 2), rng.randint(0, 115), races(), rng.choice(codes))
+        for _ in range(300)
+    ]
+    return World(blocks, UNIVERSE, tuple(persons))
+
+
+@pytest.fixture(scope="module")
+def persons(world: World) -> GroupCounter:
+    return counter_of(world)
+
+
+@pytest.fixture(scope="module")
+def households(world: World) -> GroupCounter:
+    rng = random.Random(6)
+    return counter_of(
+        world.having(
+            Household(one.block, rng.randint(1, 5), rng.randint(1, 4), one.races, one.span)
+            for one in world.records
+        )
+    )
+
+
+def part_of(config: SafetabPConfig | SafetabHConfig, name: str) -> PartPlan:
+    return next(part for part in plan_release(config, UNIVERSE).parts if part.name == name)
+
+
+def level_of(name: str) -> GroupLevel:
+    region_type, level = name.rsplit("_", 1)
+    return GroupLevel(region_type.upper().replace("_", "-"), int(level))
+
+
+def measure(
+    counter: GroupCounter, config: SafetabPConfig, name: str, *, stable: int = 9
+) -> GroupMeasurements:
+    key = derive_part_key(TestKey(3), "0" * 64, b"", name)
+    return measure_persons(counter, config, level_of(name), part_of(config, name), key, stable=stable)
+
+
+def test_the_variants_are_those_that_are_published() -> None:
+    variants = table_variants()
+    assert basis_sizes("t1t2") == tuple(len(variant.cells) for variant in variants)
+    assert variants[0].cells == (TOTAL,)
+    assert most_detailed_cells() == len(variants[3].cells) == 46
+    for layout in GROUP_LAYOUTS["t1t2"]:
+        for level, shell in layout.shells.items():
+            for cell in shell.cells:
+                if layout.name == "t2" and len(cell.members) == 1 and cell.ages is not None:
+                    assert (
+                        variants[level].cells[cell.members[0]] == f"{cell.sex}|{cell.ages[0]}|{cell.ages[1]}"
+                    )
+
+
+def test_reader_tables_and_layouts_have_the_same_ages() -> None:
+    assert encode.AGE_CUTS == AGE_CUTS[3] == AGES[3]
+    assert AGE_CUTS == AGES
+    for level, variant in enumerate(table_variants()[1:], start=1):
+        starts = sorted({int(cell.split("|")[1]) for cell in variant.cells})
+        assert tuple(starts[1:]) == AGES[level]
+
+
+def test_the_most_detailed_variant_keeps_every_cell() -> None:
+    assert table_variants()[3].slots.tolist() == list(range(46))
+
+
+@pytest.mark.parametrize("table_class", TABLE_CLASSES)
+def test_household_tables_are_those_of_the_specification(table_class: Literal["t3", "t4"]) -> None:
+    tables = household_tables(table_class)
+    assert basis_sizes(table_class) == tuple(len(table.variant.cells) for table in tables)
+    assert [table.name for table in tables] == [layout.name for layout in GROUP_LAYOUTS[table_class]]
+    for table, layout, basis in zip(
+        tables, GROUP_LAYOUTS[table_class], HOUSEHOLD_BASIS[table_class], strict=True
+    ):
+        (shell,) = layout.shells.values()
+        measured = {cell.members[0]: cell.code for cell in shell.cells if len(cell.members) == 1}
+        assert tuple(measured[slot] for slot in range(shell.basis)) == table.variant.cells or shell.basis == 1
+        for slot, codes in enumerate(basis):
+            cells = [
+                joint_cell(kind, tenure)
+                for kind in range(1, 6)
+                for tenure in range(1, 5)
+                if (kind if table_class == "t3" else tenure) in codes
+            ]
+            assert sorted(cells) == np.flatnonzero(table.variant.slots == slot).tolist()
+    assert joint_cells() == 20
+
+
+def test_a_total_equal_to_a_threshold_earns_the_larger_table() -> None:
+    totals = np.array([-5, 9, 10, 19, 20, 30])
+    assert stat_levels(totals, (10, 20, 30), "t3").tolist() == [0, 0, 1, 1, 2, 3]
+    assert stat_levels(totals, (10, 20, 30, 30), "t3").tolist() == [0, 0, 1, 1, 2, 3]
+    assert stat_levels(totals, (10,), "t4").tolist() == [0, 0, 1, 1, 1, 1]
+    for wrong in ((10, 20), (10, 5, 30)):
+        with pytest.raises(ValueError, match="needs 3 thresholds"):
+            stat_levels(totals, wrong, "t3")
+
+
+def test_suppression_stops_at_the_states() -> None:
+    config = load_p_config("ddhca")
+    for level in config.levels:
+        tables = adaptive_tables(config, level)
+        whole = level.region_type in ("USA", "STATE", "PR-STATE")
+        assert tables.zero_suppression == (0 if whole else Fraction(9999, 10000))
+        assert tables.thresholds == config.thresholds["p", level.key]
+
+
+@pytest.mark.parametrize(
+    "name", ["usa_2", "state_1", "county_2", "tract_1", "place_2", "aiannh_2", "pr_tract_2"]
+)
+def test_without_suppression_all_regions_times_candidates_are_measured(
+    world: World, persons: GroupCounter, name: str
+) -> None:
+    config = load_p_config("ddhca", {"zero_suppression_chance": "0"})
+    found, level = measure(persons, config, name), level_of(name)
+    groups = {
+        (str(found.level.regions[region]), found.level.iterations[iteration])
+        for region, iteration in zip(found.region, found.iteration, strict=True)
+    }
+    assert groups == key_domain(world, level.level, level.region_type)
+    assert tuple(found.laws) == P_QUERIES
+    truth = true_counts_of(persons, level, found)
+    np.testing.assert_array_equal(found.indptr, truth.indptr)
+    error = found.values - truth.values
+    spread = max(float(law.parameter) for law in found.laws.values()) ** 0.5
+    assert 0 < np.abs(error).max() < 12 * spread
+
+
+@pytest.mark.parametrize("name", ["state_2", "county_1", "tract_2"])
+def test_with_suppression_small_totals_are_missing_below_the_states_only(
+    persons: GroupCounter, name: str
+) -> None:
+    everything = measure(persons, load_p_config("ddhca", {"zero_suppression_chance": "0"}), name)
+    config = load_p_config("ddhca")
+    found = measure(persons, config, name)
+    if name == "state_2":
+        assert len(found.region) == found.level.groups
+        return
+    bound = suppression_threshold(found.laws["stage2"], config.zero_suppression_chance)
+    kept = (everything.stat_level > 0) | (everything.sums > bound)
+    np.testing.assert_array_equal(everything.sums[kept], found.sums)
+    np.testing.assert_array_equal(everything.iteration[kept], found.iteration)
+
+
+def test_detailed_only_groups_have_a_total_and_no_ages(persons: GroupCounter) -> None:
+    config = load_p_config("ddhca", {"zero_suppression_chance": "0"})
+    found = measure(persons, config, "state_2")
+    only = found.level.detailed_only[found.iteration]
+    assert 0 < only.sum() < len(only)
+    assert not found.stat_level[only].any()
+    np.testing.assert_array_equal(found.stage1[only], found.sums[only])  # type: ignore[index]
+    assert not measure(persons, config, "county_2").level.detailed_only.any()
+
+
+def test_the_private_path_has_the_tables_of_the_true_totals(persons: GroupCounter) -> None:
+    config = load_p_config("ddhca")
+    level = level_of("state_2")
+    rows = private_path(persons, config, level)
+    assert len(rows.region) == persons.groups(level, None).level.groups
+    np.testing.assert_array_equal(rows.stage1, np.add.reduceat(rows.values, rows.indptr[:-1]))
+    below = private_path(persons, config, level_of("county_2"))
+    assert np.all(below.stage1 > 0)
+
+
+def test_a_record_in_more_groups_than_the_plan_says_stops(persons: GroupCounter) -> None:
+    with pytest.raises(CheckError, match="nothing was measured"):
+        measure(persons, load_p_config("ddhca"), "state_2", stable=2)
+
+
+@pytest.mark.parametrize("table_class", TABLE_CLASSES)
+def test_households_are_measured_where_a_total_was_published(
+    households: GroupCounter, table_class: Literal["t3", "t4"]
+) -> None:
+    config = load_h_config("ddhcb")
+    level = level_of("county_2")
+    public = households.groups(level, None).level
+    rng = np.random.default_rng(1)
+    region, iteration = np.nonzero(rng.random((len(public.regions), len(public.iterations))) < 0.02)
+    codes = np.array([int(code) for code in public.iterations], np.int32)[iteration]
+    totals = PopGroupTotals(
+        np.full(len(region) + 1, 2, np.int8),
+        np.append(region, 0).astype(np.int32),
+        np.append(codes, 9998).astype(np.int32),
+        np.append(rng.integers(-50, 30_000, len(region)), 5),
+    )
+    stable = stabilities(config, UNIVERSE)[level]
+    key = derive_part_key(TestKey(3), "0" * 64, b"", "county_2")
+    part = part_of(config, f"county_2_{table_class}")
+    found = measure_households(households, config, totals, level, table_class, part, key, stable=stable)
+    np.testing.assert_array_equal(region, found.region)
+    np.testing.assert_array_equal(iteration, found.iteration)
+    assert set(found.stat_level.tolist()) == set(range(len(household_tables(table_class))))
+    truth = true_households(households, config, totals, level, table_class)
+    np.testing.assert_array_equal(found.indptr, truth.indptr)
+    assert 0 < np.abs(found.values - truth.values).max() < 12 * float(part.queries[0].law.parameter) ** 0.5
