@@ -71,5 +71,5 @@ def command(
         )
     click.echo(
         f"{report.persons:,} persons in {report.housing_units:,} housing units ({report.vacant:,} vacant) and "
-        f"{report.group_quarters:,} group quarters of {report.states} states, in {report.folder}"
+        f"{report.group_quarters:,} group quarters of {report.states} state{'' if report.states == 1 else 's'}, in {report.folder}"
     )
