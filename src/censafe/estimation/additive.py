@@ -8,11 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.estimation.mixing import GOLDEN, mixed
 from censafe.model.group_estimates import GroupEstimates
 
 __all__ = ["add_to_totals", "gather", "row_seeds", "spread"]
-
-_GOLDEN = 0x9E3779B97F4A7C15
 
 
 def add_to_totals(estimates: GroupEstimates, change: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -29,7 +28,7 @@ def add_to_totals(estimates: GroupEstimates, change: NDArray[np.int64]) -> NDArr
     some = np.flatnonzero(change)
     region, iteration = estimates.region[some], estimates.iteration[some]
     names, places = _text_keys(estimates.level.iterations), _text_keys(estimates.level.regions.tolist())
-    seeds[some] = _mixed(names[iteration] ^ _mixed(places[region]))
+    seeds[some] = mixed(names[iteration] ^ mixed(places[region]))
     return spread(estimates.values, estimates.indptr, change, seeds)
 
 
@@ -62,8 +61,8 @@ def spread(
             some = rows[start : start + (1 << 16)]
             whole, left = np.divmod(change[some], size)
             places = indptr[some][:, None] + np.arange(size)
-            steps = np.arange(1, size + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
-            keys = _mixed(seeds[some][:, None] + steps)
+            steps = np.arange(1, size + 1, dtype=np.uint64) * GOLDEN
+            keys = mixed(seeds[some][:, None] + steps)
             rank = np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1, kind="stable")
             result[places] += whole[:, None] + (rank < left[:, None])
     return result
@@ -88,14 +87,7 @@ def gather(
 
 def row_seeds(regions: Sequence[str], iterations: Sequence[str]) -> NDArray[np.uint64]:
     """Seeds of groups for :func:`spread`, from their region ids and iteration codes."""
-    return _mixed(_text_keys(iterations) ^ _mixed(_text_keys(regions)))
-
-
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64: a fixed permutation of the 64-bit words without visible pattern."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    return mixed(_text_keys(iterations) ^ mixed(_text_keys(regions)))
 
 
 def _text_keys(texts: Sequence[str]) -> NDArray[np.uint64]:

@@ -12,6 +12,7 @@ import pyarrow.csv as pc
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
+from censafe.estimation.mixing import GOLDEN, mixed
 from censafe.geography.areas import Areas
 
 __all__ = ["AreaClasses", "read_block_list", "same_blocks"]
@@ -107,7 +108,7 @@ def same_blocks(
         kept &= np.isin(areas.keys, populated)
     if empty is not None:
         kept &= ~np.isin(areas.keys, empty)
-    hashes = _hashes(areas.keys)
+    hashes = mixed(areas.keys.astype(np.uint64) + GOLDEN)
     sets = [_BlockSets.of(areas, kind, kept, hashes) for kind in region_types]
     kinds = np.repeat(np.arange(len(sets)), [len(found.sizes) for found in sets])
     regions = (
@@ -172,13 +173,6 @@ def _verified(candidate: Sequence[tuple[int, int, int]], sets: Sequence[_BlockSe
         if len(equal) > 1:
             yield [one for _, _, one in equal]
         left = [one for one in left if one not in equal]
-
-
-def _hashes(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
-    words = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
 
 
 def _is_code(text: str) -> bool:

@@ -18,7 +18,9 @@ from censafe.privacy.margins import paper_margin
 from censafe.publication.group_rows import cells_of
 from censafe.publication.sums import accuracy_of_sum
 
-__all__ = ["AccuracyTable", "CellAccuracy", "accuracy_of_cells", "accuracy_table"]
+__all__ = ["WEIGHTED", "AccuracyTable", "CellAccuracy", "accuracy_of_cells", "accuracy_table"]
+
+WEIGHTED = "Weighted mean, "
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,7 @@ def accuracy_of_cells(noise: GroupNoise, count: int, confidence: Fraction) -> Ce
     squares = sum(
         term.weight**2 * term.draws * paper_margin(term.law, confidence) ** 2 for term in noise.terms(count)
     )
-    return CellAccuracy(
-        variance, math.sqrt(squares), None, f"Weighted mean, {noise.law.bureau_name}", "", None
-    )
+    return CellAccuracy(variance, math.sqrt(squares), None, f"{WEIGHTED}{noise.law.bureau_name}", "", None)
 
 
 @dataclass(frozen=True, eq=False)

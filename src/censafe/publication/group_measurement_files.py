@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError, StorageError
 from censafe.model import GroupLevel, GroupMeasurements, NoiseLaw
 from censafe.publication.atomic import atomic_write, sha256_file
+from censafe.publication.measurement_files import changed_after_measuring, require_plan
 from censafe.publication.stamps import Stamp, require_publishable
 
 __all__ = ["read_group_measurements", "write_group_measurements"]
@@ -87,11 +88,7 @@ def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> Gr
         raise CheckError(
             f"{path} is not a measurement file of population groups, or it was changed after it was measured"
         ) from error
-    if plan_digest is not None and plan_digest != written_plan:
-        raise CheckError(
-            f"{path} belongs to plan {written_plan[:12]}..., this run has plan {plan_digest[:12]}...; "
-            "use the configuration it was measured with, or another output folder"
-        )
+    require_plan(path, written_plan, plan_digest)
     metadata_agree = (
         metadata.get("plan_digest") == written_plan and metadata.get("source") == measurements.source
     )
@@ -100,10 +97,7 @@ def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> Gr
         or not metadata_agree
         or not _plain(_to_arrow(measurements)).equals(_plain(table.replace_schema_metadata(None)))
     ):
-        raise CheckError(
-            f"{path}: the content does not match the digest inside it; the file was changed after it "
-            "was measured. Restore it from a copy; it cannot be measured again without new budget"
-        )
+        raise changed_after_measuring(path)
     return measurements
 
 

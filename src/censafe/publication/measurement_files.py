@@ -20,7 +20,7 @@ from censafe.model import Axis, KeyDomain, Measurements, NoiseLaw, QueryPlan
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import Stamp, require_publishable
 
-__all__ = ["read_measurements", "write_measurements"]
+__all__ = ["changed_after_measuring", "read_measurements", "require_plan", "write_measurements"]
 
 _FORMAT = "censafe measurements 1"
 _FIXED = ("table", "level", "value", "law", "parameter", "cost", "source")
@@ -93,11 +93,7 @@ def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Mea
         written_plan, written_digest = header["plan_digest"], metadata["content_digest"]
     except (KeyError, TypeError, ValueError) as error:
         raise CheckError(f"{path} is not a measurement file of censafe") from error
-    if plan_digest is not None and plan_digest != written_plan:
-        raise CheckError(
-            f"{path} belongs to plan {written_plan[:12]}..., this run has plan {plan_digest[:12]}...; "
-            "use the configuration it was measured with, or another output folder"
-        )
+    require_plan(path, written_plan, plan_digest)
     values = np.asarray(table.column("value").to_numpy(), dtype=np.int64)
     edges = np.cumsum([0, *(domain.size for _, domain in blocks)])
     if edges[-1] != len(values):
@@ -114,11 +110,29 @@ def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Mea
         or not metadata_agree
         or not _to_arrow(measurements).equals(table.replace_schema_metadata(None))
     ):
-        raise CheckError(
-            f"{path}: the content does not match the digest inside it; the file was changed after it "
-            "was measured. Restore it from a copy; it cannot be measured again without new budget"
-        )
+        raise changed_after_measuring(path)
     return measurements
+
+
+def require_plan(path: Path, written: str, wanted: str | None) -> None:
+    """Check that a measurement file belongs to the plan of the run, where that is known.
+
+    Raises:
+        CheckError: it belongs to another one.
+    """
+    if wanted is not None and wanted != written:
+        raise CheckError(
+            f"{path} belongs to plan {written[:12]}..., this run has plan {wanted[:12]}...; "
+            "use the configuration it was measured with, or another output folder"
+        )
+
+
+def changed_after_measuring(path: Path) -> CheckError:
+    """The error for a measurement file whose content is not what its digest says."""
+    return CheckError(
+        f"{path}: the content does not match the digest inside it; the file was changed after it "
+        "was measured. Restore it from a copy; it cannot be measured again without new budget"
+    )
 
 
 def _open(path: Path) -> pa.Table:

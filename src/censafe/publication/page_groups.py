@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from censafe.publication.group_accuracy import WEIGHTED
 from censafe.publication.markup import Cell, count_of, fixed, grouped_table, integer, number, paragraphs
 
 __all__ = ["group_accuracy"]
@@ -24,9 +25,8 @@ def group_accuracy(
         percent: confidence of the margins.
         notes: what was done after the measurements, in words.
     """
-    laws = sorted(
-        {d["cell"]["law"] for entry in entries for level in entry["groups"] for d in level["details"]}
-    )
+    details = [detail for entry in entries for level in entry["groups"] for detail in level["details"]]
+    laws = sorted({detail["cell"]["law"].removeprefix(WEIGHTED) for detail in details})
     parts = [
         paragraphs(
             "How much detail a group of people in an area gets depends on a noisy total. A cell is one of the counts that "
