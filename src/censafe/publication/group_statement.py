@@ -48,7 +48,7 @@ def check_group_costs(estimates: Sequence[GroupEstimates], plan: ReleasePlan) ->
 
 
 def group_tables(
-    estimates: Sequence[GroupEstimates], total: Fraction, confidence: Fraction
+    estimates: Sequence[GroupEstimates], total: Fraction, confidence: Fraction, words: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """One entry for each set of tables that are measured together, with its levels.
 
@@ -56,6 +56,7 @@ def group_tables(
         estimates: everything published.
         total: privacy loss of the release.
         confidence: of the margins of error.
+        words: for levels, by name; without words the type of region and the level of iterations are shown.
     """
     for table, (names, title, universe) in _TITLES.items():
         levels = [found for found in estimates if found.table == table]
@@ -72,15 +73,16 @@ def group_tables(
             "share": float(cost / total) if total else 0.0,
             "rows": sum(_written(found, np.ones(found.rows, np.bool_)) for found in levels),
             "levels": [],
-            "groups": [_level(found, confidence) for found in levels],
+            "groups": [_level(found, confidence, words) for found in levels],
         }
 
 
-def _level(found: GroupEstimates, confidence: Fraction) -> dict[str, Any]:
+def _level(found: GroupEstimates, confidence: Fraction, words: Mapping[str, str]) -> dict[str, Any]:
     kind = found.level.region_type
+    plain = f"{kind}, {'regional' if found.level.iteration_level == 1 else 'detailed'} groups"
     return {
         "level": found.level.name,
-        "words": f"{kind}, {'regional' if found.level.iteration_level == 1 else 'detailed'} groups",
+        "words": words.get(found.level.name, plain),
         "region_type": kind,
         "iteration_level": found.level.iteration_level,
         "regions": len(found.level.regions),

@@ -140,7 +140,10 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         ],
         "calibration": _calibration(plan),
         "confidence": float(source.confidence),
-        "tables": [*_tables(source), *group_tables(source.groups, plan.total, source.confidence)],
+        "tables": [
+            *_tables(source),
+            *group_tables(source.groups, plan.total, source.confidence, source.codebook.levels),
+        ],
         **({"notes": list(source.notes)} if source.notes else {}),
         "not_promised": [{"what": what, "words": words} for what, words in NOT_PROMISED],
         "checks": [asdict(group) for group in source.checks],

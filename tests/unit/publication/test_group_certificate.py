@@ -35,7 +35,7 @@ def _source(source: Literal["system", "seeded"] = "system", **options: Any) -> C
         title="Detailed <DHC-A>",
         plan=plan,
         queries=(),
-        codebook=CodebookInput({}, {}),
+        codebook=CodebookInput({}, {}, levels={"county_2": "County, Detailed"}),
         dataset="data",
         input_commitment="c0" * 32,
         ledger=LedgerRecord("ledger.jsonl", "1e" * 32) if private else None,
@@ -71,7 +71,12 @@ def test_levels_are_stated_with_budget_and_accuracy_by_detail(tmp_path: Path) ->
     assert [d["detailed_only"] for d in state["details"] if d["detailed_only"]] == [True]
     assert county["conditional"] == sum(d["groups"] for d in county["details"] if d["stat_level"] == 0)
     assert "Every single person&#x27;s record" in page
-    for text in ("STATE, detailed groups", "Total only, for nation and states", "Areas of the same blocks"):
+    for text in (
+        "STATE, detailed groups",
+        "County, Detailed",
+        "Total only, for nation and states",
+        "Areas of the same blocks",
+    ):
         assert text in page
     assert "Detailed &lt;DHC-A&gt;" in page
     assert "<script" not in page
