@@ -32,7 +32,8 @@ def coterminous(
     its table, to all areas of the class. ``combined`` first replaces its total by the mean of the areas' totals,
     weighted by their inverse variances and rounded, and adds the difference evenly to its cells, in whole numbers.
 
-    A second application changes nothing.
+    Totals that are published only above a limit enter a mean with the bias of that choice, which is small unless they are within a few
+    standard deviations of the limit; such results keep the flag ``conditional``. A second application changes nothing.
 
     Args:
         estimates: of all levels of a run, all of the same table.
