@@ -103,6 +103,37 @@ def test_a_group_twice_in_the_totals_always_stops(tmp_path: Path) -> None:
         assert [(f.rule, f.severity, f.rows) for f in findings] == [("duplicate-group", "stop", 2)]
 
 
+REGION = st.one_of(
+    st.tuples(
+        st.sampled_from(["TRACT", "PR-TRACT", "PLACE"]), st.from_regex("(44|99|72)[019]{9}", fullmatch=True)
+    ),
+    st.tuples(st.sampled_from(["COUNTY", "PR-COUNTY"]), st.from_regex("(44|72)00[0-9]", fullmatch=True)),
+    st.tuples(st.sampled_from(["STATE", "AIANNH"]), st.sampled_from(["44", "0044", "44000"])),
+)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(groups=st.lists(st.tuples(REGION, st.sampled_from(["0001", "4096", "8192", "9999"])), max_size=200))
+def test_groups_are_repeated_only_when_all_of_them_is_equal(tmp_path: Path, groups: list[Any]) -> None:
+    def add(tables: dict[str, Rows]) -> None:
+        tables["totals"] += [[region, kind, iteration, "1"] for (kind, region), iteration in groups]
+
+    rows = [f.rows for f in found(tmp_path, add, product="safetab-h") if f.rule == "duplicate-group"]
+    assert len(groups) - len(set(groups)) == sum(rows)
+
+
+def test_groups_that_differ_in_one_bit_are_different(tmp_path: Path) -> None:
+    numbers = [44_000_000_000, *(44_000_000_000 ^ (1 << bit) for bit in range(36))]
+    regions = {("TRACT", f"{number:011d}") for number in numbers}
+    regions |= {("COUNTY", f"{44_000 ^ (1 << bit):05d}") for bit in range(16)}
+
+    def add(tables: dict[str, Rows]) -> None:
+        for kind, region in sorted(regions):
+            tables["totals"] += [[region, kind, f"{1 << bit:04d}", "1"] for bit in range(14)]
+
+    assert "duplicate-group" not in {f.rule for f in found(tmp_path, add, product="safetab-h")}
+
+
 def test_a_block_twice_in_grfc_always_stops(tmp_path: Path) -> None:
     def repeat(tables: dict[str, Rows]) -> None:
         tables["blocks"].append(tables["blocks"][1])
