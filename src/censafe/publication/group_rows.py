@@ -4,36 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.geography.regions import REGION_TYPES
 from censafe.model.group_cells import GroupLayout, ShellCell
-from censafe.model.group_estimates import GroupEstimates
+from censafe.model.groups import GroupLevel
 
-__all__ = ["CellRows", "GroupOrder", "cells_of", "expand", "group_orders"]
+__all__ = ["CellRows", "GroupOrder", "Groups", "cells_of", "expand", "group_orders"]
 
 _ORDER = tuple(found.name for found in REGION_TYPES)
 
 
+class Groups(Protocol):
+    """The groups of one level with their cells, sorted by region and iteration; fields as in ``GroupEstimates``."""
+
+    @property
+    def level(self) -> GroupLevel:
+        """Regions and iterations."""
+
+    @property
+    def region(self) -> NDArray[np.int32]:
+        """Ordinals of regions."""
+
+    @property
+    def iteration(self) -> NDArray[np.int32]:
+        """Ordinals of iterations."""
+
+    @property
+    def stat_level(self) -> NDArray[np.int8]:
+        """Which table every group has."""
+
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """Where the cells of a group begin."""
+
+    @property
+    def values(self) -> NDArray[np.int64]:
+        """The cells of all groups."""
+
+
+_Groups = TypeVar("_Groups", bound=Groups)
+
+
 @dataclass(frozen=True, eq=False)
-class GroupOrder:
+class GroupOrder(Generic[_Groups]):
     """The groups of all levels of one region type, sorted by region and iteration code.
 
     Args:
         region_type: for example ``COUNTY``.
-        levels: the estimates, by iteration level.
+        levels: the groups, by iteration level.
         regions: sorted ids of all levels.
         codes: sorted iteration codes of all levels.
         level: int32[groups], position in ``levels``.
-        row: int64[groups], row in the estimates of that level.
+        row: int64[groups], row in the groups of that level.
         region: int32[groups], position in ``regions``.
         code: int32[groups], position in ``codes``.
     """
 
     region_type: str
-    levels: tuple[GroupEstimates, ...]
+    levels: tuple[_Groups, ...]
     regions: NDArray[np.str_]
     codes: NDArray[np.str_]
     level: NDArray[np.int32]
@@ -71,20 +103,20 @@ def cells_of(layout: GroupLayout) -> tuple[tuple[int, ShellCell], ...]:
     return tuple((level, cell) for level, shell in layout.shells.items() for cell in shell.cells)
 
 
-def group_orders(estimates: Sequence[GroupEstimates]) -> Iterator[GroupOrder]:
+def group_orders(groups: Sequence[_Groups]) -> Iterator[GroupOrder[_Groups]]:
     """The groups in the order of the files: US before Puerto Rico, large areas first.
 
     Args:
-        estimates: of all levels, all of the same table.
+        groups: of all levels, all of the same table.
     """
     for kind in _ORDER:
-        levels = [found for found in estimates if found.level.region_type == kind]
+        levels = [found for found in groups if found.level.region_type == kind]
         if levels:
             levels.sort(key=lambda found: found.level.iteration_level)
             yield _ordered(kind, levels)
 
 
-def expand(order: GroupOrder, layout: GroupLayout, *, groups: int = 1 << 16) -> Iterator[CellRows]:
+def expand(order: GroupOrder[_Groups], layout: GroupLayout, *, groups: int = 1 << 16) -> Iterator[CellRows]:
     """The rows of a file, some groups at a time, so that memory does not grow with their number.
 
     Args:
@@ -98,7 +130,7 @@ def expand(order: GroupOrder, layout: GroupLayout, *, groups: int = 1 << 16) -> 
         yield _expanded(order, layout, chosen[start : start + groups], stat_level)
 
 
-def _ordered(kind: str, levels: Sequence[GroupEstimates]) -> GroupOrder:
+def _ordered(kind: str, levels: Sequence[_Groups]) -> GroupOrder[_Groups]:
     regions = levels[0].level.regions
     if any(not np.array_equal(regions, found.level.regions) for found in levels[1:]):
         regions = np.unique(np.concatenate([found.level.regions for found in levels]))
@@ -110,8 +142,8 @@ def _ordered(kind: str, levels: Sequence[GroupEstimates]) -> GroupOrder:
         np.searchsorted(codes, np.array(found.level.iterations, np.str_)).astype(np.int32)[found.iteration]
         for found in levels
     ])  # fmt: skip
-    level = np.repeat(np.arange(len(levels), dtype=np.int32), [found.rows for found in levels])
-    row = np.concatenate([np.arange(found.rows) for found in levels])
+    level = np.repeat(np.arange(len(levels), dtype=np.int32), [len(found.region) for found in levels])
+    row = np.concatenate([np.arange(len(found.region)) for found in levels])
     order = np.lexsort((code, region))
     return GroupOrder(
         kind, tuple(levels), regions, codes, level[order], row[order], region[order], code[order]
@@ -119,7 +151,7 @@ def _ordered(kind: str, levels: Sequence[GroupEstimates]) -> GroupOrder:
 
 
 def _expanded(
-    order: GroupOrder, layout: GroupLayout, some: NDArray[np.int64], stat_levels: NDArray[np.int8]
+    order: GroupOrder[_Groups], layout: GroupLayout, some: NDArray[np.int64], stat_levels: NDArray[np.int8]
 ) -> CellRows:
     stat_level = stat_levels[some]
     width = np.zeros(max(layout.shells) + 1, np.int64)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,8 @@ from censafe.errors import CheckError
 from censafe.model.group_cells import GROUP_LAYOUTS, GroupLayout
 from censafe.model.group_estimates import GroupEstimates, MarkedGroups
 from censafe.publication.atomic import atomic_folder, sha256_file
-from censafe.publication.group_rows import CellRows, GroupOrder, cells_of, expand, group_orders
+from censafe.publication.group_lines import write_lines
+from censafe.publication.group_rows import CellRows, GroupOrder, group_orders
 from censafe.publication.stamps import STAMP, Stamp, require_publishable
 from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
 
@@ -134,33 +135,12 @@ def _write_table(folder: Path, layouts: Sequence[GroupLayout], written: Sequence
         path = folder / layout.path
         path.parent.mkdir(parents=True)
         with path.open("xb") as stream:
-            stream.write("|".join(layout.header).encode())
-            for order in orders:
-                _write_order(stream, order, layout, marks)
-            stream.write(b"\n")
+            write_lines(stream, layout, orders, partial(_counts, marks))
 
 
-def _write_order(
-    stream: BinaryIO, order: GroupOrder, layout: GroupLayout, marks: dict[str, MarkedGroups | None]
-) -> None:
-    regions = pa.array([f"\n{region}|{order.region_type}|" for region in order.regions.tolist()], pa.string())
-    codes = pa.array(order.codes.tolist(), pa.string())
-    cells = pa.array(["|".join(cell.fields) for _, cell in cells_of(layout)], pa.string())
-    for rows in expand(order, layout):
-        first, last = int(rows.group[0]), int(rows.group[-1]) + 1
-        names = compute.binary_join_element_wise(
-            regions.take(pa.array(order.region[first:last])), codes.take(pa.array(order.code[first:last])), ""
-        )
-        columns = [names.take(pa.array(rows.group - first))]
-        if layout.cell_columns:
-            columns.append(cells.take(pa.array(rows.cell)))
-        columns.append(_counts(order, rows, marks).cast(pa.string()))
-        lines = compute.binary_join_element_wise(*columns, "|")
-        offsets = np.frombuffer(lines.buffers()[1], np.int32, len(lines) + 1, 4 * lines.offset)
-        stream.write(memoryview(lines.buffers()[2])[offsets[0] : offsets[-1]])
-
-
-def _counts(order: GroupOrder, rows: CellRows, marks: dict[str, MarkedGroups | None]) -> pa.Array:
+def _counts(
+    marks: dict[str, MarkedGroups | None], order: GroupOrder[GroupEstimates], rows: CellRows
+) -> pa.Array:
     count: NDArray[np.int64] = rows.count
     hidden = np.zeros(len(count), np.bool_)
     level, row = order.level[rows.group], order.row[rows.group]

@@ -125,7 +125,9 @@ def tidy_batches(estimates: Sequence[GroupEstimates], context: GroupContext) -> 
 _Column = Callable[[CellRows], pa.Array]
 
 
-def _columns(order: GroupOrder, layout: GroupLayout, context: GroupContext) -> dict[str, _Column]:
+def _columns(
+    order: GroupOrder[GroupEstimates], layout: GroupLayout, context: GroupContext
+) -> dict[str, _Column]:
     levels = order.levels
     names = [context.iterations.get(code, "") for code in order.codes.tolist()]
     return {
@@ -170,7 +172,9 @@ def _cell_columns(layout: GroupLayout) -> dict[str, _Column]:
     }
 
 
-def _accuracy_columns(order: GroupOrder, layout: GroupLayout, confidence: Fraction) -> dict[str, _Column]:
+def _accuracy_columns(
+    order: GroupOrder[GroupEstimates], layout: GroupLayout, confidence: Fraction
+) -> dict[str, _Column]:
     noises = [noise for found in order.levels for noise in found.noises]
     found = accuracy_table(noises, layout, confidence)
     firsts = np.cumsum([0, *(len(level.noises) for level in order.levels)])
@@ -213,7 +217,7 @@ def _coded(values: Sequence[str | None], place: Callable[[CellRows], NDArray[np.
     return lambda rows: pa.DictionaryArray.from_arrays(codes.take(pa.array(place(rows))), words)
 
 
-def _by_level(order: GroupOrder, values: Sequence[str]) -> _Column:
+def _by_level(order: GroupOrder[GroupEstimates], values: Sequence[str]) -> _Column:
     return _coded(values, lambda rows: order.level[rows.group])
 
 
@@ -225,7 +229,7 @@ def _number(value: float) -> _Column:
     return lambda rows: pa.array(np.full(len(rows.group), value))
 
 
-def _flag(order: GroupOrder, name: str) -> _Column:
+def _flag(order: GroupOrder[GroupEstimates], name: str) -> _Column:
     flags = np.zeros(len(order.row), np.bool_)
     for position, found in enumerate(order.levels):
         inside = order.level == position
