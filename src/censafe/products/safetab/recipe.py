@@ -23,7 +23,7 @@ from censafe.products.safetab.intake import Intake
 from censafe.products.safetab.levels import GroupLevel
 from censafe.products.safetab.parameters import read_universe
 from censafe.products.safetab.plan import part_name, plan_release, stabilities
-from censafe.products.safetab.release import FILES, MARKED, Published, publish
+from censafe.products.safetab.release import FILES, MARKED, SAME_AREAS, Published, publish
 from censafe.products.safetab.universe import Universe
 from censafe.publication.group_measurement_files import read_group_measurements, write_group_measurements
 from censafe.publication.manifest import ConfigRecord
@@ -141,7 +141,8 @@ class SafetabJob:
         self.plan = plan_release(config, universe)
         self.config = ConfigRecord(config.origin, config.overrides, config.settings)
         self.config_digest = config.digest
-        self.files: tuple[str, ...] = (*FILES[:-1], MARKED, FILES[-1]) if config.mark_x else FILES
+        more = [MARKED] * config.mark_x + [SAME_AREAS] * (config.coterminous != "off")
+        self.files: tuple[str, ...] = (*FILES[:-1], *more, FILES[-1])
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
         """Open the records."""
@@ -178,11 +179,10 @@ class SafetabJob:
 
     def publish(self, release: Release[list[GroupMeasurements]]) -> None:
         """Write, check and name everything that is published."""
-        levels = {level.key: level for level in self._config.levels}
         publish(
             release.out,
             release.staging,
-            Published(self._config, self._universe, self._areas, levels),
+            Published(self._config, self._universe, self._areas),
             release.measured,
             release.manifest,
             ledger_total=release.ledger_total,

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-from censafe.estimation import coterminous, mark_x, nonnegative, same_blocks, totals
+from censafe.estimation import mark_x
 from censafe.geography.areas import Areas
 from censafe.model import GroupMeasurements
-from censafe.model.group_estimates import GroupEstimates
-from censafe.products.safetab.config import SafetabConfig, SafetabPConfig
-from censafe.products.safetab.levels import GroupLevel
+from censafe.products.safetab.config import SafetabConfig
+from censafe.products.safetab.processing import Processed, process
 from censafe.products.safetab.universe import Universe
 from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate import write_certificate
 from censafe.publication.codebook import CodebookInput
 from censafe.publication.group_check import check_group_tables
 from censafe.publication.group_codebook import write_group_codebook
+from censafe.publication.group_reports import write_coterminous_report
 from censafe.publication.group_tables import write_group_tables, write_marked_tables
 from censafe.publication.group_tidy import GroupContext, write_group_tidy
 from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.statement import CertificateInput, CheckGroup
 
-__all__ = ["FILES", "Published", "estimates_of", "publish"]
+__all__ = ["FILES", "MARKED", "SAME_AREAS", "Published", "publish"]
 
 FILES: Final = (
     "certificate.html",
@@ -38,6 +38,7 @@ FILES: Final = (
     "manifest.json",
 )
 MARKED: Final = "tables_marked"
+SAME_AREAS: Final = "coterminous"
 _TITLES: Final = {
     "safetab-p": "Detailed DHC-A: persons of detailed race and ethnicity groups, by SafeTab-P",
     "safetab-h": "Detailed DHC-B: households of detailed race and ethnicity groups, by SafeTab-H",
@@ -51,39 +52,12 @@ class Published:
     Args:
         config: how measurements become tables.
         universe: names and pairs of iterations.
-        areas: blocks of the regions; needed where coterminous areas are made equal.
-        levels: the level of every measured part, by the key of the level.
+        areas: blocks of the regions; needed where areas of the same blocks are made equal.
     """
 
     config: SafetabConfig
     universe: Universe
     areas: Areas | None
-    levels: Mapping[str, GroupLevel]
-
-
-def estimates_of(published: Published, measured: Sequence[GroupMeasurements]) -> list[GroupEstimates]:
-    """Totals, areas of the same blocks and negative counts, as the configuration says.
-
-    Args:
-        published: configuration, names and areas.
-        measured: measurements of all parts.
-    """
-    config = published.config
-    found = [_totals(config, published.levels[one.level.name], one) for one in measured]
-    if config.coterminous != "off":
-        if published.areas is None:
-            raise ValueError("coterminous areas need the geography file")
-        classes = same_blocks(published.areas, _kinds(config))
-        by_table = {
-            table: [one for one in found if one.table == table] for table in {one.table for one in found}
-        }
-        equal = {
-            id(old): new
-            for group in by_table.values()
-            for old, new in zip(group, coterminous(group, classes, mode=config.coterminous)[0], strict=True)
-        }
-        found = [equal[id(one)] for one in found]
-    return [nonnegative(one) for one in found] if config.negatives == "zero" else found
 
 
 def publish(
@@ -106,7 +80,8 @@ def publish(
     config, plan = published.config, manifest.plan
     stamp: Stamp | None = STAMP if manifest.test_key else None
     names = {one.code: one.name for one in published.universe.iterations}
-    estimates = estimates_of(published, measured)
+    processed = process(config, plan, published.areas, measured)
+    estimates = processed.estimates
     written = list(write_group_tables(staging / "tables", plan.product, estimates, stamp=stamp))
     rows = check_group_tables(
         staging / "tables",
@@ -121,6 +96,12 @@ def publish(
     write_group_tidy(staging / "tables.parquet", estimates, context, stamp=stamp)
     write_group_codebook(staging / "codebook.csv", plan.product, estimates, names, stamp=stamp)
     places = list(FILES)
+    for table, report in processed.reports.items():
+        folder = staging / SAME_AREAS / table
+        folder.mkdir(parents=True)
+        written += write_coterminous_report(folder, report, source="seeded" if stamp else "system")
+    if processed.reports:
+        places.insert(-1, SAME_AREAS)
     if config.mark_x:
         marked = [
             mark_x(one, [(a.code, b.code) for a, b in published.universe.pairs(one.level.iteration_level)])
@@ -128,34 +109,23 @@ def publish(
         ]
         written += write_marked_tables(staging / MARKED, plan.product, marked, stamp=stamp)
         places.insert(-1, MARKED)
-    statement = _statement(published, estimates, manifest, rows, ledger_total, confidence)
+    statement = _statement(published, processed, manifest, rows, ledger_total, confidence)
     certificates = write_certificate(staging, statement, stamp=stamp)
     files = [*written, staging / "tables.parquet", staging / "codebook.csv", *certificates]
     finished = datetime.now(UTC).isoformat(timespec="seconds")
-    write_manifest(
-        staging / "manifest.json", replace(manifest, outputs=hash_outputs(staging, files), finished=finished)
+    whole = replace(
+        manifest,
+        post_processing=processed.options,
+        outputs=hash_outputs(staging, files),
+        finished=finished,
     )
+    write_manifest(staging / "manifest.json", whole)
     move_into_place(staging, out, places)
-
-
-def _totals(config: SafetabConfig, level: GroupLevel, measured: GroupMeasurements) -> GroupEstimates:
-    if not isinstance(config, SafetabPConfig):
-        return totals(measured)
-    return totals(
-        measured,
-        t1=config.t1,
-        thresholds=config.thresholds["p", level.key][:3],
-        conditional=level.granularity == "coarse" and config.zero_suppression_chance > 0,
-    )
-
-
-def _kinds(config: SafetabConfig) -> list[str]:
-    return list(dict.fromkeys(level.region_type for level in config.levels))
 
 
 def _statement(
     published: Published,
-    estimates: Sequence[GroupEstimates],
+    processed: Processed,
     manifest: Manifest,
     rows: int,
     ledger_total: Fraction | None,
@@ -166,7 +136,8 @@ def _statement(
         title=_TITLES[config.product],
         plan=manifest.plan,
         queries=(),
-        groups=estimates,
+        groups=processed.estimates,
+        notes=processed.notes,
         codebook=CodebookInput({}, {}, levels={level.key: level.label for level in config.levels}),
         dataset=manifest.dataset,
         input_commitment=manifest.input_commitment,
