@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
+from censafe.geography.areas import Areas
 from censafe.population.findings import Finding
 from censafe.population.safetab.source import SafetabInput, SafetabSource, open_safetab
 from censafe.products.options import ReadOptions
@@ -34,6 +38,7 @@ class Intake:
         self, data: Path, scope: SafetabScope, universe: Universe, scratch: Path, options: ReadOptions
     ) -> None:
         self._options = options
+        self._iterations = np.array([int(one.code) for one in universe.iterations], np.int32)
         self._backend: Any = connect(scratch / "engine", threads=options.threads, memory=options.memory)
         self._source: SafetabSource = open_safetab(
             data,
@@ -67,6 +72,15 @@ class Intake:
         """The geography file and the totals of population groups."""
         return tuple(path for path in self._source.files if path not in self._source.record_files)
 
+    def areas(self) -> Areas:
+        """Read the geography alone, when all records have been measured before.
+
+        Raises:
+            DataError: a finding stops the run.
+        """
+        with self._options.observer.stage("read the geography"):
+            return self._source.areas()
+
     def load(self) -> SafetabInput:
         """Read and check everything; tell the operator what only warns.
 
@@ -86,8 +100,29 @@ class Intake:
 
     def _read(self) -> SafetabInput:
         with self._options.observer.stage("read and validate"):
-            return self._source.load(
+            loaded = self._source.load(
                 checks="off" if self._options.checks == "off" else "full",
                 threads=self._options.threads,
                 examples=self._options.examples,
             )
+        return replace(loaded, findings=(*loaded.findings, *self._strangers(loaded)))
+
+    def _strangers(self, loaded: SafetabInput) -> tuple[Finding, ...]:
+        """Totals of iterations that the parameter files lack; no table is made of them."""
+        if loaded.totals is None:
+            return ()
+        rows = int(np.count_nonzero(~np.isin(loaded.totals.iteration, self._iterations)))
+        if not rows:
+            return ()
+        return (
+            Finding(
+                self._source.labels["totals"],
+                "ITERATION_CODE",
+                "unknown-iteration",
+                "warn",
+                rows,
+                "rows of iterations that the parameter files lack; these groups get no table",
+                "iterations of the parameter files",
+                "use the parameter files that SafeTab-P used for these totals",
+            ),
+        )

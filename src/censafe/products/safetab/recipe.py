@@ -66,6 +66,7 @@ class LevelTask:
 
 MeasureLevel = Callable[[LevelTask, Key], GroupMeasurements]
 CountRecords = Callable[[SafetabInput, Universe], GroupCounter]
+CheckCounts = Callable[[SafetabConfig, SafetabInput, GroupCounter], None]
 
 
 def validate_with(
@@ -102,6 +103,7 @@ def run_with(
     settings: Mapping[str, str],
     reading: ReadOptions,
     options: RunOptions,
+    check: CheckCounts | None = None,
 ) -> RunResult:
     """Read, check, count, measure and publish one SafeTab product; go on where a stopped run left off.
 
@@ -115,6 +117,7 @@ def run_with(
         settings: overrides of configuration keys.
         reading: how the records are read and checked.
         options: how the release is paid for and where its noise comes from.
+        check: raises where the counted records cannot be what was meant; called before anything is measured.
 
     Raises:
         InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.runner.run_job`.
@@ -123,7 +126,7 @@ def run_with(
     if options.test_key is None and reading.t1 is not None:
         _require_private(reading.t1)
     chosen = _load(load, config, settings, reading)
-    job = SafetabJob(chosen, read_universe(chosen.universe), count, measure)
+    job = SafetabJob(chosen, read_universe(chosen.universe), count, measure, check)
     return run_job(job, data, out, reading, options)
 
 
@@ -131,12 +134,18 @@ class SafetabJob:
     """SafeTab's part of a run."""
 
     def __init__(
-        self, config: SafetabConfig, universe: Universe, count: CountRecords, measure: MeasureLevel
+        self,
+        config: SafetabConfig,
+        universe: Universe,
+        count: CountRecords,
+        measure: MeasureLevel,
+        check: CheckCounts | None,
     ) -> None:
         self._config = config
         self._universe = universe
         self._count = count
         self._measure = measure
+        self._check = check
         self._areas: Areas | None = None
         self.plan = plan_release(config, universe)
         self.config = ConfigRecord(config.origin, config.overrides, config.settings)
@@ -154,12 +163,15 @@ class SafetabJob:
 
     def measure(self, source: Intake, door: Door, reading: ReadOptions) -> list[GroupMeasurements]:
         """Take every part through the door; the records are read only when a part is still to be measured."""
-        if door.done() and self._config.coterminous == "off":
+        if door.done():
+            self._areas = source.areas() if self._config.coterminous != "off" else None
             return [door.read(part, GROUP_FILES) for part in self.plan.parts]
         data = source.load()
         self._areas = data.areas
         with reading.observer.stage("sort by block"):
             counter = self._count(data, self._universe)
+            if self._check is not None:
+                self._check(self._config, data, counter)
         stable = stabilities(self._config, self._universe)
         measured = []
         for level, table_class, part in self._parts():
@@ -173,7 +185,7 @@ class SafetabJob:
                 stable[level],
                 reading.threads or 2,
             )
-            with reading.observer.stage(f"count and measure {level.region_type.lower()}"):
+            with reading.observer.stage(f"measure {part.name}"):
                 measured.append(door.once(part, partial(self._measure, task), GROUP_FILES))
         return measured
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 
 from censafe.errors import DataError, ReleaseError
 from censafe.model import GroupMeasurements
-from censafe.population.findings import Finding
+from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.safetab.checks import no_group_finding
+from censafe.population.safetab.source import SafetabInput
 from censafe.products.options import ReadOptions, RunOptions
 from censafe.products.runner import RunResult
-from censafe.products.safetab.config import SafetabHConfig, load_h_config
+from censafe.products.safetab.config import SafetabConfig, SafetabHConfig, load_h_config
+from censafe.products.safetab.counting import GroupCounter
 from censafe.products.safetab.recipe import Key, LevelTask, run_with, validate_with
 from censafe.products.safetab_h.counting import count_households
 from censafe.products.safetab_h.measuring import measure_level
+from censafe.products.safetab_h.truth import true_counts
 
 __all__ = ["run", "validate"]
 
@@ -34,7 +39,18 @@ def run(
     options: RunOptions,
 ) -> RunResult:
     """The protected release; see :func:`censafe.products.safetab.recipe.run_with`."""
-    return run_with(load_h_config, count_households, _measure, config, data, out, settings, reading, options)
+    return run_with(
+        load_h_config,
+        count_households,
+        _measure,
+        config,
+        data,
+        out,
+        settings,
+        reading,
+        options,
+        _require_overlap,
+    )
 
 
 def _measure(task: LevelTask, key: Key) -> GroupMeasurements:
@@ -53,3 +69,20 @@ def _measure(task: LevelTask, key: Key) -> GroupMeasurements:
         stable=task.stable,
         threads=task.threads,
     )
+
+
+def _require_overlap(config: SafetabConfig, data: SafetabInput, counter: GroupCounter) -> None:
+    """Stop when no household of a run, US or Puerto Rico, is in any group that has a total."""
+    if data.totals is None:
+        return
+    findings = []
+    for run, levels in groupby(
+        config.levels, key=lambda level: "PR" if level.key.startswith("pr_") else "US"
+    ):
+        if not any(
+            true_counts(counter, None, data.totals, level, "t4").values.any()
+            for level in levels
+            if config.budgets["t3", level.key] != 0 or config.budgets["t4", level.key] != 0
+        ):
+            findings.append(no_group_finding("household records", run))
+    raise_if_fatal(findings, "input data")
