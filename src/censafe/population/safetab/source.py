@@ -212,6 +212,17 @@ class SafetabSource:
             findings = without_checks(findings, label, self.labels["blocks"], loaded.unusable)
         return self._input(areas, loaded, totals, findings)
 
+    def areas(self) -> Areas:
+        """Read blocks and regions alone; the text files with records are not opened.
+
+        Raises:
+            DataError: a rule is broken.
+            StorageError: a file cannot be opened.
+        """
+        areas, findings = self._source.areas(self._backend.con, self.states)
+        raise_if_fatal(tuple(findings), "geography")
+        return areas
+
     def close(self) -> None:
         """Drop the engine's table and the scratch files."""
         self._source.close()
