@@ -19,6 +19,7 @@ __all__ = [
     "planned_product_argument",
     "product_argument",
     "set_option",
+    "t1_option",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -81,6 +82,15 @@ def set_option(command: _Command) -> _Command:
         multiple=True,
         metavar="KEY=VALUE",
         help="Override one configuration key, for example reader=csv or tau.PH3=8; recorded in the manifest.",
+    )(command)
+
+
+def t1_option(command: _Command) -> _Command:
+    """``--t1``, where SafeTab-H finds the totals of population groups."""
+    return click.option(
+        "--t1",
+        type=click.Path(exists=True, path_type=Path),
+        help="safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.",
     )(command)
 
 

@@ -14,6 +14,7 @@ from censafe.cli.options import (
     parse_settings,
     product_argument,
     set_option,
+    t1_option,
 )
 from censafe.cli.progress import TerminalObserver
 
@@ -30,7 +31,8 @@ __all__ = ["command"]
 @click.option(
     "--private-path",
     is_flag=True,
-    help="Basis cells after truncation over the full key domain: what run adds noise to.",
+    help="What run adds noise to. phsafe: basis cells after truncation over the full key domain. safetab: what infinite "
+    "budgets give.",
 )
 @click.option(
     "--checks",
@@ -39,6 +41,7 @@ __all__ = ["command"]
     show_default=True,
     help="Checks of the input; off for reference cases that are inconsistent on purpose.",
 )
+@t1_option
 @engine_options
 def command(
     product: str,
@@ -49,6 +52,7 @@ def command(
     confidential: bool,
     private_path: bool,
     checks: str,
+    t1: Path | None,
     threads: int | None,
     memory: str | None,
     examples: Path | None,
@@ -60,8 +64,11 @@ def command(
     Examples:
       censafe truth phsafe config.json data/ truth/ --confidential
       censafe truth phsafe config.json data/ exact/ --confidential --private-path
+      censafe truth safetab-p parameters/ data/ truth-p/ --confidential
+      censafe truth safetab-h parameters/ data/ truth-h/ --confidential --t1 detailed-a/
     """
     from censafe.evaluation.phsafe_truth import write_truth
+    from censafe.evaluation.safetab_truth import write_safetab_truth
     from censafe.products.options import ReadOptions
 
     if not confidential:
@@ -73,7 +80,20 @@ def command(
         examples=examples,
         threads=threads,
         memory=memory,
+        t1=t1,
         observer=TerminalObserver(quiet=quiet),
     )
-    files = write_truth(config, data, out, parse_settings(settings), reading, private_path=private_path)
+    chosen = parse_settings(settings)
+    if product == "phsafe":
+        files = write_truth(config, data, out, chosen, reading, private_path=private_path)
+    else:
+        files = write_safetab_truth(
+            "safetab-p" if product == "safetab-p" else "safetab-h",
+            config,
+            data,
+            out,
+            chosen,
+            reading,
+            private_path=private_path,
+        )
     click.echo(f"CONFIDENTIAL: {len(files)} true tables in {out}")

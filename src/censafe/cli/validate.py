@@ -16,6 +16,7 @@ from censafe.cli.options import (
     parse_settings,
     product_argument,
     set_option,
+    t1_option,
 )
 from censafe.cli.progress import TerminalObserver
 
@@ -33,11 +34,7 @@ __all__ = ["command"]
 @data_argument
 @set_option
 @click.option("--strict", is_flag=True, help="Fail also where records disagree with each other.")
-@click.option(
-    "--t1",
-    type=click.Path(exists=True, path_type=Path),
-    help="safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.",
-)
+@t1_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @engine_options
 def command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from censafe.errors import UsageError
+from censafe.evaluation.confidential import confidential_run
 from censafe.evaluation.phsafe_accuracy import AccuracyRow, ErrorSample, accuracy_rows, align_truth
 from censafe.evaluation.phsafe_report import draw_accuracy, write_accuracy_csv
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
@@ -23,8 +22,6 @@ from censafe.products.phsafe.derived import published_queries, sum_cells
 from censafe.products.phsafe.intake import Intake
 from censafe.products.phsafe.plan import measured_levels, plan_release
 from censafe.products.phsafe.truth import TruthTable, truth_tables
-from censafe.products.run_folder import RunFolder
-from censafe.publication.atomic import atomic_text
 from censafe.publication.sums import require_confidence
 from censafe.tabulation.counting import CountAccumulator
 
@@ -95,9 +92,7 @@ def evaluate_phsafe(
     plan = plan_release(chosen)
     levels = measured_levels(chosen)
     definitions = phsafe_definitions()
-    with RunFolder(out) as folder:
-        if folder.identify({"kind": "evaluation"}) == "finished":
-            raise UsageError(f"{out} holds a finished evaluation. Name a new folder.")
+    with confidential_run(out, "evaluation") as folder:
         private = CountAccumulator(definitions, tables=list(levels), tau=chosen.tau)
         truth = CountAccumulator(definitions, mode="truth")
         with Intake(data, chosen.reader, chosen.states, folder.scratch, reading) as intake:
@@ -110,8 +105,6 @@ def evaluate_phsafe(
         title = f"PHSafe, {chosen.origin}: {trials} noise draws against the truth"
         for picture in files[1:]:
             draw_accuracy(picture, rows, title=title)
-        manifest = {"confidential": True, "identity": {"kind": "evaluation"}, "run": folder.run}
-        atomic_text(out / "manifest.json", json.dumps(manifest, sort_keys=True) + "\n")
     return Evaluation(tuple(rows), trials, files)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from censafe.errors import UsageError
+from censafe.evaluation.confidential import confidential_run, confidential_tables
 from censafe.model import KeyDomain
 from censafe.products.options import ReadOptions
 from censafe.products.phsafe.config import load_config, load_truth_config
@@ -15,14 +14,9 @@ from censafe.products.phsafe.derived import sum_cells
 from censafe.products.phsafe.intake import Intake
 from censafe.products.phsafe.plan import measured_levels
 from censafe.products.phsafe.truth import TruthTable, truth_tables
-from censafe.products.run_folder import RunFolder
-from censafe.publication.atomic import atomic_folder, atomic_text
 from censafe.tabulation.counting import CountAccumulator
 
-__all__ = ["STAMP", "write_truth"]
-
-STAMP = "CONFIDENTIAL: true counts of confidential records, without any protection. Do not publish or copy.\n"
-_STAMP_FILE = "CONFIDENTIAL.txt"
+__all__ = ["write_truth"]
 
 Line = tuple[str, ...]
 
@@ -54,17 +48,12 @@ def write_truth(
         UsageError: the folder holds something else.
         InputError: the configuration or the records break a rule.
     """
-    with RunFolder(out) as folder:
-        if folder.identify({"kind": "truth"}) == "finished":
-            raise UsageError(f"{out} holds a finished truth run. Name a new folder.")
+    with confidential_run(out, "truth") as folder:
         if private_path:
             tables = _private_path(config, data, settings, reading, folder.scratch)
         else:
             tables = _true_tables(config, data, settings, reading, folder.scratch)
-        files = _write(out / "tables", tables)
-        manifest = {"confidential": True, "identity": {"kind": "truth"}, "run": folder.run}
-        atomic_text(out / "manifest.json", json.dumps(manifest, sort_keys=True) + "\n")
-    return files
+        return _write(out / "tables", tables)
 
 
 def _true_tables(
@@ -121,12 +110,10 @@ def _domain_lines(domain: KeyDomain, region_type: str, values: Sequence[int]) ->
 
 
 def _write(folder: Path, tables: Mapping[str, Sequence[Line]]) -> tuple[Path, ...]:
-    with atomic_folder(folder) as temporary:
-        (temporary / _STAMP_FILE).write_text(STAMP, encoding="utf-8")
+    with confidential_tables(folder) as temporary:
         for name, lines in tables.items():
             place = temporary / name
             place.mkdir()
-            (place / _STAMP_FILE).write_text(STAMP, encoding="utf-8")
             text = "".join("|".join(line) + "\n" for line in lines)
             (place / f"{name}.csv").write_text(text, encoding="utf-8")
     return tuple(folder / name / f"{name}.csv" for name in tables)

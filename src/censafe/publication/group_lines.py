@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import BinaryIO, TypeVar
 
 import numpy as np
@@ -12,37 +12,30 @@ import pyarrow.compute as compute
 from censafe.model.group_cells import GroupLayout
 from censafe.publication.group_rows import CellRows, GroupOrder, Groups, cells_of, expand
 
-__all__ = ["write_lines"]
+__all__ = ["write_header", "write_order"]
 
 _Groups = TypeVar("_Groups", bound=Groups)
 
 
-def write_lines(
-    stream: BinaryIO,
-    layout: GroupLayout,
-    orders: Iterable[GroupOrder[_Groups]],
-    counts: Callable[[GroupOrder[_Groups], CellRows], pa.Array],
-) -> None:
-    """Write the header and the rows of a file, pipe-delimited.
-
-    Args:
-        stream: the file.
-        layout: of the file.
-        orders: the groups, one order a region type.
-        counts: gives what stands in the COUNT column of some rows.
-    """
+def write_header(stream: BinaryIO, layout: GroupLayout) -> None:
+    """Write the header; every line of :func:`write_order` begins with the end of the line before."""
     stream.write("|".join(layout.header).encode())
-    for order in orders:
-        _write_order(stream, layout, order, counts)
-    stream.write(b"\n")
 
 
-def _write_order(
+def write_order(
     stream: BinaryIO,
     layout: GroupLayout,
     order: GroupOrder[_Groups],
     counts: Callable[[GroupOrder[_Groups], CellRows], pa.Array],
 ) -> None:
+    """Write the rows of one region type, pipe-delimited.
+
+    Args:
+        stream: the file.
+        layout: of the file.
+        order: the groups.
+        counts: gives what stands in the COUNT column of some rows.
+    """
     regions = pa.array([f"\n{region}|{order.region_type}|" for region in order.regions.tolist()], pa.string())
     codes = pa.array(order.codes.tolist(), pa.string())
     cells = pa.array(["|".join(cell.fields) for _, cell in cells_of(layout)], pa.string())

@@ -22,7 +22,7 @@ from censafe.errors import CheckError
 from censafe.model.group_cells import GROUP_LAYOUTS, GroupLayout
 from censafe.model.group_estimates import GroupEstimates, MarkedGroups
 from censafe.publication.atomic import atomic_folder, sha256_file
-from censafe.publication.group_lines import write_lines
+from censafe.publication.group_lines import write_header, write_order
 from censafe.publication.group_rows import CellRows, GroupOrder, group_orders
 from censafe.publication.stamps import STAMP, Stamp, require_publishable
 from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
@@ -135,7 +135,10 @@ def _write_table(folder: Path, layouts: Sequence[GroupLayout], written: Sequence
         path = folder / layout.path
         path.parent.mkdir(parents=True)
         with path.open("xb") as stream:
-            write_lines(stream, layout, orders, partial(_counts, marks))
+            write_header(stream, layout)
+            for order in orders:
+                write_order(stream, layout, order, partial(_counts, marks))
+            stream.write(b"\n")
 
 
 def _counts(
