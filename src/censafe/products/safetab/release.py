@@ -26,6 +26,7 @@ from censafe.publication.group_tidy import GroupContext, write_group_tidy
 from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.statement import CertificateInput, CheckGroup
+from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
 
 __all__ = ["FILES", "MARKED", "SAME_AREAS", "Published", "publish"]
 
@@ -100,6 +101,8 @@ def publish(
         folder = staging / SAME_AREAS / table
         folder.mkdir(parents=True)
         written += write_coterminous_report(folder, report, source="seeded" if stamp else "system")
+        if stamp:
+            (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
     if processed.reports:
         places.insert(-1, SAME_AREAS)
     if config.mark_x:

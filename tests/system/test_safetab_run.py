@@ -1,0 +1,388 @@
+"""Whole SafeTab runs from the command line: what is written, what is paid, what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.model import NoiseLaw
+from censafe.privacy.adaptive import suppression_threshold
+from censafe.privacy.ledger import verify
+from support.commands import CommandLine
+from support.safetab_folders import (
+    BLOCKS,
+    SafetabFolders,
+    data_rows,
+    read_rows,
+    t1_of,
+    tables_of,
+    write_folders,
+)
+from support.shared import shared_data
+
+HEADERS = {
+    "t1/t1.csv": "REGION_ID|REGION_TYPE|ITERATION_CODE|COUNT",
+    "t2/t2.csv": "REGION_ID|REGION_TYPE|ITERATION_CODE|AGESTART|AGEEND|SEX|COUNT",
+    **{f"t3/T0300{n}/T0300{n}.csv": "REGION_ID|REGION_TYPE|ITERATION_CODE|T3_DATA_CELL|COUNT" for n in (1, 2, 3, 4)},
+    **{f"t4/T0400{n}/T0400{n}.csv": "REGION_ID|REGION_TYPE|ITERATION_CODE|T4_DATA_CELL|COUNT" for n in (1, 2)},
+}  # fmt: skip
+PUBLISHED = {
+    "certificate.html", "certificate.json", "codebook.csv", "manifest.json", "measurements", "tables", "tables.parquet",
+}  # fmt: skip
+EXACT = 10.0**7  # a budget whose noise is 0 but for one draw in exp(1000)
+Group = tuple[str, str, str]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> SafetabFolders:
+    return write_folders(tmp_path)
+
+
+def _us_and_pr(folder: Path) -> tuple[Fraction, Fraction]:
+    """Sums of the budgets in a Bureau configuration, from its text."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"), parse_float=Fraction)
+    sums = {True: Fraction(0), False: Fraction(0)}
+    for key, value in config.items():
+        if "_level_" in key:
+            sums["_pr_" in key] += Fraction(value)
+    return sums[False], sums[True]
+
+
+def _plain(out: Path) -> dict[Group, int]:
+    return {group: int(count) for group, count in t1_of(out).items()}
+
+
+@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
+@pytest.mark.parametrize("name", ["p", "h"])
+def test_the_toy_inputs_run_as_they_are(
+    censafe: CommandLine, tmp_path: Path, name: str, definition: str
+) -> None:
+    toy = shared_data(f"bureau/safetab_{name}/toy")
+    config, out = toy / f"input_dir_{definition}", tmp_path / "out"
+    valid = censafe("validate", f"safetab-{name}", config, toy)
+    assert valid.code == 0, valid.out
+    assert "Valid: 0 rules broken" in valid.out
+    done = censafe("run", f"safetab-{name}", config, toy, out)
+    assert done.code == 0, done.err
+    assert {path.name for path in out.iterdir()} == PUBLISHED
+    assert sorted(tables_of(out)) == [path for path in HEADERS if (path < "t3") == (name == "p")]
+    (total,) = verify(tmp_path / "censafe-ledger.jsonl").totals
+    spent = {"zcdp": total.rho, "puredp": total.epsilon}
+    assert spent.pop(definition) == _us_and_pr(config)[0]
+    assert set(spent.values()) == {0}
+
+
+@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
+def test_both_products_are_released_and_paid_for_us_and_puerto_rico(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path, definition: str
+) -> None:
+    seen: dict[str, set[Group]] = {}
+    for kind, t1 in (("p", ()), ("h", ("--t1", tmp_path / "p"))):
+        config = folders.configure("p" if kind == "p" else "h", definition=definition)
+        out = tmp_path / kind
+        done = censafe("run", f"safetab-{kind}", config, folders.data, out, *t1)
+        assert done.code == 0, done.err
+        assert {path.name for path in out.iterdir()} == PUBLISHED
+        tables = tables_of(out)
+        assert sorted(tables) == [path for path in HEADERS if (path < "t3") == (kind == "p")]
+        for path, content in tables.items():
+            assert content.decode().splitlines()[0] == HEADERS[path]
+            assert content.endswith(b"\n")
+        seen[kind] = {
+            (row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"])
+            for path in tables
+            if path.startswith(("t1", "t3"))
+            for row in read_rows(out / "tables" / path)
+        }
+        manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+        assert Fraction(manifest["total"]["exact"]) == sum(_us_and_pr(config))
+        certificate = (out / "certificate.html").read_text(encoding="utf-8")
+        assert "NOT PRIVATE" not in certificate
+        assert manifest["input_commitment"] in certificate
+    report = verify(tmp_path / "censafe-ledger.jsonl")
+    assert {row.state for row in report.rows} == {"committed"}
+    assert [total.rho if definition == "zcdp" else total.epsilon for total in report.totals] == [6, 12]
+    # nothing is suppressed for nation, states and Puerto Rico: 4 regional candidates, 9 detailed ones
+    kinds = [group[0] for group in seen["p"]]
+    assert (kinds.count("USA"), kinds.count("STATE"), kinds.count("PR-STATE")) == (4 + 9, 2 * 9, 9)
+    assert {group[0] for group in seen["p"]} - {"USA", "STATE", "PR-STATE"} <= {"COUNTY", "TRACT"}
+    assert not [group for group in seen["p"] if group[0] in ("COUNTY", "TRACT") and group[2] == "1005"]
+    assert seen["h"] == seen["p"]  # every published total has a table of households
+
+
+def test_no_confidential_value_leaves_but_through_the_door(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    printed = ""
+    for kind, t1 in (("p", ()), ("h", ("--t1", tmp_path / "p"))):
+        done = censafe("run", f"safetab-{kind}", getattr(folders, kind), folders.data, tmp_path / kind, *t1)
+        assert done.code == 0, done.err
+        printed += done.out + done.err
+    files = [path for kind in ("p", "h") for path in (tmp_path / kind).rglob("*") if path.is_file()]
+    texts = [path.read_text(encoding="utf-8") for path in files if path.suffix != ".parquet"]
+    parquet = [path for path in files if path.suffix == ".parquet"]
+    texts += [str(pq.read_schema(path).metadata) for path in parquet]
+    texts += [",".join(map(str, pq.read_table(path).to_pylist())) for path in parquet]
+    text = printed + "".join(texts) + (tmp_path / "censafe-ledger.jsonl").read_text(encoding="utf-8")
+    codes = ("4011", "4023", "5599", "6843", "7537", "2331", "9953")
+    for value in (*codes, *("".join(block[:4]) for block in BLOCKS)):
+        assert not re.search(rf"\b{value}\b", text), value
+    for name in ("person-records.txt", "household-records.txt"):
+        assert hashlib.sha256((folders.data / name).read_bytes()).hexdigest() not in text
+
+
+def test_a_test_key_spends_nothing_and_stamps_every_file(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    key = ("--test-key", 7, "--set", "mark_x=true", "--set", "coterminous=donor")
+    assert censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "p", *key).code == 0
+    done = censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "h", *key, "--t1", tmp_path / "p")
+    assert done.code == 0, done.err
+    assert not list(tmp_path.glob("censafe-ledger*"))
+    for path in [*(tmp_path / "p").rglob("*"), *(tmp_path / "h").rglob("*")]:
+        if path.suffix == ".parquet":
+            assert pq.read_schema(path).metadata[b"stamp"] == b"NOT PRIVATE", path
+        elif path.suffix == ".csv" and path.name != "codebook.csv":  # these layouts have no room for a stamp
+            beside = (path.parent / "NOT_PRIVATE.txt").read_text(encoding="utf-8")
+            assert beside.startswith("NOT PRIVATE")
+            if "coterminous" not in path.parts:
+                assert f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" in beside
+        elif path.is_file():
+            assert "NOT PRIVATE" in path.read_text(encoding="utf-8"), path
+
+
+def test_totals_of_a_test_key_decide_no_release(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    rehearsal = tmp_path / "rehearsal"
+    assert censafe("run", "safetab-p", folders.p, folders.data, rehearsal, "--test-key", 1).code == 0
+    for t1 in (
+        rehearsal,
+        rehearsal / "tables",
+        rehearsal / "tables" / "t1",
+        rehearsal / "tables" / "t1" / "t1.csv",
+    ):
+        done = censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "h", "--t1", t1)
+        assert done.code == 4, done.err
+        assert "was made with a test key" in done.err
+        assert "--test-key" in done.err
+    assert not (tmp_path / "h").exists()
+    assert not list(tmp_path.glob("censafe-ledger*"))
+
+
+def test_the_same_command_again_measures_nothing(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    command = ("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--quiet")
+    assert censafe(*command).code == 0
+    before = (tmp_path / "censafe-ledger.jsonl").read_bytes(), (tmp_path / "out/tables.parquet").read_bytes()
+    again = censafe(*command)
+    assert again.code == 0
+    assert "Nothing was measured or spent" in again.err
+    after = (tmp_path / "censafe-ledger.jsonl").read_bytes(), (tmp_path / "out/tables.parquet").read_bytes()
+    assert after == before
+
+
+def test_the_same_persons_under_another_geography_are_the_same_dataset(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    assert censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "one").code == 0
+    folders.rewrite(blocks=[*data_rows()["blocks"], ["44", "005", "000900", "1000", "99999", "9999"]])
+    refused = censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "two")
+    assert refused.code == 3
+    assert "already spent rho = 6" in refused.err
+    assert not (tmp_path / "two").exists()
+    same = censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "one")
+    assert same.code == 2
+    assert "another run (different public input)" in same.err
+    done = censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "two", "--spend-more")
+    assert done.code == 0, done.err
+    assert verify(tmp_path / "censafe-ledger.jsonl").totals[0].rho == 12
+
+
+def test_households_with_other_totals_are_the_same_dataset_and_another_run(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    command = ("run", "safetab-h", folders.h, folders.data)
+    assert censafe(*command, tmp_path / "one").code == 0
+    totals = data_rows()["totals"]
+    totals[0][-1] = "41"
+    folders.rewrite(totals=totals)
+    assert "already spent rho = 12" in censafe(*command, tmp_path / "two").err
+    assert "different public input" in censafe(*command, tmp_path / "one").err
+    assert verify(tmp_path / "censafe-ledger.jsonl").totals[0].rho == 12
+
+
+@pytest.mark.parametrize(("us", "pr"), [("true", "false"), ("false", "true")])
+def test_the_united_states_and_puerto_rico_can_be_run_apart(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path, us: str, pr: str
+) -> None:
+    flags = ("--set", f"run_us={us}", "--set", f"run_pr={pr}")
+    assert censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "p", *flags).code == 0
+    done = censafe(
+        "run", "safetab-h", folders.h, folders.data, tmp_path / "h", *flags, "--t1", tmp_path / "p"
+    )
+    assert done.code == 0, done.err
+    kinds = {group[0] for group in t1_of(tmp_path / "p")}
+    assert kinds == ({"USA", "STATE", "COUNTY", "TRACT"} if us == "true" else {"PR-STATE"})
+    spent = [total.rho for total in verify(tmp_path / "censafe-ledger.jsonl").totals]
+    assert spent == ([5, 10] if us == "true" else [1, 2])
+
+
+def test_small_totals_are_suppressed_below_the_states_only(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    folders.configure("p", budget=0.02)
+    command = ("run", "safetab-p", folders.p, folders.data)
+    key = ("--test-key", 3, "--set", "thresholds=1000,2000,3000")
+    assert censafe(*command, tmp_path / "all", *key, "--set", "zero_suppression_chance=0").code == 0
+    assert censafe(*command, tmp_path / "some", *key, "--set", "zero_suppression_chance=0.9").code == 0
+    everything, some = _plain(tmp_path / "all"), _plain(tmp_path / "some")
+    assert (
+        len(everything) == 13 + 2 * 9 + 3 * 8 + 4 * 8 + 9
+    )  # the only detailed-only group has no counties or tracts
+    plan = json.loads((tmp_path / "some" / "manifest.json").read_text(encoding="utf-8"))["plan"]
+    laws = {
+        query["level"]: query["parameter"] for part in plan["parts"] for query in part["queries"]
+    }  # stage 2 comes last
+    least = suppression_threshold(NoiseLaw.gaussian(Fraction(laws["county_2"])), Fraction("0.9"))
+    coarse = [count for group, count in some.items() if group[0] in ("COUNTY", "TRACT")]
+    assert coarse
+    assert min(coarse) > least
+    whole = {group for group in everything if group[0] in ("USA", "STATE", "PR-STATE")}
+    assert whole <= set(some)
+    assert min(some[group] for group in whole) < 0
+    assert len(coarse) < 56 / 2
+
+
+def test_negative_counts_become_zero_and_nothing_else_changes(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    folders.configure("p", budget=0.02)
+    command = ("run", "safetab-p", folders.p, folders.data)
+    key = ("--test-key", 3, "--set", "thresholds=1000,2000,3000")
+    assert censafe(*command, tmp_path / "keep", *key).code == 0
+    assert censafe(*command, tmp_path / "zero", *key, "--set", "negatives=zero").code == 0
+    keep, zero = _plain(tmp_path / "keep"), _plain(tmp_path / "zero")
+    assert min(keep.values()) < 0
+    assert zero == {group: max(0, count) for group, count in keep.items()}
+    bureau = censafe(*command, tmp_path / "theirs", *key, "--set", "allow_negative_counts=false")
+    assert bureau.code == 0, bureau.err
+    assert tables_of(tmp_path / "theirs") == tables_of(tmp_path / "zero")
+
+
+def test_pooled_totals_have_a_smaller_variance_and_agree_with_their_cells(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    command = ("run", "safetab-p", folders.p, folders.data)
+    for rule in ("stage2", "pooled"):
+        done = censafe(*command, tmp_path / rule, "--test-key", 5, "--set", f"t1={rule}")
+        assert done.code == 0, done.err
+    plain, pooled = t1_of(tmp_path / "stage2"), t1_of(tmp_path / "pooled")
+    assert set(plain) == set(pooled)
+    assert plain != pooled
+    cells: dict[Group, int] = {}
+    for row in read_rows(tmp_path / "pooled" / "tables" / "t2" / "t2.csv"):
+        if row["AGESTART"] == "*":
+            group = (row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"])
+            cells[group] = cells.get(group, 0) + int(row["COUNT"])
+    assert cells
+    assert all(int(pooled[group]) == total for group, total in cells.items())
+    variances = []
+    for rule in ("stage2", "pooled"):
+        table = pq.read_table(tmp_path / rule / "tables.parquet").to_pylist()
+        variances.append(
+            {
+                (row["region_type"], row["region_id"], row["iteration"]): row["variance"]
+                for row in table
+                if row["table"] == "T01001" and row["iteration"] != "1005"
+            }
+        )
+    assert all(variances[1][group] < variances[0][group] for group in variances[0])
+
+
+@pytest.mark.parametrize("mode", ["donor", "combined"])
+def test_areas_of_the_same_blocks_agree_when_asked(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path, mode: str
+) -> None:
+    command = ("run", "safetab-p", folders.p, folders.data)
+    key = ("--test-key", 5, "--set", "zero_suppression_chance=0")
+    same = {"COUNTY": "44001", "TRACT": "44001000100"}
+    for setting in ("off", mode):
+        assert censafe(*command, tmp_path / setting, *key, "--set", f"coterminous={setting}").code == 0
+
+    def of(out: str, kind: str) -> dict[str, int]:
+        found = _plain(tmp_path / out).items()
+        return {group[2]: count for group, count in found if group[:2] == (kind, same[kind])}
+
+    assert of("off", "COUNTY") != of("off", "TRACT")
+    assert of(mode, "COUNTY") == of(mode, "TRACT")
+    assert len(of(mode, "COUNTY")) == 8
+    untouched = [group for group in _plain(tmp_path / "off") if group[:2] == ("TRACT", "44003000200")]
+    assert {g: _plain(tmp_path / mode)[g] for g in untouched} == {
+        g: _plain(tmp_path / "off")[g] for g in untouched
+    }
+
+
+def test_counts_that_contradict_each_other_are_marked_in_a_folder_of_their_own(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    folders.configure("p", budget=0.02)
+    command = ("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--test-key", 2)
+    assert censafe(*command, "--set", "mark_x=true").code == 0
+    plain, marked = t1_of(tmp_path / "out"), t1_of(tmp_path / "out", "tables_marked")
+    assert set(plain) == set(marked)
+    crossed = {
+        (*group[:2], code)
+        for group, count in plain.items()
+        for code in (group[2], f"{int(group[2]) + 1:04d}")
+        if group[2] in ("0101", "0103", "1001", "1003", "1005", "1007")
+        and (partner := (*group[:2], f"{int(group[2]) + 1:04d}")) in plain
+        and int(count) > int(plain[partner])
+    }
+    assert crossed
+    assert {group for group, count in marked.items() if count == "X"} == crossed
+
+
+def test_overrides_are_recorded_and_change_the_plan(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    settings = ("--set", "budget.usa_2=1/3", "--set", "thresholds.usa_2=1,2,3", "--set", "max_race_codes=8")
+    done = censafe("run", "safetab-p", folders.p, folders.data, out, *settings, "--set", "run_pr=false")
+    assert done.code == 0, done.err
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["config"]["overrides"] == {
+        "budget.usa_2": "1/3", "thresholds.usa_2": "1,2,3", "max_race_codes": "8", "run_pr": "false",
+    }  # fmt: skip
+    assert manifest["config"]["settings"]["budget.usa_2"] == "1/3"
+    assert manifest["total"]["exact"] == str(4 + Fraction(1, 3))
+    assert "budget.usa_2=1/3" in (out / "certificate.html").read_text(encoding="utf-8").replace(" ", "")
+
+
+@pytest.mark.parametrize("kind", ["p", "h"])
+def test_results_depend_neither_on_threads_nor_on_the_order_of_rows(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path, kind: str
+) -> None:
+    command = ("run", f"safetab-{kind}", getattr(folders, kind), folders.data)
+    for threads in (1, 2):
+        assert censafe(*command, tmp_path / f"t{threads}", "--test-key", 4, "--threads", threads).code == 0
+    one = tmp_path / "t1"
+    assert tables_of(one) == tables_of(tmp_path / "t2")
+    assert (one / "tables.parquet").read_bytes() == (tmp_path / "t2" / "tables.parquet").read_bytes()
+    # the noise depends on the files, so that rows in another order are compared where there is none
+    folders.configure("p" if kind == "p" else "h", budget=EXACT)
+    assert censafe(*command, tmp_path / "sorted", "--test-key", 4).code == 0
+    folders.rewrite(**{name: rows[::-1] for name, rows in data_rows().items()})
+    assert censafe(*command, tmp_path / "reversed", "--test-key", 4).code == 0
+    assert tables_of(tmp_path / "sorted") == tables_of(tmp_path / "reversed")
+    if kind == "p":
+        persons = data_rows()["persons"]
+        expected = sum(row[3] != "72" and "4011" in row[8:16] for row in persons)
+        assert _plain(tmp_path / "sorted")["USA", "1", "1002"] == expected
