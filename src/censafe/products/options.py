@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Literal
 
 from censafe.products.observer import Observer, SilentObserver
 
-__all__ = ["Checks", "ReadOptions", "RunOptions"]
+__all__ = ["Checks", "EstimateOptions", "ReadOptions", "RunOptions"]
 
 Checks = Literal["full", "strict", "off"]
 
@@ -59,3 +60,22 @@ class RunOptions:
     key_dir: Path | None = None
     test_key: int | None = None
     confidence: Fraction = Fraction(9, 10)
+
+
+@dataclass(frozen=True)
+class EstimateOptions:
+    """What changes when published tables are made again from stored measurements.
+
+    Args:
+        confidence: level of the margins of error in the tidy output and the certificate.
+        settings: overrides of keys that say what is done to measurements.
+        data: the geography file or its folder, where it is needed; no other file there is opened.
+        config: configuration or folder with the parameter files, where they are not the shipped ones.
+        observer: who is told of stages.
+    """
+
+    confidence: Fraction
+    settings: Mapping[str, str] = field(default_factory=dict)
+    data: Path | None = None
+    config: str | None = None
+    observer: Observer = field(default_factory=SilentObserver)

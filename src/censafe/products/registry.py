@@ -12,7 +12,7 @@ from censafe.planning.rows import PlanReport
 
 if TYPE_CHECKING:
     from censafe.population.findings import Finding
-    from censafe.products.options import ReadOptions, RunOptions
+    from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
     from censafe.products.runner import RunResult
 
 __all__ = ["PLANNERS", "RECIPES", "Planner", "Recipe", "planner_of", "recipe_of"]
@@ -45,7 +45,7 @@ PLANNERS: Final[Mapping[str, str]] = {
 
 
 class Recipe(Protocol):
-    """A module that validates and releases one product."""
+    """A module that validates and releases one product, and publishes it again."""
 
     def validate(
         self, config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
@@ -62,6 +62,9 @@ class Recipe(Protocol):
         options: RunOptions,
     ) -> RunResult:
         """The protected release."""
+
+    def estimate(self, out: Path, options: EstimateOptions) -> RunResult:
+        """Everything right of the door again, for a finished run."""
 
 
 RECIPES: Final[Mapping[str, str]] = {

@@ -12,7 +12,7 @@ import pyarrow.csv as pc
 from censafe.model.group_estimates import CoterminousReport
 from censafe.publication.atomic import atomic_write
 
-__all__ = ["CHANGES_FILE", "CLASSES_FILE", "write_coterminous_report"]
+__all__ = ["CHANGES_FILE", "CLASSES_FILE", "read_coterminous_classes", "write_coterminous_report"]
 
 CLASSES_FILE = "coterminous_classes.csv"
 CHANGES_FILE = "coterminous_changes.csv"
@@ -68,3 +68,20 @@ def write_coterminous_report(
         with atomic_write(folder / name) as temporary:
             pc.write_csv(table, temporary)
     return folder / CLASSES_FILE, folder / CHANGES_FILE
+
+
+def read_coterminous_classes(path: Path) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """Read the classes of areas back that :func:`write_coterminous_report` wrote.
+
+    Args:
+        path: the file of classes, unchanged since it was written.
+
+    Returns:
+        every class as its members (region type, region id).
+    """
+    text = pa.string()
+    columns = pc.ConvertOptions(column_types={"class": pa.int64(), "region_type": text, "region_id": text})
+    found: dict[int, list[tuple[str, str]]] = {}
+    for row in pc.read_csv(path, convert_options=columns).to_pylist():
+        found.setdefault(row["class"], []).append((row["region_type"], row["region_id"]))
+    return tuple(tuple(members) for members in found.values())

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from censafe.errors import UsageError
 from censafe.model import Measurements
 from censafe.population.findings import Finding
 from censafe.population.validation import ValidationReport
 from censafe.products.door import VECTOR_FILES, Door, measure_vectors
 from censafe.products.observer import Observer
-from censafe.products.options import ReadOptions, RunOptions
+from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.phsafe.config import PhsafeConfig, load_config
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.intake import Intake
@@ -85,22 +85,28 @@ def run(
     return run_job(_Job(_load(config, settings, reading.observer)), data, out, reading, options)
 
 
-def estimate(out: Path, *, confidence: Fraction, observer: Observer) -> RunResult:
+def estimate(out: Path, options: EstimateOptions) -> RunResult:
     """Rewrite everything right of the door from the stored measurements of a finished run.
 
     Args:
         out: the run folder.
-        confidence: level of the margins of error.
-        observer: who is told of stages.
+        options: level of the margins of error; PHSafe has no other choice after its measurements.
 
     Raises:
+        UsageError: another choice is asked for.
         StorageError: no finished run.
         CheckError: a measurement file is missing, changed or of another plan.
     """
-    require_confidence(confidence)
+    require_confidence(options.confidence)
+    if options.settings or options.data or options.config:
+        raise UsageError(
+            "PHSafe publishes its measurements as they are, so --set, --data and --config change nothing after a run. "
+            "Leave them out, or start a new run in a new folder."
+        )
+    observer = options.observer
     with observer.stage("publish"):
         manifest = read_manifest(out / "manifest.json")
-        republish(out, manifest, confidence)
+        republish(out, manifest, options.confidence)
     return RunResult(
         out, manifest.plan, not manifest.test_key, resumed=True, files=FILES, stages=observer.stages
     )

@@ -21,6 +21,7 @@ __all__ = [
     "PRODUCTS",
     "Product",
     "budget_noun",
+    "bureau_name",
     "read_document",
     "target_noun",
     "threshold_noun",
@@ -65,6 +66,16 @@ def budget_noun(product: Product, table_class: str, level: GroupLevel) -> str:
         ('budget.t3.usa_1', 'budget.usa_1')
     """
     return f"budget.{_prefix(product, table_class)}{level.key}"
+
+
+def bureau_name(product: str, noun: str) -> str:
+    """The Bureau's key for one of ours; the same where they do not differ.
+
+    Example:
+        >>> bureau_name("safetab-h", "negatives"), bureau_name("safetab-h", "mark_x")
+        ('allow_negative_counts', 'mark_x')
+    """
+    return _bureau_names("safetab-p" if product == "safetab-p" else "safetab-h").get(noun, noun)
 
 
 def threshold_noun(product: Product, table_class: str, level: GroupLevel) -> str:

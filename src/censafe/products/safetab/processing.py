@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from censafe.estimation import coterminous, nonnegative, same_blocks, totals
+from censafe.estimation import AreaClasses, coterminous, nonnegative, same_blocks, totals
 from censafe.geography.areas import Areas
 from censafe.model import GroupMeasurements, ReleasePlan
 from censafe.model.group_estimates import CoterminousReport, GroupEstimates
@@ -15,7 +15,7 @@ from censafe.products.safetab.levels import GroupLevel
 from censafe.products.safetab.plan import published_from
 from censafe.publication.group_check import check_group_measurements
 
-__all__ = ["Processed", "process"]
+__all__ = ["Processed", "area_classes", "process"]
 
 _STAGE2 = "stage2"
 
@@ -38,14 +38,17 @@ class Processed:
 
 
 def process(
-    config: SafetabConfig, plan: ReleasePlan, areas: Areas | None, measured: Sequence[GroupMeasurements]
+    config: SafetabConfig,
+    plan: ReleasePlan,
+    classes: AreaClasses | None,
+    measured: Sequence[GroupMeasurements],
 ) -> Processed:
     """Totals, areas of the same blocks and negative counts, as the configuration says.
 
     Args:
         config: how measurements become tables.
         plan: of the run; the measurements are checked against it.
-        areas: blocks of the regions; needed where areas of the same blocks are made equal.
+        classes: areas of the same blocks; needed where they are made equal.
         measured: measurements of all parts.
 
     Raises:
@@ -55,9 +58,8 @@ def process(
     found = [_totals(config, plan, levels[one.level.name], one) for one in measured]
     reports: dict[str, CoterminousReport] = {}
     if config.coterminous != "off":
-        if areas is None:
-            raise ValueError("areas of the same blocks cannot be found without the geography file")
-        classes = same_blocks(areas, list(dict.fromkeys(level.region_type for level in config.levels)))
+        if classes is None:
+            raise ValueError("areas of the same blocks cannot be made equal without a list of them")
         for table in dict.fromkeys(one.table for one in found):
             places = [place for place, one in enumerate(found) if one.table == table]
             equal, reports[table] = coterminous(
@@ -68,6 +70,16 @@ def process(
     if config.negatives == "zero":
         found = [nonnegative(one) for one in found]
     return Processed(tuple(found), reports, _options(config), _notes(config))
+
+
+def area_classes(config: SafetabConfig, areas: Areas) -> AreaClasses:
+    """Areas of the levels of a run that consist of the same blocks.
+
+    Args:
+        config: whose levels count.
+        areas: blocks of the regions.
+    """
+    return same_blocks(areas, list(dict.fromkeys(level.region_type for level in config.levels)))
 
 
 def _totals(

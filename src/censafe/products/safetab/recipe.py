@@ -23,7 +23,8 @@ from censafe.products.safetab.intake import Intake
 from censafe.products.safetab.levels import GroupLevel
 from censafe.products.safetab.parameters import read_universe
 from censafe.products.safetab.plan import part_name, plan_release, stabilities
-from censafe.products.safetab.release import FILES, MARKED, SAME_AREAS, Published, publish
+from censafe.products.safetab.processing import area_classes
+from censafe.products.safetab.release import Published, files_of, publish
 from censafe.products.safetab.universe import Universe
 from censafe.publication.group_measurement_files import read_group_measurements, write_group_measurements
 from censafe.publication.manifest import ConfigRecord
@@ -150,8 +151,7 @@ class SafetabJob:
         self.plan = plan_release(config, universe)
         self.config = ConfigRecord(config.origin, config.overrides, config.settings)
         self.config_digest = config.digest
-        more = [MARKED] * config.mark_x + [SAME_AREAS] * (config.coterminous != "off")
-        self.files: tuple[str, ...] = (*FILES[:-1], *more, FILES[-1])
+        self.files: tuple[str, ...] = files_of(config)
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
         """Open the records."""
@@ -167,7 +167,7 @@ class SafetabJob:
             self._areas = source.areas() if self._config.coterminous != "off" else None
             return [door.read(part, GROUP_FILES) for part in self.plan.parts]
         data = source.load()
-        self._areas = data.areas
+        self._areas = data.areas if self._config.coterminous != "off" else None
         with reading.observer.stage("sort by block"):
             counter = self._count(data, self._universe)
             if self._check is not None:
@@ -191,10 +191,11 @@ class SafetabJob:
 
     def publish(self, release: Release[list[GroupMeasurements]]) -> None:
         """Write, check and name everything that is published."""
+        classes = area_classes(self._config, self._areas) if self._areas is not None else None
         publish(
             release.out,
             release.staging,
-            Published(self._config, self._universe, self._areas),
+            Published(self._config, self._universe, classes),
             release.measured,
             release.manifest,
             ledger_total=release.ledger_total,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -9,8 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-from censafe.estimation import mark_x
-from censafe.geography.areas import Areas
+from censafe.estimation import AreaClasses, mark_x
 from censafe.model import GroupMeasurements
 from censafe.products.safetab.config import SafetabConfig
 from censafe.products.safetab.processing import Processed, process
@@ -28,7 +28,7 @@ from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.statement import CertificateInput, CheckGroup
 from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
 
-__all__ = ["FILES", "MARKED", "SAME_AREAS", "Published", "publish"]
+__all__ = ["FILES", "MARKED", "SAME_AREAS", "Published", "files_of", "publish"]
 
 FILES: Final = (
     "certificate.html",
@@ -53,12 +53,18 @@ class Published:
     Args:
         config: how measurements become tables.
         universe: names and pairs of iterations.
-        areas: blocks of the regions; needed where areas of the same blocks are made equal.
+        classes: areas of the same blocks; needed where they are made equal.
     """
 
     config: SafetabConfig
     universe: Universe
-    areas: Areas | None
+    classes: AreaClasses | None
+
+
+def files_of(config: SafetabConfig) -> tuple[str, ...]:
+    """What a finished run folder holds, beside the measurements, in the order in which it is put there."""
+    more = [MARKED] * config.mark_x + [SAME_AREAS] * (config.coterminous != "off")
+    return (*FILES[:-1], *more, FILES[-1])
 
 
 def publish(
@@ -81,7 +87,7 @@ def publish(
     config, plan = published.config, manifest.plan
     stamp: Stamp | None = STAMP if manifest.test_key else None
     names = {one.code: one.name for one in published.universe.iterations}
-    processed = process(config, plan, published.areas, measured)
+    processed = process(config, plan, published.classes, measured)
     estimates = processed.estimates
     written = list(write_group_tables(staging / "tables", plan.product, estimates, stamp=stamp))
     rows = check_group_tables(
@@ -96,22 +102,18 @@ def publish(
     context = GroupContext(plan.product, plan.definition, names, confidence)
     write_group_tidy(staging / "tables.parquet", estimates, context, stamp=stamp)
     write_group_codebook(staging / "codebook.csv", plan.product, estimates, names, stamp=stamp)
-    places = list(FILES)
     for table, report in processed.reports.items():
         folder = staging / SAME_AREAS / table
         folder.mkdir(parents=True)
         written += write_coterminous_report(folder, report, source="seeded" if stamp else "system")
         if stamp:
             (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
-    if processed.reports:
-        places.insert(-1, SAME_AREAS)
     if config.mark_x:
         marked = [
             mark_x(one, [(a.code, b.code) for a, b in published.universe.pairs(one.level.iteration_level)])
             for one in estimates
         ]
         written += write_marked_tables(staging / MARKED, plan.product, marked, stamp=stamp)
-        places.insert(-1, MARKED)
     statement = _statement(published, processed, manifest, rows, ledger_total, confidence)
     certificates = write_certificate(staging, statement, stamp=stamp)
     files = [*written, staging / "tables.parquet", staging / "codebook.csv", *certificates]
@@ -123,6 +125,9 @@ def publish(
         finished=finished,
     )
     write_manifest(staging / "manifest.json", whole)
+    places = files_of(config)
+    for outdated in {MARKED, SAME_AREAS}.difference(places):
+        shutil.rmtree(out / outdated, ignore_errors=True)
     move_into_place(staging, out, places)
 
 

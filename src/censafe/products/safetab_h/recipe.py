@@ -11,8 +11,9 @@ from censafe.model import GroupMeasurements
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.population.safetab.checks import no_group_finding
 from censafe.population.safetab.source import SafetabInput
-from censafe.products.options import ReadOptions, RunOptions
+from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.runner import RunResult
+from censafe.products.safetab.again import estimate_with
 from censafe.products.safetab.config import SafetabConfig, SafetabHConfig, load_h_config
 from censafe.products.safetab.counting import GroupCounter
 from censafe.products.safetab.recipe import Key, LevelTask, run_with, validate_with
@@ -20,7 +21,7 @@ from censafe.products.safetab_h.counting import count_households
 from censafe.products.safetab_h.measuring import measure_level
 from censafe.products.safetab_h.truth import true_counts
 
-__all__ = ["run", "validate"]
+__all__ = ["estimate", "run", "validate"]
 
 
 def validate(
@@ -51,6 +52,11 @@ def run(
         options,
         _require_overlap,
     )
+
+
+def estimate(out: Path, options: EstimateOptions) -> RunResult:
+    """Everything right of the door again; see :func:`censafe.products.safetab.again.estimate_with`."""
+    return estimate_with(load_h_config, out, options)
 
 
 def _measure(task: LevelTask, key: Key) -> GroupMeasurements:

@@ -8,14 +8,15 @@ from pathlib import Path
 from censafe.errors import ReleaseError
 from censafe.model import GroupMeasurements
 from censafe.population.findings import Finding
-from censafe.products.options import ReadOptions, RunOptions
+from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.runner import RunResult
+from censafe.products.safetab.again import estimate_with
 from censafe.products.safetab.config import SafetabPConfig, load_p_config
 from censafe.products.safetab.recipe import Key, LevelTask, run_with, validate_with
 from censafe.products.safetab_p.counting import count_persons
 from censafe.products.safetab_p.measuring import measure_level
 
-__all__ = ["run", "validate"]
+__all__ = ["estimate", "run", "validate"]
 
 
 def validate(
@@ -35,6 +36,11 @@ def run(
 ) -> RunResult:
     """The protected release; see :func:`censafe.products.safetab.recipe.run_with`."""
     return run_with(load_p_config, count_persons, _measure, config, data, out, settings, reading, options)
+
+
+def estimate(out: Path, options: EstimateOptions) -> RunResult:
+    """Everything right of the door again; see :func:`censafe.products.safetab.again.estimate_with`."""
+    return estimate_with(load_p_config, out, options)
 
 
 def _measure(task: LevelTask, key: Key) -> GroupMeasurements:
