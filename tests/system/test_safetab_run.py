@@ -187,6 +187,10 @@ def test_the_same_command_again_measures_nothing(
     assert "Nothing was measured or spent" in again.err
     after = (tmp_path / "censafe-ledger.jsonl").read_bytes(), (tmp_path / "out/tables.parquet").read_bytes()
     assert after == before
+    other = censafe(*command, "--set", "t1=pooled")
+    assert other.code == 0
+    assert "made with other settings (t1): 'censafe estimate' makes them again" in other.err
+    assert (tmp_path / "out/tables.parquet").read_bytes() == before[1]
 
 
 def test_the_same_persons_under_another_geography_are_the_same_dataset(

@@ -20,7 +20,7 @@ from censafe.products.door import Door
 from censafe.products.options import ReadOptions, RunOptions
 from censafe.products.run_folder import RunFolder
 from censafe.publication.atomic import sha256_file
-from censafe.publication.manifest import ConfigRecord, Manifest, PartRecord, software_versions
+from censafe.publication.manifest import ConfigRecord, Manifest, PartRecord, read_manifest, software_versions
 from censafe.publication.sums import require_confidence
 
 __all__ = ["Job", "Release", "RunResult", "Source", "hash_files", "run_job"]
@@ -185,7 +185,7 @@ def run_job(
             hashes = _Hashes(hash_files(source.files, data), hash_files(source.public_files, data))
         account = stack.enter_context(_account(job, hashes, folder, options, data))
         if account.state == "finished":
-            observer.remark(f"{out} holds this run, finished. Nothing was measured or spent.")
+            observer.remark(_finished(job, out))
         else:
             account.settle()
             measured = job.measure(source, Door(job.plan, folder.measurements, account), reading)
@@ -197,6 +197,19 @@ def run_job(
                 )
     return RunResult(
         out, job.plan, options.test_key is None, account.state != "new", job.files, observer.stages
+    )
+
+
+def _finished(job: Job[_Source, _Measured], out: Path) -> str:
+    """What to say of a folder that holds the run already."""
+    recorded = read_manifest(out / "manifest.json").config.settings
+    differing = sorted(key for key, value in job.config.settings.items() if recorded.get(key) != value)
+    text = f"{out} holds this run, finished. Nothing was measured or spent."
+    if not differing:
+        return text
+    return (
+        f"{text} Its tables were made with other settings ({', '.join(differing)}): 'censafe estimate' makes them again "
+        "from the measurements."
     )
 
 

@@ -1,0 +1,234 @@
+"""Tables made again from the measurements of a finished SafeTab run: what may change, and that nothing is opened."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.commands import CommandLine, Outcome
+from support.safetab_folders import SafetabFolders, data_rows, t1_of, tables_of, write_folders
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> SafetabFolders:
+    return write_folders(tmp_path)
+
+
+def _manifest(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _release(
+    censafe: CommandLine, folders: SafetabFolders, out: Path, *more: object, kind: str = "p"
+) -> Path:
+    done = censafe("run", f"safetab-{kind}", getattr(folders, kind), folders.data, out, *more)
+    assert done.code == 0, done.err
+    return out
+
+
+def _estimate(censafe: CommandLine, folders: SafetabFolders, out: Path, *more: object) -> Outcome:
+    return censafe("estimate", out, "--config", folders.p, *more)
+
+
+@pytest.mark.parametrize("kind", ["p", "h"])
+def test_the_same_rules_give_the_same_tables_without_records_or_ledger(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path, kind: str
+) -> None:
+    out = _release(censafe, folders, tmp_path / "out", kind=kind)
+    before, manifest = tables_of(out), _manifest(out)
+    ledger = (tmp_path / "censafe-ledger.jsonl").read_bytes()
+    for path in folders.data.iterdir():
+        path.unlink()
+    done = censafe("estimate", out, "--config", getattr(folders, kind), "--confidence", "0.9")
+    assert done.code == 0, done.err
+    assert "Protected release" in done.out
+    assert tables_of(out) == before
+    assert pq.read_table(out / "tables.parquet").column("confidence")[0].as_py() == 0.9
+    assert (tmp_path / "censafe-ledger.jsonl").read_bytes() == ledger
+    again = _manifest(out)
+    for key in ("plan", "identity", "parts", "run", "config", "ledger", "created", "input_commitment"):
+        assert again[key] == manifest[key], key
+    assert not (out / ".censafe").exists()
+
+
+def test_a_run_with_the_shipped_iterations_needs_no_configuration(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    folders.rewrite(persons=[[*row[:8], "1000", *["Null"] * 7, "2010"] for row in data_rows()["persons"]])
+    budgets = ("--set", "budget=0", "--set", "budget.state_1=1")
+    done = censafe(
+        "run", "safetab-p", "ddhca", folders.data, tmp_path / "out",
+        "--set", "states=44,50", "--set", "reader=csv", "--set", "run_pr=false", *budgets,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    plain = t1_of(tmp_path / "out")
+    done = censafe("estimate", tmp_path / "out", "--set", "negatives=zero")
+    assert done.code == 0, done.err
+    assert t1_of(tmp_path / "out") == {group: str(max(0, int(count))) for group, count in plain.items()}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"t1": "pooled"},
+        {"negatives": "zero"},
+        {"mark_x": "true"},
+        {"coterminous": "donor"},
+        {"t1": "pooled", "negatives": "zero", "coterminous": "combined", "mark_x": "true"},
+    ],
+)
+def test_other_rules_give_the_tables_of_a_run_that_had_them(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path, rules: dict[str, str]
+) -> None:
+    folders.configure("p", budget=0.05)
+    settings = [word for key, value in rules.items() for word in ("--set", f"{key}={value}")]
+    plain = _release(censafe, folders, tmp_path / "plain", "--test-key", 9)
+    had = _release(censafe, folders, tmp_path / "had", "--test-key", 9, *settings)
+    (folders.data / "person-records.txt").unlink()
+    data = ("--data", folders.data) if "coterminous" in rules else ()
+    changed = _estimate(censafe, folders, plain, *settings, *data)
+    assert changed.code == 0, changed.err
+    assert "NOT PRIVATE" in changed.out
+    assert tables_of(plain) == tables_of(had)
+    assert {path.name for path in plain.iterdir()} == {path.name for path in had.iterdir()}
+    if "mark_x" in rules:
+        assert tables_of(plain, "tables_marked") == tables_of(had, "tables_marked")
+    assert (plain / "tables.parquet").read_bytes() == (had / "tables.parquet").read_bytes()
+    manifest, other = _manifest(plain), _manifest(had)
+    for key in ("config", "post_processing"):
+        assert manifest[key] == other[key]
+    assert manifest["config"]["overrides"] == rules
+
+
+def test_rules_can_be_taken_back_and_their_files_go(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    rules = ("--set", "mark_x=true", "--set", "coterminous=donor", "--set", "allow_negative_counts=false")
+    out = _release(censafe, folders, tmp_path / "out", *rules)
+    plain = _release(censafe, folders, tmp_path / "plain", "--test-key", 1)
+    # areas of the same blocks are listed in the run folder, so that the geography is not needed again
+    combined = _estimate(censafe, folders, out, "--set", "coterminous=combined")
+    assert combined.code == 0, combined.err
+    assert _manifest(out)["post_processing"]["coterminous"] == "combined"
+    back = ("--set", "mark_x=false", "--set", "coterminous=off", "--set", "negatives=keep")
+    done = _estimate(censafe, folders, out, *back)
+    assert done.code == 0, done.err
+    assert {path.name for path in out.iterdir()} == {path.name for path in plain.iterdir()}
+    config = _manifest(out)["config"]
+    assert config["overrides"] == {"mark_x": "false", "coterminous": "off", "negatives": "keep"}
+    assert config["settings"]["negatives"] == "keep"
+
+
+def test_what_was_measured_cannot_change(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    out = _release(censafe, folders, tmp_path / "out")
+    before = (out / "manifest.json").read_bytes()
+    for key in (
+        "budget.usa_2=2",
+        "thresholds.usa_2=1,2,3",
+        "zero_suppression_chance=0",
+        "reader=cef",
+        "t2=pooled",
+    ):
+        done = _estimate(censafe, folders, out, "--set", key)
+        assert done.code == 2
+        assert f"--set {key.partition('=')[0]}" in done.err
+        assert "only t1, negatives, coterminous, mark_x can change" in done.err
+    wrong = _estimate(censafe, folders, out, "--set", "t1=both")
+    assert wrong.code == 1
+    assert "t1: 'both' is not allowed; give one of stage2, pooled" in wrong.err
+    assert (out / "manifest.json").read_bytes() == before
+
+
+def test_totals_of_households_have_one_measurement_only(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    out = _release(censafe, folders, tmp_path / "out", kind="h")
+    refused = censafe("estimate", out, "--config", folders.h, "--set", "t1=pooled")
+    assert refused.code == 2
+    assert "only negatives, coterminous, mark_x can change" in refused.err
+
+
+def test_parameter_files_must_be_those_of_the_run(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    out = _release(censafe, folders, tmp_path / "out")
+    unnamed = censafe("estimate", out)
+    assert unnamed.code == 1
+    assert "name its configuration or folder with --config" in unnamed.err
+    codes = folders.p / "race-and-ethnicity-codes.txt"
+    codes.write_text(codes.read_text(encoding="utf-8") + "8888|Other\n", encoding="utf-8")
+    other = _estimate(censafe, folders, out)
+    assert other.code == 1
+    assert "its parameter files are not those of the run" in other.err
+
+
+def test_areas_of_the_same_blocks_need_the_geography_of_the_run(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    out = _release(censafe, folders, tmp_path / "out")
+    ask = ("--set", "coterminous=donor")
+    unnamed = _estimate(censafe, folders, out, *ask)
+    assert unnamed.code == 2
+    assert "Name GRF-C or its folder with --data" in unnamed.err
+    blocks = data_rows()["blocks"]
+    folders.rewrite(blocks=[*blocks, ["44", "005", "000900", "1000", "99999", "9999"]])
+    other = _estimate(censafe, folders, out, *ask, "--data", folders.data)
+    assert other.code == 4
+    assert "other areas of COUNTY, TRACT than those that were measured" in other.err
+    folders.rewrite(blocks=[*blocks, blocks[0]])
+    doubled = _estimate(censafe, folders, out, *ask, "--data", folders.data)
+    assert doubled.code == 1
+    assert "duplicate-block" in doubled.err
+    folders.rewrite(blocks=blocks)
+    done = _estimate(censafe, folders, out, *ask, "--data", folders.data / "GRF-C.txt")
+    assert done.code == 0, done.err
+
+
+def test_changed_files_and_unfinished_runs_are_refused(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    out = _release(censafe, folders, tmp_path / "out", "--set", "coterminous=donor")
+    listed = out / "coterminous" / "t1t2" / "coterminous_classes.csv"
+    listed.write_text(listed.read_text(encoding="utf-8").replace("44001", "44003", 1), encoding="utf-8")
+    changed = _estimate(censafe, folders, out)
+    assert changed.code == 4
+    assert "coterminous_classes.csv: changed" in changed.err
+    victim = out / "measurements" / "usa_2.parquet"
+    victim.chmod(0o644)
+    victim.write_bytes((out / "measurements" / "usa_1.parquet").read_bytes())
+    changed = _estimate(censafe, folders, out)
+    assert changed.code == 4
+    assert "usa_2.parquet: changed" in changed.err
+    (out / "manifest.json").unlink()
+    unfinished = _estimate(censafe, folders, out)
+    assert unfinished.code == 1
+    assert "is not a run folder" in unfinished.err
+
+
+def test_settings_changed_by_hand_are_noticed(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    out = _release(censafe, folders, tmp_path / "out")
+    manifest = _manifest(out)
+    manifest["config"]["settings"]["budget.usa_2"] = str(Fraction(1, 2))
+    (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    done = _estimate(censafe, folders, out)
+    assert done.code == 4
+    assert "cannot be rebuilt from the settings in manifest.json" in done.err
+
+
+def test_phsafe_has_no_rules_for_published_tables(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    assert censafe("run", "phsafe", config, data, tmp_path / "out", "--test-key", 1).code == 0
+    refused = censafe("estimate", tmp_path / "out", "--set", "negatives=zero")
+    assert refused.code == 2
+    assert "PHSafe publishes its measurements as they are" in refused.err
