@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from censafe.estimation import AreaClasses, coterminous, nonnegative, totals
+from censafe.estimation import AreaClasses, coterminous, nonnegative
 from censafe.model.group_estimates import GroupEstimates
 from censafe.publication.group_check import check_group_tables
 from censafe.publication.group_tables import write_group_tables
-from support.group_measurements import CODES, THRESHOLDS, level, persons, plan_of
+from support.group_measurements import CODES, P_TABLES, THRESHOLDS, level, persons, plan_of, totals
 
 REGIONS = {
     "STATE": ["11", "44"],
@@ -88,9 +88,9 @@ def test_totals_add_up_areas_agree_and_tables_pass(
         assert sums == one.totals.tolist()
         assert not (clipped and np.any(one.values < 0))
     with tempfile.TemporaryDirectory() as name:
-        paths = write_group_tables(Path(name) / "tables", "safetab-p", final)
+        paths = write_group_tables(Path(name) / "tables", P_TABLES, final)
         rows = sum(len(path.read_bytes().splitlines()) - 1 for path in paths)
         plan = plan_of(measured)
         assert rows == check_group_tables(
-            Path(name) / "tables", "safetab-p", final, plan=plan, nonnegative=clipped
+            Path(name) / "tables", P_TABLES, final, plan=plan, nonnegative=clipped
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe import estimation
 from censafe.model import (
     Definition,
     GroupLevel,
@@ -20,11 +21,20 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
-from censafe.model.group_cells import basis_sizes
+from censafe.model.group_estimates import GroupEstimates
+from censafe.products.safetab.product_tables import tables_of
 
 CODES = ("1001", "1002", "2001", "2002")
 CELLS = {"zcdp": NoiseLaw.gaussian, "puredp": NoiseLaw.laplace}
 THRESHOLDS = (100, 500, 2000)
+P_TABLES = tables_of("safetab-p")
+H_TABLES = tables_of("safetab-h")
+TABLES = {table.key: table for table in (*P_TABLES.tables, *H_TABLES.tables)}
+
+
+def totals(measurements: GroupMeasurements, **options: Any) -> GroupEstimates:
+    """Estimates from measurements of any table."""
+    return estimation.totals(measurements, TABLES[measurements.table], **options)
 
 
 def level(
@@ -99,7 +109,7 @@ def households(
     rng = np.random.default_rng(seed)
     keep = np.sort(rng.permutation(where.groups)[: round(share * where.groups)])
     region, iteration = np.divmod(keep, len(where.iterations))
-    stat_level = rng.integers(0, len(basis_sizes(table)), len(keep)).astype(np.int8)
+    stat_level = rng.integers(0, len(TABLES[table].sizes), len(keep)).astype(np.int8)
     size = np.rint(10 ** rng.uniform(0, 3, len(keep))).astype(np.int64)
     values, indptr = _cells(rng, size, stat_level, table)
     return GroupMeasurements(
@@ -136,7 +146,7 @@ def plan_of(measurements: Sequence[GroupMeasurements], product: str = "safetab-p
 def _cells(
     rng: np.random.Generator, size: NDArray[np.int64], stat_level: NDArray[np.int8], table: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    sizes = np.array(basis_sizes(table), np.int64)[stat_level]
+    sizes = np.array(TABLES[table].sizes, np.int64)[stat_level]
     indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     values = np.repeat(size // sizes, sizes)
     values[indptr[:-1]] += size % sizes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.additive import add_to_totals
-from censafe.model.group_cells import basis_sizes
+from censafe.model.group_cells import GroupTable
 from censafe.model.group_estimates import GroupEstimates, GroupNoise, NoiseTerm
 from censafe.model.groups import GroupMeasurements
 from censafe.model.laws import NoiseLaw
@@ -23,6 +23,7 @@ NEAR_DEVIATIONS = 3  # standard deviations of the first stage within which a thr
 
 def totals(
     measurements: GroupMeasurements,
+    table: GroupTable,
     *,
     t1: Literal["stage2", "pooled"] = "stage2",
     thresholds: Sequence[int] = (),
@@ -45,6 +46,7 @@ def totals(
 
     Args:
         measurements: of one level, SafeTab-P or SafeTab-H; the latter has only the one kind of total.
+        table: what is measured.
         t1: ``stage2`` or ``pooled``.
         thresholds: of the level, for ``pooled``.
         near: whether pooled totals near a threshold are flagged or fall back to ``stage2``.
@@ -52,13 +54,15 @@ def totals(
             noisy total above the limit.
 
     Raises:
-        ValueError: ``pooled`` for measurements without a first total.
+        ValueError: measurements of another table, or ``pooled`` for measurements without a first total.
 
     Source: specification of SafeTab-P, sections 5 and 10.3.
     """
+    if measurements.table != table.key:
+        raise ValueError(f"measurements of {measurements.table} are not of the table {table.key}")
     if t1 == "pooled" and measurements.stage1 is None:
         raise ValueError("totals of households are measured once, there is nothing to pool")
-    found = _measured(measurements, conditional=conditional)
+    found = _measured(measurements, table.sizes, conditional=conditional)
     return _pooled(found, measurements, thresholds, near) if t1 == "pooled" else found
 
 
@@ -71,8 +75,9 @@ def nonnegative(estimates: GroupEstimates) -> GroupEstimates:
     return replace(estimates, values=np.maximum(estimates.values, 0))
 
 
-def _measured(measurements: GroupMeasurements, *, conditional: bool) -> GroupEstimates:
-    sizes = basis_sizes(measurements.table)
+def _measured(
+    measurements: GroupMeasurements, sizes: tuple[int, ...], *, conditional: bool
+) -> GroupEstimates:
     kind = measurements.stat_level.astype(np.int32)
     if measurements.stage1 is None:
         noises = [GroupNoise(measurements.laws["cells"], size) for size in sizes]
@@ -87,6 +92,7 @@ def _measured(measurements: GroupMeasurements, *, conditional: bool) -> GroupEst
     return GroupEstimates(
         level=measurements.level,
         table=measurements.table,
+        sizes=sizes,
         region=measurements.region,
         iteration=measurements.iteration,
         stat_level=measurements.stat_level,
@@ -126,7 +132,7 @@ def _pooled(
     if near == "fallback":
         chosen &= ~close
     change = np.where(chosen, np.rint(exact).astype(np.int64) - before, 0)
-    pooled = tuple(_pooled_noise(size, first, one, second, cell) for size in basis_sizes(found.table))
+    pooled = tuple(_pooled_noise(size, first, one, second, cell) for size in found.sizes)
     return replace(
         found,
         values=add_to_totals(found, change),

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from censafe.evaluation.confidential import confidential_run, confidential_tables
 from censafe.evaluation.safetab_records import SortedRecords, TrueGroups, sorted_input
-from censafe.model.group_cells import GROUP_LAYOUTS
 from censafe.privacy.group_rows import GroupRows
 from censafe.products.options import ReadOptions
 from censafe.products.safetab.config import (
@@ -25,12 +24,12 @@ from censafe.products.safetab.config import (
 )
 from censafe.products.safetab.keys import CLASSES, Product
 from censafe.products.safetab.levels import GroupLevel
+from censafe.products.safetab.product_tables import tables_of
 from censafe.products.safetab_h.truth import true_counts as true_households
 from censafe.products.safetab_p.truth import private_path as private_path_of_persons
 from censafe.products.safetab_p.truth import true_counts as true_persons
 from censafe.publication.group_lines import write_header, write_order
 from censafe.publication.group_rows import CellRows, GroupOrder, group_orders
-from censafe.publication.group_tables import PRODUCT_TABLES, layouts_of
 
 __all__ = ["write_safetab_truth"]
 
@@ -83,7 +82,7 @@ def _scope(product: Product, source: str, settings: Mapping[str, str], *, privat
 
 def _tables(scope: SafetabScope, records: SortedRecords) -> Iterator[tuple[str, TrueGroups]]:
     """All levels for a scope; levels with a budget for a configuration."""
-    for table, table_class in zip(PRODUCT_TABLES[scope.product], CLASSES[scope.product], strict=True):
+    for table, table_class in zip(tables_of(scope.product).keys, CLASSES[scope.product], strict=True):
         levels = scope.measured(table_class) if isinstance(scope, SafetabConfig) else scope.levels
         for level in levels:
             yield table, TrueGroups.of(records.public(level), _rows(scope, records, table_class, level))
@@ -106,20 +105,21 @@ def _rows(scope: SafetabScope, records: SortedRecords, table_class: str, level: 
 
 def _write(folder: Path, product: Product, found: Iterator[tuple[str, TrueGroups]]) -> tuple[Path, ...]:
     """Write level after level, with the groups of one region type in memory at a time."""
+    tables = tables_of(product)
     with confidential_tables(folder) as temporary, ExitStack() as files:
         streams: dict[str, BinaryIO] = {}
-        for _, layout in layouts_of(product):
+        for layout in tables.layouts:
             path = temporary / layout.path
             path.parent.mkdir(parents=True)
             streams[layout.name] = files.enter_context(path.open("xb"))
             write_header(streams[layout.name], layout)
         for (table, _), levels in groupby(found, lambda one: (one[0], one[1].level.region_type)):
             for order in group_orders([groups for _, groups in levels]):
-                for layout in GROUP_LAYOUTS[table]:
+                for layout in tables.table(table).layouts:
                     write_order(streams[layout.name], layout, order, _counts)
         for stream in streams.values():
             stream.write(b"\n")
-    return tuple(folder / layout.path for _, layout in layouts_of(product))
+    return tuple(folder / layout.path for layout in tables.layouts)
 
 
 def _counts(_: GroupOrder[TrueGroups], rows: CellRows) -> pa.Array:

@@ -1,23 +1,15 @@
-"""Cells of the tables of population groups: what is measured at each stat level, and what is written from it.
+"""Tables of population groups as values: what is measured at each stat level, and what is written from it.
 
-Source: specification of SafeTab-P, section 5, and of SafeTab-H, section 6.
+The tables themselves are data of the products, which build these values and hand them to estimation and publication.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 
-__all__ = ["AGE_CUTS", "GROUP_LAYOUTS", "GroupLayout", "Shell", "ShellCell", "basis_sizes"]
-
-AGE_CUTS: Mapping[int, tuple[int, ...]] = {
-    1: (18, 45, 65),
-    2: (5, 18, 25, 35, 45, 55, 65, 75),
-    3: (5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85),
-}
-_OLDEST = 115
-_SEXES = (("1", "Male"), ("2", "Female"))
+__all__ = ["GroupLayout", "GroupTable", "ProductTables", "Shell", "ShellCell"]
 
 
 @dataclass(frozen=True)
@@ -85,125 +77,70 @@ class GroupLayout:
         return ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", *self.cell_columns, "COUNT")
 
 
-def basis_sizes(table: str) -> tuple[int, ...]:
-    """Number of measured cells of a group, by stat level.
+@dataclass(frozen=True)
+class GroupTable:
+    """Tables that are measured together: a group gets the cells of its stat level, measured once.
 
     Args:
-        table: ``t1t2``, ``t3`` or ``t4``.
-
-    Example:
-        >>> basis_sizes("t1t2"), basis_sizes("t3"), basis_sizes("t4")
-        ((1, 8, 18, 46), (1, 2, 4, 5), (1, 3))
+        key: ``t1t2``, ``t3`` or ``t4``.
+        names: of the published tables, in words.
+        title: what they count.
+        universe: who is counted.
+        layouts: the files, in order.
     """
-    shells = {level: shell for layout in GROUP_LAYOUTS[table] for level, shell in layout.shells.items()}
-    return tuple(shells[level].basis for level in sorted(shells))
 
+    key: str
+    names: str
+    title: str
+    universe: str
+    layouts: tuple[GroupLayout, ...]
 
-def _ages(level: int) -> list[tuple[int, int]]:
-    return [(low, high - 1) for low, high in pairwise((0, *AGE_CUTS[level], _OLDEST + 1))]
+    @cached_property
+    def shells(self) -> Mapping[int, Shell]:
+        """The most detailed cells of every stat level, in order."""
+        found = {level: shell for layout in self.layouts for level, shell in layout.shells.items()}
+        return dict(sorted(found.items()))
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of measured cells of a group, by stat level."""
+        return tuple(shell.basis for shell in self.shells.values())
 
-def _age_words(low: int, high: int) -> str:
-    if low == 0:
-        return f"under {high + 1} years"
-    if high == _OLDEST:
-        return f"{low} years and over"
-    return f"{low} years" if low == high else f"{low} to {high} years"
-
-
-def _t1_shell(level: int) -> Shell:
-    size = 2 * (len(AGE_CUTS[level]) + 1) if level else 1
-    total = ShellCell("*", "Total", (), tuple(range(size)))
-    return Shell("T01001", "Total population", size, (total,))
-
-
-def _t2_shell(level: int) -> Shell:
-    ages = _ages(level)
-    cells: list[ShellCell] = []
-    for position, (sex, words) in enumerate(_SEXES):
-        first = position * len(ages)
-        cells.append(
-            ShellCell(f"{sex}:*", words, ("*", "*", sex), tuple(range(first, first + len(ages))), None, sex)
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of rows that a group has in all files together, by stat level."""
+        return tuple(
+            sum(len(layout.shells[level].cells) for layout in self.layouts if level in layout.shells)
+            for level in self.shells
         )
-        cells += [
-            ShellCell(
-                f"{sex}:{low}-{high}",
-                f"{words}, {_age_words(low, high)}",
-                (str(low), str(high), sex),
-                (first + bin_,),
-                (low, high),
-                sex,
-            )
-            for bin_, (low, high) in enumerate(ages)
-        ]
-    return Shell(f"T0200{level}", f"Sex by age ({len(ages)} age groups)", 2 * len(ages), tuple(cells))
 
 
-_T3_LABELS = (
-    "Total households",
-    "Family households",
-    "Married couple family",
-    "Other family",
-    "Male householder, no spouse present",
-    "Female householder, no spouse present",
-    "Nonfamily households",
-    "Householder living alone",
-    "Householder not living alone",
-)
-_T4_LABELS = (
-    "Occupied housing units",
-    "Owned with a mortgage or a loan",
-    "Owned free and clear",
-    "Renter occupied",
-)
-# By stat level: number of measured cells, then written cell -> positions of the measured cells in it.
-_T3: Mapping[int, tuple[int, Mapping[int, tuple[int, ...]]]] = {
-    0: (1, {0: (0,)}),
-    1: (2, {0: (0, 1), 1: (0,), 6: (1,)}),
-    2: (4, {0: (0, 1, 2, 3), 1: (0, 1), 2: (0,), 3: (1,), 6: (2, 3), 7: (2,), 8: (3,)}),
-    3: (
-        5,
-        {
-            0: (0, 1, 2, 3, 4),
-            1: (0, 1, 2),
-            2: (0,),
-            3: (1, 2),
-            4: (1,),
-            5: (2,),
-            6: (3, 4),
-            7: (3,),
-            8: (4,),
-        },
-    ),
-}
-_T4: Mapping[int, tuple[int, Mapping[int, tuple[int, ...]]]] = {
-    0: (1, {0: (0,)}),
-    1: (3, {0: (0, 1, 2), 1: (0,), 2: (1,), 3: (2,)}),
-}
+@dataclass(frozen=True)
+class ProductTables:
+    """All tables of population groups of one product.
 
+    Args:
+        product: ``safetab-p`` or ``safetab-h``.
+        tables: in the order in which they are published.
+    """
 
-def _household_layouts(
-    family: str,
-    title: str,
-    labels: tuple[str, ...],
-    shells: Mapping[int, tuple[int, Mapping[int, tuple[int, ...]]]],
-) -> tuple[GroupLayout, ...]:
-    layouts = []
-    for level, (basis, written) in shells.items():
-        name = f"T0{family}00{level + 1}"
-        cells = tuple(
-            ShellCell(str(code), labels[code], (str(code),), members) for code, members in written.items()
-        )
-        shell = Shell(name, f"{title} ({len(cells)} cells)", basis, cells)
-        layouts.append(GroupLayout(name, f"t{family}/{name}", (f"T{family}_DATA_CELL",), {level: shell}))
-    return tuple(layouts)
+    product: str
+    tables: tuple[GroupTable, ...]
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of the tables, in order."""
+        return tuple(table.key for table in self.tables)
 
-GROUP_LAYOUTS: Mapping[str, tuple[GroupLayout, ...]] = {
-    "t1t2": (
-        GroupLayout("t1", "t1", (), {level: _t1_shell(level) for level in range(4)}),
-        GroupLayout("t2", "t2", ("AGESTART", "AGEEND", "SEX"), {level: _t2_shell(level) for level in (1, 2, 3)}),
-    ),
-    "t3": _household_layouts("3", "Household type", _T3_LABELS, _T3),
-    "t4": _household_layouts("4", "Tenure", _T4_LABELS, _T4),
-}  # fmt: skip
+    @property
+    def layouts(self) -> tuple[GroupLayout, ...]:
+        """Of all files, in order."""
+        return tuple(layout for table in self.tables for layout in table.layouts)
+
+    def table(self, key: str) -> GroupTable:
+        """The table with a key; KeyError where there is none."""
+        return {table.key: table for table in self.tables}[key]
+
+    def measured_by(self, query: str) -> str:
+        """Key of the table that a query of a plan measures: the one of its name, or the only one."""
+        return query if query in self.keys else self.tables[0].key

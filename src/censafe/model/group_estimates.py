@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model.group_cells import basis_sizes
 from censafe.model.groups import GroupLevel
 from censafe.model.laws import NoiseLaw
 
@@ -76,6 +75,7 @@ class GroupEstimates:
     Args:
         level: regions and iterations that the ordinals point into.
         table: ``t1t2``, ``t3`` or ``t4``.
+        sizes: number of measured cells of a group, by stat level.
         region: int32[rows], position in ``level.regions``.
         iteration: int32[rows], position in ``level.iterations``.
         stat_level: int8[rows].
@@ -92,6 +92,7 @@ class GroupEstimates:
 
     level: GroupLevel
     table: str
+    sizes: tuple[int, ...]
     region: NDArray[np.int32]
     iteration: NDArray[np.int32]
     stat_level: NDArray[np.int8]
@@ -109,8 +110,7 @@ class GroupEstimates:
         columns = (self.iteration, self.stat_level, self.noise, self.conditional, self.near, self.shared)
         if any(len(column) != self.rows for column in columns) or len(self.indptr) != self.rows + 1:
             raise ValueError("all columns of group estimates must have one entry a group")
-        sizes = np.array(basis_sizes(self.table), np.int64)
-        if not np.array_equal(np.diff(self.indptr), sizes[self.stat_level]):
+        if not np.array_equal(np.diff(self.indptr), np.array(self.sizes, np.int64)[self.stat_level]):
             raise ValueError("a group must have the cells of its stat level, no more and no fewer")
 
     @property

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model import GroupMeasurements, ReleasePlan
-from censafe.model.group_cells import GROUP_LAYOUTS, GroupLayout, basis_sizes
+from censafe.model.group_cells import GroupLayout, GroupTable, ProductTables
 from censafe.model.group_estimates import GroupEstimates
 from censafe.publication.group_file import FileRows, GroupKeys, read_rows
-from censafe.publication.group_tables import PRODUCT_TABLES, layouts_of
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables import STAMP_FILE
 
@@ -25,6 +24,7 @@ _SHOWN = 20
 def check_group_measurements(
     measurements: GroupMeasurements,
     plan: ReleasePlan,
+    table: GroupTable,
     *,
     thresholds: Sequence[int],
     limit: int | None = None,
@@ -35,6 +35,7 @@ def check_group_measurements(
     Args:
         measurements: of one level.
         plan: of the run; every query of the level must have the law and cost that the plan says.
+        table: what is measured.
         thresholds: of the level; a group has as many of them as its first total reaches, and so its table.
         limit: totals that are published alone must be above it; None where nothing is suppressed.
         chosen_by: int64[rows], what SafeTab-H chose the tables by, the counts of T1; SafeTab-P brings its own.
@@ -55,8 +56,8 @@ def check_group_measurements(
         if planned.get(query) != (law, measurements.costs[name]):
             problems.append(f"noise law or budget of {query} differ from the plan")
     counts = [
-        ("groups without the cells of their stat level", _wrong_cells(measurements)),
-        ("groups with a table that their total does not choose", _wrong_levels(measurements, thresholds, chosen_by)),
+        ("groups without the cells of their stat level", _wrong_cells(measurements, table)),
+        ("groups with a table that their total does not choose", _wrong_levels(measurements, table, thresholds, chosen_by)),
     ]  # fmt: skip
     if limit is not None:
         alone = measurements.stat_level == 0
@@ -72,7 +73,7 @@ def check_group_measurements(
 
 def check_group_tables(
     folder: Path,
-    product: str,
+    tables: ProductTables,
     estimates: Sequence[GroupEstimates],
     *,
     plan: ReleasePlan,
@@ -89,7 +90,7 @@ def check_group_tables(
 
     Args:
         folder: ``OUT/tables``.
-        product: ``safetab-p`` or ``safetab-h``.
+        tables: files and cells of the product.
         estimates: what was to be written.
         plan: of the run.
         states: two-digit codes that regions may begin with; None for any.
@@ -102,12 +103,12 @@ def check_group_tables(
     Raises:
         CheckError: lists the problems, with file, rule and number of rows.
     """
-    problems = [*_names(folder, product, stamp), *_levels(product, estimates, plan)]
+    problems = [*_names(folder, tables, stamp), *_levels(tables, estimates, plan)]
     rows = 0
-    for table in PRODUCT_TABLES[product]:
-        chosen = [found for found in estimates if found.table == table]
+    for table in tables.tables:
+        chosen = [found for found in estimates if found.table == table.key]
         keys = GroupKeys.of([found.level for found in chosen])
-        for layout in GROUP_LAYOUTS[table]:
+        for layout in table.layouts:
             path = folder / layout.path
             if not path.is_file():
                 continue
@@ -131,8 +132,8 @@ def check_group_tables(
     return rows
 
 
-def _names(folder: Path, product: str, stamp: Stamp | None) -> Iterator[str]:
-    wanted = {layout.path for _, layout in layouts_of(product)}
+def _names(folder: Path, tables: ProductTables, stamp: Stamp | None) -> Iterator[str]:
+    wanted = {layout.path for layout in tables.layouts}
     if stamp == STAMP:
         places = {
             parent for name in wanted for parent in (folder / name).parents if parent.is_relative_to(folder)
@@ -145,11 +146,10 @@ def _names(folder: Path, product: str, stamp: Stamp | None) -> Iterator[str]:
         yield f"{name}: not a file that this release publishes"
 
 
-def _levels(product: str, estimates: Sequence[GroupEstimates], plan: ReleasePlan) -> Iterator[str]:
-    def table_of(name: str) -> str:
-        return name if product == "safetab-h" else "t1t2"
-
-    planned = {(table_of(query.table), query.level) for part in plan.parts for query in part.queries}
+def _levels(tables: ProductTables, estimates: Sequence[GroupEstimates], plan: ReleasePlan) -> Iterator[str]:
+    planned = {
+        (tables.measured_by(query.table), query.level) for part in plan.parts for query in part.queries
+    }
     found = {(estimate.table, estimate.level.name) for estimate in estimates}
     for table, level in sorted(planned - found):
         yield f"level {level} of {table}: planned, but not among the tables"
@@ -188,20 +188,23 @@ def _content(
     ]  # fmt: skip
 
 
-def _wrong_cells(measurements: GroupMeasurements) -> int:
-    sizes = np.array(basis_sizes(measurements.table), np.int64)
+def _wrong_cells(measurements: GroupMeasurements, table: GroupTable) -> int:
+    sizes = np.array(table.sizes, np.int64)
     known = (measurements.stat_level >= 0) & (measurements.stat_level < len(sizes))
     expected = np.where(known, sizes[np.where(known, measurements.stat_level, 0)], -1)
     return int(np.count_nonzero(np.diff(measurements.indptr) != expected))
 
 
 def _wrong_levels(
-    measurements: GroupMeasurements, thresholds: Sequence[int], chosen_by: NDArray[np.int64] | None
+    measurements: GroupMeasurements,
+    table: GroupTable,
+    thresholds: Sequence[int],
+    chosen_by: NDArray[np.int64] | None,
 ) -> int:
     first = measurements.stage1 if chosen_by is None else chosen_by
     if first is None:
         return 0
-    most = len(basis_sizes(measurements.table)) - 1
+    most = len(table.sizes) - 1
     reached = np.searchsorted(np.array(thresholds[:most], np.int64), first, side="right")
     only = measurements.level.detailed_only[measurements.iteration] & (measurements.stage1 is not None)
     return int(np.count_nonzero(np.where(only, 0, reached) != measurements.stat_level))

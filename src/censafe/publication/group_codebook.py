@@ -7,10 +7,10 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from censafe.model.group_cells import ProductTables
 from censafe.model.group_estimates import GroupEstimates
 from censafe.publication.atomic import atomic_text
 from censafe.publication.codebook import COLUMNS as PLAIN_COLUMNS
-from censafe.publication.group_tables import layouts_of
 from censafe.publication.stamps import Stamp, require_publishable
 
 __all__ = ["COLUMNS", "write_group_codebook"]
@@ -60,7 +60,7 @@ COLUMNS: Mapping[str, str] = {
 
 def write_group_codebook(
     path: Path,
-    product: str,
+    tables: ProductTables,
     estimates: Sequence[GroupEstimates],
     iterations: Mapping[str, str],
     *,
@@ -70,7 +70,7 @@ def write_group_codebook(
 
     Args:
         path: final name of the file.
-        product: ``safetab-p`` or ``safetab-h``.
+        tables: files and cells of the product.
         estimates: what is published; iterations of other levels are left out.
         iterations: names of iterations, by code.
         stamp: ``"NOT PRIVATE"`` for results drawn with a test key; then the file begins with a row of
@@ -85,7 +85,7 @@ def write_group_codebook(
     if stamp:
         rows.append(("warning", "", stamp, "the files of this run were made with a test key"))
     rows += [("column", "", name, words) for name, words in COLUMNS.items()]
-    for _, layout in layouts_of(product):
+    for layout in tables.layouts:
         for shell in layout.shells.values():
             if ("table", shell.table, layout.path, shell.title) not in rows:
                 rows.append(("table", shell.table, layout.path, shell.title))

@@ -11,17 +11,11 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model import ReleasePlan
-from censafe.model.group_cells import GROUP_LAYOUTS
+from censafe.model.group_cells import GroupTable, ProductTables
 from censafe.model.group_estimates import GroupEstimates, GroupNoise
 from censafe.publication.group_accuracy import accuracy_of_cells
 
 __all__ = ["check_group_costs", "group_tables", "noise_kinds"]
-
-_TITLES: Mapping[str, tuple[str, str, str]] = {
-    "t1t2": ("T01001, T02001 to T02003", "Total population, sex by age", "Persons of detailed groups"),
-    "t3": ("T03001 to T03004", "Household type", "Households of detailed groups"),
-    "t4": ("T04001, T04002", "Tenure", "Households of detailed groups"),
-}
 
 
 def noise_kinds(estimates: Sequence[GroupEstimates]) -> set[str]:
@@ -29,17 +23,15 @@ def noise_kinds(estimates: Sequence[GroupEstimates]) -> set[str]:
     return {noise.law.kind for found in estimates for noise in found.noises}
 
 
-def check_group_costs(estimates: Sequence[GroupEstimates], plan: ReleasePlan) -> None:
+def check_group_costs(estimates: Sequence[GroupEstimates], plan: ReleasePlan, tables: ProductTables) -> None:
     """Compare the loss of every level with the plan's.
 
     Raises:
         CheckError: a level that the plan does not have, or one that costs something else there.
     """
-    planned: dict[tuple[str, str], Fraction] = {}
-    for part in plan.parts:
-        names = {query.table for query in part.queries}
-        table = next(iter(names)) if names <= {"t3", "t4"} else "t1t2"
-        planned[table, part.queries[0].level] = part.cost
+    planned = {
+        (tables.measured_by(part.queries[0].table), part.queries[0].level): part.cost for part in plan.parts
+    }
     for found in estimates:
         if planned.get((found.table, found.level.name)) != found.cost:
             raise CheckError(
@@ -48,36 +40,43 @@ def check_group_costs(estimates: Sequence[GroupEstimates], plan: ReleasePlan) ->
 
 
 def group_tables(
-    estimates: Sequence[GroupEstimates], total: Fraction, confidence: Fraction, words: Mapping[str, str]
+    estimates: Sequence[GroupEstimates],
+    tables: ProductTables,
+    total: Fraction,
+    confidence: Fraction,
+    words: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
     """One entry for each set of tables that are measured together, with its levels.
 
     Args:
         estimates: everything published.
+        tables: files and cells of the product.
         total: privacy loss of the release.
         confidence: of the margins of error.
         words: for levels, by name; without words the type of region and the level of iterations are shown.
     """
-    for table, (names, title, universe) in _TITLES.items():
-        levels = [found for found in estimates if found.table == table]
+    for table in tables.tables:
+        levels = [found for found in estimates if found.table == table.key]
         if not levels:
             continue
         cost = sum((found.cost for found in levels), Fraction(0))
         yield {
-            "table": names,
-            "title": title,
-            "universe": universe,
+            "table": table.names,
+            "title": table.title,
+            "universe": table.universe,
             "derived": False,
             "budget": f"{cost.numerator}/{cost.denominator}",
             "budget_decimal": float(cost),
             "share": float(cost / total) if total else 0.0,
-            "rows": sum(_written(found, np.ones(found.rows, np.bool_)) for found in levels),
+            "rows": sum(_written(found, table) for found in levels),
             "levels": [],
-            "groups": [_level(found, confidence, words) for found in levels],
+            "groups": [_level(found, table, confidence, words) for found in levels],
         }
 
 
-def _level(found: GroupEstimates, confidence: Fraction, words: Mapping[str, str]) -> dict[str, Any]:
+def _level(
+    found: GroupEstimates, table: GroupTable, confidence: Fraction, words: Mapping[str, str]
+) -> dict[str, Any]:
     kind = found.level.region_type
     plain = f"{kind}, {'regional' if found.level.iteration_level == 1 else 'detailed'} groups"
     return {
@@ -88,21 +87,20 @@ def _level(found: GroupEstimates, confidence: Fraction, words: Mapping[str, str]
         "regions": len(found.level.regions),
         "candidates": len(found.level.iterations),
         "groups": found.rows,
-        "rows": _written(found, np.ones(found.rows, np.bool_)),
+        "rows": _written(found, table),
         "budget": f"{found.cost.numerator}/{found.cost.denominator}",
         "budget_decimal": float(found.cost),
         "equal_areas": int(np.count_nonzero(found.shared)),
         "near_threshold": int(np.count_nonzero(found.near)),
         "conditional": int(np.count_nonzero(found.conditional)),
-        "details": list(_details(found, confidence)),
+        "details": list(_details(found, table, confidence)),
     }
 
 
-def _details(found: GroupEstimates, confidence: Fraction) -> Iterator[dict[str, Any]]:
+def _details(found: GroupEstimates, table: GroupTable, confidence: Fraction) -> Iterator[dict[str, Any]]:
     """One entry a stat level, and one for groups that get a total only wherever they are."""
     only = found.level.detailed_only[found.iteration]
-    shells = {level: shell for layout in GROUP_LAYOUTS[found.table] for level, shell in layout.shells.items()}
-    for stat_level, shell in sorted(shells.items()):
+    for stat_level, shell in table.shells.items():
         for detailed_only in (False, True):
             inside = (found.stat_level == stat_level) & (only == detailed_only)
             noise = _usual_noise(found, inside)
@@ -114,7 +112,7 @@ def _details(found: GroupEstimates, confidence: Fraction) -> Iterator[dict[str, 
                 "table": shell.table,
                 "title": shell.title,
                 "groups": int(np.count_nonzero(inside)),
-                "rows": _written(found, inside),
+                "rows": _written(found, table, inside),
                 "measured_cells": shell.basis,
                 "cell": _accuracy(noise, 1, confidence),
                 "total": _accuracy(noise, noise.cells, confidence),
@@ -140,9 +138,6 @@ def _accuracy(noise: GroupNoise, count: int, confidence: Fraction) -> dict[str, 
     }
 
 
-def _written(found: GroupEstimates, inside: NDArray[np.bool_]) -> int:
-    width = np.zeros(4, np.int64)
-    for layout in GROUP_LAYOUTS[found.table]:
-        for level, shell in layout.shells.items():
-            width[level] += len(shell.cells)
-    return int(width[found.stat_level[inside]].sum())
+def _written(found: GroupEstimates, table: GroupTable, inside: NDArray[np.bool_] | None = None) -> int:
+    stat_level = found.stat_level if inside is None else found.stat_level[inside]
+    return int(np.array(table.widths, np.int64)[stat_level].sum())

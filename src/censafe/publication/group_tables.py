@@ -19,7 +19,7 @@ import pyarrow.compute as compute
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.model.group_cells import GROUP_LAYOUTS, GroupLayout
+from censafe.model.group_cells import GroupLayout, ProductTables
 from censafe.model.group_estimates import GroupEstimates, MarkedGroups
 from censafe.publication.atomic import atomic_folder, sha256_file
 from censafe.publication.group_lines import write_header, write_order
@@ -27,25 +27,14 @@ from censafe.publication.group_rows import CellRows, GroupOrder, group_orders
 from censafe.publication.stamps import STAMP, Stamp, require_publishable
 from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
 
-__all__ = ["MARK", "PRODUCT_TABLES", "layouts_of", "write_group_tables", "write_marked_tables"]
+__all__ = ["MARK", "write_group_tables", "write_marked_tables"]
 
 MARK = "X"
-PRODUCT_TABLES = {"safetab-p": ("t1t2",), "safetab-h": ("t3", "t4")}
-
-
-def layouts_of(product: str) -> tuple[tuple[str, GroupLayout], ...]:
-    """The measured table and the layout of every file of a product, in order.
-
-    Example:
-        >>> [layout.path for _, layout in layouts_of("safetab-h")][-2:]
-        ['t4/T04001/T04001.csv', 't4/T04002/T04002.csv']
-    """
-    return tuple((table, layout) for table in PRODUCT_TABLES[product] for layout in GROUP_LAYOUTS[table])
 
 
 def write_group_tables(
     folder: Path,
-    product: str,
+    tables: ProductTables,
     estimates: Sequence[GroupEstimates],
     *,
     stamp: Stamp | None = None,
@@ -58,7 +47,7 @@ def write_group_tables(
 
     Args:
         folder: final name, usually ``OUT/tables``; it appears there complete or not at all.
-        product: ``safetab-p`` or ``safetab-h``.
+        tables: files and cells of the product.
         estimates: of all levels and tables, in any order.
         stamp: ``"NOT PRIVATE"`` for estimates from a test key.
         replace: whether a folder that stands there already gives way.
@@ -74,12 +63,12 @@ def write_group_tables(
     Source: specification of SafeTab, section 7.
     """
     marked = [_Written(found) for found in estimates]
-    return _write(folder, product, marked, stamp=stamp, replace=replace)
+    return _write(folder, tables, marked, stamp=stamp, replace=replace)
 
 
 def write_marked_tables(
     folder: Path,
-    product: str,
+    tables: ProductTables,
     marked: Sequence[MarkedGroups],
     *,
     stamp: Stamp | None = None,
@@ -89,7 +78,7 @@ def write_marked_tables(
 
     Args:
         folder: final name, usually ``OUT/tables_marked``; never the folder of the unmarked tables.
-        product: as in :func:`write_group_tables`.
+        tables: files and cells of the product.
         marked: of all levels and tables.
         stamp: ``"NOT PRIVATE"`` for estimates from a test key.
         replace: whether a folder that stands there already gives way.
@@ -103,7 +92,7 @@ def write_marked_tables(
         StorageError: the disk is full, the folder exists or is not writable.
     """
     written = [_Written(found.estimates, found) for found in marked]
-    return _write(folder, product, written, stamp=stamp, replace=replace)
+    return _write(folder, tables, written, stamp=stamp, replace=replace)
 
 
 @dataclass(frozen=True)
@@ -113,19 +102,19 @@ class _Written:
 
 
 def _write(
-    folder: Path, product: str, written: Sequence[_Written], *, stamp: Stamp | None, replace: bool
+    folder: Path, tables: ProductTables, written: Sequence[_Written], *, stamp: Stamp | None, replace: bool
 ) -> tuple[Path, ...]:
     require_publishable([one.estimates for one in written], stamp)
-    unknown = {one.estimates.table for one in written} - set(PRODUCT_TABLES[product])
+    unknown = {one.estimates.table for one in written} - set(tables.keys)
     if unknown:
-        raise CheckError(f"{product} has no table {', '.join(sorted(unknown))}")
+        raise CheckError(f"{tables.product} has no table {', '.join(sorted(unknown))}")
     with atomic_folder(folder, replace=replace) as temporary:
-        for table in PRODUCT_TABLES[product]:
-            chosen = [one for one in written if one.estimates.table == table]
-            _write_table(temporary, GROUP_LAYOUTS[table], chosen)
+        for table in tables.tables:
+            chosen = [one for one in written if one.estimates.table == table.key]
+            _write_table(temporary, table.layouts, chosen)
         if stamp == STAMP:
             _write_stamps(temporary)
-    return tuple(folder / layout.path for _, layout in layouts_of(product))
+    return tuple(folder / layout.path for layout in tables.layouts)
 
 
 def _write_table(folder: Path, layouts: Sequence[GroupLayout], written: Sequence[_Written]) -> None:

@@ -13,13 +13,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.model import Definition
-from censafe.model.group_cells import GroupLayout
+from censafe.model.group_cells import GroupLayout, ProductTables
 from censafe.model.group_estimates import GroupEstimates
 from censafe.publication.atomic import atomic_write
 from censafe.publication.group_accuracy import accuracy_table
 from censafe.publication.group_codebook import COLUMNS
 from censafe.publication.group_rows import CellRows, GroupOrder, cells_of, expand, group_orders
-from censafe.publication.group_tables import layouts_of
 from censafe.publication.stamps import STAMP, Stamp, require_publishable
 from censafe.publication.sums import require_confidence
 
@@ -51,13 +50,13 @@ class GroupContext:
     """What is the same for all rows of the tidy table.
 
     Args:
-        product: ``safetab-p`` or ``safetab-h``.
+        tables: files and cells of the product.
         definition: whether costs are rho or epsilon.
         iterations: name of every characteristic iteration, by code.
         confidence: nominal coverage of the margins of error, 9/10 or 19/20.
     """
 
-    product: str
+    tables: ProductTables
     definition: Definition
     iterations: Mapping[str, str] = field(default_factory=dict)
     confidence: Fraction = Fraction(19, 20)
@@ -93,7 +92,7 @@ def write_group_tidy(
     """
     require_publishable(estimates, stamp)
     metadata = {
-        "product": context.product,
+        "product": context.tables.product,
         "definition": context.definition.value,
         "private": "false" if stamp else "true",
     }
@@ -112,14 +111,20 @@ def write_group_tidy(
 
 def tidy_batches(estimates: Sequence[GroupEstimates], context: GroupContext) -> Iterator[pa.Table]:
     """The tidy table in pieces, in the order of the files."""
-    for table, layout in layouts_of(context.product):
-        for order in group_orders([found for found in estimates if found.table == table]):
-            columns = _columns(order, layout, context)
-            for rows in expand(order, layout):
-                for start in range(0, len(rows.group), _BLOCK):
-                    part = slice(start, start + _BLOCK)
-                    block = CellRows(rows.group[part], rows.cell[part], rows.count[part])
+    for table in context.tables.tables:
+        chosen = [found for found in estimates if found.table == table.key]
+        for layout in table.layouts:
+            for order in group_orders(chosen):
+                columns = _columns(order, layout, context)
+                for block in _blocks(order, layout):
                     yield pa.table([columns[name](block) for name in COLUMNS], schema=_SCHEMA)
+
+
+def _blocks(order: GroupOrder[GroupEstimates], layout: GroupLayout) -> Iterator[CellRows]:
+    for rows in expand(order, layout):
+        for start in range(0, len(rows.group), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            yield CellRows(rows.group[part], rows.cell[part], rows.count[part])
 
 
 _Column = Callable[[CellRows], pa.Array]
@@ -133,7 +138,7 @@ def _columns(
     return {
         **_cell_columns(layout),
         **_accuracy_columns(order, layout, context.confidence),
-        "product": _constant(context.product),
+        "product": _constant(context.tables.product),
         "level": _by_level(order, [found.level.name for found in levels]),
         "region_type": _constant(order.region_type),
         "region_id": _coded(order.regions.tolist(), lambda rows: order.region[rows.group]),

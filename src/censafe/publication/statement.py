@@ -10,6 +10,7 @@ from typing import Any
 
 from censafe.errors import CheckError
 from censafe.model import Definition, Neighbours, ReleasePlan
+from censafe.model.group_cells import ProductTables
 from censafe.model.group_estimates import GroupEstimates
 from censafe.model.published import PublishedQuery
 from censafe.privacy.conversions import epsilons
@@ -74,6 +75,7 @@ class CertificateInput:
         created: UTC, ISO 8601.
         measurement_files: SHA-256 of the committed measurement files, by file.
         groups: everything published about population groups.
+        group_tables: files and cells of their tables; needed where there are groups.
         notes: what was done after the measurements, in words.
         delta: at which epsilons are stated.
         confidence: of the margins of error, 9/10 or 19/20.
@@ -95,12 +97,15 @@ class CertificateInput:
     versions: Mapping[str, str] = field(default_factory=dict)
     measurement_files: Mapping[str, str] = field(default_factory=dict)
     groups: Sequence[GroupEstimates] = ()
+    group_tables: ProductTables | None = None
     notes: Sequence[str] = ()
     delta: Fraction = Fraction(1, 10**10)
     confidence: Fraction = Fraction(9, 10)
 
     def __post_init__(self) -> None:
         require_confidence(self.confidence)
+        if self.groups and self.group_tables is None:
+            raise ValueError("a certificate of population groups needs their tables")
 
 
 def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None) -> dict[str, Any]:
@@ -142,7 +147,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         "confidence": float(source.confidence),
         "tables": [
             *_tables(source),
-            *group_tables(source.groups, plan.total, source.confidence, source.codebook.levels),
+            *_group_tables(source),
         ],
         **({"notes": list(source.notes)} if source.notes else {}),
         "not_promised": [{"what": what, "words": words} for what, words in NOT_PROMISED],
@@ -150,6 +155,13 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         "rows_checked": source.rows_checked,
         **_evidence(source),
     }
+
+
+def _group_tables(source: CertificateInput) -> Iterator[dict[str, Any]]:
+    if source.group_tables is not None:
+        yield from group_tables(
+            source.groups, source.group_tables, source.plan.total, source.confidence, source.codebook.levels
+        )
 
 
 def _evidence(source: CertificateInput) -> dict[str, Any]:
@@ -184,7 +196,8 @@ def _check_agreement(source: CertificateInput, stamp: Stamp | None) -> None:
                 f"table {query.table}, level {query.level}: noise law or budget differ from the plan; "
                 "do not publish the tables"
             )
-    check_group_costs(source.groups, plan)
+    if source.group_tables is not None:
+        check_group_costs(source.groups, plan, source.group_tables)
 
 
 def _noise_kinds(source: CertificateInput) -> set[str]:

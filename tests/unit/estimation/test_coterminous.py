@@ -5,10 +5,10 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from censafe.estimation import AreaClasses, coterminous, totals
+from censafe.estimation import AreaClasses, coterminous
 from censafe.model.group_estimates import GroupEstimates
 from censafe.privacy.group_noise import variance_of_cells
-from support.group_measurements import CODES, THRESHOLDS, level, persons
+from support.group_measurements import CODES, THRESHOLDS, level, persons, totals
 
 Mode = Literal["donor", "combined"]
 MODES: tuple[Mode, ...] = ("donor", "combined")

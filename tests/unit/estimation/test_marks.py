@@ -4,9 +4,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from censafe.estimation import mark_x, totals
+from censafe.estimation import mark_x
 from censafe.model.group_estimates import GroupEstimates, GroupNoise
-from support.group_measurements import level, persons
+from support.group_measurements import level, persons, totals
 
 PAIRS = [("1001", "1002"), ("2001", "2002"), ("9998", "9999")]
 COUNTIES = level("county_2", [f"{n:05}" for n in range(200)])

@@ -9,9 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from censafe.estimation import totals
 from censafe.model import GroupMeasurements, NoiseLaw
-from support.group_measurements import level
+from support.group_measurements import level, totals
 
 GROUPS = 400_000
 THRESHOLD = 10_000

@@ -4,13 +4,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from censafe.estimation import nonnegative, totals
+from censafe import estimation
+from censafe.estimation import nonnegative
 from censafe.estimation.additive import spread
 from censafe.model import NoiseLaw
-from censafe.model.group_cells import GROUP_LAYOUTS, basis_sizes
 from censafe.model.group_estimates import GroupEstimates, GroupNoise
 from censafe.privacy.group_noise import variance_of_cells
-from support.group_measurements import THRESHOLDS, households, level, persons
+from support.group_measurements import TABLES, THRESHOLDS, households, level, persons, totals
 
 STATES = level("state_2", [f"{n:02}" for n in range(1, 41)], detailed_only=["2002"])
 
@@ -45,13 +45,13 @@ def test_conditional_marks_totals_of_stat_level_0_only() -> None:
 def test_variances_are_those_of_the_specification() -> None:
     """Section 10.2: T1 of stat level 0 to 3 has v, 8 v, 18 v, 46 v; sex marginals 4 v, 9 v, 23 v; H as the table says."""
     v = 625.0
-    sizes = basis_sizes("t1t2")
+    sizes = TABLES["t1t2"].sizes
     law = NoiseLaw.gaussian(Fraction(625))
     noises = [GroupNoise(law, size) for size in sizes]
     assert [v, 8 * v, 18 * v, 46 * v] == [variance_of_cells(noise, noise.cells) for noise in noises]
     draws = [
         [sorted({len(cell.members) for cell in shell.cells}) for shell in layout.shells.values()]
-        for layout in GROUP_LAYOUTS["t1t2"]
+        for layout in TABLES["t1t2"].layouts
     ]
     expected = [[[1], [8], [18], [46]], [[1, 4], [1, 9], [1, 23]]]
     assert expected == draws
@@ -60,7 +60,7 @@ def test_variances_are_those_of_the_specification() -> None:
             cell.code: len(cell.members) for shell in layout.shells.values() for cell in shell.cells
         }
         for table in ("t3", "t4")
-        for layout in GROUP_LAYOUTS[table]
+        for layout in TABLES[table].layouts
     }
     written = {
         "T03001": {"0": 1},
@@ -78,7 +78,7 @@ def test_pooled_variances_are_those_of_the_specification() -> None:
     measured = persons(STATES, Fraction(1, 100))
     found = totals(measured, t1="pooled", thresholds=THRESHOLDS)
     v1, v = 9 / (2 * 0.001), 9 / (2 * 0.009)
-    for stat_level, size in enumerate(basis_sizes("t1t2")):
+    for stat_level, size in enumerate(TABLES["t1t2"].sizes):
         chosen = (found.stat_level == stat_level) & ~measured.level.detailed_only[found.iteration]
         noise = found.noises[found.noise[chosen][0]]
         assert variance_of_cells(noise, size) == pytest.approx(v1 * size * v / (v1 + size * v))
@@ -129,6 +129,11 @@ def test_negative_cells_become_zero_before_totals_are_formed() -> None:
 def test_households_have_nothing_to_pool() -> None:
     with pytest.raises(ValueError, match="nothing to pool"):
         totals(households(STATES), t1="pooled")
+
+
+def test_measurements_of_another_table_are_refused() -> None:
+    with pytest.raises(ValueError, match="measurements of t3 are not of the table t4"):
+        estimation.totals(households(STATES), TABLES["t4"])
 
 
 def test_a_level_without_groups_is_a_result() -> None:

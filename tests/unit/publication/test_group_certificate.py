@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from censafe.errors import CheckError, ReleaseError
-from censafe.estimation import AreaClasses, coterminous, totals
+from censafe.estimation import AreaClasses, coterminous
 from censafe.publication.certificate import CertificateInput, write_certificate
 from censafe.publication.codebook import CodebookInput
 from censafe.publication.group_reports import write_coterminous_report
@@ -20,7 +20,7 @@ from censafe.publication.manifest import (
     read_manifest,
     write_manifest,
 )
-from support.group_measurements import households, level, persons, plan_of
+from support.group_measurements import H_TABLES, P_TABLES, households, level, persons, plan_of, totals
 
 STATE = level("state_2", ["11", "44"], detailed_only=["2002"])
 COUNTY = level("county_2", ["11001", "44001", "44003"])
@@ -43,6 +43,7 @@ def _source(source: Literal["system", "seeded"] = "system", **options: Any) -> C
         configuration="ddhca",
         created="2026-01-02T03:04:05Z",
         rows_checked=10,
+        group_tables=P_TABLES,
         groups=[totals(one, conditional=one.level is COUNTY, **options) for one in measured],
         notes=("Areas of the same blocks were made equal.",),
         confidence=Fraction(19, 20),
@@ -113,7 +114,7 @@ def test_households_have_two_sets_of_tables(tmp_path: Path) -> None:
     measured = [households(where, table) for where in (STATE, COUNTY) for table in ("t3", "t4")]
     plan = plan_of(measured, "safetab-h")
     groups = [totals(one) for one in measured]
-    source = replace(_source(), plan=plan, ledger_total=plan.total, groups=groups)
+    source = replace(_source(), plan=plan, ledger_total=plan.total, groups=groups, group_tables=H_TABLES)
     page, document = _written(tmp_path, source)
     assert [entry["table"] for entry in document["tables"]] == ["T03001 to T03004", "T04001, T04002"]
     assert [entry["share"] for entry in document["tables"]] == [0.5, 0.5]
@@ -127,6 +128,8 @@ def test_a_test_key_is_stamped_and_disagreement_is_refused(tmp_path: Path) -> No
     assert document["private"] is False
     assert "NOT PRIVATE" in page
     source = _source()
+    with pytest.raises(ValueError, match="needs their tables"):
+        replace(source, group_tables=None)
     wrong = replace(source, groups=[replace(source.groups[0], cost=Fraction(1, 3))])
     with pytest.raises(CheckError, match="level state_2 of t1t2: the budget differs"):
         write_certificate(tmp_path, wrong)

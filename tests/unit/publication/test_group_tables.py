@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError, ReleaseError, StorageError
-from censafe.estimation import mark_x, totals
+from censafe.estimation import mark_x
 from censafe.model.group_estimates import GroupEstimates, MarkedGroups
-from censafe.publication import group_tables
 from censafe.publication.atomic import sha256_file
 from censafe.publication.group_rows import cells_of, expand, group_orders
 from censafe.publication.group_tables import write_group_tables, write_marked_tables
-from support.group_measurements import CODES, households, level, persons
+from support.group_measurements import CODES, H_TABLES, P_TABLES, TABLES, households, level, persons, totals
 
 AGES = {
     1: [(0, 17), (18, 44), (45, 64), (65, 115)],
@@ -107,7 +106,7 @@ def _read(path: Path) -> tuple[str, list[Row]]:
 
 
 def test_persons_as_the_bureau_lays_them_out(tmp_path: Path) -> None:
-    paths = write_group_tables(tmp_path / "tables", "safetab-p", PERSONS)
+    paths = write_group_tables(tmp_path / "tables", P_TABLES, PERSONS)
     assert [tmp_path / "tables/t1/t1.csv", tmp_path / "tables/t2/t2.csv"] == list(paths)
     expected = _expected(PERSONS)
     assert ("REGION_ID|REGION_TYPE|ITERATION_CODE|COUNT", expected["t1"]) == _read(paths[0])
@@ -118,7 +117,7 @@ def test_persons_as_the_bureau_lays_them_out(tmp_path: Path) -> None:
 
 
 def test_households_as_the_bureau_lays_them_out(tmp_path: Path) -> None:
-    paths = write_group_tables(tmp_path / "tables", "safetab-h", HOUSEHOLDS)
+    paths = write_group_tables(tmp_path / "tables", H_TABLES, HOUSEHOLDS)
     names = ["t3/T03001", "t3/T03002", "t3/T03003", "t3/T03004", "t4/T04001", "t4/T04002"]
     assert [tmp_path / f"tables/{name}/{name[3:]}.csv" for name in names] == list(paths)
     expected = _expected(HOUSEHOLDS)
@@ -130,14 +129,14 @@ def test_households_as_the_bureau_lays_them_out(tmp_path: Path) -> None:
 def test_a_file_without_rows_has_its_header(tmp_path: Path) -> None:
     empty = [totals(persons(LEVELS[0], share=0.0))]
     for name, found in {"empty": empty, "none": []}.items():
-        for path in write_group_tables(tmp_path / name, "safetab-p", found):
+        for path in write_group_tables(tmp_path / name, P_TABLES, found):
             assert _read(path)[1] == []
 
 
 def test_rows_do_not_depend_on_how_many_groups_are_written_at_a_time() -> None:
     for table, found in (("t1t2", PERSONS), ("t3", HOUSEHOLDS)):
         for order in group_orders([one for one in found if one.table == table]):
-            for layout in group_tables.GROUP_LAYOUTS[table]:
+            for layout in TABLES[table].layouts:
                 whole = list(expand(order, layout))
                 pieces = list(expand(order, layout, groups=3))
                 for name in ("group", "cell", "count"):
@@ -158,7 +157,7 @@ def test_marked_tables_show_x_for_all_counts_of_a_marked_group(tmp_path: Path) -
          m.estimates.level.iterations[m.estimates.iteration[i]])
         for m in marked for i in np.flatnonzero(m.hidden)
     }  # fmt: skip
-    paths = write_marked_tables(tmp_path / "tables_marked", "safetab-p", marked)
+    paths = write_marked_tables(tmp_path / "tables_marked", P_TABLES, marked)
     for path in paths:
         expected = [
             row if row[:3] not in hidden else (*row[:-1], "X") for row in _expected(PERSONS)[path.stem]
@@ -169,7 +168,7 @@ def test_marked_tables_show_x_for_all_counts_of_a_marked_group(tmp_path: Path) -
 @pytest.mark.parametrize(("negative", "shown"), [("zero", "0"), ("X", "X"), ("keep", None)])
 def test_negative_counts_are_shown_as_asked(tmp_path: Path, negative: str, shown: str | None) -> None:
     none = [MarkedGroups(found, np.zeros(found.rows, np.bool_), negative) for found in HOUSEHOLDS]  # type: ignore[arg-type]
-    paths = write_marked_tables(tmp_path / "tables_marked", "safetab-h", none)
+    paths = write_marked_tables(tmp_path / "tables_marked", H_TABLES, none)
     negatives = 0
     for path in paths:
         before = _expected(HOUSEHOLDS)[path.stem]
@@ -182,30 +181,30 @@ def test_negative_counts_are_shown_as_asked(tmp_path: Path, negative: str, shown
 def test_tables_of_a_test_key_are_stamped_with_the_hashes_of_their_files(tmp_path: Path) -> None:
     seeded = [totals(persons(LEVELS[0], source="seeded"))]
     with pytest.raises(ReleaseError):
-        write_group_tables(tmp_path / "tables", "safetab-p", seeded)
+        write_group_tables(tmp_path / "tables", P_TABLES, seeded)
     assert not (tmp_path / "tables").exists()
-    paths = write_group_tables(tmp_path / "tables", "safetab-p", seeded, stamp="NOT PRIVATE")
+    paths = write_group_tables(tmp_path / "tables", P_TABLES, seeded, stamp="NOT PRIVATE")
     for path in paths:
         note = (path.parent / "NOT_PRIVATE.txt").read_text(encoding="utf-8")
         assert note.startswith("NOT PRIVATE")
         assert f"sha256 {sha256_file(path)}  {path.name}" in note
     assert (tmp_path / "tables/NOT_PRIVATE.txt").is_file()
     with pytest.raises(ReleaseError, match="must not be stamped"):
-        write_group_tables(tmp_path / "other", "safetab-p", PERSONS, stamp="NOT PRIVATE")
+        write_group_tables(tmp_path / "other", P_TABLES, PERSONS, stamp="NOT PRIVATE")
 
 
 def test_a_table_of_another_product_and_a_folder_in_the_way_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckError, match="safetab-p has no table t3"):
-        write_group_tables(tmp_path / "tables", "safetab-p", HOUSEHOLDS)
-    write_group_tables(tmp_path / "tables", "safetab-p", PERSONS)
+        write_group_tables(tmp_path / "tables", P_TABLES, HOUSEHOLDS)
+    write_group_tables(tmp_path / "tables", P_TABLES, PERSONS)
     with pytest.raises(StorageError, match="exists already"):
-        write_group_tables(tmp_path / "tables", "safetab-p", PERSONS)
-    write_group_tables(tmp_path / "tables", "safetab-p", [], replace=True)
+        write_group_tables(tmp_path / "tables", P_TABLES, PERSONS)
+    write_group_tables(tmp_path / "tables", P_TABLES, [], replace=True)
     assert _read(tmp_path / "tables/t1/t1.csv")[1] == []
 
 
 def test_iterations_of_both_levels_are_sorted_together(tmp_path: Path) -> None:
-    paths = write_group_tables(tmp_path / "tables", "safetab-p", PERSONS)
+    paths = write_group_tables(tmp_path / "tables", P_TABLES, PERSONS)
     counties = [row[:3] for row in _read(paths[0])[1] if row[1] == "COUNTY"]
     assert sorted(counties) == counties
     assert {"0101", "1500", "3000", *CODES} == {row[2] for row in counties}

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import ConfigError, ReleaseError
-from censafe.estimation import AreaClasses, coterminous, totals
+from censafe.estimation import AreaClasses, coterminous
 from censafe.model import Definition
 from censafe.model.group_estimates import GroupEstimates
 from censafe.privacy.margins import exact_margin
@@ -17,12 +17,21 @@ from censafe.publication.group_codebook import COLUMNS, write_group_codebook
 from censafe.publication.group_tables import write_group_tables
 from censafe.publication.group_tidy import GroupContext, write_group_tidy
 from censafe.publication.sums import exact_margin_of_sum
-from support.group_measurements import CODES, THRESHOLDS, households, level, persons
+from support.group_measurements import (
+    CODES,
+    H_TABLES,
+    P_TABLES,
+    THRESHOLDS,
+    households,
+    level,
+    persons,
+    totals,
+)
 
 STATE = level("state_2", ["11", "44"], detailed_only=["2002"])
 COUNTY = level("county_2", ["11001", "44001", "44003"])
 NAMES = {"1001": "One alone", "1002": "One, any combination"}
-P_CONTEXT = GroupContext("safetab-p", Definition.ZCDP, NAMES)
+P_CONTEXT = GroupContext(P_TABLES, Definition.ZCDP, NAMES)
 DRAWS = {("t1t2", 1): (8, 4, 1), ("t1t2", 2): (18, 9, 1), ("t1t2", 3): (46, 23, 1)}
 
 
@@ -45,7 +54,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 def test_the_tidy_table_has_the_rows_of_the_files(tmp_path: Path) -> None:
     found = _persons()
-    paths = write_group_tables(tmp_path / "tables", "safetab-p", found)
+    paths = write_group_tables(tmp_path / "tables", P_TABLES, found)
     number = write_group_tidy(tmp_path / "tables.parquet", found, P_CONTEXT)
     rows = _rows(tmp_path / "tables.parquet")
     assert len(rows) == number
@@ -65,7 +74,7 @@ def test_the_tidy_table_has_the_rows_of_the_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["zcdp", "puredp"])
 def test_every_count_has_variance_margins_law_and_budget(tmp_path: Path, kind: str) -> None:
     found = _persons(kind)
-    context = GroupContext("safetab-p", Definition(kind), NAMES, Fraction(9, 10))
+    context = GroupContext(P_TABLES, Definition(kind), NAMES, Fraction(9, 10))
     write_group_tidy(tmp_path / "t.parquet", found, context)
     laws = {e.level.name: (e.noises[0].law, e.noises[-1].law) for e in found}
     for row in _rows(tmp_path / "t.parquet"):
@@ -119,7 +128,7 @@ def test_weighted_means_have_variance_and_margin_but_no_exact_margin(tmp_path: P
 
 def test_households_have_the_terms_of_the_specification(tmp_path: Path) -> None:
     found = [totals(households(COUNTY, table, share=1.0)) for table in ("t3", "t4")]
-    write_group_tidy(tmp_path / "t.parquet", found, GroupContext("safetab-h", Definition.ZCDP))
+    write_group_tidy(tmp_path / "t.parquet", found, GroupContext(H_TABLES, Definition.ZCDP))
     rows = _rows(tmp_path / "t.parquet")
     assert {(row["table"], row["cell"]): row["noise_draws"] for row in rows} == {
         ("T03001", "0"): 1,
@@ -145,12 +154,12 @@ def test_nothing_published_is_an_empty_table_and_a_strange_confidence_is_refused
     assert write_group_tidy(tmp_path / "t.parquet", [], P_CONTEXT) == 0
     assert list(COLUMNS) == pq.read_schema(tmp_path / "t.parquet").names
     with pytest.raises(ConfigError):
-        GroupContext("safetab-p", Definition.ZCDP, {}, Fraction(4, 5))
+        GroupContext(P_TABLES, Definition.ZCDP, {}, Fraction(4, 5))
 
 
 def test_the_codebook_explains_columns_tables_cells_and_codes(tmp_path: Path) -> None:
     found = _persons(source="seeded")
-    write_group_codebook(tmp_path / "codebook.csv", "safetab-p", found, NAMES, stamp="NOT PRIVATE")
+    write_group_codebook(tmp_path / "codebook.csv", P_TABLES, found, NAMES, stamp="NOT PRIVATE")
     with (tmp_path / "codebook.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.reader(stream))
     assert rows[1][0] == "warning"
@@ -161,4 +170,4 @@ def test_the_codebook_explains_columns_tables_cells_and_codes(tmp_path: Path) ->
     assert ["iteration", "", "1002", "One, any combination"] in rows
     assert ["level", "", "county_2", "COUNTY, iterations of level 2"] in rows
     with pytest.raises(ReleaseError):
-        write_group_codebook(tmp_path / "codebook.csv", "safetab-p", found, NAMES)
+        write_group_codebook(tmp_path / "codebook.csv", P_TABLES, found, NAMES)

@@ -13,6 +13,7 @@ from censafe.model.group_estimates import CoterminousReport, GroupEstimates
 from censafe.products.safetab.config import SafetabConfig, SafetabPConfig
 from censafe.products.safetab.levels import GroupLevel
 from censafe.products.safetab.plan import published_from
+from censafe.products.safetab.product_tables import tables_of
 from censafe.publication.group_check import check_group_measurements
 
 __all__ = ["Processed", "area_classes", "process"]
@@ -85,8 +86,9 @@ def area_classes(config: SafetabConfig, areas: Areas) -> AreaClasses:
 def _totals(
     config: SafetabConfig, plan: ReleasePlan, level: GroupLevel, measured: GroupMeasurements
 ) -> GroupEstimates:
+    table = tables_of(config.product).table(measured.table)
     if not isinstance(config, SafetabPConfig):
-        return totals(measured)
+        return totals(measured, table)
     thresholds = config.thresholds["p", level.key][:3]
     (stage2,) = (
         query
@@ -96,8 +98,8 @@ def _totals(
     )
     smallest = published_from(config, level, stage2)
     limit = None if smallest is None else smallest - 1
-    check_group_measurements(measured, plan, thresholds=thresholds, limit=limit)
-    return totals(measured, t1=config.t1, thresholds=thresholds, conditional=limit is not None)
+    check_group_measurements(measured, plan, table, thresholds=thresholds, limit=limit)
+    return totals(measured, table, t1=config.t1, thresholds=thresholds, conditional=limit is not None)
 
 
 def _options(config: SafetabConfig) -> dict[str, Any]:

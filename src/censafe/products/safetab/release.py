@@ -14,6 +14,7 @@ from censafe.estimation import AreaClasses, mark_x
 from censafe.model import GroupMeasurements
 from censafe.products.safetab.config import SafetabConfig
 from censafe.products.safetab.processing import Processed, process
+from censafe.products.safetab.product_tables import tables_of
 from censafe.products.safetab.universe import Universe
 from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate import write_certificate
@@ -84,24 +85,24 @@ def publish(
         ReleaseError: measurements of a test key without stamp, or the reverse.
         StorageError: the disk is full or the folder not writable.
     """
-    config, plan = published.config, manifest.plan
+    config, plan, tables = published.config, manifest.plan, tables_of(published.config.product)
     stamp: Stamp | None = STAMP if manifest.test_key else None
     names = {one.code: one.name for one in published.universe.iterations}
     processed = process(config, plan, published.classes, measured)
     estimates = processed.estimates
-    written = list(write_group_tables(staging / "tables", plan.product, estimates, stamp=stamp))
+    written = list(write_group_tables(staging / "tables", tables, estimates, stamp=stamp))
     rows = check_group_tables(
         staging / "tables",
-        plan.product,
+        tables,
         estimates,
         plan=plan,
         states=config.all_states,
         nonnegative=config.negatives == "zero",
         stamp=stamp,
     )
-    context = GroupContext(plan.product, plan.definition, names, confidence)
+    context = GroupContext(tables, plan.definition, names, confidence)
     write_group_tidy(staging / "tables.parquet", estimates, context, stamp=stamp)
-    write_group_codebook(staging / "codebook.csv", plan.product, estimates, names, stamp=stamp)
+    write_group_codebook(staging / "codebook.csv", tables, estimates, names, stamp=stamp)
     for table, report in processed.reports.items():
         folder = staging / SAME_AREAS / table
         folder.mkdir(parents=True)
@@ -113,7 +114,7 @@ def publish(
             mark_x(one, [(a.code, b.code) for a, b in published.universe.pairs(one.level.iteration_level)])
             for one in estimates
         ]
-        written += write_marked_tables(staging / MARKED, plan.product, marked, stamp=stamp)
+        written += write_marked_tables(staging / MARKED, tables, marked, stamp=stamp)
     statement = _statement(published, processed, manifest, rows, ledger_total, confidence)
     certificates = write_certificate(staging, statement, stamp=stamp)
     files = [*written, staging / "tables.parquet", staging / "codebook.csv", *certificates]
@@ -145,6 +146,7 @@ def _statement(
         plan=manifest.plan,
         queries=(),
         groups=processed.estimates,
+        group_tables=tables_of(config.product),
         notes=processed.notes,
         codebook=CodebookInput({}, {}, levels={level.key: level.label for level in config.levels}),
         dataset=manifest.dataset,

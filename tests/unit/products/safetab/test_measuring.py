@@ -11,7 +11,6 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.model import GroupMeasurements, PartPlan
-from censafe.model.group_cells import AGE_CUTS, GROUP_LAYOUTS, basis_sizes
 from censafe.population.safetab import encode
 from censafe.population.safetab.totals import PopGroupTotals
 from censafe.privacy.adaptive import suppression_threshold
@@ -28,11 +27,12 @@ from censafe.products.safetab_h.variants import (
     household_tables,
     joint_cell,
     joint_cells,
+    published_tables,
     stat_levels,
 )
 from censafe.products.safetab_p.measuring import adaptive_tables
 from censafe.products.safetab_p.measuring import measure_level as measure_persons
-from censafe.products.safetab_p.tables import TOTAL, most_detailed_cells, table_variants
+from censafe.products.safetab_p.tables import TOTAL, most_detailed_cells, person_tables, table_variants
 from censafe.products.safetab_p.truth import private_path, true_counts_of
 from support.safetab_reference import (
     AGES,
@@ -100,10 +100,11 @@ def measure(
 
 def test_the_variants_are_those_that_are_published() -> None:
     variants = table_variants()
-    assert basis_sizes("t1t2") == tuple(len(variant.cells) for variant in variants)
+    (table,) = person_tables().tables
+    assert table.sizes == tuple(len(variant.cells) for variant in variants)
     assert variants[0].cells == (TOTAL,)
     assert most_detailed_cells() == len(variants[3].cells) == 46
-    for layout in GROUP_LAYOUTS["t1t2"]:
+    for layout in table.layouts:
         for level, shell in layout.shells.items():
             for cell in shell.cells:
                 if layout.name == "t2" and len(cell.members) == 1 and cell.ages is not None:
@@ -113,8 +114,7 @@ def test_the_variants_are_those_that_are_published() -> None:
 
 
 def test_reader_tables_and_layouts_have_the_same_ages() -> None:
-    assert encode.AGE_CUTS == AGE_CUTS[3] == AGES[3]
-    assert AGE_CUTS == AGES
+    assert AGES[3] == encode.AGE_CUTS
     for level, variant in enumerate(table_variants()[1:], start=1):
         starts = sorted({int(cell.split("|")[1]) for cell in variant.cells})
         assert tuple(starts[1:]) == AGES[level]
@@ -127,11 +127,10 @@ def test_the_most_detailed_variant_keeps_every_cell() -> None:
 @pytest.mark.parametrize("table_class", TABLE_CLASSES)
 def test_household_tables_are_those_of_the_specification(table_class: Literal["t3", "t4"]) -> None:
     tables = household_tables(table_class)
-    assert basis_sizes(table_class) == tuple(len(table.variant.cells) for table in tables)
-    assert [table.name for table in tables] == [layout.name for layout in GROUP_LAYOUTS[table_class]]
-    for table, layout, basis in zip(
-        tables, GROUP_LAYOUTS[table_class], HOUSEHOLD_BASIS[table_class], strict=True
-    ):
+    published = published_tables().table(table_class)
+    assert published.sizes == tuple(len(table.variant.cells) for table in tables)
+    assert [table.name for table in tables] == [layout.name for layout in published.layouts]
+    for table, layout, basis in zip(tables, published.layouts, HOUSEHOLD_BASIS[table_class], strict=True):
         (shell,) = layout.shells.values()
         measured = {cell.members[0]: cell.code for cell in shell.cells if len(cell.members) == 1}
         assert tuple(measured[slot] for slot in range(shell.basis)) == table.variant.cells or shell.basis == 1
