@@ -12,24 +12,12 @@ from censafe.planning.rows import QueryFacts
 from censafe.products.safetab.config import SafetabConfig, SafetabPConfig
 from censafe.products.safetab.levels import GroupLevel
 from censafe.products.safetab.plan import area_totals, published_from, stabilities
+from censafe.products.safetab.product_tables import tables_of
 from censafe.products.safetab.universe import Universe
 
 __all__ = ["plan_notes", "query_facts"]
 
-# How many measured cells are summed in the other published numbers, by table, and by the table that a group of
-# SafeTab-P gets or the cell of SafeTab-H.
-_P_SUMS: Final = {
-    "T01001": {"T02001": 8, "T02002": 18, "T02003": 46},
-    "T02001-3 by sex": {"T02001": 4, "T02002": 9, "T02003": 23},
-}
-_H_SUMS: Final = {
-    "t3": {
-        "T03002": {"0": 2},
-        "T03003": {"0": 4, "1": 2, "6": 2},
-        "T03004": {"0": 5, "1": 3, "3": 2, "6": 2},
-    },
-    "t4": {"T04002": {"0": 3}},
-}
+_BY_SEX: Final = "T02001-3 by sex"
 
 
 def query_facts(config: SafetabConfig, universe: Universe, plan: ReleasePlan) -> tuple[QueryFacts, ...]:
@@ -84,9 +72,9 @@ def _facts_of(
         if not iterations:
             return
         if query.table == "stage2":
-            smallest, sums = published_from(config, level, query), _P_SUMS
+            smallest, sums = published_from(config, level, query), _person_sums()
     else:
-        sums = _H_SUMS[query.table]
+        sums = _household_sums(query.table)
 
     def fact(
         table: str, terms: Mapping[str, int], wanted: Fraction | None, start: int | None, *, detail: bool
@@ -109,3 +97,31 @@ def _facts_of(
     yield fact(query.table, {"cell": 1}, target, smallest, detail=False)
     for table, terms in sums.items():
         yield fact(table, terms, None, None, detail=True)
+
+
+def _person_sums() -> dict[str, dict[str, int]]:
+    """How many measured cells are summed in totals and by sex, by the table that a group gets."""
+    (table,) = tables_of("safetab-p").tables
+    totals, by_age = table.layouts
+    return {
+        "T01001": {
+            table.shells[level].table: shell.basis
+            for level, shell in totals.shells.items()
+            if shell.basis > 1
+        },
+        _BY_SEX: {
+            shell.table: len(cell.members)
+            for shell in by_age.shells.values()
+            for cell in shell.cells
+            if cell.ages is None
+        },
+    }
+
+
+def _household_sums(key: str) -> dict[str, dict[str, int]]:
+    """How many measured cells are summed in the other written cells, by table and cell."""
+    sums = {
+        shell.table: {cell.code: len(cell.members) for cell in shell.cells if len(cell.members) > 1}
+        for shell in tables_of("safetab-h").table(key).shells.values()
+    }
+    return {table: cells for table, cells in sums.items() if cells}
