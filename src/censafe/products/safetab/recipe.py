@@ -15,8 +15,9 @@ from censafe.population.findings import Finding
 from censafe.population.safetab.source import SafetabInput
 from censafe.privacy.keys import ReleasePartKey, TestPartKey
 from censafe.products.door import Door, MeasurementFiles
-from censafe.products.options import ReadOptions, RunOptions
+from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.runner import Release, RunResult, run_job
+from censafe.products.safetab.again import estimate_with
 from censafe.products.safetab.config import SafetabConfig
 from censafe.products.safetab.counting import GroupCounter
 from censafe.products.safetab.intake import Intake
@@ -31,7 +32,7 @@ from censafe.publication.manifest import ConfigRecord
 from censafe.publication.sums import require_confidence
 from censafe.publication.tables import STAMP_FILE
 
-__all__ = ["LevelTask", "LoadConfig", "run_with", "validate_with"]
+__all__ = ["Key", "LevelTask", "SafetabRecipe"]
 
 LoadConfig = Callable[[str, Mapping[str, str]], SafetabConfig]
 Key = ReleasePartKey | TestPartKey
@@ -70,83 +71,92 @@ CountRecords = Callable[[SafetabInput, Universe], GroupCounter]
 CheckCounts = Callable[[SafetabConfig, SafetabInput, GroupCounter], None]
 
 
-def validate_with(
-    load: LoadConfig, config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
-) -> tuple[Finding, ...]:
-    """Check a configuration and its parameter files as for a run, then every rule on the records.
-
-    Scratch goes to a private folder below the system's folder for temporary files.
-
-    Returns:
-        All findings.
-
-    Raises:
-        ConfigError: configuration or parameter files break a rule.
-        DataError: the files cannot be read at all.
-    """
-    chosen = _load(load, config, settings, reading)
-    universe = read_universe(chosen.universe)
-    plan_release(chosen, universe)
-    with (
-        TemporaryDirectory(prefix="censafe-validate-") as scratch,
-        Intake(data, chosen, universe, Path(scratch), reading) as intake,
-    ):
-        return intake.validate()
-
-
-def run_with(
-    load: LoadConfig,
-    count: CountRecords,
-    measure: MeasureLevel,
-    config: str,
-    data: Path,
-    out: Path,
-    settings: Mapping[str, str],
-    reading: ReadOptions,
-    options: RunOptions,
-    check: CheckCounts | None = None,
-) -> RunResult:
-    """Read, check, count, measure and publish one SafeTab product; go on where a stopped run left off.
+@dataclass(frozen=True)
+class SafetabRecipe:
+    """One SafeTab product: what differs between the two, and what both do with it.
 
     Args:
         load: reads the product's configuration.
         count: sorts the product's records.
         measure: takes one level of the product through the door.
-        config: a path or a shipped name.
-        data: folder with the records, or the .ini file of the fixed-width reader.
-        out: a new or empty folder, or the folder of the same run.
-        settings: overrides of configuration keys.
-        reading: how the records are read and checked.
-        options: how the release is paid for and where its noise comes from.
         check: raises where the counted records cannot be what was meant; called before anything is measured.
-
-    Raises:
-        InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.runner.run_job`.
     """
-    require_confidence(options.confidence)
-    if options.test_key is None and reading.t1 is not None:
-        _require_private(reading.t1)
-    chosen = _load(load, config, settings, reading)
-    job = SafetabJob(chosen, read_universe(chosen.universe), count, measure, check)
-    return run_job(job, data, out, reading, options)
+
+    load: LoadConfig
+    count: CountRecords
+    measure: MeasureLevel
+    check: CheckCounts | None = None
+
+    def validate(
+        self, config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
+    ) -> tuple[Finding, ...]:
+        """Check a configuration and its parameter files as for a run, then every rule on the records.
+
+        Scratch goes to a private folder below the system's folder for temporary files.
+
+        Returns:
+            All findings.
+
+        Raises:
+            ConfigError: configuration or parameter files break a rule.
+            DataError: the files cannot be read at all.
+        """
+        chosen = self._loaded(config, settings, reading)
+        universe = read_universe(chosen.universe)
+        plan_release(chosen, universe)
+        with (
+            TemporaryDirectory(prefix="censafe-validate-") as scratch,
+            Intake(data, chosen, universe, Path(scratch), reading) as intake,
+        ):
+            return intake.validate()
+
+    def run(
+        self,
+        config: str,
+        data: Path,
+        out: Path,
+        settings: Mapping[str, str],
+        reading: ReadOptions,
+        options: RunOptions,
+    ) -> RunResult:
+        """Read, check, count, measure and publish; go on where a stopped run left off.
+
+        Args:
+            config: a path or a shipped name.
+            data: folder with the records, or the .ini file of the fixed-width reader.
+            out: a new or empty folder, or the folder of the same run.
+            settings: overrides of configuration keys.
+            reading: how the records are read and checked.
+            options: how the release is paid for and where its noise comes from.
+
+        Raises:
+            InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.runner.run_job`.
+        """
+        require_confidence(options.confidence)
+        if options.test_key is None and reading.t1 is not None:
+            _require_private(reading.t1)
+        chosen = self._loaded(config, settings, reading)
+        job = SafetabJob(chosen, read_universe(chosen.universe), self)
+        return run_job(job, data, out, reading, options)
+
+    def estimate(self, out: Path, options: EstimateOptions) -> RunResult:
+        """Everything right of the door again; see :func:`censafe.products.safetab.again.estimate_with`."""
+        return estimate_with(self.load, out, options)
+
+    def _loaded(self, config: str, settings: Mapping[str, str], reading: ReadOptions) -> SafetabConfig:
+        chosen = self.load(config, settings)
+        for warning in chosen.warnings:
+            reading.observer.remark(f"Warning: {warning}")
+        return chosen
 
 
 class SafetabJob:
     """SafeTab's part of a run."""
 
-    def __init__(
-        self,
-        config: SafetabConfig,
-        universe: Universe,
-        count: CountRecords,
-        measure: MeasureLevel,
-        check: CheckCounts | None,
-    ) -> None:
+    def __init__(self, config: SafetabConfig, universe: Universe, recipe: SafetabRecipe) -> None:
         self._config = config
         self._universe = universe
-        self._count = count
-        self._measure = measure
-        self._check = check
+        self._recipe = recipe
         self._areas: Areas | None = None
         self.plan = plan_release(config, universe)
         self.config = ConfigRecord(config.origin, config.overrides, config.settings)
@@ -169,9 +179,9 @@ class SafetabJob:
         data = source.load()
         self._areas = data.areas if self._config.coterminous != "off" else None
         with reading.observer.stage("sort by block"):
-            counter = self._count(data, self._universe)
-            if self._check is not None:
-                self._check(self._config, data, counter)
+            counter = self._recipe.count(data, self._universe)
+            if self._recipe.check is not None:
+                self._recipe.check(self._config, data, counter)
         stable = stabilities(self._config, self._universe)
         measured = []
         for level, table_class, part in self._parts():
@@ -186,7 +196,7 @@ class SafetabJob:
                 reading.threads or 2,
             )
             with reading.observer.stage(f"measure {part.name}"):
-                measured.append(door.once(part, partial(self._measure, task), GROUP_FILES))
+                measured.append(door.once(part, partial(self._recipe.measure, task), GROUP_FILES))
         return measured
 
     def publish(self, release: Release[list[GroupMeasurements]]) -> None:
@@ -220,10 +230,3 @@ def _require_private(t1: Path) -> None:
             f"{t1} was made with a test key and is not private, so no release may depend on it. Name the folder of a "
             "SafeTab-P release, or rehearse with --test-key."
         )
-
-
-def _load(load: LoadConfig, config: str, settings: Mapping[str, str], reading: ReadOptions) -> SafetabConfig:
-    chosen = load(config, settings)
-    for warning in chosen.warnings:
-        reading.observer.remark(f"Warning: {warning}")
-    return chosen

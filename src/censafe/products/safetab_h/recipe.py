@@ -1,62 +1,22 @@
-"""SafeTab-H: ``validate`` and ``run``."""
+"""SafeTab-H: ``validate``, ``run`` and ``estimate``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import groupby
-from pathlib import Path
 
 from censafe.errors import DataError, ReleaseError
 from censafe.model import GroupMeasurements
-from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.findings import raise_if_fatal
 from censafe.population.safetab.checks import no_group_finding
 from censafe.population.safetab.source import SafetabInput
-from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.runner import RunResult
-from censafe.products.safetab.again import estimate_with
 from censafe.products.safetab.config import SafetabConfig, SafetabHConfig, load_h_config
 from censafe.products.safetab.counting import GroupCounter
-from censafe.products.safetab.recipe import Key, LevelTask, run_with, validate_with
+from censafe.products.safetab.recipe import Key, LevelTask, SafetabRecipe
 from censafe.products.safetab_h.counting import count_households
 from censafe.products.safetab_h.measuring import measure_level
 from censafe.products.safetab_h.truth import true_counts
 
 __all__ = ["estimate", "run", "validate"]
-
-
-def validate(
-    config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
-) -> tuple[Finding, ...]:
-    """Check configuration, parameter files and records; see :func:`censafe.products.safetab.recipe.validate_with`."""
-    return validate_with(load_h_config, config, data, settings, reading)
-
-
-def run(
-    config: str,
-    data: Path,
-    out: Path,
-    settings: Mapping[str, str],
-    reading: ReadOptions,
-    options: RunOptions,
-) -> RunResult:
-    """The protected release; see :func:`censafe.products.safetab.recipe.run_with`."""
-    return run_with(
-        load_h_config,
-        count_households,
-        _measure,
-        config,
-        data,
-        out,
-        settings,
-        reading,
-        options,
-        _require_overlap,
-    )
-
-
-def estimate(out: Path, options: EstimateOptions) -> RunResult:
-    """Everything right of the door again; see :func:`censafe.products.safetab.again.estimate_with`."""
-    return estimate_with(load_h_config, out, options)
 
 
 def _measure(task: LevelTask, key: Key) -> GroupMeasurements:
@@ -92,3 +52,9 @@ def _require_overlap(config: SafetabConfig, data: SafetabInput, counter: GroupCo
         ):
             findings.append(no_group_finding("household records", run))
     raise_if_fatal(findings, "input data")
+
+
+_RECIPE = SafetabRecipe(load_h_config, count_households, _measure, _require_overlap)
+validate = _RECIPE.validate
+run = _RECIPE.run
+estimate = _RECIPE.estimate

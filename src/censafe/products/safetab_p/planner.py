@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
+from functools import partial
 
 from censafe.products.safetab.config import load_p_config
-from censafe.products.safetab.planner import CONFIDENCE, Loaded, load_planned, paper, report
+from censafe.products.safetab.planner import CONFIDENCE, load_planned, paper, report
 
 __all__ = ["CONFIDENCE", "load", "paper", "report"]
 
-
-def load(
-    source: str, overrides: Mapping[str, str], margins: Mapping[str, Fraction], confidence: Fraction
-) -> Loaded:
-    """Read and check a configuration, with budgets that reach the wanted margins."""
-    return load_planned(load_p_config, source, overrides, margins, confidence)
+load = partial(load_planned, load_p_config)
+"""Read and check a configuration, with budgets that reach the wanted margins."""
