@@ -67,8 +67,7 @@ def command(
       censafe truth safetab-p parameters/ data/ truth-p/ --confidential
       censafe truth safetab-h parameters/ data/ truth-h/ --confidential --t1 detailed-a/
     """
-    from censafe.evaluation.phsafe_truth import write_truth
-    from censafe.evaluation.safetab_truth import write_safetab_truth
+    from censafe.evaluation.truths import write_true_tables
     from censafe.products.options import ReadOptions
 
     if not confidential:
@@ -83,17 +82,7 @@ def command(
         t1=t1,
         observer=TerminalObserver(quiet=quiet),
     )
-    chosen = parse_settings(settings)
-    if product == "phsafe":
-        files = write_truth(config, data, out, chosen, reading, private_path=private_path)
-    else:
-        files = write_safetab_truth(
-            "safetab-p" if product == "safetab-p" else "safetab-h",
-            config,
-            data,
-            out,
-            chosen,
-            reading,
-            private_path=private_path,
-        )
+    files = write_true_tables(
+        product, config, data, out, parse_settings(settings), reading, private_path=private_path
+    )
     click.echo(f"CONFIDENTIAL: {len(files)} true tables in {out}")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
-from dataclasses import asdict, fields
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from censafe.evaluation.phsafe_accuracy import AccuracyRow
-from censafe.publication.atomic import atomic_bytes, atomic_text
+from censafe.evaluation.reports import label_rows, save_figure, write_rows
 
 __all__ = ["draw_accuracy", "write_accuracy_csv"]
 
-_STAMP = "CONFIDENTIAL: compares with the truth"
 # Two standard errors of the 90% quantile of the absolute value of n Gaussian draws, relative to that quantile,
 # are 2 sqrt(0.9 * 0.1) / (1.645 * 2 phi(1.645)) / sqrt(n).
 _SPREAD = 1.768
@@ -31,15 +26,7 @@ def write_accuracy_csv(path: Path, rows: Sequence[AccuracyRow]) -> None:
         path: the file to write.
         rows: what ``accuracy_rows`` returned.
     """
-    buffer = io.StringIO()
-    names = [field.name for field in fields(AccuracyRow)]
-    writer = csv.DictWriter(buffer, [*names, "classification"], lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow(
-            {name: _text(value) for name, value in asdict(row).items()} | {"classification": _STAMP}
-        )
-    atomic_text(path, buffer.getvalue())
+    write_rows(path, AccuracyRow, rows)
 
 
 def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> None:
@@ -64,7 +51,7 @@ def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> Non
         left.plot(ratios, heights, "o", color=colour, alpha=0.45, markersize=4.5, label=name)
         shares = [_percent_cut(row) for row in chosen]
         right.plot(shares, heights, "o", color=colour, alpha=0.45, markersize=4.5, label=name)
-    _finish(left, tables)
+    label_rows(left, tables)
     spread = _SPREAD / np.sqrt(min(row.regions * row.trials for row in rows))
     label = f"where 95% of dots belong ({rows[0].trials} draws a dot)"
     left.axvspan(1.0 - spread, 1.0 + spread, color="#e8e8e8", zorder=0, label=label)
@@ -77,10 +64,8 @@ def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> Non
     right.axvline(0.0, color="#555555", linewidth=1)
     right.set_xlabel("(count before noise - true count) in % of the true count")
     right.set_title("What does truncating large households cost?", fontsize=10)
-    _finish(right, tables)
-    figure.suptitle(f"{title}   [{_STAMP}]", fontsize=11)
-    with atomic_bytes(path) as stream:
-        figure.savefig(stream, format=path.suffix[1:], metadata={"Title": _STAMP}, dpi=150)
+    label_rows(right, tables)
+    save_figure(path, figure, title)
 
 
 def _heights(rows: Sequence[AccuracyRow], tables: Sequence[str], offset: float) -> list[float]:
@@ -93,14 +78,3 @@ def _percent_cut(row: AccuracyRow) -> float:
     """Truncation bias summed over regions in percent of the true total; 0 where both are 0."""
     bias = row.bias_truncation * row.regions
     return 100.0 * bias / row.true_total if row.true_total else 0.0
-
-
-def _finish(axes: Axes, tables: Sequence[str]) -> None:
-    axes.set_yticks(range(len(tables)), tables)
-    axes.set_ylim(len(tables) - 0.5, -0.5)
-    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _text(value: object) -> object:
-    return f"{value:.6g}" if isinstance(value, float) else value
