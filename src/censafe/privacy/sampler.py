@@ -6,8 +6,6 @@ The result does not depend on chunks, order, threads or on which other answers a
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from functools import lru_cache
 from types import ModuleType
 
 import numpy as np
@@ -15,67 +13,17 @@ from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
 from censafe.privacy import twins
-from censafe.privacy.alias import AliasTable, build_alias
-from censafe.privacy.enclosures import Magnitudes
 from censafe.privacy.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.noise_table import NoiseTable
 from censafe.privacy.proofs import proven
 from censafe.privacy.residual import residual_magnitude
-from censafe.privacy.weights import WORD_BITS, IntegerWeights, integer_weights
-from censafe.privacy.wide import draw_wide, grid_bits
+from censafe.privacy.wide import draw_wide
 from censafe.privacy.words import CHUNK_BLOCKS, AddressedWords, Lane, check_address, head
 
 __all__ = ["NoiseTable", "add_noise", "draw", "draw_cells"]
 
 _CHECKED_ADDITION = 1 << 16
 _FEW_DRAWS = 1 << 16
-
-
-@dataclass(frozen=True, eq=False)
-class NoiseTable:
-    """Everything that turns words into draws of one law.
-
-    Args:
-        law: the law drawn.
-        weights: certified integer weights of the table.
-        alias: packed alias table.
-        shift: 0 for a direct table of abs(X); otherwise the table draws columns of width 2^shift.
-    """
-
-    law: NoiseLaw
-    weights: IntegerWeights
-    alias: AliasTable
-    shift: int
-
-    @staticmethod
-    def for_law(law: NoiseLaw) -> NoiseTable:
-        """The table of a law, built once for each law value.
-
-        Args:
-            law: any discrete Gaussian or two-sided geometric law.
-
-        Returns:
-            The table.
-
-        Raises:
-            OverflowError: the law is so wide that its noise has no place in 64 bits.
-        """
-        return _table(law)
-
-    @classmethod
-    def build(cls, law: NoiseLaw, *, width: int = WORD_BITS, shift: int = 0) -> NoiseTable:
-        """Build a table of a chosen width and grid.
-
-        Args:
-            law: the law.
-            width: magnitude bits of a word; 63 in production.
-            shift: logarithm of the column width; 0 for a direct table.
-
-        Returns:
-            The table.
-        """
-        magnitudes = Magnitudes.of(law, folded=shift == 0, divisor=1 << shift)
-        weights = integer_weights(magnitudes, width)
-        return cls(law, weights, build_alias(weights), shift)
 
 
 def _kernels(draws: int) -> ModuleType:
@@ -88,11 +36,6 @@ def _kernels(draws: int) -> ModuleType:
     from censafe.privacy import kernels
 
     return kernels
-
-
-@lru_cache(maxsize=256)
-def _table(law: NoiseLaw) -> NoiseTable:
-    return NoiseTable.build(law, shift=grid_bits(law))
 
 
 @proven("sampler.proof.md", digest="eac778ddcf75588a")
@@ -215,12 +158,10 @@ def _draw_grid_wide(
     for first in range(0, len(flat), CHUNK_BLOCKS):
         part = flat[first : first + CHUNK_BLOCKS]
         rows, columns = np.divmod(np.arange(first, first + len(part)), out.shape[1])
-        part[:] = draw_wide(
-            table.law, table.weights, table.alias, table.shift, words, query, geounits[rows], columns
-        )
+        part[:] = draw_wide(table, words, query, geounits[rows], columns)
 
 
-@proven("sampler.proof.md", digest="8cfaba0a9af1569d")
+@proven("sampler.proof.md", digest="458c392248b82992")
 def draw_cells(
     law: NoiseLaw,
     part_key: ReleasePartKey | TestPartKey,
@@ -259,15 +200,13 @@ def draw_cells(
         some = slice(first, first + CHUNK_BLOCKS)
         units = np.ascontiguousarray(geounits[some], dtype=np.uint64)
         if table.shift:
-            out[some] = draw_wide(
-                table.law, table.weights, table.alias, table.shift, words, query, units, answers[some]
-            )
+            out[some] = draw_wide(table, words, query, units, answers[some])
         else:
             _draw_listed(table, words, query, units, answers[some], out[some], kernels)
     return out
 
 
-@proven("sampler.proof.md", digest="156e17d7434f4e47")
+@proven("sampler.proof.md", digest="411075f5e7749c97")
 def _draw_listed(
     table: NoiseTable,
     words: AddressedWords,
@@ -278,13 +217,8 @@ def _draw_listed(
     kernels: ModuleType,
 ) -> None:
     """Draw listed answers of a direct table, one cipher block each."""
-    words.reserve(len(out))
-    counters = np.empty((len(out), 2), dtype=np.uint64)
-    counters[:, 0] = (answers >> 1).astype(np.uint64) | np.uint64(head(query, Lane.DIRECT))
-    counters[:, 1] = geounits
-    buffer = np.empty(2 * len(out) + 2, dtype=np.uint64)
-    words.encrypt(counters, buffer)
-    chosen = buffer[2 * np.arange(len(out)) + (answers & 1)]
+    blocks = words.first_blocks(head(query, Lane.DIRECT), answers >> 1, geounits)
+    chosen = blocks[np.arange(len(out)), answers & 1]
     alias = table.alias
     if kernels.map_words(chosen, alias.entries, alias.bits, alias.width, out):
         _settle_residuals(table, words, query, geounits, answers, out)

@@ -16,50 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
-from censafe.privacy.alias import AliasTable
 from censafe.privacy.enclosures import exp_neg
+from censafe.privacy.noise_table import NoiseTable
 from censafe.privacy.proofs import proven
 from censafe.privacy.residual import BLOCK_BITS, residual_magnitude
-from censafe.privacy.weights import IntegerWeights
 from censafe.privacy.words import AddressedWords, Lane, head
 
-__all__ = ["accepts", "draw_wide", "exponent", "grid_bits"]
+__all__ = ["accepts", "draw_wide", "exponent"]
 
-_COLUMN_BITS = 8  # 256 to 512 columns for one standard deviation or scale
-_DIRECT_SIGMA2 = 1 << 30
-_DIRECT_SCALE = 1 << 13
-_MOST_GRID_BITS = 48
 _ATTEMPTS = 16
 _EXTENSIONS = 16
 _ODDS_BITS = 63
 _PLACE_BITS = 24
 _MOST_COLUMN = 1 << 15
 _ONE = np.uint64(1)
-
-
-def grid_bits(law: NoiseLaw) -> int:
-    """Logarithm of the column width T of a law, 0 when one direct table serves.
-
-    Args:
-        law: noise law.
-
-    Returns:
-        0 up to sigma2 = 2^30 or scale = 2^13; beyond, the largest j with 256 * 2^j at most sigma or scale.
-
-    Raises:
-        OverflowError: the law is so wide that its noise has no place in 64 bits.
-    """
-    if law.kind == "gaussian":
-        if law.parameter <= _DIRECT_SIGMA2:
-            return 0
-        bits = (int(law.parameter).bit_length() - 1) // 2 - _COLUMN_BITS
-    else:
-        if law.parameter <= _DIRECT_SCALE:
-            return 0
-        bits = int(law.parameter).bit_length() - 1 - _COLUMN_BITS
-    if bits > _MOST_GRID_BITS:
-        raise OverflowError(f"noise of {law.kind} law with parameter {law.parameter} does not fit 64 bits")
-    return bits
 
 
 @proven("wide.proof.md", digest="d62c2cd5fade146b")
@@ -102,12 +72,9 @@ def accepts(odds: Fraction, block: Callable[[int], int]) -> bool:
         revealed += 1
 
 
-@proven("wide.proof.md", digest="de6339bcaff26b12")
+@proven("wide.proof.md", digest="af7d570b56c3f8e1")
 def draw_wide(
-    law: NoiseLaw,
-    weights: IntegerWeights,
-    alias: AliasTable,
-    shift: int,
+    table: NoiseTable,
     words: AddressedWords,
     query: int,
     geounits: NDArray[np.uint64],
@@ -116,10 +83,7 @@ def draw_wide(
     """Draw listed answers of a wide law.
 
     Args:
-        law: noise law.
-        weights: integer weights of the one-sided column law.
-        alias: packed table of those weights.
-        shift: logarithm of the column width.
+        table: of the columns of the law.
         words: words of the part key.
         query: ordinal of the query.
         geounits: uint64, shape (n,), the geounit of every answer.
@@ -136,9 +100,7 @@ def draw_wide(
     pending = np.arange(len(answers))
     for attempt in range(_ATTEMPTS):
         units, places = geounits[pending], answers[pending]
-        value, accepted = _propose(
-            law, weights, alias, shift, _Addresses(words, query, attempt, units, places)
-        )
+        value, accepted = _propose(table, _Addresses(words, query, attempt, units, places))
         out[pending[accepted]] = value[accepted]
         pending = pending[~accepted]
         if not len(pending):
@@ -165,14 +127,8 @@ class _Addresses:
 
     def first_blocks(self, lane: Lane) -> NDArray[np.uint64]:
         """The first block of a lane for every answer, shape (n, 2)."""
-        count = len(self._answers)
-        counters = np.empty((count, 2), dtype=np.uint64)
-        counters[:, 0] = self._answers.astype(np.uint64) | np.uint64(head(self._query, lane, self._first_ext))
-        counters[:, 1] = self._geounits
-        buffer = np.empty(2 * count + 2, dtype=np.uint64)
-        self._words.reserve(count)
-        self._words.encrypt(counters, buffer)
-        return buffer[: 2 * count].reshape(count, 2)
+        start = head(self._query, lane, self._first_ext)
+        return self._words.first_blocks(start, self._answers, self._geounits)
 
     def blocks(self, lane: Lane, place: int) -> Callable[[int], int]:
         """The 128-bit blocks of a lane of one answer, by number."""
@@ -186,13 +142,12 @@ class _Addresses:
         return block
 
 
-@proven("wide.proof.md", digest="9a32ca8af8977de7")
-def _propose(
-    law: NoiseLaw, weights: IntegerWeights, alias: AliasTable, shift: int, addresses: _Addresses
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+@proven("wide.proof.md", digest="8fea75186f6c90aa")
+def _propose(table: NoiseTable, addresses: _Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """One proposal for every answer: values, and which of them are accepted."""
     first = addresses.first_blocks(Lane.WIDE_TABLE)
-    column = _columns(weights, alias, shift, first[:, 0], addresses)
+    law, shift = table.law, table.shift
+    column = _columns(table, first[:, 0], addresses)
     place = (first[:, 1] >> np.uint64(64 - shift)).astype(np.int64)
     negative = (first[:, 1] & _ONE).astype(np.bool_)
     magnitude = (column << shift) | place
@@ -205,23 +160,20 @@ def _propose(
     return np.where(negative, -magnitude, magnitude), accepted
 
 
-@proven("wide.proof.md", digest="63bb9cd2531b4967")
-def _columns(
-    weights: IntegerWeights,
-    alias: AliasTable,
-    shift: int,
-    words: NDArray[np.uint64],
-    addresses: _Addresses,
-) -> NDArray[np.int64]:
+@proven("wide.proof.md", digest="55ba56c6913e8411")
+def _columns(table: NoiseTable, words: NDArray[np.uint64], addresses: _Addresses) -> NDArray[np.int64]:
     """Columns i; the sign bit of the table word is not used."""
     from censafe.privacy import kernels
 
+    alias = table.alias
     column = np.empty(len(words), dtype=np.int64)
     unsigned = np.ascontiguousarray(words & ~_ONE)
     if kernels.map_words(unsigned, alias.entries, alias.bits, alias.width, column):
         for place in np.flatnonzero(column == alias.residual_outcome):
-            column[place] = residual_magnitude(weights, addresses.blocks(Lane.WIDE_RESIDUAL, int(place)))
-        if int(column.max()) >= 1 << (_ODDS_BITS - shift):
+            column[place] = residual_magnitude(
+                table.weights, addresses.blocks(Lane.WIDE_RESIDUAL, int(place))
+            )
+        if int(column.max()) >= 1 << (_ODDS_BITS - table.shift):
             raise OverflowError("a noise draw does not fit 64 bits")
     return column
 

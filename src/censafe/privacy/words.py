@@ -102,6 +102,29 @@ class AddressedWords:
         if len(counters):
             self._encryptor.update_into(counters.reshape(-1).view(np.uint8).data, words.view(np.uint8).data)
 
+    @proven("sampler.proof.md", digest="1f6018fd00a4d564")
+    def first_blocks(
+        self, start: int, positions: NDArray[np.int64], geounits: NDArray[np.uint64]
+    ) -> NDArray[np.uint64]:
+        """One block for each of some listed addresses.
+
+        Args:
+            start: first word of the addresses without a block number, from :func:`head`.
+            positions: int64, shape (n,), block numbers below 2^32.
+            geounits: uint64, shape (n,), ordinals of geounits.
+
+        Returns:
+            uint64, shape (n, 2).
+        """
+        count = len(positions)
+        self.reserve(count)
+        counters = np.empty((count, 2), dtype=np.uint64)
+        counters[:, 0] = positions.astype(np.uint64) | np.uint64(start)
+        counters[:, 1] = geounits
+        buffer = np.empty(2 * count + 2, dtype=np.uint64)
+        self.encrypt(counters, buffer)
+        return buffer[: 2 * count].reshape(count, 2)
+
     def block(self, query: int, lane: Lane, ext: int, j: int, geounit: int) -> tuple[int, int]:
         """One block by its address.
 

@@ -7,8 +7,9 @@ import pytest
 
 from censafe.model import NoiseLaw
 from censafe.privacy import wide
+from censafe.privacy.noise_table import grid_bits
 from censafe.privacy.sampler import NoiseTable, draw
-from censafe.privacy.wide import accepts, exponent, grid_bits
+from censafe.privacy.wide import accepts, exponent
 from censafe.privacy.words import AddressedWords, Lane
 from support.noise import exact_fraction, known_part_key, law
 
