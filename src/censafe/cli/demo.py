@@ -19,12 +19,12 @@ __all__ = ["command"]
 )
 @click.option("--state", default="50", show_default=True, help="Two-digit state code.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of records and test key."
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of records and test keys."
 )
 def command(out: Path, persons: int, state: str, seed: int) -> None:
-    """A synthetic state through PHSafe and its evaluation, in about a minute.
+    """A synthetic state through PHSafe, SafeTab-P and SafeTab-H and their evaluations, in about a minute.
 
-    The noise comes from a test key: nothing is spent, and every file says that it is not private.
+    The noise comes from test keys: nothing is spent, and every file says that it is not private.
 
     \b
     Example:

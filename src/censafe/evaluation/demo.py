@@ -1,30 +1,60 @@
-"""The demonstration: synthetic records, a rehearsal of the release, and its evaluation."""
+"""The demonstration: synthetic records, a rehearsal of every release, and their evaluations."""
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from censafe.errors import UsageError
-from censafe.evaluation.phsafe_trials import evaluate_phsafe
+from censafe.evaluation.evaluations import evaluate
 from censafe.population.synthetic.population import synthesize
 from censafe.products.observer import Observer
 from censafe.products.options import ReadOptions, RunOptions
-from censafe.products.phsafe.recipe import run
+from censafe.products.registry import planner_of, recipe_of
 
 __all__ = ["run_demo"]
 
-_CONFIG = "sdhc-us"
+
+@dataclass(frozen=True)
+class _Release:
+    """One product of the demonstration: its shipped configuration, and how many times its noise is drawn."""
+
+    product: str
+    config: str
+    trials: int
+
+
+_RELEASES: Final = (
+    _Release("phsafe", "sdhc-us", 50),
+    _Release("safetab-p", "ddhca", 10),
+    _Release("safetab-h", "ddhcb", 10),
+)
+_FILES: Final = {
+    "phsafe/certificate.html": "what was protected, how, and what it cost (open in a browser)",
+    "phsafe/tables/PH3/PH3.csv": "a table in the Bureau's layout",
+    "phsafe/tables.parquet": "all tables of PHSafe, every number with its margin of error",
+    "safetab-p/tables/t1/t1.csv": "persons of detailed groups, in the Bureau's layout",
+    "safetab-p/tables.parquet": "totals and sex by age of detailed groups, with margins of error",
+    "safetab-h/tables.parquet": "household type and tenure of detailed groups, with margins of error",
+    "evaluation/phsafe/accuracy.png": "did the noise have the promised size? what does truncation cost?",
+    "evaluation/safetab-p/accuracy.png": "the same of detailed groups, and which tables they get",
+    "evaluation/safetab-h/accuracy.png": "the same of households",
+    "evaluation/safetab-p/accuracy.csv": "the numbers behind the picture; there is one for every product",
+}
 
 
 def run_demo(out: Path, *, persons: int, state: str, seed: int, observer: Observer) -> str:
-    """Make a synthetic state, release its tables with a test key, and compare them with the truth.
+    """Make a synthetic state, release its tables with test keys, and compare them with the truth.
+
+    SafeTab-H reads its totals of population groups from the release of SafeTab-P.
 
     Args:
-        out: a new or empty folder; gets ``data``, ``release`` and ``evaluation``.
+        out: a new or empty folder; gets ``data``, a folder for every product, and ``evaluation``.
         persons: number of person records.
         state: two-digit state code.
-        seed: of the records and of the test key.
+        seed: of the records and of the test keys.
         observer: who is told of stages and remarks.
 
     Returns:
@@ -35,27 +65,40 @@ def run_demo(out: Path, *, persons: int, state: str, seed: int, observer: Observ
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is not empty. Name a new folder, or remove this one first.")
-    settings = {"reader": "csv", "state_filter": state}
-    reading = ReadOptions(checks="strict", observer=observer)
     with observer.stage("synthetic state"):
-        synthesize(out / "data", persons=persons, states=(state,), seed=seed)
-    result = run(_CONFIG, out / "data", out / "release", settings, reading, RunOptions(test_key=seed))
-    evaluation = evaluate_phsafe(
-        _CONFIG,
+        synthesize(out / "data", persons=persons, states=(state,), seed=seed, layout="all")
+    texts = [_released(one, out, state, seed, observer) for one in _RELEASES]
+    listed = "\n".join(f"  {out / name}\n      {what}" for name, what in _FILES.items())
+    return "\n\n".join([*texts, f"Open these:\n{listed}"])
+
+
+def _released(one: _Release, out: Path, state: str, seed: int, observer: Observer) -> str:
+    """Release and evaluate one product; what both found."""
+    confidence = planner_of(one.product).CONFIDENCE
+    reading = ReadOptions(checks="strict", observer=observer)
+    if one.product == "safetab-h":
+        reading = replace(reading, t1=out / "safetab-p")
+    settings = _settings(one.product, state)
+    observer.remark(one.product)
+    options = RunOptions(test_key=seed, confidence=confidence)
+    result = recipe_of(one.product).run(
+        one.config, out / "data", out / one.product, settings, reading, options
+    )
+    evaluation = evaluate(
+        one.product,
+        one.config,
         out / "data",
-        out / "evaluation",
+        out / "evaluation" / one.product,
         settings,
         reading,
-        trials=50,
+        trials=one.trials,
         seed=seed,
-        confidence=Fraction(9, 10),
+        confidence=confidence,
     )
-    files = {
-        "release/certificate.html": "what was protected, how, and what it cost (open in a browser)",
-        "release/tables/PH3/PH3.csv": "a table in the Bureau's layout",
-        "release/tables.parquet": "all tables, every number with its margin of error",
-        "evaluation/accuracy.png": "did the noise have the promised size? what does truncation cost?",
-        "evaluation/accuracy.csv": "the same, cell by cell",
-    }
-    listed = "\n".join(f"  {out / name}\n      {what}" for name, what in files.items())
-    return f"{result.summary()}\n\n{evaluation.text()}\n\nOpen these:\n{listed}"
+    return f"{result.summary()}\n\n{evaluation.text()}"
+
+
+def _settings(product: str, state: str) -> Mapping[str, str]:
+    if product == "phsafe":
+        return {"reader": "csv", "state_filter": state}
+    return {"reader": "csv", "states": state, "run_pr": "false"}

@@ -46,14 +46,14 @@ class SafetabEvaluation:
         """A short summary: one line a level and class of tables, for its most frequent measured cells."""
         lines = [
             f"CONFIDENTIAL. {self.trials} noise draws against the truth.",
-            f"{'level':<32}{'table':<8}{'cells':<20}{'expected moe':>13}{'experimental':>13}"
+            f"{'level':<32}{'table':<8}{'cells':<20}{'number':>10}{'expected moe':>13}{'experimental':>13}"
             f"{'coverage':>9}{'bias':>7}",
         ]
         for row in _frequent(self.errors):
             label = GroupLevel(row.region_type, row.iteration_level).label
-            cell = f"{row.cell}, detailed only" if row.detailed_only else row.cell
+            cell = "Detailed-only total" if row.detailed_only else row.cell
             lines.append(
-                f"{label:<32}{row.table:<8}{cell[:19]:<20}{row.expected_moe_exact:>13,}"
+                f"{label:<32}{row.table:<8}{cell[:19]:<20}{row.noise_cells:>10,}{row.expected_moe_exact:>13,}"
                 f"{row.noise_moe:>13,.0f}{row.noise_coverage:>9.3f}{row.noise_bias:>7.2f}"
             )
         lines.append(f"Margins are the smallest whole numbers that cover the level; {_ALONE}.")
