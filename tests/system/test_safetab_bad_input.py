@@ -405,3 +405,33 @@ def test_harmless_forms_are_the_same_records(
         tables.append([tuple(row.values()) for table in rows for row in table])
     assert tables[0] == tables[1]
     assert tables[0]
+
+
+def test_strict_stops_at_states_that_there_are_not(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    _cell("persons", 3, 3, "99")(folders)
+    command = ("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--test-key", 1)
+    stopped = censafe(*command, "--strict")
+    assert stopped.code == 1
+    assert "no state code" in stopped.err
+    warned = censafe(*command)
+    assert warned.code == 0
+    assert "no state code are left out (1 row)" in warned.err
+
+
+def test_totals_may_lie_in_another_data_folder_and_belong_to_households(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    other = write_folders(tmp_path / "other").data
+    (folders.data / TOTALS).unlink()
+    command = ("run", "safetab-h", folders.h, folders.data, tmp_path / "out", "--test-key", 1)
+    missing = censafe(*command)
+    assert missing.code == 1
+    assert "name it with --t1" in missing.err
+    done = censafe(*command, "--t1", other)
+    assert done.code == 0, done.err
+    for product in ("safetab-p", "phsafe"):
+        refused = censafe("run", product, folders.p, folders.data, tmp_path / "none", "--t1", other)
+        assert refused.code == 2
+        assert f"{product} reads no totals" in refused.err

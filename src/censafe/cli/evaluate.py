@@ -15,6 +15,7 @@ from censafe.cli.options import (
     out_argument,
     parse_settings,
     product_argument,
+    require_totals_are_used,
     set_option,
     t1_option,
 )
@@ -70,6 +71,7 @@ def command(
     from censafe.products.options import ReadOptions
     from censafe.products.registry import planner_of
 
+    require_totals_are_used(product, t1)
     reading = ReadOptions(
         examples=examples, threads=threads, memory=memory, t1=t1, observer=TerminalObserver(quiet=quiet)
     )

@@ -18,6 +18,7 @@ __all__ = [
     "parse_settings",
     "planned_product_argument",
     "product_argument",
+    "require_totals_are_used",
     "set_option",
     "t1_option",
 ]
@@ -125,3 +126,13 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--set {key} is given twice.")
         parsed[key] = value
     return parsed
+
+
+def require_totals_are_used(product: str, t1: Path | None) -> None:
+    """Refuse totals of population groups for a product that reads none.
+
+    Raises:
+        UsageError: they are given and the product is not SafeTab-H.
+    """
+    if t1 is not None and product != "safetab-h":
+        raise click.UsageError(f"--t1: {product} reads no totals of population groups; leave it out.")

@@ -15,6 +15,7 @@ from censafe.cli.options import (
     out_argument,
     parse_settings,
     product_argument,
+    require_totals_are_used,
     set_option,
     t1_option,
 )
@@ -91,6 +92,7 @@ def command(
     from censafe.products.registry import planner_of, recipe_of
 
     observer = TerminalObserver(quiet=quiet)
+    require_totals_are_used(product, t1)
     reading = ReadOptions(
         checks="strict" if strict else "full",
         examples=examples,

@@ -13,6 +13,7 @@ from censafe.cli.options import (
     out_argument,
     parse_settings,
     product_argument,
+    require_totals_are_used,
     set_option,
     t1_option,
 )
@@ -74,6 +75,7 @@ def command(
         raise click.UsageError(
             "The output of truth is confidential. Add --confidential if that is what you want."
         )
+    require_totals_are_used(product, t1)
     reading = ReadOptions(
         checks=checks,  # type: ignore[arg-type]  # click.Choice allows exactly these
         examples=examples,

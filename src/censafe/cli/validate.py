@@ -15,6 +15,7 @@ from censafe.cli.options import (
     engine_options,
     parse_settings,
     product_argument,
+    require_totals_are_used,
     set_option,
     t1_option,
 )
@@ -60,6 +61,7 @@ def command(
     from censafe.products.options import ReadOptions
     from censafe.products.registry import recipe_of
 
+    require_totals_are_used(product, t1)
     reading = ReadOptions(
         checks="strict" if strict else "full",
         examples=examples,

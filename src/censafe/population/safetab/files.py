@@ -75,12 +75,12 @@ def find_input(folder: Path, name: str, reader: str) -> InputFiles:
     ending = groups[0][0]
     raise DataError(
         f"{stem}: no input file found; allowed: {stem}.{ending}, {stem}/*.{ending}, {stem}-*.{ending}; "
-        "fix: add the table to the data folder"
+        "fix: add the table to the data folder" + (", or name it with --t1" if name == "totals" else "")
     )
 
 
 def find_totals(path: Path) -> InputFiles:
-    """Find the totals of population groups: a file, a folder of parts, or the folder of a SafeTab-P run.
+    """Find the totals of population groups: a file, a folder of parts, a data folder, or that of a SafeTab-P run.
 
     Args:
         path: the file or folder.
@@ -93,6 +93,11 @@ def find_totals(path: Path) -> InputFiles:
         return InputFiles("parquet" if path.suffix == ".parquet" else "text", (path,), path.name)
     if not path.is_dir():
         raise StorageError(f"{path}: no such file or folder; name the totals of population groups (T1)")
+    named = [
+        files for ending in (*_TEXT, "parquet") for files in _candidates(path, FILE_NAMES["totals"], ending)
+    ]
+    if named:
+        return named[0]
     for folder in (path / "tables" / "t1", path / "t1", path):
         for ending in (*_TEXT, "parquet"):
             paths = tuple(sorted(p for p in folder.glob(f"*.{ending}") if p.name not in _NO_TABLES))

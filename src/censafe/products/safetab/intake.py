@@ -101,7 +101,7 @@ class Intake:
     def _read(self) -> SafetabInput:
         with self._options.observer.stage("read and validate"):
             loaded = self._source.load(
-                checks="off" if self._options.checks == "off" else "full",
+                checks=self._options.checks,
                 threads=self._options.threads,
                 examples=self._options.examples,
             )
