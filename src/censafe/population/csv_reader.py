@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from censafe.population.findings import Finding, Severity
+from censafe.population.findings import Finding, Severity, layout_finding
 from censafe.population.guard import engine_errors
-from censafe.population.relation import Relation, TableFiles, quote_list, quote_text
+from censafe.population.relation import Relation, TableFiles, name_in, quote_list, quote_text
 from censafe.population.schema import TableSchema, layout
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def csv_relation(source: TableFiles) -> Relation:
     header_only: list[str] = []
     rows = 0
     for path in source.paths:
-        label = path.name if len(source.paths) == 1 else f"{path.parent.name}/{path.name}"
+        label = name_in(source.paths, path)
         head = _read_head(path, label, schema)
         delimiters.add(head.delimiter)
         findings += head.findings
@@ -63,7 +63,7 @@ def csv_relation(source: TableFiles) -> Relation:
         findings.append(_header_only(source.label, schema))
     if len(delimiters) > 1 and not any(finding.severity == "stop" for finding in findings):
         findings.append(
-            _stop(source.label, "files of one table differ in their delimiter", "comma in all files")
+            layout_finding(source.label, "files of one table differ in their delimiter", "comma in all files")
         )
     rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
     return Relation(
@@ -168,11 +168,11 @@ def _check_header(raw: bytes, rest: bytes, label: str, schema: TableSchema) -> t
     allowed = "the header " + ",".join(schema.header)
     if not raw.strip():
         what = "the file is empty" if not (raw + rest).strip() else "the first line is blank"
-        return ",", [_stop(label, what, allowed)]
+        return ",", [layout_finding(label, what, allowed)]
     try:
         line = raw.decode("utf-8-sig").split("\r")[0].rstrip("\n")
     except UnicodeDecodeError:
-        return ",", [_stop(label, "the first line is not UTF-8 text", allowed)]
+        return ",", [layout_finding(label, "the first line is not UTF-8 text", allowed)]
     delimiter = max(_DELIMITERS, key=line.count) if not line.count(",") else ","
     names = tuple(next(csv.reader([line], delimiter=delimiter), []))
     findings = _header_problems(label, names, schema)
@@ -182,7 +182,7 @@ def _check_header(raw: bytes, rest: bytes, label: str, schema: TableSchema) -> t
         )
     elif delimiter not in ",|" and sorted(names) == sorted(schema.header):
         name = _DELIMITER_NAMES[delimiter]
-        findings = [_stop(label, f"the file is {name}-delimited", "comma", rule="delimiter")]
+        findings = [layout_finding(label, f"the file is {name}-delimited", "comma", rule="delimiter")]
     return delimiter, findings
 
 
@@ -202,7 +202,11 @@ def _header_only(label: str, schema: TableSchema) -> Finding:
 
 def _header_problems(label: str, names: tuple[str, ...], schema: TableSchema) -> list[Finding]:
     problem = header_problem(names, schema.header)
-    return [_stop(label, problem, "exactly, in this order, " + ",".join(schema.header))] if problem else []
+    return (
+        [layout_finding(label, problem, "exactly, in this order, " + ",".join(schema.header))]
+        if problem
+        else []
+    )
 
 
 def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
@@ -227,7 +231,3 @@ def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
     if repeated:
         words.append(f"columns repeated: {', '.join(repeated)}")
     return "; ".join(words) or "columns in another order"
-
-
-def _stop(label: str, problem: str, allowed: str, rule: str = "header") -> Finding:
-    return Finding(label, "", rule, "stop", 0, problem, allowed, "write the file again in the stated layout")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from censafe.errors import DataError
 
-__all__ = ["Finding", "Severity", "merge_findings", "raise_if_fatal"]
+__all__ = ["Finding", "Severity", "layout_finding", "merge_findings", "raise_if_fatal"]
 
 Severity = Literal["stop", "warn"]
 
@@ -48,6 +48,23 @@ class Finding:
         place = f"{self.file}: {self.column}" if self.column else self.file
         count = f" ({self.rows} row{'' if self.rows == 1 else 's'})" if self.rows else ""
         return f"{place}: {self.problem}{count} [{self.rule}]; allowed: {self.allowed}; fix: {self.fix}"
+
+
+def layout_finding(
+    file: str, problem: str, allowed: str, *, column: str = "", rule: str = "header"
+) -> Finding:
+    """A file that is not in the layout of its table, so that none of its rows can be read.
+
+    Args:
+        file: input file or table.
+        problem: what is wrong, in words.
+        allowed: what is allowed.
+        column: column, or columns joined by commas; empty when the whole file is meant.
+        rule: short stable name.
+    """
+    return Finding(
+        file, column, rule, "stop", 0, problem, allowed, "write the file again in the stated layout"
+    )
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

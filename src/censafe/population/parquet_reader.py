@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from censafe.population.findings import Finding, Severity
+from censafe.population.findings import Finding, Severity, layout_finding
 from censafe.population.guard import engine_errors
-from censafe.population.relation import Relation, TableFiles, quote_list
+from censafe.population.relation import Relation, TableFiles, name_in, quote_list
 from censafe.population.schema import MAFID_HIGH, MAFID_LOW, TableSchema, layout
 
 __all__ = ["parquet_relation"]
@@ -32,7 +32,7 @@ def parquet_relation(source: TableFiles) -> Relation:
     rows = 0
     spans: list[tuple[int, int]] = []
     for path in source.paths:
-        label = path.name if len(source.paths) == 1 else f"{path.parent.name}/{path.name}"
+        label = name_in(source.paths, path)
         metadata = _metadata(str(path), label, findings)
         if metadata is None:
             continue
@@ -45,7 +45,12 @@ def parquet_relation(source: TableFiles) -> Relation:
     mixed = sorted(name for name in integers if any(kind.get(name) == "text" for kind in kinds))
     if mixed:
         findings.append(
-            _stop(source.label, ", ".join(mixed), "the type differs between files", "one type in all files")
+            layout_finding(
+                source.label,
+                "the type differs between files",
+                "one type in all files",
+                column=", ".join(mixed),
+            )
         )
     if not rows and not any(finding.severity == "stop" for finding in findings):
         severity: Severity = "warn" if source.table == "persons" else "stop"
@@ -83,7 +88,7 @@ def _metadata(path: str, label: str, findings: list[Finding]) -> Any:
         with engine_errors(label):
             return pq.read_metadata(path)
     except pa.ArrowException:
-        findings.append(_stop(label, "", "the file is not a whole Parquet file", "Parquet"))
+        findings.append(layout_finding(label, "the file is not a whole Parquet file", "Parquet"))
         return None
 
 
@@ -128,17 +133,23 @@ def _problems(label: str, kinds: dict[str, str], schema: TableSchema) -> list[Fi
     found = []
     if missing:
         found.append(
-            _stop(label, ", ".join(missing), "columns missing", "the columns " + ", ".join(schema.header))
+            layout_finding(
+                label, "columns missing", "the columns " + ", ".join(schema.header), column=", ".join(missing)
+            )
         )
     if extra:
         found.append(
-            _stop(label, ", ".join(extra), "unexpected columns", "the columns " + ", ".join(schema.header))
+            layout_finding(
+                label,
+                "unexpected columns",
+                "the columns " + ", ".join(schema.header),
+                column=", ".join(extra),
+            )
         )
     if wrong:
-        found.append(_stop(label, ", ".join(wrong), "type is neither text nor integer", "text or integer"))
+        found.append(
+            layout_finding(
+                label, "type is neither text nor integer", "text or integer", column=", ".join(wrong)
+            )
+        )
     return found
-
-
-def _stop(label: str, column: str, problem: str, allowed: str) -> Finding:
-    fix = "write the file again in the stated layout"
-    return Finding(label, column, "header", "stop", 0, problem, allowed, fix)

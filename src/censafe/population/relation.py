@@ -10,7 +10,7 @@ from censafe.errors import DataError, StorageError
 from censafe.population.findings import Finding
 from censafe.population.schema import TableName
 
-__all__ = ["Relation", "TableFiles", "find_table", "quote_list", "quote_text"]
+__all__ = ["Relation", "TableFiles", "find_table", "name_in", "quote_list", "quote_text"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,16 @@ class Relation:
     clustered: bool
     rejects: tuple[str, str] | None
     findings: tuple[Finding, ...]
+
+
+def name_in(paths: tuple[Path, ...], path: Path) -> str:
+    """How messages call one of the files of a table; its folder tells it from others where there are several.
+
+    Example:
+        >>> name_in((Path("data/persons/1.csv"), Path("data/persons/2.csv")), Path("data/persons/1.csv"))
+        'persons/1.csv'
+    """
+    return path.name if len(paths) == 1 else f"{path.parent.name}/{path.name}"
 
 
 def quote_text(text: str) -> str:
