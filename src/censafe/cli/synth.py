@@ -43,9 +43,22 @@ _LAYOUTS: Mapping[str, Layout] = {"phsafe": "phsafe", "safetab": "safetab", "all
     show_default=True,
     help="Whose input files to write; the people are the same.",
 )
+@click.option(
+    "--areas-of",
+    type=click.IntRange(1),
+    metavar="PERSONS",
+    help="Tracts and places of a population of this size [default: that of --persons].",
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(
-    out: Path, persons: int, states: str | None, seed: int, file_format: str, layout: str, quiet: bool
+    out: Path,
+    persons: int,
+    states: str | None,
+    seed: int,
+    file_format: str,
+    layout: str,
+    areas_of: int | None,
+    quiet: bool,
 ) -> None:
     """Write records of nobody: households, group quarters and a geography down to blocks.
 
@@ -67,6 +80,7 @@ def command(
             seed=seed,
             file_format="csv" if file_format == "csv" else "parquet",
             layout=_LAYOUTS[layout],
+            areas_of=areas_of,
             progress=observer.counter("persons", persons),
         )
     click.echo(

@@ -1,6 +1,6 @@
 """Which tracts a synthetic population has, how many persons each holds, and how tracts are grouped into files.
 
-Everything here depends on (persons, states, seed) alone and draws nothing about people.
+Everything here depends on (persons, states, seed, areas) alone and draws nothing about people.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from censafe.population.synthetic.structures import Tracts
 __all__ = ["FIRST_MAFID", "MOST_PERSONS", "Places", "Plan", "make_plan", "share_out"]
 
 FIRST_MAFID = 100_000_001
+_PLACES = 1  # stream of the places of a county; its other numbers have one without such a mark
 MOST_PERSONS = 399_999_999  # two MAFIDs are kept free for every person, and the last one is 899,999,999
 
 _Ints = NDArray[np.int64]
@@ -78,8 +79,8 @@ def share_out(total: int, weights: NDArray[np.float64]) -> _Ints:
     return parts
 
 
-def _stream(seed: int, state: int, county: int) -> np.random.Generator:
-    return np.random.default_rng([seed, state, county])
+def _stream(*key: int) -> np.random.Generator:
+    return np.random.default_rng(key)
 
 
 def _checked_states(wanted: tuple[str, ...] | None) -> tuple[int, ...]:
@@ -110,7 +111,7 @@ def _tract_numbers(tracts: int) -> _Ints:
 def _place_numbers(tracts: int, first: int, stream: np.random.Generator) -> tuple[_Ints, int]:
     """PLACEFP by tract, consecutive tracts sharing one; and the number of places used."""
     model = marginals()["model"]["geography"]
-    run = np.arange(tracts) // model["place_tracts"]
+    run = (np.arange(tracts) / model["place_tracts"]).astype(np.int64)
     runs = int(run[-1]) + 1
     codes = 100 + (first + np.arange(runs)) * 7 % 99_800
     outside = stream.random(runs) < model["outside_place"]
@@ -118,19 +119,19 @@ def _place_numbers(tracts: int, first: int, stream: np.random.Generator) -> tupl
 
 
 def _county_tracts(
-    row: int, county: int, persons: int, places_before: int, seed: int
+    row: int, county: int, persons: int, areas_of: int, places_before: int, seed: int
 ) -> tuple[list[NDArray[np.generic]], int]:
     """The columns of the tracts of one county, in the order of `_COLUMNS`."""
     model = marginals()["model"]["geography"]
     state = int(states()[row].code)
     stream = _stream(seed, state, county)
-    tracts = max(1, round(persons / model["tract_persons"]))
+    tracts = min(persons, max(1, round(areas_of / model["tract_persons"])))
     spread = model["tract_spread"]
-    sizes = share_out(persons, stream.uniform(1.0 - spread, 1.0 + spread, tracts))
+    sizes = 1 + share_out(persons - tracts, stream.uniform(1.0 - spread, 1.0 + spread, tracts))
     # equally spaced quantiles, so that the groups of the tracts repeat the state's mix closely
     quantile = (stream.random() + np.arange(tracts) * 0.6180339887498949) % 1.0
     dominant = np.searchsorted(chances().group[row], quantile, side="right")
-    places, runs = _place_numbers(tracts, places_before, stream)
+    places, runs = _place_numbers(tracts, places_before, _stream(seed, state, county, _PLACES))
     aiannh = np.where(dominant == 2, 5 + state * 37 % 4990, 9999)
     vacant = float(marginals()["published"]["vacancy"]["vacant_share"])
     share, factor = model["seasonal_tracts"], model["seasonal_factor"]
@@ -146,13 +147,17 @@ def _county_tracts(
     return columns, runs
 
 
-def make_plan(persons: int, wanted: tuple[str, ...] | None, seed: int) -> Plan:
+def make_plan(
+    persons: int, wanted: tuple[str, ...] | None, seed: int, *, areas_of: int | None = None
+) -> Plan:
     """The tracts of a population of exactly `persons` persons.
 
     Args:
         persons: how many persons, 1 to 399,999,999; shared out over counties in proportion to their 2020 population.
         wanted: two-digit state codes; None for the 50 states and the District of Columbia.
         seed: zero or more.
+        areas_of: number of persons whose tracts and places these persons live in, when it is not their own; a tract
+            has at least one person.
 
     Returns:
         The plan; counties that get no person have no tract.
@@ -160,20 +165,23 @@ def make_plan(persons: int, wanted: tuple[str, ...] | None, seed: int) -> Plan:
     Raises:
         UsageError: a number out of range, or an unknown or repeated state.
     """
-    if not 1 <= persons <= MOST_PERSONS:
-        raise UsageError(f"persons: give a number from 1 to {MOST_PERSONS:,}")
+    area_persons = persons if areas_of is None else areas_of
+    for name, number in (("persons", persons), ("areas_of", area_persons)):
+        if not 1 <= number <= MOST_PERSONS:
+            raise UsageError(f"{name}: give a number from 1 to {MOST_PERSONS:,}")
     if seed < 0:
         raise UsageError("seed: give zero or a positive whole number")
     rows = _checked_states(wanted)
     row_of = {states()[row].code: row for row in rows}
     chosen = [county for county in counties() if county.state in row_of]
-    sizes = share_out(persons, np.array([float(county.population) for county in chosen]))
+    weights = np.array([float(county.population) for county in chosen])
+    sizes, areas = share_out(persons, weights), share_out(area_persons, weights)
     columns: list[list[NDArray[np.generic]]] = []
     places = dict.fromkeys(rows, 0)
-    for county, size in zip(chosen, sizes.tolist(), strict=True):
+    for county, size, area in zip(chosen, sizes.tolist(), areas.tolist(), strict=True):
         if size:
             row = row_of[county.state]
-            tracts, runs = _county_tracts(row, int(county.code), size, places[row], seed)
+            tracts, runs = _county_tracts(row, int(county.code), size, area, places[row], seed)
             columns.append(tracts)
             places[row] += runs
     state, held, seeds, dominant, vacancy, code, tract, place, aiannh = (

@@ -132,13 +132,14 @@ def synthesize(
     layout: Layout = "phsafe",
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
+    areas_of: int | None = None,
 ) -> SynthReport:
     """Write a synthetic population in the Bureau's layouts.
 
     PHSafe has persons, units and geo; SafeTab has person-records, household-records and the block file GRF-C. Both
     layouts hold the same people.
 
-    The records follow from `persons`, `states` and `seed` alone. Up to four million persons a table is one file,
+    The records follow from `persons`, `states`, `seed` and `areas_of` alone. Up to four million persons a table is one file,
     beyond that a folder of parts. Memory stays below a gigabyte at any size.
 
     Args:
@@ -151,6 +152,7 @@ def synthesize(
         layout: "phsafe", "safetab" or "all".
         progress: called with the persons written so far whenever a part is complete.
         workers: threads that draw and write; by default one for each processor, at most four.
+        areas_of: number of persons whose tracts and places are used, when it is not `persons`.
 
     Returns:
         The files and how many records they hold.
@@ -163,7 +165,7 @@ def synthesize(
         The published facts and the model choices in `data/marginals.toml`; the choices in `data/detailed_codes.toml`; the layouts of the
         input files.
     """
-    plan = make_plan(persons, states, seed)
+    plan = make_plan(persons, states, seed, areas_of=areas_of)
     with _folder_when_complete(out) as partial:
         counts, names = _write_parts(
             plan, partial, _formats(layout, file_format), progress, workers or min(4, os.cpu_count() or 1)
