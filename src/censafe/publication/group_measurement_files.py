@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.errors import CheckError, StorageError
+from censafe.errors import CheckError
 from censafe.model import GroupLevel, GroupMeasurements, NoiseLaw
-from censafe.publication.atomic import atomic_write, sha256_file
-from censafe.publication.measurement_files import changed_after_measuring, require_plan
+from censafe.publication.measured_part import (
+    changed_after_measuring,
+    fraction_text,
+    header_of,
+    header_text,
+    metadata_of,
+    open_part,
+    require_plan,
+    write_part,
+)
 from censafe.publication.stamps import Stamp, require_publishable
 
 __all__ = ["read_group_measurements", "write_group_measurements"]
@@ -49,20 +55,15 @@ def write_group_measurements(
     """
     require_publishable([measurements], stamp)
     header = _header(measurements, plan_digest)
-    metadata = {
-        "censafe": header,
-        "plan_digest": plan_digest,
-        "source": measurements.source,
-        "private": "true" if stamp is None else "false",
-        "content_digest": _content_digest(header, measurements),
-    }
-    if stamp is not None:
-        metadata["stamp"] = stamp
-    table = _to_arrow(measurements).replace_schema_metadata(metadata)
-    with atomic_write(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", compression_level=1)
-        temporary.chmod(0o444)
-    return sha256_file(path)
+    return write_part(
+        path,
+        _to_arrow(measurements),
+        header,
+        _content_digest(header, measurements),
+        plan_digest=plan_digest,
+        stamp=stamp,
+        compression_level=1,
+    )
 
 
 def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> GroupMeasurements:
@@ -76,12 +77,10 @@ def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> Gr
         StorageError: there is no such file.
         CheckError: not a measurement file of population groups, another plan's, or changed after it was written.
     """
-    table = _open(path)
-    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    table = open_part(path, ("region_id", "iteration"))
+    metadata = metadata_of(table)
     try:
-        header = json.loads(metadata["censafe"])
-        if header["format"] != _FORMAT:
-            raise CheckError(f"{path}: format {header['format']!r}, this version reads {_FORMAT!r}")
+        header = header_of(path, metadata, _FORMAT)
         written_plan, written_digest = header["plan_digest"], metadata["content_digest"]
         measurements = _rebuilt(header, table)
     except (KeyError, TypeError, ValueError, IndexError, pa.ArrowInvalid) as error:
@@ -101,15 +100,6 @@ def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> Gr
     return measurements
 
 
-def _open(path: Path) -> pa.Table:
-    if not path.is_file():
-        raise StorageError(f"measurement file {path} is missing; restore it from a copy")
-    try:
-        return pq.read_table(path, partitioning=None, read_dictionary=["region_id", "iteration"])
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError) as error:
-        raise CheckError(f"{path} is damaged or not a Parquet file; restore it from a copy") from error
-
-
 def _header(measurements: GroupMeasurements, plan_digest: str) -> str:
     level = measurements.level
     document = {
@@ -125,11 +115,11 @@ def _header(measurements: GroupMeasurements, plan_digest: str) -> str:
             "iterations": list(level.iterations),
             "detailed_only": np.flatnonzero(level.detailed_only).tolist(),
         },
-        "laws": {name: [law.kind, _text(law.parameter)] for name, law in measurements.laws.items()},
-        "costs": {name: _text(cost) for name, cost in measurements.costs.items()},
+        "laws": {name: [law.kind, fraction_text(law.parameter)] for name, law in measurements.laws.items()},
+        "costs": {name: fraction_text(cost) for name, cost in measurements.costs.items()},
         "two_stages": measurements.stage1 is not None,
     }
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return header_text(document)
 
 
 def _content_digest(header: str, measurements: GroupMeasurements) -> str:
@@ -214,7 +204,3 @@ def _ordinals(column: pa.ChunkedArray, names: NDArray[np.str_]) -> NDArray[np.in
             raise ValueError("a code that the level does not have")
         parts.append(places.astype(np.int32)[chunk.indices.to_numpy(zero_copy_only=False)])
     return np.concatenate(parts) if parts else np.zeros(0, np.int32)
-
-
-def _text(number: Fraction) -> str:
-    return f"{number.numerator}/{number.denominator}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -12,15 +11,24 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.errors import CheckError, StorageError
+from censafe.errors import CheckError
 from censafe.model import Axis, KeyDomain, Measurements, NoiseLaw, QueryPlan
-from censafe.publication.atomic import atomic_write, sha256_file
+from censafe.publication.measured_part import (
+    changed_after_measuring,
+    fraction_text,
+    header_of,
+    header_text,
+    metadata_of,
+    open_part,
+    require_plan,
+    source_of,
+    write_part,
+)
 from censafe.publication.stamps import Stamp, require_publishable
 
-__all__ = ["changed_after_measuring", "read_measurements", "require_plan", "write_measurements"]
+__all__ = ["read_measurements", "write_measurements"]
 
 _FORMAT = "censafe measurements 1"
 _FIXED = ("table", "level", "value", "law", "parameter", "cost", "source")
@@ -50,22 +58,9 @@ def write_measurements(
         StorageError: the disk is full or the folder not writable.
     """
     require_publishable(measurements, stamp)
-    source = "system" if stamp is None else "seeded"
-    header = _header(measurements, plan_digest, source)
-    metadata = {
-        "censafe": header,
-        "plan_digest": plan_digest,
-        "source": source,
-        "private": "true" if stamp is None else "false",
-        "content_digest": _content_digest(header, [m.values for m in measurements]),
-    }
-    if stamp is not None:
-        metadata["stamp"] = stamp
-    table = _to_arrow(measurements).replace_schema_metadata(metadata)
-    with atomic_write(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
-        temporary.chmod(0o444)
-    return sha256_file(path)
+    header = _header(measurements, plan_digest, source_of(stamp))
+    digest = _content_digest(header, [m.values for m in measurements])
+    return write_part(path, _to_arrow(measurements), header, digest, plan_digest=plan_digest, stamp=stamp)
 
 
 def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Measurements]:
@@ -83,11 +78,9 @@ def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Mea
         CheckError: not a measurement file, another plan's, or changed after it was written.
     """
     table = _open(path)
-    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    metadata = metadata_of(table)
     try:
-        header = json.loads(metadata["censafe"])
-        if header["format"] != _FORMAT:
-            raise CheckError(f"{path}: format {header['format']!r}, this version reads {_FORMAT!r}")
+        header = header_of(path, metadata, _FORMAT)
         blocks = [_block(entry) for entry in header["queries"]]
         source: Literal["system", "seeded"] = "system" if header["source"] == "system" else "seeded"
         written_plan, written_digest = header["plan_digest"], metadata["content_digest"]
@@ -114,34 +107,8 @@ def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Mea
     return measurements
 
 
-def require_plan(path: Path, written: str, wanted: str | None) -> None:
-    """Check that a measurement file belongs to the plan of the run, where that is known.
-
-    Raises:
-        CheckError: it belongs to another one.
-    """
-    if wanted is not None and wanted != written:
-        raise CheckError(
-            f"{path} belongs to plan {written[:12]}..., this run has plan {wanted[:12]}...; "
-            "use the configuration it was measured with, or another output folder"
-        )
-
-
-def changed_after_measuring(path: Path) -> CheckError:
-    """The error for a measurement file whose content is not what its digest says."""
-    return CheckError(
-        f"{path}: the content does not match the digest inside it; the file was changed after it "
-        "was measured. Restore it from a copy; it cannot be measured again without new budget"
-    )
-
-
 def _open(path: Path) -> pa.Table:
-    if not path.is_file():
-        raise StorageError(f"measurement file {path} is missing; restore it from a copy")
-    try:
-        table = pq.read_table(path, partitioning=None)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise CheckError(f"{path} is damaged or not a Parquet file; restore it from a copy") from error
+    table = open_part(path)
     if not set(_FIXED) <= set(table.column_names) or table.schema.field("value").type != pa.int64():
         raise CheckError(f"{path} is not a measurement file of censafe")
     return table
@@ -153,14 +120,14 @@ def _header(measurements: Sequence[Measurements], plan_digest: str, source: str)
             "table": m.query.table,
             "level": m.query.level,
             "law": m.query.law.kind,
-            "parameter": _text(m.query.law.parameter),
-            "cost": _text(m.query.cost),
+            "parameter": fraction_text(m.query.law.parameter),
+            "cost": fraction_text(m.query.cost),
             "axes": [[axis.name, list(axis.values)] for axis in m.domain.axes],
         }
         for m in measurements
     ]
     document = {"format": _FORMAT, "plan_digest": plan_digest, "source": source, "queries": queries}
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return header_text(document)
 
 
 def _block(entry: dict[str, Any]) -> tuple[QueryPlan, KeyDomain]:
@@ -192,8 +159,8 @@ def _to_arrow(measurements: Sequence[Measurements]) -> pa.Table:
             "table": m.query.table,
             "level": m.query.level,
             "law": m.query.law.kind,
-            "parameter": _text(m.query.law.parameter),
-            "cost": _text(m.query.cost),
+            "parameter": fraction_text(m.query.law.parameter),
+            "cost": fraction_text(m.query.cost),
             "source": m.source,
         }
         for name, text in texts.items():
@@ -211,7 +178,3 @@ def _axis_column(domain: KeyDomain, name: str) -> pa.Array:
     if name not in domain.names:
         return pa.nulls(domain.size, pa.string())
     return pa.array(domain.column(name).tolist(), pa.string())
-
-
-def _text(number: Fraction) -> str:
-    return f"{number.numerator}/{number.denominator}"

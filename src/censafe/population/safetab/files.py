@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from censafe.errors import DataError, StorageError
 from censafe.population.csv_reader import header_problem
-from censafe.population.findings import Finding
+from censafe.population.findings import Finding, layout_finding
 from censafe.population.guard import engine_errors
+from censafe.population.relation import name_in
 from censafe.population.safetab.layout import RecordName, header
 
 __all__ = ["FILE_NAMES", "InputFiles", "check_headers", "find_input", "find_totals"]
@@ -23,7 +24,7 @@ FILE_NAMES: Mapping[str, str] = {
 }
 _TEXT = ("txt", "csv")
 _HEADER_LIMIT = 65_536
-_NO_TABLES = frozenset({"headers.csv", "NOT_PRIVATE.txt"})
+_NO_TABLES = frozenset({"headers.csv", "NOT_PRIVATE.txt", "CONFIDENTIAL.txt"})
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class InputFiles:
 
     def name_of(self, path: Path) -> str:
         """How messages call one of the files."""
-        return path.name if len(self.paths) == 1 else f"{path.parent.name}/{path.name}"
+        return name_in(self.paths, path)
 
 
 def find_input(folder: Path, name: str, reader: str) -> InputFiles:
@@ -142,7 +143,9 @@ def check_headers(files: InputFiles, name: RecordName) -> list[Finding]:
         findings += found
         rows |= has_rows
     if not rows and not findings:
-        findings.append(_stop(files.label, "header-only", "the table has no rows", "at least one row"))
+        findings.append(
+            layout_finding(files.label, "the table has no rows", "at least one row", rule="header-only")
+        )
     return findings
 
 
@@ -154,14 +157,16 @@ def _text_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[lis
     try:
         line = raw.decode("utf-8-sig").split("\r")[0].rstrip("\n")
     except UnicodeDecodeError:
-        return [_stop(label, "header", "the first line is not UTF-8 text", allowed)], True
+        return [layout_finding(label, "the first line is not UTF-8 text", allowed)], True
     if not line.strip():
-        return [_stop(label, "header", "the first line is blank, or the file is empty", allowed)], True
+        return [layout_finding(label, "the first line is blank, or the file is empty", allowed)], True
     names = tuple(line.split("|"))
     if len(names) == 1 and line.count(",") == len(expected) - 1:
-        return [_stop(label, "delimiter", "the file is comma-delimited", "pipe-delimited text")], True
+        return [
+            layout_finding(label, "the file is comma-delimited", "pipe-delimited text", rule="delimiter")
+        ], True
     problem = header_problem(names, expected)
-    return ([_stop(label, "header", problem, allowed)] if problem else []), bool(rest.strip())
+    return ([layout_finding(label, problem, allowed)] if problem else []), bool(rest.strip())
 
 
 def _parquet_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[list[Finding], bool]:
@@ -172,18 +177,18 @@ def _parquet_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[
         with engine_errors(label):
             metadata: Any = pq.read_metadata(path)
     except pa.ArrowException:
-        return [_stop(label, "header", "the file is not a whole Parquet file", "Parquet")], True
+        return [layout_finding(label, "the file is not a whole Parquet file", "Parquet")], True
     schema = metadata.schema.to_arrow_schema()
     names = tuple(
         sorted(schema.names, key=expected.index) if set(schema.names) == set(expected) else schema.names
     )
     problem = header_problem(names, expected)
     wrong = [field.name for field in schema if field.name in expected and not _readable(field.type)]
-    findings = [_stop(label, "header", problem, "the columns " + ", ".join(expected))] if problem else []
+    findings = [layout_finding(label, problem, "the columns " + ", ".join(expected))] if problem else []
     if wrong:
         findings.append(
-            _stop(
-                label, "header", f"type of {', '.join(wrong)} is neither text nor integer", "text or integer"
+            layout_finding(
+                label, f"type of {', '.join(wrong)} is neither text nor integer", "text or integer"
             )
         )
     return findings, metadata.num_rows > 0
@@ -201,7 +206,3 @@ def _readable(kind: Any) -> bool:
         or types.is_large_string(kind)
         or types.is_boolean(kind)
     )
-
-
-def _stop(label: str, rule: str, problem: str, allowed: str) -> Finding:
-    return Finding(label, "", rule, "stop", 0, problem, allowed, "write the file again in the stated layout")
