@@ -13,18 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from censafe.population.synthetic.population import synthesize
 from censafe.population.synthetic.writing import FileFormat
+from child import censafe, in_folder, population, stages_of, table
 
-COMMAND = [sys.executable, "-c", "from censafe.cli import main; main()"]
+SETTINGS = ("--set", "reader=csv")
 
 
 @dataclass(frozen=True)
@@ -35,61 +32,24 @@ class Measured:
     stages: dict[str, float]
 
 
-def population(folder: Path, persons: int, seed: int, file_format: FileFormat) -> Path:
-    """The synthetic population of this size, seed and format in `folder`, made when it is not there."""
-    data = folder / f"persons-{persons}-seed-{seed}-{file_format}"
-    if not data.exists():
-        started = time.perf_counter()
-        synthesize(data, persons=persons, states=None, seed=seed, file_format=file_format)
-        seconds = time.perf_counter() - started
-        print(f"synthesis: {seconds:.1f} s, {persons / seconds:,.0f} persons/s", file=sys.stderr)
-    return data
-
-
-def run(config: str, data: Path, out: Path) -> tuple[float, float]:
-    """Wall seconds and peak GiB of one run in a child process."""
-    arguments = [
-        "run",
-        "phsafe",
-        config,
-        str(data),
-        str(out),
-        "--set",
-        "reader=csv",
-        "--test-key",
-        "1",
-        "--quiet",
-    ]
-    started = time.perf_counter()
-    child = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    seconds = time.perf_counter() - started
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        raise SystemExit(f"the run failed with exit code {child.returncode}")
-    kib = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1)
-    return seconds, kib / 2**20
-
-
 def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     file_format: FileFormat = "csv" if arguments.csv else "parquet"
-    data = population(folder, arguments.persons, arguments.seed, file_format)
+    persons, seed = arguments.persons, arguments.seed
+    data = folder / f"persons-{persons}-seed-{seed}-{file_format}"
+    population(data, persons=persons, seed=seed, file_format=file_format, layout="phsafe")
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
-        seconds, peak = run(arguments.config, data, out)
-        stages = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["stages"]
-    return Measured(arguments.persons, round(seconds, 3), round(peak, 3), stages)
+        seconds, peak = censafe(
+            ["run", "phsafe", arguments.config, str(data), str(out), *SETTINGS, "--test-key", "1", "--quiet"]
+        )
+        stages = stages_of(out)
+    return Measured(persons, round(seconds, 3), round(peak, 3), stages)
 
 
-def table(measured: Measured) -> str:
-    lines = [f"{'stage':<40}{'seconds':>10}"]
-    lines += [f"{name:<40}{seconds:>10.2f}" for name, seconds in measured.stages.items()]
-    rest = measured.seconds - sum(measured.stages.values())
-    lines.append(f"{'start of the process and the rest':<40}{rest:>10.2f}")
-    lines.append(f"{'all':<40}{measured.seconds:>10.2f}")
+def text(measured: Measured) -> str:
     rate = measured.persons / measured.seconds
-    lines.append(f"{measured.persons:,} persons, {rate:,.0f} persons/s, peak {measured.peak_gib:.2f} GiB")
-    return "\n".join(lines)
+    last = f"{measured.persons:,} persons, {rate:,.0f} persons/s, peak {measured.peak_gib:.2f} GiB"
+    return "\n".join([*table(measured.stages, measured.seconds), last])
 
 
 def parse() -> argparse.Namespace:
@@ -105,13 +65,8 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     arguments = parse()
-    if arguments.data is not None:
-        arguments.data.mkdir(parents=True, exist_ok=True)
-        measured = measure(arguments.data, arguments)
-    else:
-        with TemporaryDirectory() as folder:
-            measured = measure(Path(folder), arguments)
-    print(json.dumps(asdict(measured)) if arguments.json else table(measured))
+    measured = in_folder(arguments.data, partial(measure, arguments=arguments))
+    print(json.dumps(asdict(measured)) if arguments.json else text(measured))
 
 
 if __name__ == "__main__":

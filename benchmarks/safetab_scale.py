@@ -1,0 +1,126 @@
+"""Seconds and memory of a whole SafeTab run, by number of records and of areas.
+
+    python benchmarks/safetab_scale.py --product safetab-p|safetab-h [--records N] [--areas FRACTION] [--json]
+        [--data DIR] [--seed S]
+
+Makes a synthetic population of the nation, or takes the one that an earlier call left in DIR, then runs `censafe run`
+with the shipped configuration (every iteration of the Detailed DHC-A or DHC-B, production budgets) on it in a process of
+its own: reading, full validation, counting, measuring, publishing. `seconds` is the wall time of that process, start of
+the interpreter included and synthesis not; `peak_gib` its largest resident memory. The test key is used, so no ledger is
+touched; the draws cost the same.
+
+N is the number of persons for safetab-p, of households (within a few percent) for safetab-h. FRACTION 1 spreads them over
+all areas of the nation, about 84,000 tracts and 32,000 places; counties are always all there. safetab-h reads its totals
+of population groups from a run of safetab-p on the same population, which is not timed.
+Marks on two cores: safetab-p 33 million persons with a tenth of the areas in 120 s, safetab-h 13 million households in
+60 s, 8 GiB; linear in records and in areas.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from censafe.population.synthetic.plan import MOST_PERSONS, make_plan
+from child import censafe, in_folder, population, stages_of, table
+
+NATION = 331_449_281
+PERSONS_A_HOUSEHOLD = 2.54  # of the synthetic population, group quarters included
+CONFIGS = {"safetab-p": "ddhca", "safetab-h": "ddhcb"}
+RECORDS = {"safetab-p": "person-records", "safetab-h": "household-records"}
+SETTINGS = ("--set", "reader=csv", "--set", "run_pr=false", "--test-key", "1", "--quiet")
+
+
+@dataclass(frozen=True)
+class Measured:
+    product: str
+    persons: int
+    records: int
+    tracts: int
+    places: int
+    seconds: float
+    peak_gib: float
+    stages: dict[str, float]
+
+
+def areas(persons: int, areas_of: int, seed: int) -> tuple[int, int]:
+    """Number of tracts and of places."""
+    plan = make_plan(persons, None, seed, areas_of=areas_of)
+    place = plan.tracts.state.astype(np.int64) * 100_000 + plan.places.place
+    return len(plan.tracts.persons), len(np.unique(place[plan.places.place != 99_999]))
+
+
+def records_in(data: Path, product: str) -> int:
+    """Number of records of a product, from the footers of its Parquet files."""
+    files = [*data.glob(f"{RECORDS[product]}.parquet"), *data.glob(f"{RECORDS[product]}/*.parquet")]
+    return sum(pq.ParquetFile(file).metadata.num_rows for file in files)
+
+
+def release(product: str, data: Path, out: Path, *more: str) -> tuple[float, float]:
+    """Wall seconds and peak GiB of one run."""
+    return censafe(["run", product, CONFIGS[product], str(data), str(out), *SETTINGS, *more])
+
+
+def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
+    product, seed = arguments.product, arguments.seed
+    households = product == "safetab-h"
+    persons = round(arguments.records * PERSONS_A_HOUSEHOLD) if households else arguments.records
+    areas_of = max(1, round(arguments.areas * NATION))
+    if persons > MOST_PERSONS:
+        raise SystemExit(f"--records: at most {MOST_PERSONS:,} persons")
+    data = folder / f"safetab-{persons}-of-{areas_of}-seed-{seed}"
+    population(data, persons=persons, seed=seed, file_format="parquet", layout="safetab", areas_of=areas_of)
+    with TemporaryDirectory(dir=folder) as scratch:
+        totals: tuple[str, ...] = ()
+        if households:
+            release("safetab-p", data, Path(scratch) / "totals")
+            totals = ("--t1", str(Path(scratch) / "totals"))
+        out = Path(scratch) / "run"
+        seconds, peak = release(product, data, out, *totals)
+        stages = stages_of(out)
+    return Measured(
+        product,
+        persons,
+        records_in(data, product),
+        *areas(persons, areas_of, seed),
+        round(seconds, 3),
+        round(peak, 3),
+        stages,
+    )
+
+
+def text(measured: Measured) -> str:
+    rate = measured.records / measured.seconds
+    last = (
+        f"{measured.product}: {measured.records:,} records, {measured.tracts:,} tracts, {measured.places:,} places; "
+        f"{rate:,.0f} records/s, peak {measured.peak_gib:.2f} GiB"
+    )
+    return "\n".join([*table(measured.stages, measured.seconds), last])
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--product", choices=sorted(CONFIGS), required=True)
+    parser.add_argument("--records", type=int, default=1_000_000, help="persons, or households for safetab-h")
+    parser.add_argument("--areas", type=float, default=0.1, help="fraction of the nation's tracts and places")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--data", type=Path, help="keep populations here for the next call")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse()
+    measured = in_folder(arguments.data, partial(measure, arguments=arguments))
+    print(json.dumps(asdict(measured)) if arguments.json else text(measured))
+
+
+if __name__ == "__main__":
+    main()
