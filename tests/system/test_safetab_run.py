@@ -170,10 +170,26 @@ def test_totals_of_a_test_key_decide_no_release(
     ):
         done = censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "h", "--t1", t1)
         assert done.code == 4, done.err
-        assert "was made with a test key" in done.err
+        assert "were made with a test key" in done.err
         assert "--test-key" in done.err
     assert not (tmp_path / "h").exists()
     assert not list(tmp_path.glob("censafe-ledger*"))
+
+
+def test_exact_totals_decide_no_release(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    truth = tmp_path / "truth"
+    assert censafe("truth", "safetab-p", folders.p, folders.data, truth, "--confidential").code == 0
+    command = ("run", "safetab-h", folders.h, folders.data, tmp_path / "h")
+    for t1 in (truth, truth / "tables" / "t1" / "t1.csv"):
+        done = censafe(*command, "--t1", t1)
+        assert done.code == 4, done.err
+        assert "exact and confidential" in done.err
+    assert not (tmp_path / "h").exists()
+    assert not list(tmp_path.glob("censafe-ledger*"))
+    rehearsal = censafe(*command, "--t1", truth, "--test-key", 1)
+    assert rehearsal.code == 0, rehearsal.err
 
 
 def test_the_same_command_again_measures_nothing(

@@ -59,6 +59,10 @@ class Intake:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the records and stop the engine."""
         self._source.close()
         self._backend.disconnect()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from censafe.errors import ReleaseError
 from censafe.geography.areas import Areas
@@ -68,6 +69,10 @@ class LevelTask:
 
 MeasureLevel = Callable[[LevelTask, Key], GroupMeasurements]
 CountRecords = Callable[[SafetabInput, Universe], GroupCounter]
+_UNFIT: Final = {
+    STAMP_FILE: "its tables were made with a test key and are not private",
+    "CONFIDENTIAL.txt": "its tables are exact and confidential",
+}
 CheckCounts = Callable[[SafetabConfig, SafetabInput, GroupCounter], None]
 
 
@@ -133,10 +138,8 @@ class SafetabRecipe:
             InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.runner.run_job`.
         """
         require_confidence(options.confidence)
-        if options.test_key is None and reading.t1 is not None:
-            _require_private(reading.t1)
         chosen = self._loaded(config, settings, reading)
-        job = SafetabJob(chosen, read_universe(chosen.universe), self)
+        job = SafetabJob(chosen, read_universe(chosen.universe), self, release=options.test_key is None)
         return run_job(job, data, out, reading, options)
 
     def estimate(self, out: Path, options: EstimateOptions) -> RunResult:
@@ -151,12 +154,22 @@ class SafetabRecipe:
 
 
 class SafetabJob:
-    """SafeTab's part of a run."""
+    """SafeTab's part of a run.
 
-    def __init__(self, config: SafetabConfig, universe: Universe, recipe: SafetabRecipe) -> None:
+    Args:
+        config: of the product.
+        universe: its iterations.
+        recipe: what the product does with records.
+        release: whether the run is one, and no rehearsal with a test key.
+    """
+
+    def __init__(
+        self, config: SafetabConfig, universe: Universe, recipe: SafetabRecipe, *, release: bool
+    ) -> None:
         self._config = config
         self._universe = universe
         self._recipe = recipe
+        self._release = release
         self._areas: Areas | None = None
         self.plan = plan_release(config, universe)
         self.config = ConfigRecord(config.origin, config.overrides, config.settings)
@@ -164,8 +177,15 @@ class SafetabJob:
         self.files: tuple[str, ...] = files_of(config)
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
-        """Open the records."""
-        return Intake(data, self._config, self._universe, scratch, reading)
+        """Open the records; a release takes no totals that are marked as not private or confidential."""
+        intake = Intake(data, self._config, self._universe, scratch, reading)
+        if self._release:
+            try:
+                _require_private(intake.public_files)
+            except ReleaseError:
+                intake.close()
+                raise
+        return intake
 
     def verify(self, path: Path) -> None:
         """Raise unless the file holds complete measurements of the plan."""
@@ -222,11 +242,12 @@ class SafetabJob:
         ]
 
 
-def _require_private(t1: Path) -> None:
-    """Refuse totals drawn with a test key: they decide which tables a release measures."""
-    places = (t1.parent,) if t1.is_file() else (t1, t1 / "t1", t1 / "tables" / "t1")
-    if any((place / STAMP_FILE).exists() for place in places):
-        raise ReleaseError(
-            f"{t1} was made with a test key and is not private, so no release may depend on it. Name the folder of a "
-            "SafeTab-P release, or rehearse with --test-key."
-        )
+def _require_private(files: tuple[Path, ...]) -> None:
+    """Refuse totals that no release may depend on: they decide which tables are measured."""
+    for folder in dict.fromkeys(path.parent for path in files):
+        for stamp, reason in _UNFIT.items():
+            if (folder / stamp).exists():
+                raise ReleaseError(
+                    f"{folder}: {reason} ({stamp}), so no release may depend on these files. Name the folder of a "
+                    "SafeTab-P release, or rehearse with --test-key."
+                )
