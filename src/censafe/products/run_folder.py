@@ -14,12 +14,22 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from censafe.errors import StorageError, UsageError
 from censafe.publication.atomic import atomic_text
 
-__all__ = ["FolderState", "RunFolder"]
+__all__ = ["FILES", "FolderState", "RunFolder"]
+
+FILES: Final = (
+    "certificate.html",
+    "certificate.json",
+    "codebook.csv",
+    "tables",
+    "tables.parquet",
+    "manifest.json",
+)
+"""What every product publishes in a run folder, in the order in which it moves into place."""
 
 FolderState = Literal["new", "resumed", "finished"]
 _WORK = ".censafe"

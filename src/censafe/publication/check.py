@@ -15,7 +15,7 @@ from censafe.privacy.variance import reference_variance
 from censafe.publication.stamps import LAW_STAMP, STAMP, Stamp
 from censafe.publication.tables import STAMP_FILE, TableLayout, region_type
 
-__all__ = ["DerivedTable", "ExpectedLevel", "check_tables", "expected_levels"]
+__all__ = ["DerivedTable", "ExpectedLevel", "check_tables", "expected_levels", "raise_if_wrong"]
 
 _TOLERANCE = 1e-6  # relative, of VARIANCE
 _SHOWN = 20  # problems listed in the message
@@ -130,6 +130,16 @@ def check_tables(
             found = _check_file(path, layout, by_table[layout.name], states, stamp)
             rows += found.rows
             problems += found.problems
+    raise_if_wrong(folder, problems)
+    return rows
+
+
+def raise_if_wrong(folder: Path, problems: Sequence[str]) -> None:
+    """Raise when there is a problem with the tables in a folder.
+
+    Raises:
+        CheckError: lists the first problems and says how many there are.
+    """
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems[:_SHOWN])
         more = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
@@ -137,7 +147,6 @@ def check_tables(
             f"the tables in {folder} are not what the plan demands ({len(problems)} problems); "
             f"do not publish them:\n{listed}{more}"
         )
-    return rows
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,12 @@ from censafe.errors import CheckError
 from censafe.model import GroupMeasurements, ReleasePlan
 from censafe.model.group_cells import GroupLayout, GroupTable, ProductTables
 from censafe.model.group_estimates import GroupEstimates
+from censafe.publication.check import raise_if_wrong
 from censafe.publication.group_file import FileRows, GroupKeys, read_rows
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables import STAMP_FILE
 
 __all__ = ["check_group_measurements", "check_group_tables"]
-
-_SHOWN = 20
 
 
 def check_group_measurements(
@@ -122,13 +121,7 @@ def check_group_tables(
                 *_content(found, layout, keys, chosen),
             ]
             problems += [f"{layout.path}: {number} {what}" for what, number in counts if number]
-    if problems:
-        listed = "\n".join(f"  {problem}" for problem in problems[:_SHOWN])
-        more = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise CheckError(
-            f"the tables in {folder} are not what the plan demands ({len(problems)} problems); "
-            f"do not publish them:\n{listed}{more}"
-        )
+    raise_if_wrong(folder, problems)
     return rows
 
 

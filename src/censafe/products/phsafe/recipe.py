@@ -18,7 +18,8 @@ from censafe.products.phsafe.config import PhsafeConfig, load_config
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.intake import Intake
 from censafe.products.phsafe.plan import measured_levels, plan_release
-from censafe.products.phsafe.release import FILES, publish, republish
+from censafe.products.phsafe.release import publish, republish
+from censafe.products.run_folder import FILES
 from censafe.products.runner import Release, RunResult, run_job
 from censafe.publication.manifest import ConfigRecord, read_manifest
 from censafe.publication.measurement_files import read_measurements

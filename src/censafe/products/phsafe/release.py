@@ -14,6 +14,7 @@ from censafe.geography.states import states
 from censafe.model import Measurements, PublishedQuery
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.derived import published_queries
+from censafe.products.run_folder import FILES
 from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate import write_certificate
 from censafe.publication.check import DerivedTable, check_tables, expected_levels
@@ -25,16 +26,8 @@ from censafe.publication.statement import CertificateInput, CheckGroup
 from censafe.publication.tables import TableLayout, write_tables
 from censafe.publication.tidy import TidyContext, write_tidy
 
-__all__ = ["FILES", "publish", "republish"]
+__all__ = ["publish", "republish"]
 
-FILES = (
-    "certificate.html",
-    "certificate.json",
-    "codebook.csv",
-    "tables",
-    "tables.parquet",
-    "manifest.json",
-)
 _TITLE = "Supplemental Demographic and Housing Characteristics (S-DHC), noisy counts by PHSafe"
 
 

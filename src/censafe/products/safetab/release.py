@@ -12,6 +12,7 @@ from typing import Final
 
 from censafe.estimation import AreaClasses, mark_x
 from censafe.model import GroupMeasurements
+from censafe.products.run_folder import FILES
 from censafe.products.safetab.config import SafetabConfig
 from censafe.products.safetab.processing import Processed, process
 from censafe.products.safetab.product_tables import tables_of
@@ -29,16 +30,8 @@ from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.statement import CertificateInput, CheckGroup
 from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
 
-__all__ = ["FILES", "MARKED", "SAME_AREAS", "Published", "files_of", "publish"]
+__all__ = ["MARKED", "SAME_AREAS", "Published", "files_of", "publish"]
 
-FILES: Final = (
-    "certificate.html",
-    "certificate.json",
-    "codebook.csv",
-    "tables",
-    "tables.parquet",
-    "manifest.json",
-)
 MARKED: Final = "tables_marked"
 SAME_AREAS: Final = "coterminous"
 _TITLES: Final = {
