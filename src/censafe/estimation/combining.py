@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from censafe.estimation.additive import gather, row_seeds, spread
 from censafe.estimation.class_rows import ClassRows
+from censafe.estimation.totals import LEAST_VARIANCE
 from censafe.model.group_estimates import GroupNoise, NoiseTerm
 from censafe.privacy.group_noise import variance_of_cells
 
@@ -55,7 +56,7 @@ def combined(rows: ClassRows) -> Units:
     unit = np.repeat(np.arange(len(entries)), entries)
     fresh = (entries > 1) & ~np.logical_or.reduceat(rows.flags("shared"), rows.donors)
     sums = np.add.reduceat(rows.values, rows.indptr[:-1])
-    weights = 1 / np.array([variance_of_cells(noise, noise.cells) for noise in rows.noises])[rows.noise]
+    weights = np.array([_precision(noise) for noise in rows.noises])[rows.noise]
     mean = np.bincount(unit, weights * sums) / np.bincount(unit, weights)
     change = np.where(fresh, np.rint(mean).astype(np.int64) - sums[rows.donors], 0)
     names, seeds = rows.codes[rows.code].tolist(), _donor_regions(rows)
@@ -70,6 +71,11 @@ def combined(rows: ClassRows) -> Units:
         ),
         near=np.where(fresh, np.logical_or.reduceat(rows.flags("near"), rows.donors), donor.near),
     )
+
+
+def _precision(noise: GroupNoise) -> float:
+    """Inverse variance of a total; under budgets of thousands the variance is too small for a float."""
+    return 1 / max(variance_of_cells(noise, noise.cells), LEAST_VARIANCE)
 
 
 def _donor_regions(rows: ClassRows) -> list[str]:
@@ -97,7 +103,7 @@ def _combined(members: list[GroupNoise]) -> GroupNoise:
     donor, *rest = members
     if not rest:
         return donor
-    precisions = [1 / variance_of_cells(noise, noise.cells) for noise in members]
+    precisions = [_precision(noise) for noise in members]
     weight, *weights = [precision / sum(precisions) for precision in precisions]
     others = [NoiseTerm(term.law, term.draws, weight * term.weight) for term in donor.others]
     others += [

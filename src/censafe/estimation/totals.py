@@ -16,9 +16,12 @@ from censafe.model.groups import GroupMeasurements
 from censafe.model.laws import NoiseLaw
 from censafe.privacy.variance import exact_variance
 
-__all__ = ["NEAR_DEVIATIONS", "nonnegative", "totals"]
+__all__ = ["LEAST_VARIANCE", "NEAR_DEVIATIONS", "nonnegative", "totals"]
 
 NEAR_DEVIATIONS = 3  # standard deviations of the first stage within which a threshold is near
+LEAST_VARIANCE = (
+    1e-200  # stands for variances too small for a float, under budgets of thousands; weights need one above 0
+)
 
 
 def totals(
@@ -119,7 +122,7 @@ def _pooled(
     near: Literal["flag", "fallback"],
 ) -> GroupEstimates:
     first, second = measurements.laws["stage1"], measurements.laws["stage2"]
-    one, cell = exact_variance(first), exact_variance(second)
+    one, cell = (max(exact_variance(law), LEAST_VARIANCE) for law in (first, second))
     sizes = np.diff(found.indptr)
     before = found.totals
     stage1 = before if measurements.stage1 is None else measurements.stage1
