@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -69,6 +70,15 @@ def table(stages: Mapping[str, float], seconds: float) -> list[str]:
     rest = seconds - sum(stages.values())
     rows = {**stages, "start of the process and the rest": rest, "all": seconds}
     return [f"{'stage':<40}{'seconds':>10}", *(f"{name:<40}{value:>10.2f}" for name, value in rows.items())]
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """A parser of what all scale benchmarks can be told."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--data", type=Path, help="keep populations here for the next call")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser
 
 
 def in_folder(data: Path | None, work: Callable[[Path], Result]) -> Result:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from censafe.population.synthetic.writing import FileFormat
-from child import censafe, in_folder, population, stages_of, table
+from child import censafe, in_folder, parser_of, population, stages_of, table
 
 SETTINGS = ("--set", "reader=csv")
 
@@ -53,12 +53,9 @@ def text(measured: Measured) -> str:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--persons", type=int, default=1_000_000)
     parser.add_argument("--csv", action="store_true", help="read CSV; the default is Parquet")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    parser.add_argument("--data", type=Path, help="keep populations here for the next call")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--config", default="sdhc-us")
     return parser.parse_args()
 

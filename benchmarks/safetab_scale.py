@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from censafe.population.synthetic.plan import MOST_PERSONS, make_plan
-from child import censafe, in_folder, population, stages_of, table
+from child import censafe, in_folder, parser_of, population, stages_of, table
 
 NATION = 331_449_281
 PERSONS_A_HOUSEHOLD = 2.54  # of the synthetic population, group quarters included
@@ -106,13 +106,10 @@ def text(measured: Measured) -> str:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--product", choices=sorted(CONFIGS), required=True)
     parser.add_argument("--records", type=int, default=1_000_000, help="persons, or households for safetab-h")
     parser.add_argument("--areas", type=float, default=0.1, help="fraction of the nation's tracts and places")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    parser.add_argument("--data", type=Path, help="keep populations here for the next call")
-    parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
 
