@@ -32,7 +32,7 @@ from censafe.population.synthetic.plan import MOST_PERSONS, make_plan
 from child import censafe, in_folder, parser_of, population, stages_of, table
 
 NATION = 331_449_281
-PERSONS_A_HOUSEHOLD = 2.54  # of the synthetic population, group quarters included
+PERSONS_A_HOUSEHOLD = 2.6  # of the synthetic population, group quarters included
 CONFIGS = {"safetab-p": "ddhca", "safetab-h": "ddhcb"}
 RECORDS = {"safetab-p": "person-records", "safetab-h": "household-records"}
 SETTINGS = ("--set", "reader=csv", "--set", "run_pr=false", "--test-key", "1", "--quiet")
