@@ -88,9 +88,8 @@ def data_rows() -> dict[str, Rows]:
         ("1", "USA"), ("44", "STATE"), ("50", "STATE"), ("44001", "COUNTY"), ("44001000100", "TRACT"),
         ("4414140", "PLACE"), ("2415", "AIANNH"), ("72", "PR-STATE"), ("72003", "PR-COUNTY"),
     ]  # fmt: skip
-    totals = [
-        [*region, code, str(3 * i)] for region in regions for i, code in enumerate(("0102", "1001", "1002"))
-    ]
+    groups = [(*region, code) for region in regions for code in ("0102", "1001", "1002")]
+    totals = [[*group, str(3 * number)] for number, group in enumerate(groups)]
     return {
         "blocks": [list(row) for row in BLOCKS],
         "persons": persons,

@@ -450,3 +450,37 @@ def test_weights_exist_where_variances_are_too_small_for_numbers(
     done = censafe(*command, tmp_path / "weighted", "--test-key", 1, *rules)
     assert done.code == 0, done.err
     assert tables_of(tmp_path / "weighted") == tables_of(tmp_path / "plain")
+
+
+def test_published_totals_choose_the_tables_of_households(
+    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    folders.configure("h", budget=EXACT)
+    done = censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "out", "--test-key", 1)
+    assert done.code == 0, done.err
+    tables = tmp_path / "out" / "tables"
+    found: dict[str, dict[Group, dict[str, int]]] = {}
+    for path in sorted(tables.rglob("*.csv")):
+        cell = "T3_DATA_CELL" if path.stem.startswith("T03") else "T4_DATA_CELL"
+        for row in read_rows(path):
+            group = (row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"])
+            found.setdefault(path.stem, {}).setdefault(group, {})[row[cell]] = int(row["COUNT"])
+    measured = ("USA", "STATE", "COUNTY", "TRACT", "PR-STATE")
+    expected: dict[str, set[Group]] = {}
+    for region, kind, iteration, count in data_rows()["totals"]:
+        if kind in measured and (
+            kind == "USA" or iteration != "0102"
+        ):  # regional groups have a budget there only
+            t3 = 1 + sum(int(count) >= threshold for threshold in (10, 30, 45))
+            for table in (f"T0300{t3}", f"T0400{1 + (int(count) >= 30)}"):
+                expected.setdefault(table, set()).add((kind, region, iteration))
+    assert {table: set(groups) for table, groups in found.items()} == expected
+    assert set(expected) == {"T03001", "T03002", "T03003", "T03004", "T04001", "T04002"}
+    homes = [row for row in data_rows()["households"] if row[0] == "44" and "4011" in row[5:13]]
+    most = next(
+        cells
+        for table in ("T03001", "T03002")
+        for g, cells in found[table].items()
+        if g == ("STATE", "44", "1002")
+    )
+    assert most["0"] == len(homes)
