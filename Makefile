@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.synced
 .PHONY: demo test lint bench clean help
 
 help:
-	@echo "make demo   a synthetic state through PHSafe and its evaluation, in demo-output/"
+	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make test   the whole test suite"
 	@echo "make lint   formatting, lints, types, import contracts"
 	@echo "make bench  the benchmarks, tables to standard output"
@@ -37,6 +37,8 @@ bench: $(STAMP)
 	UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-groups --python $(BIN)/python
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/phsafe_scale.py --persons 1000000
+	$(BIN)/python benchmarks/safetab_scale.py --product safetab-p --records 1000000
+	$(BIN)/python benchmarks/safetab_scale.py --product safetab-h --records 400000
 
 clean:
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

@@ -1,0 +1,33 @@
+"""The commands of the README do what it says, one after the other, in an empty folder."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from support.commands import CommandLine
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+COMMAND = re.compile(r"^\.venv/bin/censafe (.*?)(?:\s+#.*)?$", re.MULTILINE)
+
+
+def test_every_command_of_the_readme_runs(
+    censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = [shlex.split(line) for line in COMMAND.findall(README.read_text(encoding="utf-8"))]
+    assert {command[0] for command in commands} >= {"synth", "validate", "plan", "run", "ledger"}
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        done = censafe(*(word.replace("200000", "4000") for word in command))
+        assert done.code == 0, (command, done.err)
+    assert (tmp_path / "release" / "certificate.html").exists()
+    assert (tmp_path / "detailed-b" / "tables" / "t3" / "T03001" / "T03001.csv").exists()
+
+
+def test_every_file_that_the_readme_links_to_exists() -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (README.parent / link).exists()] == []
