@@ -484,3 +484,28 @@ def test_published_totals_choose_the_tables_of_households(
         if g == ("STATE", "44", "1002")
     )
     assert most["0"] == len(homes)
+
+
+def test_a_list_of_water_blocks_makes_areas_equal_that_differ_in_water_only(
+    censafe: CommandLine, tmp_path: Path
+) -> None:
+    toy = shared_data("bureau/safetab_p/toy")
+    water = tmp_path / "water.csv"
+    lines = (toy / "GRF-C.txt").read_text(encoding="utf-8").splitlines()
+    names = lines[0].split("|")
+    places = [names.index(name) for name in ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")]
+    blocks = ["".join(line.split("|")[place] for place in places) for line in lines[1:]]
+    water.write_text("block\n" + "\n".join(blocks[:3]) + "\n", encoding="utf-8")
+    classes = []
+    for name, more in (("dry", ()), ("wet", ("--water-blocks", water))):
+        out = tmp_path / name
+        command = ("run", "safetab-p", toy / "input_dir_zcdp", toy, out, "--test-key", "1")
+        done = censafe(*command, "--set", "coterminous=donor", *more)
+        assert done.code == 0, done.err
+        classes.append((out / "coterminous" / "t1t2" / "coterminous_classes.csv").read_text(encoding="utf-8"))
+    assert classes[0] != classes[1]
+    water.write_text("block\n12\n", encoding="utf-8")
+    refused = censafe(*command[:4], tmp_path / "bad", "--set", "coterminous=donor", "--water-blocks", water)
+    assert refused.code == 1
+    assert "water.csv" in refused.err
+    assert not (tmp_path / "bad").exists()

@@ -52,6 +52,11 @@ __all__ = ["command"]
     "--confidence", type=EXACT, help="Level of the margins of error [default: as in the product's papers]."
 )
 @t1_option
+@click.option(
+    "--water-blocks",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="safetab with coterminous on: public list of blocks without land (header block, 15 digits a line).",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @engine_options
 def command(
@@ -70,6 +75,7 @@ def command(
     test_key: int | None,
     confidence: Fraction | None,
     t1: Path | None,
+    water_blocks: Path | None,
     as_json: bool,
     threads: int | None,
     memory: str | None,
@@ -99,6 +105,7 @@ def command(
         threads=threads,
         memory=memory,
         t1=t1,
+        water_blocks=water_blocks,
         observer=observer,
     )
     options = RunOptions(

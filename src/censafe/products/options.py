@@ -25,6 +25,7 @@ class ReadOptions:
         examples: a private file for the keys of offending records, or None.
         threads: of the relational engine; None for one a core.
         t1: where SafeTab-H finds the totals of population groups, when not in the data folder; None otherwise.
+        water_blocks: a public list of blocks without land, which do not make two areas differ; None for none.
         memory: limit of the relational engine, for example ``6GB``; None for the engine's default.
         observer: who is told of stages and remarks.
     """
@@ -34,6 +35,7 @@ class ReadOptions:
     threads: int | None = None
     memory: str | None = None
     t1: Path | None = None
+    water_blocks: Path | None = None
     observer: Observer = field(default_factory=SilentObserver)
 
 

@@ -51,12 +51,10 @@ class RunResult:
     def summary(self) -> str:
         """A few lines for people."""
         kind = "Protected release" if self.private else "NOT PRIVATE (test key): rehearsal"
-        tables = len({query.table for part in self.plan.parts for query in part.queries})
-        levels = sum(len(part.queries) for part in self.plan.parts)
-        noun = f"{tables} tables, {levels} table levels" if tables > 1 else f"{len(self.plan.parts)} parts"
+        queries = sum(len(part.queries) for part in self.plan.parts)
         lines = [
             f"{kind} in {self.out}",
-            f"  {noun} measured; total {self.plan.definition.symbol} {float(self.plan.total):.6g} "
+            f"  {len(self.plan.parts)} parts with {queries} queries measured; total {self.plan.definition.symbol} {float(self.plan.total):.6g} "
             f"({self.plan.neighbours.value.replace('_', '/')} one {self.plan.unit.value})",
             *(f"  {self.out / name}" for name in self.files),
         ]

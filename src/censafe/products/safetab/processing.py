@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from censafe.estimation import AreaClasses, coterminous, nonnegative, same_blocks, totals
+from censafe.estimation import (
+    AreaClasses,
+    coterminous,
+    nonnegative,
+    read_block_list,
+    same_blocks,
+    totals,
+)
 from censafe.geography.areas import Areas
 from censafe.model import GroupMeasurements, ReleasePlan
 from censafe.model.group_estimates import CoterminousReport, GroupEstimates
@@ -73,14 +81,18 @@ def process(
     return Processed(tuple(found), reports, _options(config), _notes(config))
 
 
-def area_classes(config: SafetabConfig, areas: Areas) -> AreaClasses:
+def area_classes(config: SafetabConfig, areas: Areas, water_blocks: Path | None = None) -> AreaClasses:
     """Areas of the levels of a run that consist of the same blocks.
 
     Args:
         config: whose levels count.
         areas: blocks of the regions.
+        water_blocks: a public list of blocks that do not make two areas differ; see
+            :func:`censafe.estimation.same_blocks.read_block_list`.
     """
-    return same_blocks(areas, list(dict.fromkeys(level.region_type for level in config.levels)))
+    kinds = list(dict.fromkeys(level.region_type for level in config.levels))
+    empty = None if water_blocks is None else read_block_list(water_blocks)
+    return same_blocks(areas, kinds, empty=empty)
 
 
 def _totals(

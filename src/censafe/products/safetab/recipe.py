@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from censafe.errors import ReleaseError
-from censafe.geography.areas import Areas
+from censafe.estimation import AreaClasses
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.findings import Finding
 from censafe.population.safetab.source import SafetabInput
@@ -170,7 +170,7 @@ class SafetabJob:
         self._universe = universe
         self._recipe = recipe
         self._release = release
-        self._areas: Areas | None = None
+        self._classes: AreaClasses | None = None
         self.plan = plan_release(config, universe)
         self.config = ConfigRecord(config.origin, config.overrides, config.settings)
         self.config_digest = config.digest
@@ -194,10 +194,12 @@ class SafetabJob:
     def measure(self, source: Intake, door: Door, reading: ReadOptions) -> list[GroupMeasurements]:
         """Take every part through the door; the records are read only when a part is still to be measured."""
         if door.done():
-            self._areas = source.areas() if self._config.coterminous != "off" else None
+            if self._config.coterminous != "off":
+                self._classes = area_classes(self._config, source.areas(), reading.water_blocks)
             return [door.read(part, GROUP_FILES) for part in self.plan.parts]
         data = source.load()
-        self._areas = data.areas if self._config.coterminous != "off" else None
+        if self._config.coterminous != "off":
+            self._classes = area_classes(self._config, data.areas, reading.water_blocks)
         with reading.observer.stage("sort by block"):
             counter = self._recipe.count(data, self._universe)
             if self._recipe.check is not None:
@@ -221,11 +223,10 @@ class SafetabJob:
 
     def publish(self, release: Release[list[GroupMeasurements]]) -> None:
         """Write, check and name everything that is published."""
-        classes = area_classes(self._config, self._areas) if self._areas is not None else None
         publish(
             release.out,
             release.staging,
-            Published(self._config, self._universe, classes),
+            Published(self._config, self._universe, self._classes),
             release.measured,
             release.manifest,
             ledger_total=release.ledger_total,
