@@ -34,7 +34,6 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-groups --python $(BIN)/python
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/phsafe_scale.py --persons 1000000
 	$(BIN)/python benchmarks/safetab_scale.py --product safetab-p --records 1000000
