@@ -7,7 +7,7 @@ puts the children of a parent next to each other at every level.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -92,9 +92,9 @@ class SpineLevel:
     name: str
     digits: int
     constant: str
-    codes: NDArray[np.int64]
-    parent: NDArray[np.int32]
-    first_child: NDArray[np.int64]
+    codes: NDArray[np.int64] = field(repr=False)
+    parent: NDArray[np.int32] = field(repr=False)
+    first_child: NDArray[np.int64] = field(repr=False)
 
     @property
     def nodes(self) -> int:
