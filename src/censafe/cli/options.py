@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-PRODUCTS = ("phsafe", "safetab-p", "safetab-h")
+PRODUCTS = ("phsafe", "safetab-p", "safetab-h", "topdown")
 RUN_PRODUCTS = ("phsafe", "safetab-p", "safetab-h")
 
 
