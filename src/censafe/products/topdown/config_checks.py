@@ -98,7 +98,7 @@ def check_histograms(
     for noun in ("level_shares", "query_shares"):
         check_keys(check_table(document.values.get(noun, {}), noun, problems), noun, names, problems)
     found = {
-        name: _check_histogram(name, raw, document, levels, root, schemas, losses, problems)
+        name: _check_histogram(name, raw, document, levels, schemas, losses, problems)
         for name, raw in table.items()
     }
     for name in losses:
@@ -111,7 +111,9 @@ def check_histograms(
             )
             problems.add(f"{noun}.{name}" if name else noun, f"{message} Histograms are {listed(names)}")
     chosen = _check_measure(document, names, problems)
-    return tuple(histogram for name in chosen if (histogram := found[name]) is not None)
+    measured = tuple(histogram for name in chosen if (histogram := found[name]) is not None)
+    _check_starts(measured, root, tuple(level.name for level in levels), problems)
+    return measured
 
 
 def _check_measure(document: Document, names: tuple[str, ...], problems: Problems) -> tuple[str, ...]:
@@ -129,7 +131,6 @@ def _check_histogram(
     raw: object,
     document: Document,
     levels: tuple[GeoLevel, ...],
-    root: str | None,
     schemas: Mapping[str, HistogramSchema],
     losses: Mapping[str, Any],
     problems: Problems,
@@ -139,24 +140,11 @@ def _check_histogram(
         problems.add(key, "the name of a histogram has letters, digits, - and _")
     table = check_table(raw, key, problems)
     check_keys(table, key, ("schema", "exact_totals", "passes"), problems)
-    chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), problems)
-    exact = _check_exact_totals(table, key, levels, root, problems)
-    loss = _check_histogram_loss(name, losses, problems)
     names = tuple(level.name for level in levels)
-    level_shares = _check_shares(
-        check_table(document.values.get("level_shares", {}), "level_shares", problems).get(name, {}),
-        f"level_shares.{name}",
-        problems,
-    )
-    _require_levels(
-        level_shares, names, f"level_shares.{name}", "has no budget; give it a share above 0", problems
-    )
-    for level, share in level_shares.items():
-        if share == 0:
-            problems.add(
-                f"level_shares.{name}.{level}",
-                "a level without budget cannot be estimated; give it more than 0",
-            )
+    chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), problems)
+    exact = _check_exact_totals(table, key, names, problems)
+    loss = _check_histogram_loss(name, losses, problems)
+    level_shares = _check_level_shares(document, name, names, problems)
     if chosen is None:
         return None
     words = Queries(schemas[chosen])
@@ -167,22 +155,43 @@ def _check_histogram(
         return None
     measured = {level: {q: s for q, s in query_shares[level].items() if s} for level in names}
     return MeasuredHistogram(
-        name, schemas[chosen], loss, exact, {level: level_shares[level] for level in names}, measured, passes
+        name, schemas[chosen], loss, exact, {n: level_shares[n] for n in names}, measured, passes
     )
 
 
+def _check_level_shares(
+    document: Document, name: str, names: tuple[str, ...], problems: Problems
+) -> dict[str, Fraction]:
+    key = f"level_shares.{name}"
+    table = check_table(document.values.get("level_shares", {}), "level_shares", problems)
+    shares = _check_shares(table.get(name, {}), key, problems)
+    _require_levels(shares, names, key, "has no budget; give it a share above 0", problems)
+    for level, share in shares.items():
+        if share == 0:
+            problems.add(f"{key}.{level}", "a level without budget cannot be estimated; give it more than 0")
+    return shares
+
+
 def _check_exact_totals(
-    table: Mapping[str, Any], key: str, levels: tuple[GeoLevel, ...], root: str | None, problems: Problems
+    table: Mapping[str, Any], key: str, names: tuple[str, ...], problems: Problems
 ) -> str | None:
     if "exact_totals" not in table:
         return None
-    names = tuple(level.name for level in levels)
-    exact = check_choice(table["exact_totals"], f"{key}.exact_totals", names, problems)
-    if exact and root and names.index(exact) < names.index(root):
-        problems.add(
-            "root", f"{root} is below {exact}, whose totals are the exact ones of {key}; start there or above"
-        )
-    return exact
+    return check_choice(table["exact_totals"], f"{key}.exact_totals", names, problems)
+
+
+def _check_starts(
+    histograms: Iterable[MeasuredHistogram], root: str | None, names: tuple[str, ...], problems: Problems
+) -> None:
+    """A run must not start below the level whose totals make its promise."""
+    for histogram in histograms:
+        exact = histogram.exact_totals
+        if exact and root and names.index(exact) < names.index(root):
+            problems.add(
+                "root",
+                f"{root} is below {exact}, whose totals are the exact ones of histograms.{histogram.name}; "
+                "start there or above",
+            )
 
 
 def _check_histogram_loss(name: str, losses: Mapping[str, Any], problems: Problems) -> Fraction | None:

@@ -60,12 +60,20 @@ class GqKind:
 
 @dataclass(frozen=True)
 class GqType:
-    """One of the 25 detailed kinds of unit, and its level of hhgq."""
+    """One of the 25 detailed kinds of unit.
+
+    Args:
+        level: 0 for housing units, 1 to 24 for group quarters.
+        hhgq: its level of the attribute hhgq.
+        label: what it is.
+        input_codes: group quarters codes of the confidential file; a blank one means a housing unit too.
+        mdf_code: in microdata.
+    """
 
     level: int
     hhgq: int
     label: str
-    input_code: str
+    input_codes: tuple[str, ...]
     mdf_code: str
 
 
@@ -128,11 +136,17 @@ def gq_types() -> tuple[GqType, ...]:
     """The 25 detailed kinds of unit in order.
 
     Example:
-        >>> gq_types()[1].input_code, gq_types()[1].hhgq
-        ('101', 1)
+        >>> gq_types()[24].input_codes, gq_types()[24].hhgq
+        (('702', '704', '706', '903', '904'), 7)
     """
     return tuple(
-        GqType(int(row["hhgq25"]), int(row["hhgq8"]), row["label"], row["input_gqtype"], row["mdf_gqtype"])
+        GqType(
+            int(row["hhgq25"]),
+            int(row["hhgq8"]),
+            row["label"],
+            tuple(code for code in row["input_gqtype"].split() if code.isdigit()),
+            row["mdf_gqtype"],
+        )
         for row in _rows("hhgq_levels.csv")
     )
 
