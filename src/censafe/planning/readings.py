@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from censafe.model import Definition
+from censafe.planning.numbers import decimal_text
 from censafe.privacy.conversions import Epsilons, epsilons
 
-__all__ = ["LossReading", "QueryShare"]
+__all__ = ["LossReading", "QueryShare", "reading_sentences"]
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,23 @@ class LossReading:
         """
         converted = epsilons(loss, delta) if definition is Definition.ZCDP else None
         return cls(histogram, kind, name, loss, converted)
+
+
+def reading_sentences(readings: Sequence[LossReading]) -> tuple[str, ...]:
+    """One sentence for every histogram and kind of question: epsilons, those of rho by the tight bound.
+
+    Example:
+        >>> reading = LossReading("persons", "attribute", "race", Fraction(1, 4), None)
+        >>> reading_sentences([reading])
+        ('Epsilon, persons, of one attribute, the others being known: race 0.25.',)
+    """
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for reading in readings:
+        value = decimal_text(reading.loss) if reading.epsilons is None else f"{reading.epsilons.tight:.2f}"
+        kinds.setdefault((reading.histogram, reading.kind), []).append(f"{reading.name} {value}")
+    known = {"attribute": "of one attribute, the others being known"}
+    return tuple(
+        f"Epsilon, {'all histograms' if histogram == 'all' else histogram}, {known.get(kind, f'of the {kind}')}: "
+        f"{', '.join(values)}."
+        for (histogram, kind), values in kinds.items()
+    )

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from censafe.model import Definition, Neighbours
 from censafe.planning.numbers import decimal_text, short_text
-from censafe.planning.readings import QueryShare
+from censafe.planning.readings import QueryShare, reading_sentences
 from censafe.planning.render import relations
 from censafe.planning.rows import PlanReport, PlanRow
 
@@ -77,7 +77,7 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
         if text:
             lines.append(f"{_RELATION[relation].capitalize()} means: {text}.")
     lines += report.notes
-    lines += _reading_lines(report)
+    lines += reading_sentences(report.readings)
     lines.append(
         "MOE is the papers' rule; exact MOE is the smallest whole margin that covers the confidence."
     )
@@ -152,20 +152,6 @@ def _noise_columns(report: PlanReport) -> tuple[_Column, ...]:
         ),
         _Column("exact\nMOE", "", lambda row: "" if row.exact_moe is None else str(row.exact_moe)),
     )
-
-
-def _reading_lines(report: PlanReport) -> list[str]:
-    """One sentence a histogram and kind of question, with the tight bound of every loss."""
-    kinds: dict[tuple[str, str], list[str]] = {}
-    for reading in report.readings:
-        value = decimal_text(reading.loss) if reading.epsilons is None else f"{reading.epsilons.tight:.2f}"
-        kinds.setdefault((reading.histogram, reading.kind), []).append(f"{reading.name} {value}")
-    known = {"attribute": "of one attribute, the others being known"}
-    return [
-        f"Epsilon, {'all histograms' if histogram == 'all' else histogram}, {known.get(kind, f'of the {kind}')}: "
-        f"{', '.join(values)}."
-        for (histogram, kind), values in kinds.items()
-    ]
 
 
 def _section(row: PlanRow) -> str:

@@ -161,7 +161,8 @@ def _loss(document: Document) -> str:
     parts = [
         paragraphs(
             "The smaller the loss, the less the published files can tell about one record. It adds up over all tables, and "
-            "it depends on what counts as one protected change. Here it is for two kinds of change.",
+            "it depends on what counts as one protected change. "
+            f"Here it is for {'two kinds of change' if len(relations) > 1 else 'one kind of change'}.",
             _reading(loss),
         ),
         table("Privacy loss of the whole release", headers, rows, numbers=len(headers) - 1),

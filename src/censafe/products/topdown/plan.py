@@ -11,7 +11,15 @@ from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
 from censafe.products.topdown.sensitivity import noise_law
 
-__all__ = ["LevelWorkload", "exact_levels", "level_costs", "part_name", "plan_release", "workloads"]
+__all__ = [
+    "LevelWorkload",
+    "exact_figures",
+    "exact_levels",
+    "level_costs",
+    "part_name",
+    "plan_release",
+    "workloads",
+]
 
 _RECORDS: Final = {ProtectedUnit.PERSON: "person", ProtectedUnit.HOUSEHOLD: "housing unit"}
 
@@ -106,6 +114,33 @@ def exact_levels(histogram: MeasuredHistogram) -> tuple[str, ...]:
         return ()
     names = tuple(histogram.level_shares)
     return names[: names.index(histogram.exact_totals) + 1]
+
+
+def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
+    """What is published exactly and therefore not protected, as sentences for plan and certificate.
+
+    Example:
+        >>> from censafe.products.topdown.config import load_config
+        >>> exact_figures(load_config("pl94-pr", {"measure": "units"}))[0]
+        'Published exactly, without noise: units, totals of State, County, Tract, Block_Group, Block.'
+    """
+    run = [level.name for level in config.run_levels]
+    found = []
+    for histogram in config.histograms:
+        figures = []
+        levels = [name for name in exact_levels(histogram) if name in run]
+        if levels:
+            figures.append(f"totals of {', '.join(levels)}")
+        if histogram.schema.facilities:
+            figures.append(f"numbers of housing units and group quarters by kind in every {run[-1]}")
+        if figures:
+            found.append(f"Published exactly, without noise: {histogram.name}, {'; '.join(figures)}.")
+    if found:
+        found.append(
+            "The promise is for files that agree in what is published exactly. A record added or removed changes "
+            "a total, so no loss is stated for it."
+        )
+    return tuple(found)
 
 
 def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel) -> PartPlan:

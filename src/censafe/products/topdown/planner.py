@@ -13,7 +13,7 @@ from censafe.planning.readings import QueryShare
 from censafe.planning.render import paper_csv
 from censafe.planning.rows import PlanReport, QueryFacts, plan_report
 from censafe.products.topdown.config import TopdownConfig, load_config
-from censafe.products.topdown.plan import plan_release, workloads
+from censafe.products.topdown.plan import exact_figures, plan_release, workloads
 from censafe.products.topdown.readings import loss_readings
 
 __all__ = ["CONFIDENCE", "load", "paper", "report"]
@@ -113,15 +113,18 @@ def query_facts(config: TopdownConfig) -> tuple[QueryFacts, ...]:
 
 
 def _notes(config: TopdownConfig) -> tuple[str, ...]:
-    symbol = config.definition.symbol
-    notes = [
-        f"{histogram.name}: {symbol} {decimal_text(histogram.loss)}, {histogram.schema.schema.cells} cells."
-        for histogram in config.histograms
-    ]
-    notes.append(
-        "A record added or removed changes a total that is published exactly, so no loss is stated for it; the promise "
-        "is for files that agree in everything published exactly."
-    )
+    notes = []
+    for histogram in config.histograms:
+        shares = ", ".join(f"{level} {float(100 * s):.2f}%" for level, s in histogram.level_shares.items())
+        answers = dict.fromkeys(
+            f"{load.level.name} {load.answers:,}" for load in workloads(config) if load.histogram is histogram
+        )
+        notes += [
+            f"{histogram.name}: {config.definition.symbol} {decimal_text(histogram.loss)}, by level {shares}.",
+            f"{histogram.name}: {histogram.schema.schema.cells:,} cells; measured answers of one geounit: "
+            f"{', '.join(answers)}.",
+        ]
+    notes += exact_figures(config)
     skipped = config.levels[: len(config.levels) - len(config.run_levels)]
     if skipped:
         names = ", ".join(level.name for level in skipped)
