@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,6 +125,54 @@ def test_the_variance_of_1940_follows_the_corrected_formula(total: str) -> None:
         assert epsilon == query.cost
         p = -math.expm1(-epsilon / 2)
         assert exact_variance(query.law) == pytest.approx(2 * (1 - p) / p**2, rel=1e-12)
+
+
+def as_toml(source: Any, recodes: Any) -> str:
+    """The persons of the Demographic and Housing Characteristics File as a configuration of one's own."""
+    total = Fraction(source["privacy"]["rho_total"])
+    lines = [f'rho = "{total}"', "levels = ["]
+    lines += [
+        f'{{ name = "{level["name"]}", prefix = {position} }},'
+        for position, level in enumerate(source["geolevels_top_down"])
+    ]
+    attributes = (f'{{ name = "{name}", levels = {levels} }}' for name, levels in source["schema"]["main"])
+    lines += ["]", "[schemas.dhcp]", f"attributes = [{', '.join(attributes)}]"]
+    for name, recode in recodes.items():
+        lines += [
+            f"[schemas.dhcp.recodes.{name}]",
+            f'attribute = "{recode["attribute"]}"',
+            f"groups = {recode['groups']}",
+        ]
+    lines += ["[histograms.persons]", 'schema = "dhcp"', "[level_shares.persons]"]
+    costs = {
+        level: {item["query"]: Fraction(item["rho"]) for item in items}
+        for level, items in source["measurements"].items()
+    }
+    lines += [f'{level} = "{sum(queries.values()) / total}"' for level, queries in costs.items()]
+    for level, queries in costs.items():
+        lines.append(f"[query_shares.persons.{level}]")
+        lines += [f'"{query}" = "{cost / sum(queries.values())}"' for query, cost in queries.items()]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("area", ["us", "pr"])
+def test_a_schema_of_a_million_cells_is_data(area: str, tmp_path: Path) -> None:
+    source, expected = reference(f"dhcp_{area}"), reference("certificate_epsilons")["runs"][f"dhcp_{area}"]
+    path = tmp_path / "dhcp.toml"
+    path.write_text(as_toml(source, reference("recodes")["dhcp"]), encoding="utf-8")
+    config = load_config(path)
+    histogram = config.histogram("persons")
+    assert source["schema"]["main_cells"] == histogram.schema.schema.cells
+    assert Fraction(expected["rho_total"]) == plan_release(config).total
+    cells = [{query.name: query.answers for query in load.queries} for load in workloads(config)]
+    assert [
+        {item["query"]: item["cells"] for item in items} for items in source["measurements"].values()
+    ] == cells
+    for kind, losses in (
+        ("attributes", attribute_losses(config, histogram)),
+        ("block_within", within_losses(config, histogram)),
+    ):
+        assert {key: Fraction(item["rho"]) for key, item in expected[kind].items()} == losses
 
 
 def test_readings_of_1940_are_epsilons() -> None:
