@@ -61,7 +61,7 @@ class TopdownConfig:
         """Everything that decides what is released, as text under dotted keys in a fixed order."""
         symbol = self.definition.symbol
         flat = {
-            "levels": ",".join(f"{level.name}:{level.prefix}" for level in self.levels),
+            "levels": ",".join(f"{level.name}:{level.prefix}:{level.code}" for level in self.levels),
             "root": self.root,
             "reader": self.reader,
             "measure": ",".join(histogram.name for histogram in self.histograms),

@@ -40,14 +40,18 @@ def check_levels(document: Document, problems: Problems) -> tuple[GeoLevel, ...]
     for position, item in enumerate(raw):
         where = f"levels[{position}]"
         table = check_table(item, where, problems)
-        check_keys(table, where, ("name", "prefix"), problems)
+        check_keys(table, where, ("name", "prefix", "code"), problems)
         name, prefix = table.get("name"), whole(table.get("prefix"))
         if not isinstance(name, str) or not _NAME.fullmatch(name) or prefix is None:
             problems.add(
                 where, "give a name of letters, digits, - and _, and the length of the prefix, 0 or more"
             )
             continue
-        levels.append(GeoLevel(name, prefix))
+        code = table.get("code", "")
+        if not isinstance(code, str) or (code and prefix):
+            problems.add(f"{where}.code", "only a level of prefix 0 has a code of its own, text in quotes")
+            continue
+        levels.append(GeoLevel(name, prefix, code))
     _refuse_repeated([level.name for level in levels], "levels", problems)
     for above, below in pairwise(levels):
         if below.prefix <= above.prefix:

@@ -16,10 +16,17 @@ PassList = tuple[tuple[tuple[str, ...], ...], ...]
 
 @dataclass(frozen=True)
 class GeoLevel:
-    """A level of the geography: the geounit of a block is the first ``prefix`` characters of its code."""
+    """A level of the geography: the geounit of a block is the first ``prefix`` characters of its code.
+
+    Args:
+        name: of the level.
+        prefix: 0 for one geounit that holds everything.
+        code: of that one geounit.
+    """
 
     name: str
     prefix: int
+    code: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from censafe.products.topdown.schemas import EmptyCells, Facilities, HistogramSc
 __all__ = ["check_keys", "check_schemas", "check_table", "whole"]
 
 _KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
+_FACILITY_KEYS: Final = ("attribute", "minimum", "largest", "largest_beside_total", "other_kinds")
 _MOST_CELLS: Final = 2**31 - 1
 
 
@@ -178,7 +179,7 @@ def _check_zeros(raw: object, key: str, schema: Schema, problems: Problems) -> t
 
 def _check_facilities(raw: object, key: str, schema: Schema, problems: Problems) -> Facilities | None:
     table = check_table(raw, key, problems)
-    check_keys(table, key, ("attribute", "minimum", "largest", "largest_beside_total"), problems)
+    check_keys(table, key, _FACILITY_KEYS, problems)
     attribute = check_choice(table.get("attribute"), f"{key}.attribute", schema.names, problems)
     if attribute is None:
         return None
@@ -191,7 +192,11 @@ def _check_facilities(raw: object, key: str, schema: Schema, problems: Problems)
     if not isinstance(beside, bool):
         problems.add(f"{key}.largest_beside_total", f"{shown(beside)} is not allowed; give true or false")
         return None
-    return Facilities(attribute, minimum, largest, beside)
+    others = table.get("other_kinds", [])
+    if not isinstance(others, list) or not all(isinstance(name, str) for name in others):
+        problems.add(f"{key}.other_kinds", 'give a list of names in quotes, such as ["vacant"]')
+        return None
+    return Facilities(attribute, minimum, largest, beside, tuple(others))
 
 
 def _check_numbers(raw: object, key: str, levels: int, problems: Problems) -> tuple[int, ...]:

@@ -37,12 +37,14 @@ class Facilities:
         minimum: fewest persons of one unit, by level.
         largest: most persons of one unit, by level.
         largest_beside_total: whether ``largest`` binds where the total of an area is known as well.
+        other_kinds: kinds of unit that hold nobody and are passed through, in the order of their columns.
     """
 
     attribute: str
     minimum: tuple[int, ...]
     largest: tuple[int, ...]
     largest_beside_total: bool = True
+    other_kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,7 @@ def test_the_digest_knows_what_decides_the_release(tmp_path: Path) -> None:
         ('schema = "sixteen"', 'schema = "sixten"', "Did you mean 'sixteen'"),
         ('exact_totals = "State"', 'exact_totals = "Land"', "histograms.persons.exact_totals: 'Land' is not allowed"),
         ("prefix = 5", "prefix = 2", "County must have a longer prefix than State"),
+        ('prefix = 5', 'prefix = 5, code = "1"', "levels[1].code: only a level of prefix 0 has a code"),
         ('name = "County", prefix', 'name = "State", prefix', "State named more than once"),
         ("[schemas.sixteen]", '["schemas"."pl94-units"]\nattributes = [{ name = "a", levels = 2 }]\n[schemas.sixteen]',
          "schemas.pl94-units: a shipped schema has this name"),
