@@ -7,5 +7,16 @@ exactly and certified, then rounded by a flow that keeps sums and bounds.
 from censafe.estimation.topdown.feasibility import Cuts, parent_cuts, violated_cut
 from censafe.estimation.topdown.l2 import solve_l2
 from censafe.estimation.topdown.problem import L2Result, L2Status, ParentProblem
+from censafe.estimation.topdown.rounding import round_parent, rounding_cost
 
-__all__ = ["Cuts", "L2Result", "L2Status", "ParentProblem", "parent_cuts", "solve_l2", "violated_cut"]
+__all__ = [
+    "Cuts",
+    "L2Result",
+    "L2Status",
+    "ParentProblem",
+    "parent_cuts",
+    "round_parent",
+    "rounding_cost",
+    "solve_l2",
+    "violated_cut",
+]
