@@ -18,6 +18,7 @@ from censafe.publication.microdata import (
     write_pl94_persons,
     write_pl94_units,
 )
+from censafe.publication.microdata_check import check_e2e_persons, check_pl94_persons, check_pl94_units
 from support.histograms import E2E, PL94, dense
 
 BLOCKS = np.array(["4400100010011000", "4400100010011001", "4400700030033001", "5000100010099999"])
@@ -214,3 +215,65 @@ def test_a_file_that_is_no_histogram_is_refused(tmp_path):
     (tmp_path / "h").write_bytes(b"no")
     with pytest.raises(CheckError, match="not a file of histograms"):
         read_histograms(tmp_path / "h", BLOCKS)
+
+
+def _changed(path, edit):
+    lines = path.read_text().splitlines()
+    path.write_text("".join(f"{line}\n" for line in edit(lines)))
+
+
+EDITS = [
+    (lambda lines: lines[:-1], "not those of the histograms"),
+    (lambda lines: [*lines, lines[-1]], "not those of the histograms"),
+    (lambda lines: [lines[0].replace("TABBLKST", "ST"), *lines[1:]], "header must be"),
+    (lambda lines: [*lines[:-1], lines[-1][:-1] + "x"], "code outside the layout (1 rows)"),
+    (lambda lines: [*lines[:-1], lines[-1] + "|1"], "without exactly"),
+    (
+        lambda lines: [*lines[:-1], lines[-1].replace("|44|", "|45|").replace("|50|", "|51|")],
+        "geounit that there is not",
+    ),
+    (lambda lines: [*lines[:-1], lines[-1].replace("|44|", "|x4|").replace("|50|", "|x0|")], "not 2 digits"),
+]
+
+
+@pytest.mark.parametrize(("edit", "message"), EDITS)
+def test_a_changed_file_of_persons_fails_its_check(tmp_path, edit, message):
+    blocks = _random(BLOCKS, PL94.cells, 2)
+    path = tmp_path / "p"
+    write_pl94_persons(path, blocks)
+    check_pl94_persons(path, blocks)
+    _changed(path, edit)
+    with pytest.raises(CheckError) as caught:
+        check_pl94_persons(path, blocks)
+    assert message in str(caught.value)
+
+
+def test_rows_may_stand_in_any_order_but_not_in_another_block(tmp_path):
+    blocks = _random(BLOCKS, PL94.cells, 3)
+    path = tmp_path / "p"
+    write_pl94_persons(path, blocks)
+    _changed(path, lambda lines: [lines[0], *lines[:0:-1]])
+    check_pl94_persons(path, blocks)
+    _changed(
+        path,
+        lambda lines: [lines[0], lines[1].replace("|50|", "|44|").replace("9|9999", "1|1000"), *lines[2:]],
+    )
+    with pytest.raises(CheckError, match="not those of the histograms"):
+        check_pl94_persons(path, blocks)
+
+
+def test_units_of_2020_and_persons_of_1940_pass_their_checks_and_fail_others(tmp_path):
+    occupancy = _level(BLOCKS, np.array([[1, 2], [0, 0], [0, 1], [0, 0]]))
+    facilities = np.zeros((4, 8), np.int32)
+    facilities[:, 0] = [3, 0, 1, 0]
+    facilities[3, [1, 7]] = [1, 2]
+    write_pl94_units(tmp_path / "u", occupancy, facilities)
+    check_pl94_units(tmp_path / "u", occupancy, facilities)
+    facilities[3, 7] = 3
+    with pytest.raises(CheckError, match="not those of the histograms"):
+        check_pl94_units(tmp_path / "u", occupancy, facilities)
+    districts, units = _districts(1)
+    write_e2e_persons(tmp_path / "e", districts, units)
+    check_e2e_persons(tmp_path / "e", districts)
+    with pytest.raises(CheckError, match="not those of the histograms"):
+        check_e2e_persons(tmp_path / "e", _districts(2)[0])

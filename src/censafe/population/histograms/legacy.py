@@ -112,7 +112,7 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
     raise_if_fatal(
         facility_findings(persons, facilities, layout, (files[1].name, files[2].name)), "P.L. 94-171 tables"
     )
-    occupancy = occupancy_of(spine, housing, occupied)
+    occupancy = occupancy_of(spine, housing, occupied) if layout.occupied else None
     return BlockData(spine, persons, facilities, occupancy, (RULE, _FACILITIES), files)
 
 
