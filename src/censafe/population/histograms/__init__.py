@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. Histograms of blocks: read from Parquet or from a published P.L. 94-171 folder, checked, and held sparse.
+"""CONFIDENTIAL. Histograms of blocks: read from columns (Parquet, CSV) or from a published P.L. 94-171 folder, checked, and held sparse.
 
 What leaves this room are the spine of the blocks, their exact histograms and the counts of housing units and
 facilities that are published as they are.

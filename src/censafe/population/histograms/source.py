@@ -5,19 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from censafe.errors import DataError, StorageError
+from censafe.population.histograms.columns import read_columns
 from censafe.population.histograms.layout import BlockData, HistogramLayout
 from censafe.population.histograms.legacy import find_legacy, read_legacy
-from censafe.population.histograms.parquet import read_parquet
 
 __all__ = ["read_blocks"]
 
 _TABLES = ("histogram", "units")
+_KINDS = ("parquet", "csv")
 
 
 def read_blocks(folder: Path, layout: HistogramLayout) -> BlockData:
     """Read the block histograms of a data folder.
 
-    The folder holds either ``histogram`` and ``units`` (each one Parquet file, or a folder of them), or a state's
+    The folder holds either ``histogram`` and ``units`` (each one file, Parquet or CSV, or a folder of them), or a state's
     published P.L. 94-171 files in the legacy layout.
 
     Args:
@@ -33,23 +34,28 @@ def read_blocks(folder: Path, layout: HistogramLayout) -> BlockData:
             f"{folder}: there is no such data folder; name the folder that holds the histograms"
         )
     legacy = find_legacy(folder)
-    tables = {name: _parquet(folder, name) for name in _TABLES}
+    tables = {name: _files(folder, name) for name in _TABLES}
     if legacy and any(tables.values()):
-        raise DataError(f"{folder}: both Parquet histograms and P.L. 94-171 files; fix: keep one of them")
+        raise DataError(f"{folder}: both histogram files and P.L. 94-171 files; fix: keep one of them")
     if legacy:
         return read_legacy(legacy, layout)
     missing = [name for name in _TABLES if not tables[name]]
     if missing:
         raise DataError(
-            f"{folder}: no input file for {' and '.join(missing)}; allowed: histogram.parquet and units.parquet (or folders of "
-            "Parquet files of these names), or the four P.L. 94-171 files of a state (??geo*.pl, ??00001*.pl, ??00002*.pl, "
+            f"{folder}: no input file for {' and '.join(missing)}; allowed: histogram.parquet and units.parquet (or .csv, or "
+            "folders of these names), or the four P.L. 94-171 files of a state (??geo*.pl, ??00001*.pl, ??00002*.pl, "
             "??00003*.pl)"
         )
-    return read_parquet(tables["histogram"], tables["units"], layout)
+    return read_columns(tables["histogram"], tables["units"], layout)
 
 
-def _parquet(folder: Path, name: str) -> tuple[Path, ...]:
-    single, many = folder / f"{name}.parquet", sorted((folder / name).glob("*.parquet"))
-    if single.is_file() and many:
-        raise DataError(f"{folder}: both {name}.parquet and a folder {name}; fix: keep one of them")
-    return (single,) if single.is_file() else tuple(many)
+def _files(folder: Path, name: str) -> tuple[Path, ...]:
+    """The one file of a table, or the files of one kind in a folder of its name."""
+    single = [path for kind in _KINDS if (path := folder / f"{name}.{kind}").is_file()]
+    many = [files for kind in _KINDS if (files := sorted((folder / name).glob(f"*.{kind}")))]
+    if len(single) + len(many) > 1:
+        raise DataError(
+            f"{folder}: several inputs for {name}; allowed: one of {name}.parquet, {name}.csv and a folder {name} of files of "
+            "one of these kinds; fix: keep one of them"
+        )
+    return tuple(single) if single else tuple(path for files in many for path in files)

@@ -153,7 +153,7 @@ def test_incomplete_or_mixed_folders_and_other_schemas_stop(copy):
     with pytest.raises(DataError, match="schema e2e_1940"):
         read_blocks(copy, e2e_layout(E2E, E2E_1940))
     (copy / "units.parquet").write_bytes(b"")
-    assert "both Parquet histograms and P.L. 94-171 files" in _problems(copy)
+    assert "both histogram files and P.L. 94-171 files" in _problems(copy)
     (copy / SEGMENT_2).rename(copy / "kept.txt")
     assert "one of each" in _problems(copy)
     with pytest.raises(StorageError, match="cannot be read"):

@@ -1,4 +1,4 @@
-"""Block histograms from Parquet: a file of persons and a file of units."""
+"""Block histograms from columns, as Parquet or as CSV: a file of persons and a file of units."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 from censafe.population.histograms.checks import facility_findings, finding, histograms_of, occupancy_of
 from censafe.population.histograms.layout import MOST_COUNT, BlockData, HistogramLayout
 
-__all__ = ["read_parquet"]
+__all__ = ["read_columns"]
 
 _BATCH_ROWS = 1_000_000
+_CSV_BYTES = 1 << 24
 _DIGITS_15 = 15
 _Ints = NDArray[np.int64]
 
@@ -29,7 +30,7 @@ class _Units:
     values: _Ints
 
 
-def read_parquet(persons: tuple[Path, ...], units: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
+def read_columns(persons: tuple[Path, ...], units: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
     """Read the histograms of persons and the counts of units of all blocks.
 
     The unit file has one row a block, blocks without anybody included: ``geocode`` and the unit columns of the layout.
@@ -37,8 +38,8 @@ def read_parquet(persons: tuple[Path, ...], units: tuple[Path, ...], layout: His
     and ``count``; a cell that is not there is empty. Without ``count`` every row is one person.
 
     Args:
-        persons: Parquet files of the persons.
-        units: Parquet files of the units.
+        persons: files of the persons, Parquet or comma-delimited CSV with a header.
+        units: files of the units.
         layout: of the product.
 
     Returns:
@@ -140,29 +141,59 @@ def _cells(batch: Any, layout: HistogramLayout, name: str, found: list[Finding])
 def _batches(path: Path, choices: tuple[tuple[str, ...], ...], found: list[Finding]) -> Iterator[Any]:
     """Batches of a file that has the columns of one of the choices; otherwise a finding and none."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
+    scan = _scan_csv if path.suffix == ".csv" else _scan_parquet
     try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            for columns in choices:
-                if set(columns) <= set(names):
-                    wanted = [*columns, *(("count",) if "count" in names else ())]
-                    yield from file.iter_batches(_BATCH_ROWS, columns=wanted)
-                    return
-            missing = [name for name in choices[-1] if name not in names]
-            allowed = " or ".join(", ".join(columns) for columns in choices)
-            found.append(
-                Finding(path.name, ", ".join(missing), "header", "stop", 0, "columns missing",
-                        f"the columns {allowed}", "write the file again")
-            )  # fmt: skip
+        yield from scan(path, choices, found)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        allowed = "rows of numbers under a header" if path.suffix == ".csv" else "Parquet"
         found.append(
-            Finding(path.name, "", "header", "stop", 0, "the file is not a whole Parquet file", "Parquet",
+            Finding(path.name, "", "header", "stop", 0, "the content cannot be read", allowed,
                     "write the file again")
         )  # fmt: skip
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+
+
+def _scan_parquet(path: Path, choices: tuple[tuple[str, ...], ...], found: list[Finding]) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        wanted = _chosen(path, file.schema_arrow.names, choices, found)
+        if wanted:
+            yield from file.iter_batches(_BATCH_ROWS, columns=wanted)
+
+
+def _scan_csv(path: Path, choices: tuple[tuple[str, ...], ...], found: list[Finding]) -> Iterator[Any]:
+    """Numbers are read as doubles, so that those that are not whole can be told."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    with path.open("rb") as stream:
+        names = stream.readline().decode("utf-8-sig", "replace").strip().split(",")
+    wanted = _chosen(path, names, choices, found)
+    if wanted:
+        kinds = {name: pa.string() if name == "geocode" else pa.float64() for name in wanted}
+        options = arrow_csv.ConvertOptions(column_types=kinds, include_columns=wanted, null_values=[""])
+        block = arrow_csv.ReadOptions(block_size=_CSV_BYTES)
+        with arrow_csv.open_csv(path, read_options=block, convert_options=options) as reader:
+            yield from reader
+
+
+def _chosen(
+    path: Path, names: list[str], choices: tuple[tuple[str, ...], ...], found: list[Finding]
+) -> list[str]:
+    """The columns to read: those of the first choice that the file has, and ``count``."""
+    for columns in choices:
+        if set(columns) <= set(names):
+            return [*columns, *(("count",) if "count" in names else ())]
+    missing = [name for name in choices[-1] if name not in names]
+    allowed = " or ".join(", ".join(columns) for columns in choices)
+    found.append(
+        Finding(path.name, ", ".join(missing), "header", "stop", 0, "columns missing",
+                f"the columns {allowed}", "write the file again")
+    )  # fmt: skip
+    return []
 
 
 def _geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Finding]) -> _Ints:

@@ -1,4 +1,4 @@
-"""Block histograms from Parquet: what is read, and that everything wrong is told at once without values."""
+"""Block histograms from columns: what is read, and that everything wrong is told at once without values."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_missing_columns_and_files_that_are_not_parquet(tmp_path):
         _folder(tmp_path, {"geocode": BLOCKS, "count": [1, 1, 1]})
     )
     (tmp_path / "histogram.parquet").write_bytes(b"no")
-    assert "not a whole Parquet file" in _problems(tmp_path)
+    assert "the content cannot be read" in _problems(tmp_path)
 
 
 def test_folders_without_the_files_say_which(tmp_path):
@@ -204,7 +204,7 @@ def test_folders_without_the_files_say_which(tmp_path):
     _folder(tmp_path)
     (tmp_path / "units").mkdir()
     write_table(tmp_path / "units" / "a.parquet", UNITS)
-    assert "both units.parquet and a folder units" in _problems(tmp_path)
+    assert "several inputs for units" in _problems(tmp_path)
 
 
 def test_blocks_of_two_states_need_the_nation_as_root(tmp_path):
@@ -279,3 +279,31 @@ def test_blocks_of_hawaii_as_a_user_histogram(tmp_path):
     assert [level.nodes for level in data.spine.levels] == [1, 5, 461, 1083, 14_732]
     assert int(data.persons.count.sum()) == 1_455_271
     assert int((np.diff(data.persons.node_ptr) == 0).sum()) == 4_563
+
+
+def _csv(path, columns):
+    names = list(columns)
+    rows = zip(*(columns[name] for name in names), strict=True)
+    lines = [",".join(names), *(",".join("" if v is None else str(v) for v in row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_csv_gives_the_same_histograms_and_findings(tmp_path):
+    expected = read_blocks(_folder(tmp_path), LAYOUT)
+    other = tmp_path / "csv"
+    other.mkdir()
+    _csv(other / "histogram.csv", PERSONS)
+    _csv(other / "units.csv", UNITS)
+    actual = read_blocks(other, LAYOUT)
+    assert np.array_equal(dense(expected.persons, PL94.cells), dense(actual.persons, PL94.cells))
+    assert np.array_equal(expected.facilities, actual.facilities)
+    _csv(other / "histogram.csv", {**PERSONS, "count": [0.5, None, -1], "geocode": [*BLOCKS[:2], "x"]})
+    text = _problems(other)
+    for rule in ("fractional", "missing", "negative", "form"):
+        assert f"(1 row) [{rule}]" in text
+    _csv(other / "histogram.csv", {**PERSONS, "count": [1, "secret", 1]})
+    text = _problems(other)
+    assert "the content cannot be read" in text
+    assert "secret" not in text
+    _csv(other / "histogram.csv", {"geocode": BLOCKS})
+    assert "columns missing" in _problems(other)
