@@ -5,6 +5,14 @@ facilities that are published as they are.
 """
 
 from censafe.population.histograms.layout import BlockData, HistogramLayout, e2e_layout, pl94_layout
-from censafe.population.histograms.source import read_blocks
+from censafe.population.histograms.source import BlockFiles, block_files, read_blocks
 
-__all__ = ["BlockData", "HistogramLayout", "e2e_layout", "pl94_layout", "read_blocks"]
+__all__ = [
+    "BlockData",
+    "BlockFiles",
+    "HistogramLayout",
+    "block_files",
+    "e2e_layout",
+    "pl94_layout",
+    "read_blocks",
+]
