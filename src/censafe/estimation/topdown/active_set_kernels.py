@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, float64, int8, int64, uint8, void
 
-from censafe.estimation.topdown.dense_kernels import factor, invert, solve_factored
+from censafe.estimation.topdown.dense_kernels import factor, invert, solve_factored, solve_vector
 from censafe.model.compiled import compiled
 
 __all__ = ["solve_active_set"]
@@ -55,7 +55,9 @@ def _project(inverse, v, rows, index, held, sides, m, w, q):  # type: ignore[no-
         m[r, :n] = 0.0
         for i in range(n):
             if rows[held[r], index[i]]:
-                m[r, :n] += inverse[i]
+                row, other = m[r], inverse[i]
+                for j in range(n):
+                    row[j] += other[j]
     for r in range(a):
         rest[r, 0] = sides[r]
         for j in range(n):
@@ -140,15 +142,14 @@ def _schur(store, count, index, t, kept):  # type: ignore[no-untyped-def]
 )  # fmt: skip
 def _couple(t, kept, coupled, store, count, index, v, p, step, x):  # type: ignore[no-untyped-def]
     """Set x = v + P step, with the step of the multipliers that makes the children add up to the parent."""
-    children, cells = x.shape
-    rest = np.zeros((cells, 1))
+    children = x.shape[0]
+    step[:] = 0.0
     if coupled:
-        rest[:, 0] = p
+        step[:] = p
         for c in range(children):
             for i in range(count[c]):
-                rest[index[c, i], 0] -= v[c, i]
-        solve_factored(t, kept, rest)
-    step[:] = rest[:, 0]
+                step[index[c, i]] -= v[c, i]
+        solve_vector(t, kept, step)
     for c in range(children):
         n = count[c]
         inverse = store[c, : n * n].reshape(n, n)

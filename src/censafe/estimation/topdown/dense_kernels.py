@@ -10,7 +10,7 @@ from numba import boolean, float64, int64, void
 
 from censafe.model.compiled import compiled
 
-__all__ = ["BLOCK", "DEPENDENT", "factor", "invert", "solve_factored"]
+__all__ = ["BLOCK", "DEPENDENT", "factor", "invert", "solve_factored", "solve_vector"]
 
 BLOCK = 48
 DEPENDENT = 1e-10  # a pivot below this share of its diagonal belongs to a dependent equation
@@ -120,8 +120,9 @@ def _factor_panel(a, k0, k1, diagonal, kept, column):  # type: ignore[no-untyped
         for i in range(k + 1, n):
             w = column[i]
             if w != 0.0:
-                for j in range(k + 1, min(i + 1, k1)):
-                    a[i, j] -= w * column[j]
+                row, other = a[i, k + 1 : min(i + 1, k1)], column[k + 1 : min(i + 1, k1)]
+                for j in range(row.shape[0]):
+                    row[j] -= w * other[j]
 
 
 @compiled(void(float64[:, ::1], boolean[::1]))
@@ -131,7 +132,8 @@ def factor(a, kept):  # type: ignore[no-untyped-def]
     diagonal, column = np.empty(n), np.empty(n)
     for i in range(n):
         diagonal[i] = a[i, i]
-    left, right = np.empty((n, BLOCK)), np.empty((BLOCK, n))
+    size = n if n > BLOCK else 0
+    left, right = np.empty((size, BLOCK)), np.empty((BLOCK, size))
     for k0 in range(0, n, BLOCK):
         k1 = min(n, k0 + BLOCK)
         _factor_panel(a, k0, k1, diagonal, kept, column)
@@ -143,23 +145,40 @@ def factor(a, kept):  # type: ignore[no-untyped-def]
             _subtract_products(a, k1, left, right, k1 - k0)
 
 
+@compiled(void(float64[::1], float64, float64[::1]))
+def _subtract(target, weight, other):  # type: ignore[no-untyped-def]
+    """Subtract weight * other from the target in place; an array expression would allocate."""
+    for j in range(target.shape[0]):
+        target[j] -= weight * other[j]
+
+
 @compiled(void(float64[:, ::1], boolean[::1], float64[:, ::1]))
 def solve_factored(a, kept, sides):  # type: ignore[no-untyped-def]
     """Solve in place for every column of ``sides``, shape (n, columns); a left-out unknown is 0."""
     n = a.shape[0]
     for i in range(n):
-        if not kept[i]:
-            sides[i, :] = 0.0
-            continue
         for j in range(i):
-            w = a[i, j]
-            if w != 0.0:
-                sides[i, :] -= w * sides[j, :]
-        sides[i, :] /= a[i, i]
+            if kept[i] and a[i, j] != 0.0:
+                _subtract(sides[i], a[i, j], sides[j])
+        for j in range(sides.shape[1]):
+            sides[i, j] = sides[i, j] / a[i, i] if kept[i] else 0.0
     for i in range(n - 1, -1, -1):
-        if kept[i]:
-            sides[i, :] /= a[i, i]
-            for j in range(i):
-                w = a[i, j]
-                if w != 0.0:
-                    sides[j, :] -= w * sides[i, :]
+        for j in range(sides.shape[1]):
+            sides[i, j] /= a[i, i]
+        for j in range(i):
+            if a[i, j] != 0.0:
+                _subtract(sides[j], a[i, j], sides[i])
+
+
+@compiled(void(float64[:, ::1], boolean[::1], float64[::1]))
+def solve_vector(a, kept, x):  # type: ignore[no-untyped-def]
+    """Solve in place for one right side; a left-out unknown is 0."""
+    n = a.shape[0]
+    for i in range(n):
+        total, row = x[i], a[i, :i]
+        for j in range(row.shape[0]):
+            total -= row[j] * x[j]
+        x[i] = total / a[i, i] if kept[i] else 0.0
+    for i in range(n - 1, -1, -1):
+        x[i] /= a[i, i]
+        _subtract(x[:i], x[i], a[i, :i])

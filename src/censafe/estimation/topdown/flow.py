@@ -12,9 +12,9 @@ __all__ = ["cost_bits", "min_cost_flow"]
 _STEP = 12  # the error allowed in reduced costs shrinks by this factor in every phase
 
 
-def cost_bits(nodes: int, largest: float, most: int = 24) -> int:
+def cost_bits(nodes: int, largest: float, most: int = 26) -> int:
     """Bits after the point with which costs up to ``largest`` can be scaled without overflow of prices."""
-    room = float(np.iinfo(np.int64).max) / (4.0 * (nodes + 1.0) ** 2 * max(largest, 1.0))
+    room = float(np.iinfo(np.int64).max) / (4.0 * (nodes + 1.0) * max(largest, 1.0))
     return max(0, min(most, int(np.floor(np.log2(room)))))
 
 
@@ -96,7 +96,9 @@ def _refine(nodes, first, head, mate, left, cost, price, excess, current, eps): 
 
 @compiled(int64(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))
 def min_cost_flow(nodes, tail, head, capacity, cost, supply, flow):  # type: ignore[no-untyped-def]
-    """Cheapest flow that meets all supplies; the caller guarantees that there is one.
+    """Flow that meets all supplies at a cost at most ``nodes`` above the least; the caller guarantees that there is one.
+
+    So costs that are multiples of ``nodes + 1`` give the cheapest flow, and finely scaled ones one as good as it.
 
     Args:
         nodes: number of nodes.
@@ -126,7 +128,7 @@ def min_cost_flow(nodes, tail, head, capacity, cost, supply, flow):  # type: ign
         to[forward], to[back] = head[a], tail[a]
         mate[forward], mate[back] = back, forward
         left[forward] = capacity[a]
-        price_of[forward] = cost[a] * (nodes + 1)
+        price_of[forward] = cost[a]
         price_of[back] = -price_of[forward]
         largest = max(largest, abs(price_of[forward]))
     price, current = np.zeros(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)

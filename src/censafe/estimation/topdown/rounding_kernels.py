@@ -68,8 +68,8 @@ def rounding_network(f, leaf, label, parent, low, high, one_sink, unit, steep, a
         for k in range(cells):
             if leaf[c, k]:
                 at += 1
-    place, leaves = np.empty(used, dtype=np.int64), 0
-    share, below = np.empty(used), np.empty(used, dtype=np.int64)
+    place, leaves = np.zeros(used, dtype=np.int64), 0
+    share, below, only = np.empty(used), np.empty(used, dtype=np.int64), np.zeros(used, dtype=np.int64)
     for c in range(children):
         share[:] = 0.0
         below[:] = 0
@@ -78,17 +78,35 @@ def rounding_network(f, leaf, label, parent, low, high, one_sink, unit, steep, a
                 share[label[level, k]] += f[c, k]
                 below[label[level, k]] += leaf[c, k]
         for v in range(used):
-            if below[v] > 0:
-                place[v] = nodes
+            if below[v] == 0:
+                continue
+            tail, cost = np.int64(0), np.int64(0)
+            if parent[v] >= 0:
+                tail, cost = place[parent[v]], only[parent[v]]
+            stop = _tree_arc(
+                at,
+                tail,
+                nodes,
+                np.int64(np.rint(share[v])),
+                low[c, v],
+                high[c, v],
+                below[v],
+                unit,
+                steep,
+                arcs,
+            )
+            if below[v] == 1:  # its one leaf takes the cost over
+                place[v], only[v] = tail, cost + arcs[3, at]
+            else:
+                place[v], only[v] = nodes, 0
                 nodes += 1
-                tail = 0 if parent[v] < 0 else place[parent[v]]
-                target = np.int64(np.rint(share[v]))
-                at = _tree_arc(at, tail, place[v], target, low[c, v], high[c, v], below[v], unit, steep, arcs)
+                at = stop
         for k in range(cells):
             if leaf[c, k]:
-                arcs[0, leaves] = place[label[levels - 1, k]]
+                last = label[levels - 1, k]
+                arcs[0, leaves] = place[last]
                 arcs[1, leaves] = 1 if one_sink else 1 + k
                 arcs[2, leaves] = 1
-                arcs[3, leaves] = np.int64(np.rint((1.0 - 2.0 * f[c, k]) * unit))
+                arcs[3, leaves] = np.int64(np.rint((1.0 - 2.0 * f[c, k]) * unit)) + only[last]
                 leaves += 1
     return nodes, at

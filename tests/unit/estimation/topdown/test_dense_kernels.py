@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown.dense_kernels import BLOCK, factor, invert, solve_factored
+from censafe.estimation.topdown.dense_kernels import BLOCK, factor, invert, solve_factored, solve_vector
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, BLOCK, BLOCK + 1, 2 * BLOCK + 5])
@@ -17,6 +17,9 @@ def test_inverse_and_factor(size):
     answer = sides.copy()
     solve_factored(lower, kept, answer)
     assert (matrix @ answer, kept.all()) == (pytest.approx(sides, abs=1e-9), True)
+    vector = sides[:, 0].copy()
+    solve_vector(lower, kept, vector)
+    assert vector == pytest.approx(answer[:, 0], abs=1e-12)
 
 
 def test_a_dependent_equation_is_left_out():
