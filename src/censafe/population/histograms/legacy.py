@@ -6,7 +6,6 @@ facilities are not published; both are made up here by stated rules, and the dat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +38,7 @@ _SHAPE = (8, 2, 2, 63)
 _CHUNK = 20_000
 _FACILITIES = "number of facilities: one for each kind of group quarters that has persons in a block"
 _Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class _Blocks:
-    """Cells (blocks x 2 x 126) by age group, and persons by kind of quarters (blocks x 8), of some blocks."""
-
-    cells: _Ints
-    quarters: _Ints
+_Tables = dict[str, NDArray[np.int32]]
 
 
 def find_legacy(folder: Path) -> tuple[Path, ...]:
@@ -106,7 +98,7 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
         "P.L. 94-171 tables",
     )  # fmt: skip
     persons = histograms_of(spine, keys, counts, layout.schema.cells)[0]
-    housing, occupied = tables["H1"][:, 0], tables["H1"][:, 1]
+    housing, occupied = tables["H1"][:, 0].astype(np.int64), tables["H1"][:, 1].astype(np.int64)
     present = (tables["P5"][:, list(GQ_ITEMS)] > 0).astype(np.int64)
     facilities = np.column_stack([housing, present]).astype(np.int32)
     raise_if_fatal(
@@ -157,7 +149,7 @@ def _numbers(texts: NDArray[np.str_]) -> _Ints:
     return pack_geocodes(np.char.zfill(texts, digits), digits)
 
 
-def _segment(path: Path, names: tuple[str, ...], records: _Ints) -> dict[str, _Ints]:
+def _segment(path: Path, names: tuple[str, ...], records: _Ints) -> _Tables:
     """Tables of a segment, rows in the order of the records asked for."""
     items = [TABLE_ITEMS[name] for name in names]
     fields = _KEYS + sum(items)
@@ -182,7 +174,7 @@ def _segment(path: Path, names: tuple[str, ...], records: _Ints) -> dict[str, _I
     start = _KEYS
     for name, width in zip(names, items, strict=True):
         columns = [table.column(f"f{field}").to_numpy()[rows] for field in range(start, start + width)]
-        tables[name] = np.stack(columns, axis=1).astype(np.int64)
+        tables[name] = np.stack(columns, axis=1)
         start += width
     return tables
 
@@ -215,51 +207,61 @@ def _read(path: Path, fields: int, types: dict[int, str]) -> Any:
         ) from None
 
 
-def _sum_findings(tables: dict[str, _Ints], files: tuple[Path, ...]) -> list[Finding]:
+def _sum_findings(tables: _Tables, files: tuple[Path, ...]) -> list[Finding]:
     """Totals that are not the sums of their items, and negative items."""
-    races = np.array(RACE_ITEMS)
     found: list[Finding] = []
     place = {name: path.name for path, names in zip(files[1:], _SEGMENTS, strict=True) for name in names}
     for name, values in tables.items():
         found += finding(place[name], name, "negative", int((values < 0).any(axis=1).sum()),
                          "blocks with negative items (rows are blocks)", "zero or more", "copy the file again")  # fmt: skip
-    checks = {
-        "P1": tables["P1"][:, 0] - tables["P1"][:, races].sum(axis=1),
-        "P3": tables["P3"][:, 0] - tables["P3"][:, races].sum(axis=1),
-        "P2": tables["P1"][:, 0] - tables["P2"][:, 1] - tables["P2"][:, races + 2].sum(axis=1),
-        "P4": tables["P3"][:, 0] - tables["P4"][:, 1] - tables["P4"][:, races + 2].sum(axis=1),
-        "P5": tables["P5"][:, 0] - tables["P5"][:, list(GQ_ITEMS)].sum(axis=1),
-        "H1": tables["H1"][:, 0] - tables["H1"][:, 1:].sum(axis=1),
-    }
-    for name, difference in checks.items():
-        found += finding(place[name], name, "sums", int((difference != 0).sum()),
+    for name, wrong in _wrong_sums(tables).items():
+        found += finding(place[name], name, "sums", int(wrong.sum()),
                          "blocks whose total is not the sum of its items (rows are blocks)", "tables that add up",
                          "copy the file again")  # fmt: skip
+    blocks = len(tables["P1"])
+    negative = sum(
+        int((_cells(tables, slice(first, first + _CHUNK)) < 0).any(axis=(1, 2)).sum())
+        for first in range(0, blocks, _CHUNK)
+    )
     return found + finding(
-        place["P4"], "P1, P2, P3, P4", "cells", int((_cells(tables, slice(None)) < 0).any(axis=(1, 2)).sum()),
+        place["P4"], "P1, P2, P3, P4", "cells", negative,
         "blocks with a part larger than the whole (rows are blocks)", "P4 within P2 and P3, and both within P1",
         "copy the files again",
     )  # fmt: skip
 
 
-def _cells(tables: dict[str, _Ints], rows: slice) -> _Ints:
+def _wrong_sums(tables: _Tables) -> dict[str, NDArray[np.bool_]]:
+    """By table, the blocks whose total is not the sum of the items below it, or not that of the table it repeats."""
+    races, kinds = np.array(RACE_ITEMS), list(GQ_ITEMS)
+    p1, p2, p3, p4 = (tables[name] for name in ("P1", "P2", "P3", "P4"))
+    wrong = {name: tables[name][:, 0] != tables[name][:, races].sum(axis=1) for name in ("P1", "P3")}
+    for name, table, whole in (("P2", p2, p1), ("P4", p4, p3)):
+        parts = table[:, 1] + table[:, races + 2].sum(axis=1)
+        wrong[name] = (table[:, 0] != parts) | (table[:, 0] != whole[:, 0])
+    wrong["P5"] = tables["P5"][:, 0] != tables["P5"][:, kinds].sum(axis=1)
+    wrong["H1"] = tables["H1"][:, 0] != tables["H1"][:, 1:].sum(axis=1)
+    return wrong
+
+
+def _cells(tables: _Tables, rows: slice) -> _Ints:
     """Persons by age group (0 under 18) and by origin and race (126), shape (blocks, 2, 126)."""
     races = np.array(RACE_ITEMS)
     everyone, adults = tables["P1"][rows][:, races], tables["P3"][rows][:, races]
     not_hispanic, adults_not = tables["P2"][rows][:, races + 2], tables["P4"][rows][:, races + 2]
     children_not = not_hispanic - adults_not
     children = np.concatenate([children_not, everyone - adults - children_not], axis=1)
-    return np.stack([children, np.concatenate([adults_not, adults - adults_not], axis=1)], axis=1)
+    both = np.stack([children, np.concatenate([adults_not, adults - adults_not], axis=1)], axis=1)
+    return both.astype(np.int64)
 
 
-def _histograms(tables: dict[str, _Ints]) -> tuple[_Ints, _Ints, int]:
+def _histograms(tables: _Tables) -> tuple[_Ints, _Ints, int]:
     """Keys and counts of the joint histogram, and how many blocks it could not be made for."""
     blocks = len(tables["P1"])
     keys, counts, failed = [], [], 0
     for first in range(0, blocks, _CHUNK):
         rows = slice(first, first + _CHUNK)
         cells = _cells(tables, rows)
-        quarters = tables["P5"][rows][:, list(GQ_ITEMS)]
+        quarters = tables["P5"][rows][:, list(GQ_ITEMS)].astype(np.int64)
         plain = quarters.sum(axis=1) == 0
         for row in np.flatnonzero(~plain):
             split = impute_quarters(cells[row], np.append(0, quarters[row]))

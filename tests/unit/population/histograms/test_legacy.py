@@ -141,6 +141,42 @@ def test_files_that_break_a_rule_stop(copy, name, edit, message):
     assert message in _problems(copy)
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "table"),
+    [
+        (SEGMENT_1, (76,), "P2"),
+        (SEGMENT_1, (76, 77), "P2"),
+        (SEGMENT_2, (5,), "P3"),
+        (SEGMENT_2, (76, 78), "P4"),
+        (SEGMENT_2, (149,), "H1"),
+        (SEGMENT_3, (7,), "P5"),
+    ],
+)
+def test_every_table_must_add_up_and_repeat_the_total_of_another(copy, name, fields, table):
+    def edit(lines):
+        line = lines[-2]
+        for field in fields:
+            line = _set(line, field, "3")
+        return [*lines[:-2], line, lines[-1]]
+
+    _change(copy, name, edit)
+    assert (
+        f"{name}: {table}: blocks whose total is not the sum of its items (rows are blocks) (1 row)"
+        in _problems(copy)
+    )
+
+
+def test_adults_beyond_all_persons_stop(copy):
+    def more_adults(lines):
+        line = lines[-2]
+        for field in (5, 6, 7, 76, 77):  # P3 total, one race, White; P4 total, Hispanic
+            line = _set(line, field, "900")
+        return [*lines[:-2], line, lines[-1]]
+
+    _change(copy, SEGMENT_2, more_adults)
+    assert "a part larger than the whole (rows are blocks) (1 row) [cells]" in _problems(copy)
+
+
 def test_more_quarters_than_persons_stop(copy):
     def crowd(lines):
         return [*lines[:-1], _set(_set(_set(lines[-1], 5, "3"), 6, "3"), 9, "3")]
