@@ -57,18 +57,21 @@ def test_root_with_a_fixed_total():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_gap_bounds_the_distance_to_the_optimum_at_any_point(seed):
+@pytest.mark.parametrize("closeness", [1.0, 0.05, 1e-4])
+def test_gap_bounds_the_distance_to_the_optimum_at_any_point(seed, closeness):
     from censafe.estimation.topdown.certificate import certify
 
     problem = small_parent(seed, children=3, cells=5, rows=False, masks=False)
     best = objective(problem, solve_l2(problem).x)
     rng = np.random.default_rng(seed)
     x = np.ascontiguousarray(rng.dirichlet(np.ones(3), 5).T * problem.p)
-    _, gap, _ = certify(
+    x = closeness * x + (1 - closeness) * solve_l2(problem).x
+    _, gap = certify(
         problem.H, problem.B, problem.p.astype(float), True, problem.allowed, problem.rows,
-        problem.lo, problem.hi, x, np.zeros((3, 0)), 1.0,
+        problem.lo, problem.hi, x, np.zeros((3, 0)),
+        float(np.linalg.eigvalsh(problem.H)[0]),
     )  # fmt: skip
-    assert gap >= objective(problem, x) - best - 1e-9
+    assert gap >= objective(problem, x) - best - 1e-12
 
 
 def test_parent_without_persons():
