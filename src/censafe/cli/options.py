@@ -23,7 +23,7 @@ __all__ = [
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 PRODUCTS = ("phsafe", "safetab-p", "safetab-h", "topdown")
-RUN_PRODUCTS = ("phsafe", "safetab-p", "safetab-h")
+RUN_PRODUCTS = PRODUCTS
 
 
 class _Exact(click.ParamType[Fraction]):

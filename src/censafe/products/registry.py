@@ -69,6 +69,7 @@ RECIPES: Final[Mapping[str, str]] = {
     "phsafe": "censafe.products.phsafe.recipe",
     "safetab-p": "censafe.products.safetab_p.recipe",
     "safetab-h": "censafe.products.safetab_h.recipe",
+    "topdown": "censafe.products.topdown.recipe",
 }
 """Name on the command line -> module, imported when it is asked for."""
 

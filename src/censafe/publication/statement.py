@@ -15,6 +15,12 @@ from censafe.model.published import PublishedQuery
 from censafe.privacy.conversions import epsilons
 from censafe.publication.codebook import CodebookInput, TableLabel
 from censafe.publication.group_statement import check_group_costs, group_tables, noise_kinds
+from censafe.publication.level_statement import (
+    LevelEstimates,
+    check_level_costs,
+    estimates_document,
+    level_tables,
+)
 from censafe.publication.manifest import LedgerRecord
 from censafe.publication.power import largest_power
 from censafe.publication.stamps import Stamp, require_publishable
@@ -23,6 +29,7 @@ from censafe.publication.tables import key_columns, region_type
 from censafe.publication.words import (
     CALIBRATIONS,
     CONVERSIONS,
+    ESTIMATED,
     NEIGHBOURS,
     NOISE,
     NOT_PROMISED,
@@ -75,6 +82,7 @@ class CertificateInput:
         measurement_files: SHA-256 of the committed measurement files, by file.
         groups: everything published about population groups.
         notes: what was done after the measurements, in words.
+        estimates: microdata and tables estimated from measurements of every level; None for other products.
         delta: at which epsilons are stated.
         confidence: of the margins of error, 9/10 or 19/20.
     """
@@ -96,6 +104,7 @@ class CertificateInput:
     measurement_files: Mapping[str, str] = field(default_factory=dict)
     groups: Sequence[GroupEstimates] = ()
     notes: Sequence[str] = ()
+    estimates: LevelEstimates | None = None
     delta: Fraction = Fraction(1, 10**10)
     confidence: Fraction = Fraction(9, 10)
 
@@ -110,7 +119,8 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         ReleaseError: the stamp does not fit the source of the noise.
         CheckError: ledger, plan and published tables disagree.
     """
-    require_publishable([*source.queries, *source.groups], stamp)
+    levels = source.estimates.facts if source.estimates else ()
+    require_publishable([*source.queries, *source.groups, *levels], stamp)
     _check_agreement(source, stamp)
     plan = source.plan
     return {
@@ -127,7 +137,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
             **_relation(plan, plan.neighbours),
             "group_words": group_words(plan.definition),
         },
-        "noise_words": sorted(NOISE[kind] for kind in _noise_kinds(source)),
+        "noise_words": _noise_words(source),
         "loss": _loss(plan.total, source),
         "attacker": {
             "false_alarm": float(_FALSE_ALARM),
@@ -143,7 +153,9 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         "tables": [
             *_tables(source),
             *group_tables(source.groups, plan.total, source.confidence, source.codebook.levels),
+            *level_tables(levels, plan.total, source.confidence),
         ],
+        **({"estimated": estimates_document(source.estimates)} if source.estimates else {}),
         **({"notes": list(source.notes)} if source.notes else {}),
         "not_promised": [{"what": what, "words": words} for what, words in NOT_PROMISED],
         "checks": [asdict(group) for group in source.checks],
@@ -185,10 +197,16 @@ def _check_agreement(source: CertificateInput, stamp: Stamp | None) -> None:
                 "do not publish the tables"
             )
     check_group_costs(source.groups, plan)
+    if source.estimates:
+        check_level_costs(source.estimates, plan)
 
 
-def _noise_kinds(source: CertificateInput) -> set[str]:
-    return {query.law.kind for query in source.queries} | noise_kinds(source.groups)
+def _noise_words(source: CertificateInput) -> list[str]:
+    if source.estimates:
+        words = {NOISE[fact.law.kind].partition(" The number may be")[0] for fact in source.estimates.facts}
+        return [*sorted(words), ESTIMATED]
+    kinds = {query.law.kind for query in source.queries} | noise_kinds(source.groups)
+    return sorted(NOISE[kind] for kind in kinds)
 
 
 def _relation(plan: ReleasePlan, relation: Neighbours) -> dict[str, str]:
