@@ -12,7 +12,7 @@ from censafe.model.compiled import compiled
 
 __all__ = ["BLOCK", "DEPENDENT", "factor", "invert", "solve_factored", "solve_vector"]
 
-BLOCK = 48
+BLOCK = 8  # terms of one pass over a row
 DEPENDENT = 1e-10  # a pivot below this share of its diagonal belongs to a dependent equation
 
 
@@ -43,19 +43,24 @@ def _sweep(a, first, last, column):  # type: ignore[no-untyped-def]
 
 @compiled(void(float64[:, ::1], int64, float64[:, ::1], float64[:, ::1], int64))
 def _subtract_products(a, start, left, right, width):  # type: ignore[no-untyped-def]
-    """a[i, start:i+1] -= left[i] @ right[:, start:i+1] for i from start on, four terms at a time."""
-    whole = width - width % 4
+    """Subtract left[i] @ right[:, start:i+1] from a[i, start:i+1] for i from start on."""
     for i in range(start, a.shape[0]):
-        for q in range(0, whole, 4):
-            c0, c1, c2, c3 = left[i, q], left[i, q + 1], left[i, q + 2], left[i, q + 3]
-            for j in range(start, i + 1):
-                a[i, j] -= (
-                    c0 * right[q, j] + c1 * right[q + 1, j] + c2 * right[q + 2, j] + c3 * right[q + 3, j]
-                )
-        for q in range(whole, width):
-            c0 = left[i, q]
-            for j in range(start, i + 1):
-                a[i, j] -= c0 * right[q, j]
+        row = a[i, start : i + 1]
+        if width == BLOCK:
+            c0, c1, c2, c3 = left[i, 0], left[i, 1], left[i, 2], left[i, 3]
+            c4, c5, c6, c7 = left[i, 4], left[i, 5], left[i, 6], left[i, 7]
+            r0, r1 = right[0, start : i + 1], right[1, start : i + 1]
+            r2, r3 = right[2, start : i + 1], right[3, start : i + 1]
+            r4, r5 = right[4, start : i + 1], right[5, start : i + 1]
+            r6, r7 = right[6, start : i + 1], right[7, start : i + 1]
+            for j in range(row.shape[0]):
+                first = (c0 * r0[j] + c1 * r1[j]) + (c2 * r2[j] + c3 * r3[j])
+                row[j] -= first + ((c4 * r4[j] + c5 * r5[j]) + (c6 * r6[j] + c7 * r7[j]))
+        else:
+            for q in range(width):
+                c0, r0 = left[i, q], right[q, start : i + 1]
+                for j in range(row.shape[0]):
+                    row[j] -= c0 * r0[j]
 
 
 @compiled(void(float64[:, ::1], int64, int64, float64[:, ::1], float64[:, ::1], float64[::1]))
