@@ -91,7 +91,7 @@ def _head(document: Document) -> str:
     if "estimated" in document:
         made = document["estimated"]["records"].items()
         records = ", ".join(f"{integer(count)} {name}" for name, count in made)
-        facts.append(("Published", records, "as microdata, estimated from noisy counts"))
+        facts.append(("Published", records or "histograms", "estimated from noisy counts"))
     else:
         facts.append(("Published", f"{integer(rows)} counts", f"in {len(tables)} tables, all with noise"))
     cards = "".join(

@@ -11,28 +11,19 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import ConfigError, DataError
-from censafe.geography.spine import LevelRule, Spine
+from censafe.errors import DataError
+from censafe.geography.spine import Spine
 from censafe.geography.spine_sums import sum_histograms
-from censafe.model import ExactHistograms
-from censafe.population.histograms import (
-    BlockData,
-    HistogramLayout,
-    block_files,
-    e2e_layout,
-    pl94_layout,
-    read_blocks,
-)
+from censafe.model import ExactHistograms, ProtectedUnit
+from censafe.population.histograms import BlockData, block_files, read_blocks
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.invariants import LevelLimits, level_limits
+from censafe.products.topdown.layout import histogram_layout
 from censafe.products.topdown.plan import exact_levels
-from censafe.products.topdown.shipped import shipped_schemas
 
-__all__ = ["Intake", "PublicFacts", "form_of"]
-
-_ROOTS = {"National": "1"}
+__all__ = ["Intake", "Loaded", "PublicFacts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,19 +66,17 @@ class Intake:
 
     Raises:
         DataError: files are missing, or are not those that the configuration's reader reads.
-        ConfigError: the configuration measures histograms that no input has.
+        ConfigError: the configuration measures histograms that no input can have.
     """
 
     def __init__(self, data: Path, config: TopdownConfig, options: ReadOptions) -> None:
         self._data = data
         self._config = config
         self._observer = options.observer
-        self._layout = _layout(config)
+        self._layout = histogram_layout(config)
         found = block_files(data)
         if bool(found.legacy) != (config.reader == "pl94"):
-            kind, reader = (
-                ("P.L. 94-171 files", "pl94") if found.legacy else ("Parquet histograms", "histogram")
-            )
+            kind, reader = ("P.L. 94-171 files", "pl94") if found.legacy else ("histograms", "histogram")
             raise DataError(f"{data}: the folder holds {kind}; fix: --set reader={reader}")
         self._files = found.all
 
@@ -126,7 +115,7 @@ class Intake:
         return Loaded(exact, facts)
 
     def _levels(self, histogram: MeasuredHistogram, blocks: BlockData) -> tuple[ExactHistograms, ...]:
-        exact = blocks.units if form_of(histogram) == "pl94-units" else blocks.persons
+        exact = blocks.units if histogram.schema.record is ProtectedUnit.HOUSEHOLD else blocks.persons
         if exact is None:
             raise DataError(f"{self._data}: there is no occupancy of housing units for {histogram.name}")
         return sum_histograms(blocks.spine, exact, histogram.schema.schema.cells)
@@ -145,36 +134,6 @@ class Intake:
         kinds = 0 if rule is None else len(rule.minimum)
         units = blocks.facilities[:, :kinds].astype(np.int64)
         return level_limits(blocks.spine, histogram.schema, units, totals)
-
-
-def form_of(histogram: MeasuredHistogram) -> str:
-    """The shipped schema that a histogram has; the readers and writers are made for these.
-
-    Raises:
-        ConfigError: a schema of another shape.
-    """
-    shape = histogram.schema.schema.shape
-    for name, known in shipped_schemas().items():
-        if known.schema.shape == shape:
-            return name
-    raise ConfigError(
-        f"histograms.{histogram.name}: a run reads histograms of {', '.join(shipped_schemas())}; the schema "
-        f"{histogram.schema.name} has another shape"
-    )
-
-
-def _layout(config: TopdownConfig) -> HistogramLayout:
-    forms = {form_of(one): one.schema for one in config.histograms}
-    rules = [
-        LevelRule(level.name, level.prefix, "" if level.prefix else _ROOTS.get(level.name, level.name))
-        for level in config.run_levels
-    ]
-    if "e2e-1940" in forms:
-        if len(config.histograms) > 1:
-            raise ConfigError("measure: the 1940 histogram is measured alone")
-        return e2e_layout(forms["e2e-1940"].schema, rules)
-    persons = forms.get("pl94-persons", shipped_schemas()["pl94-persons"])
-    return pl94_layout(persons.schema, rules)
 
 
 def _totals(exact: ExactHistograms) -> NDArray[np.int64]:

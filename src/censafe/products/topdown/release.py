@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from censafe.model import SparseLevel
 from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.estimating import LevelReport
-from censafe.products.topdown.intake import PublicFacts, form_of
+from censafe.products.topdown.intake import PublicFacts
 from censafe.products.topdown.plan import exact_figures
+from censafe.products.topdown.shipped import shipped_schemas
 from censafe.publication.atomic import move_into_place
 from censafe.publication.block_histograms import write_histograms
 from censafe.publication.certificate import write_certificate
@@ -34,8 +36,10 @@ from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
 __all__ = ["Estimates", "output_files", "publish"]
 
 _TITLES: Final = {
-    "pl94": "Redistricting data (P.L. 94-171): microdata and tables by TopDown",
-    "e2e": "1940 census: microdata by TopDown",
+    "pl94-persons": "Redistricting data (P.L. 94-171): microdata and tables by TopDown",
+    "pl94-units": "Occupancy of housing units (P.L. 94-171): microdata by TopDown",
+    "e2e-1940": "1940 census: microdata by TopDown",
+    "": "Histograms by TopDown",
 }
 _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration are not used."
@@ -61,8 +65,16 @@ class Estimates:
 
 def output_files(config: TopdownConfig) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
-    tables = ("tables",) if any(form_of(one) == "pl94-persons" for one in config.histograms) else ()
-    return ("certificate.html", "certificate.json", "microdata", "histograms", *tables, "manifest.json")
+    forms = {_form(one) for one in config.histograms}
+    microdata = ("microdata",) if forms - {""} else ()
+    tables = ("tables",) if "pl94-persons" in forms else ()
+    return ("certificate.html", "certificate.json", *microdata, "histograms", *tables, "manifest.json")
+
+
+def _form(histogram: MeasuredHistogram) -> str:
+    """The shipped schema that a histogram has, for which there are writers; empty for others."""
+    cells = histogram.schema.schema.attributes
+    return next((name for name, known in shipped_schemas().items() if known.schema.attributes == cells), "")
 
 
 def publish(
@@ -83,15 +95,15 @@ def publish(
         StorageError: the disk is full or the folder not writable.
     """
     stamp: Stamp | None = STAMP if manifest.test_key else None
-    records = _write_microdata(staging / "microdata", config, estimates)
-    if stamp is not None:
-        (staging / "microdata" / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
+    places = output_files(config)
+    records = (
+        _write_microdata(staging / "microdata", config, estimates, stamp) if "microdata" in places else {}
+    )
     names = [level.name for level in config.run_levels]
     for histogram in config.histograms:
         for name, level in zip(names, estimates.levels[histogram.name], strict=True):
             path = staging / "histograms" / f"{histogram.name}_{name}.parquet"
             write_histograms(path, level, schema=histogram.schema.name, stamp=stamp)
-    places = output_files(config)
     if "tables" in places:
         write_pl94_tables(staging / "tables", _table_levels(config, estimates), stamp=stamp)
     solves = {name: [report.document() for report in reports] for name, reports in estimates.reports.items()}
@@ -112,26 +124,30 @@ def _listed(solves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
     return {f"levels_{name}": [dict(level) for level in levels] for name, levels in solves.items()}
 
 
-def _write_microdata(folder: Path, config: TopdownConfig, estimates: Estimates) -> dict[str, int]:
+def _write_microdata(
+    folder: Path, config: TopdownConfig, estimates: Estimates, stamp: Stamp | None
+) -> dict[str, int]:
     """Persons and units; returns how many records of each there are."""
     folder.mkdir()
+    if stamp is not None:
+        (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
     facilities = estimates.public.facilities
     records = {}
     for histogram in config.histograms:
         blocks = estimates.levels[histogram.name][-1]
-        form = form_of(histogram)
+        form = _form(histogram)
         if form == "pl94-persons":
             records["persons"] = write_pl94_persons(folder / "persons.txt", blocks)
         elif form == "pl94-units":
             records["units"] = write_pl94_units(folder / "units.txt", blocks, facilities)
-        else:
+        elif form == "e2e-1940":
             records["persons"] = write_e2e_persons(folder / "persons.txt", blocks, facilities)
             records["units"] = write_e2e_units(folder / "units.txt", blocks, facilities)
     return records
 
 
 def _table_levels(config: TopdownConfig, estimates: Estimates) -> list[TableLevel]:
-    by_form = {form_of(one): estimates.levels[one.name] for one in config.histograms}
+    by_form = {_form(one): estimates.levels[one.name] for one in config.histograms}
     persons = by_form["pl94-persons"]
     units: Sequence[SparseLevel | None] = by_form.get("pl94-units", (None,) * len(persons))
     names = [level.name for level in config.run_levels]
@@ -150,9 +166,9 @@ def _statement(
     imputed = [
         f"In the input this was made up by a rule, not read: {words}" for words in estimates.public.imputed
     ]
-    forms = {form_of(one) for one in config.histograms}
+    forms = {_form(one) for one in config.histograms}
     return CertificateInput(
-        title=_TITLES["e2e" if "e2e-1940" in forms else "pl94"],
+        title=next(title for form, title in _TITLES.items() if form in forms),
         plan=manifest.plan,
         queries=(),
         estimates=LevelEstimates(
