@@ -178,6 +178,30 @@ def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
     assert hashes(other / "microdata")["persons.txt"] != hashes(straight / "microdata")["persons.txt"]
 
 
+def test_stored_measurements_of_another_level_are_refused(
+    censafe: CommandLine, districts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recipe, "estimate_level", stop)
+        with pytest.raises(KeyboardInterrupt):
+            recipe.run(
+                "e2e-1940",
+                districts,
+                tmp_path / "out",
+                {},
+                recipe.ReadOptions(),
+                recipe.RunOptions(test_key=1),
+            )
+    folder = tmp_path / "out" / "measurements"
+    (folder / "persons_State.parquet").rename(folder / "persons_County.parquet")
+    done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--test-key", 1)
+    assert done.code == 4
+    assert "does not hold the measurements of persons_County" in done.err
+
+
 def test_a_release_pays_and_keeps_the_totals_of_the_states(
     censafe: CommandLine, districts: Path, tmp_path: Path
 ) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from censafe.model import CellQuery, Schema
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.model import CellQuery, PartPlan, Schema
 from censafe.model.level_measurements import LevelMeasurements
 from censafe.privacy.histograms import measure_level
 from censafe.products.door import Door, MeasurementFiles
@@ -28,6 +32,9 @@ def measure_levels(
 
     Returns:
         Measurements by name of the part, in the order of the plan.
+
+    Raises:
+        CheckError: a stored file belongs to another part, plan or kind of key, or was changed.
     """
     depths = {level.name: depth for depth, level in enumerate(config.run_levels)}
     found = {}
@@ -36,8 +43,22 @@ def measure_levels(
         shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
         draw = partial(measure_level, exact, load.part, load.queries, shapes)
         with reading.observer.stage(f"measure {load.part.name}"):
-            found[load.part.name] = door.once(load.part, draw, LEVEL_FILES)
+            measured = door.once(load.part, draw, LEVEL_FILES)
+        _require_part(door, load.part, measured, exact.geounits)
+        found[load.part.name] = measured
     return found
+
+
+def _require_part(
+    door: Door, part: PartPlan, measured: LevelMeasurements, geounits: NDArray[np.str_]
+) -> None:
+    """Refuse a stored file of another part, or of other geounits."""
+    same = (measured.part, measured.queries) == (part.name, part.queries)
+    if not same or not np.array_equal(measured.geounits, geounits):
+        raise CheckError(
+            f"{door.path(part)} does not hold the measurements of {part.name} in this run's geounits; restore the file that "
+            "was written under this name, or name a new folder"
+        )
 
 
 def full_shape(schema: Schema, query: CellQuery) -> tuple[int, ...]:
