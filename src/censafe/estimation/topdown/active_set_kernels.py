@@ -312,6 +312,9 @@ def solve_active_set(h, b, p, coupled, allowed, rows, lo, hi, free, active, eps_
             nu[c] = q[c]
             _row_step(active[c], index[c, : count[c]], w[c], b[c] + multiplier, nu[c])
             _gradient(h, b[c], rows, multiplier, x[c], nu[c], mu[c])
+        if stalls > 0:  # signs within rounding errors would go round in circles
+            _refine(h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu)
+        for c in range(children):
             left += _mark(
                 rows, lo[c], hi[c], free[c], allowed[c], active[c], x[c], nu[c], mu[c],
                 eps_x, eps_mu, flip[c], move[c],
@@ -327,5 +330,7 @@ def solve_active_set(h, b, p, coupled, allowed, rows, lo, hi, free, active, eps_
         else:
             stalls += 1
             single = stalls > _MOST_STALLS
-        _apply(free, active, flip, move, dirty, single)
+        if iteration < _MOST_ITERATIONS:
+            _apply(free, active, flip, move, dirty, single)
+    _refine(h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu)
     return -_MOST_ITERATIONS

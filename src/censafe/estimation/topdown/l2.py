@@ -121,8 +121,8 @@ def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:
 
 def _run(setting: _Setting, state: _State, status: L2Status) -> L2Result | None:
     problem, tight = setting.problem, setting.tight
-    eps_x = _EPS * max(1.0, 1e-7 * float(setting.p.max()))
-    eps_mu = _EPS * max(1.0, 1e-7 * float(np.abs(problem.B).max()))
+    eps_x = _EPS * min(100.0, max(1.0, 1e-4 * float(np.abs(setting.start).max())))
+    eps_mu = _EPS * max(1.0, 1e-6 * float(np.abs(problem.B).max()))
     sides = (tight.allowed, problem.rows, tight.lo, tight.hi)
     made = solve_active_set(
         setting.h, problem.B, setting.p, setting.coupled, *sides,
