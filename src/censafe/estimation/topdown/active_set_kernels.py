@@ -281,7 +281,7 @@ def _apply(free, active, flip, move, dirty, single):  # type: ignore[no-untyped-
         float64[:, ::1], float64[::1], float64[:, ::1],
     )
 )  # fmt: skip
-def solve_active_set(h, b, p, coupled, allowed, rows, lo, hi, free, active, eps_x, eps_mu, x, multiplier, nu):  # type: ignore[no-untyped-def]
+def solve_active_set(h, b, p, coupled, allowed, rows, lo, hi, free, active, eps_x, eps_mu, x, multiplier, nu):  # type: ignore[no-untyped-def]  # noqa: C901
     """Iterate from the state (free, active) to the optimum; writes x and the multipliers of sums and rows.
 
     Returns:
