@@ -149,6 +149,10 @@ def test_manifest_and_certificate_say_how_every_level_was_solved(
     assert sum(entry["budget_decimal"] for entry in certificate["tables"]) == pytest.approx(
         certificate["loss"]["decimal"]
     )
+    readings = {(one["kind"], one["name"]): one["epsilon"] for one in certificate["estimated"]["readings"]
+                if one["histogram"] == "persons"}  # fmt: skip
+    within = [readings["Block within", name] for name in ("State", "County", "Tract", "Block_Group")]
+    assert [round(epsilon, 2) for epsilon in within] == [13.05, 11.70, 9.38, 2.93]
     page = (out / "certificate.html").read_text()
     assert "29,225 persons" in page
     assert "made up by a rule" in page
@@ -234,6 +238,16 @@ def test_the_reader_must_be_that_of_the_files(
     assert wrong.code == 1
     assert "--set reader=histogram" in wrong.err
     assert censafe("validate", "topdown", "e2e-1940", districts).code == 0
+
+
+def test_estimate_says_that_it_takes_other_runs(
+    censafe: CommandLine, districts: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", 1).code == 0
+    done = censafe("estimate", out)
+    assert done.code == 2
+    assert "is a run of topdown" in done.err
 
 
 def test_two_states_are_refused_where_the_run_starts_at_one(

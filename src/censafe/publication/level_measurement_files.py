@@ -29,17 +29,6 @@ __all__ = ["read_level_measurements", "write_level_measurements"]
 _FORMAT = "censafe level measurements 1"
 _GROUP_ANSWERS = 1 << 22
 _NAME = pa.dictionary(pa.int32(), pa.string())
-_SCHEMA = pa.schema(
-    [
-        ("geocode", pa.string()),
-        ("query_name", _NAME),
-        ("query_shape", pa.list_(pa.int32())),
-        ("value", pa.large_list(pa.int64())),
-        ("variance", pa.float64()),
-        ("plb", _NAME),
-        ("law", _NAME),
-    ]
-)
 
 
 def write_level_measurements(
@@ -75,7 +64,7 @@ def write_level_measurements(
     }
     if stamp is not None:
         metadata["stamp"] = stamp
-    schema = _SCHEMA.with_metadata(metadata)
+    schema = _schema(measurements).with_metadata(metadata)
     with atomic_write(path) as temporary:
         with pq.ParquetWriter(temporary, schema, compression="zstd", compression_level=1) as writer:
             for table in _tables(measurements, schema):
@@ -157,7 +146,24 @@ def _content_digest(header: str, measurements: LevelMeasurements) -> str:
     return digest.hexdigest()
 
 
+def _schema(measurements: LevelMeasurements) -> pa.Schema:
+    """Columns; answers have 32 bits where all of the part fit."""
+    narrow = all(values.dtype == np.int32 for values in measurements.values)
+    return pa.schema(
+        [
+            ("geocode", pa.string()),
+            ("query_name", _NAME),
+            ("query_shape", pa.list_(pa.int32())),
+            ("value", pa.large_list(pa.int32() if narrow else pa.int64())),
+            ("variance", pa.float64()),
+            ("plb", _NAME),
+            ("law", _NAME),
+        ]
+    )
+
+
 def _tables(measurements: LevelMeasurements, schema: pa.Schema) -> Iterator[pa.Table]:
+    answer = schema.field("value").type.value_type
     for query, shape, variance, values in zip(
         measurements.queries, measurements.shapes, measurements.variances, measurements.values, strict=True
     ):
@@ -171,7 +177,7 @@ def _tables(measurements: LevelMeasurements, schema: pa.Schema) -> Iterator[pa.T
                 pa.array(measurements.geounits[first : first + rows].tolist(), pa.string()),
                 _repeated(name, rows),
                 pa.array([list(shape)] * rows, pa.list_(pa.int32())),
-                pa.LargeListArray.from_arrays(offsets, some.reshape(-1).astype(np.int64)),
+                pa.LargeListArray.from_arrays(offsets, pa.array(some.reshape(-1)).cast(answer)),
                 pa.array(np.full(rows, variance)),
                 _repeated(_text(query.cost), rows),
                 _repeated(query.law.bureau_name, rows),

@@ -48,6 +48,8 @@ class LevelEstimates:
         exact: what is published exactly, as sentences.
         remarks: what else a reader must know, as sentences.
         solves: by histogram, reports of the levels as the manifest holds them.
+        readings: losses that answer one question about a record whose other values are known: histogram, kind, name, exact
+            loss, and ``epsilon`` (by the tight bound where the loss is rho).
     """
 
     facts: Sequence[LevelFacts]
@@ -55,6 +57,7 @@ class LevelEstimates:
     exact: Sequence[str] = ()
     remarks: Sequence[str] = ()
     solves: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    readings: Sequence[Mapping[str, Any]] = ()
 
 
 def check_level_costs(estimates: LevelEstimates, plan: ReleasePlan) -> None:
@@ -76,6 +79,7 @@ def estimates_document(estimates: LevelEstimates) -> dict[str, Any]:
         "records": dict(estimates.records),
         "exact": list(estimates.exact),
         "remarks": list(estimates.remarks),
+        "readings": [dict(reading) for reading in estimates.readings],
         "solves": {name: [dict(level) for level in levels] for name, levels in estimates.solves.items()},
     }
 

@@ -31,9 +31,32 @@ def levels_sections(document: Document, symbol: str) -> str:
             section("exact", "What is published exactly", paragraphs(*document["estimated"]["exact"]))
             if document["estimated"]["exact"]
             else "",
+            _readings(document["estimated"]["readings"], symbol),
             section("shares", "What each level and query used", *_noise(document, symbol, percent)),
             section("estimates", "How the counts were estimated", *_solves(document["estimated"])),
         )
+    )
+
+
+def _readings(readings: Sequence[Document], symbol: str) -> str:
+    if not readings:
+        return ""
+    groups = []
+    for histogram, kind in dict.fromkeys((one["histogram"], one["kind"]) for one in readings):
+        own = [one for one in readings if (one["histogram"], one["kind"]) == (histogram, kind)]
+        whose = "all histograms" if histogram == "all" else histogram
+        rows = [(one["name"], number(one["decimal"]), fixed(one["epsilon"], 2)) for one in own]
+        groups.append((f"{whose}, {kind}", rows))
+    return section(
+        "readings",
+        "What the loss means for one question",
+        paragraphs(
+            "Somebody who knows everything about a person but one attribute, or who knows the area in which a person lives but "
+            "not where inside it, learns less than the total loss allows: only the queries that tell the answers apart count."
+        ),
+        grouped_table(
+            "Loss by question", ("Question", symbol, "\N{GREEK SMALL LETTER EPSILON}"), groups, numbers=2
+        ),
     )
 
 

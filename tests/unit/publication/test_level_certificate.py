@@ -27,8 +27,14 @@ def _estimates(source: Literal["system", "seeded"] = "system") -> LevelEstimates
         {"level": "State", "geounits": 1, "solved": {"ok": 1}, "gap_most": 0.0},
         {"level": "Block", "geounits": 40, "solved": {"ok": 7, "ok after ADMM": 1, "approximate": 2}, "gap_most": 3e-9},
     ]  # fmt: skip
+    known = {"histogram": "persons", "kind": "attribute", "name": "age", "exact": "1/2", "decimal": 0.5}
     return LevelEstimates(
-        facts, {"persons": 1234}, ("Totals are exact.",), ("A rule <made> up this.",), {"persons": solves}
+        facts,
+        {"persons": 1234},
+        ("Totals are exact.",),
+        ("A rule <made> up this.",),
+        {"persons": solves},
+        [{**known, "epsilon": 6.789}],
     )
 
 
@@ -85,6 +91,13 @@ def test_the_page_says_that_counts_are_estimates_and_how_they_were_solved(tmp_pa
     row = page[page.index("persons, Block</th>") :]
     cells = row[: row.index("</tr>")].replace("</td>", "").split('<td class="n">')
     assert cells[1:] == ["40", "10", "8", "2", "3.0e-09"]
+
+
+def test_readings_of_the_loss_are_stated(tmp_path: Path) -> None:
+    page, document = _written(tmp_path, _source())
+    assert document["estimated"]["readings"][0]["exact"] == "1/2"
+    assert "persons, attribute" in page
+    assert '<th scope="row">age</th><td class="n">0.5</td><td class="n">6.79</td>' in page
 
 
 def test_measurements_must_be_those_of_the_plan(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from censafe.errors import UsageError
 from censafe.model import Measurements
 from censafe.population.findings import Finding
 from censafe.population.validation import ValidationReport
@@ -95,11 +96,14 @@ def estimate(out: Path, *, confidence: Fraction, observer: Observer) -> RunResul
 
     Raises:
         StorageError: no finished run.
+        UsageError: a run of another product.
         CheckError: a measurement file is missing, changed or of another plan.
     """
     require_confidence(confidence)
     with observer.stage("publish"):
         manifest = read_manifest(out / "manifest.json")
+        if manifest.plan.product != "phsafe":
+            raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of phsafe")
         republish(out, manifest, confidence)
     return RunResult(
         out, manifest.plan, not manifest.test_key, resumed=True, files=FILES, stages=observer.stages

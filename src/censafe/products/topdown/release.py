@@ -15,6 +15,7 @@ from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.estimating import LevelReport
 from censafe.products.topdown.intake import PublicFacts
 from censafe.products.topdown.plan import exact_figures
+from censafe.products.topdown.readings import loss_readings
 from censafe.products.topdown.shipped import shipped_schemas
 from censafe.publication.atomic import move_into_place
 from censafe.publication.block_histograms import write_histograms
@@ -41,6 +42,7 @@ _TITLES: Final = {
     "e2e-1940": "1940 census: microdata by TopDown",
     "": "Histograms by TopDown",
 }
+_DELTA: Final = Fraction(1, 10**10)
 _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration are not used."
 )
@@ -146,6 +148,20 @@ def _write_microdata(
     return records
 
 
+def _readings(config: TopdownConfig) -> list[dict[str, Any]]:
+    return [
+        {
+            "histogram": reading.histogram,
+            "kind": reading.kind,
+            "name": reading.name,
+            "exact": f"{reading.loss.numerator}/{reading.loss.denominator}",
+            "decimal": float(reading.loss),
+            "epsilon": float(reading.loss) if reading.epsilons is None else reading.epsilons.tight,
+        }
+        for reading in loss_readings(config, _DELTA)
+    ]
+
+
 def _table_levels(config: TopdownConfig, estimates: Estimates) -> list[TableLevel]:
     by_form = {_form(one): estimates.levels[one.name] for one in config.histograms}
     persons = by_form["pl94-persons"]
@@ -177,6 +193,7 @@ def _statement(
             exact=exact_figures(config),
             remarks=(_FITTED_AT_ONCE, *imputed),
             solves=solves,
+            readings=_readings(config),
         ),
         codebook=CodebookInput({}, {}),
         dataset=manifest.dataset,
@@ -193,5 +210,6 @@ def _statement(
         overrides=manifest.config.overrides,
         versions=manifest.versions,
         measurement_files={part.file: part.sha256 for part in manifest.parts},
+        delta=_DELTA,
         confidence=confidence,
     )
