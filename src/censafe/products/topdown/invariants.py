@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.estimation.topdown import Cuts, parent_cuts
 from censafe.geography.spine import Spine, SpineLevel
 from censafe.geography.spine_sums import sum_vectors
 from censafe.products.topdown.constraints import contradictions, facility_bounds
@@ -22,6 +21,7 @@ from censafe.products.topdown.schemas import HistogramSchema
 __all__ = ["CutLimits", "LevelLimits", "level_limits"]
 
 _NAMED = 5
+_MOST_KINDS = 12  # 4,096 sets
 Integers = NDArray[np.int64]
 
 
@@ -78,19 +78,18 @@ def level_limits(
             LevelLimits(totals.get(level.name), empty, empty)
             for level, empty in zip(spine.levels, none, strict=True)
         )
-    found = []
-    for level, counts in zip(spine.levels, sum_vectors(spine, units), strict=True):
+    found: list[LevelLimits] = []
+    below: _Sides | None = None
+    all_units = sum_vectors(spine, units)
+    for level, counts in zip(reversed(spine.levels), reversed(all_units), strict=True):
         known = totals.get(level.name)
         lower, upper = facility_bounds(rule, counts)
+        limits = LevelLimits(known, lower, upper)
         if known is not None:
-            low, high = facility_bounds(rule, counts, known)
-            lower, upper = np.maximum(lower, low), np.minimum(upper, high)
-        _require_agreement(level, lower, upper, known)
-        found.append(LevelLimits(known, lower, upper))
-    return tuple(
-        _with_cuts(level, limits, found[depth + 1]) if depth + 1 < len(found) else limits
-        for depth, (level, limits) in enumerate(zip(spine.levels, found, strict=True))
-    )
+            limits, below = _with_total(level, limits, known, below)
+        _require_agreement(level, limits.lower, limits.upper, known)
+        found.insert(0, limits)
+    return tuple(found)
 
 
 def _require_agreement(level: SpineLevel, lower: Integers, upper: Integers, totals: Integers | None) -> None:
@@ -104,30 +103,40 @@ def _require_agreement(level: SpineLevel, lower: Integers, upper: Integers, tota
         )
 
 
-def _cuts_of_children(below: LevelLimits, first: int, last: int) -> Cuts:
-    lower, upper = below.lower[first:last], below.upper[first:last]
-    totals = None if below.totals is None else below.totals[first:last].astype(np.float64)
-    return parent_cuts(lower.astype(np.float64), upper.astype(np.float64), totals, totals)
+_Sides = tuple[Integers, Integers]
+"""Fewest and most records of every geounit in every set of kinds, the sets in the order of their bits."""
 
 
-def _with_cuts(level: SpineLevel, limits: LevelLimits, below: LevelLimits) -> LevelLimits:
-    """Add what exact totals of the children demand of sets of kinds, where that is more than bounds and total say."""
-    if below.totals is None:
-        return limits
-    cuts = [
-        _cuts_of_children(below, first, last)
-        for first, last in zip(level.first_child[:-1].tolist(), level.first_child[1:].tolist(), strict=True)
-    ]
-    sets = cuts[0].sets.astype(np.int64)
-    lower, upper = np.stack([cut.lo for cut in cuts]), np.stack([cut.hi for cut in cuts])
+def _with_total(
+    level: SpineLevel, limits: LevelLimits, totals: Integers, below: _Sides | None
+) -> tuple[LevelLimits, _Sides | None]:
+    """Limits of a level whose totals are exact, so that its children can meet theirs.
+
+    A child with a total holds in a set of kinds at least its total less the most of all other kinds. Least numbers of
+    sets add up over children, and with them every histogram of the parent can be shared out (Hoffman's theorem).
+    """
+    kinds = limits.lower.shape[1]
+    if kinds > _MOST_KINDS:
+        return limits, None
+    sets = np.arange(1 << kinds)[:, None] >> np.arange(kinds) & 1
     least, most = limits.lower @ sets.T, limits.upper @ sets.T
-    if limits.totals is not None:
-        others_least = limits.lower.sum(axis=1, keepdims=True) - least
-        others_most = limits.upper.sum(axis=1, keepdims=True) - most
-        least = np.maximum(least, limits.totals[:, None] - others_most)
-        most = np.minimum(most, limits.totals[:, None] - others_least)
-    tighter = ((lower > least) | (upper < most)).any(axis=0)
-    if not tighter.any():
-        return limits
-    chosen = CutLimits(cuts[0].sets[tighter], lower[:, tighter], upper[:, tighter])
-    return LevelLimits(limits.totals, limits.lower, limits.upper, chosen)
+    if below is not None:
+        starts = level.first_child[:-1]
+        least = np.maximum(least, np.add.reduceat(below[0], starts, axis=0))
+        most = np.minimum(most, np.add.reduceat(below[1], starts, axis=0))
+    least, most = _beside_total(least, most, totals)
+    single = 1 << np.arange(kinds)
+    lower, upper = least[:, single], most[:, single]
+    implied = _beside_total(lower @ sets.T, upper @ sets.T, totals)
+    tighter = ((least > implied[0]) | (most < implied[1])).any(axis=0)
+    cuts = None
+    if tighter.any():
+        sides = (least[:, tighter].astype(np.float64), most[:, tighter].astype(np.float64))
+        cuts = CutLimits(sets[tighter].astype(np.uint8), *sides)
+    return LevelLimits(totals, lower, upper, cuts), (least, most)
+
+
+def _beside_total(least: Integers, most: Integers, totals: Integers) -> _Sides:
+    """What a total leaves to every set of kinds, given the sides of all other kinds (the reverse order)."""
+    known = totals[:, None]
+    return np.maximum(least, known - most[:, ::-1]), np.minimum(most, known - least[:, ::-1])

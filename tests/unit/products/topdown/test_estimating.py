@@ -40,9 +40,16 @@ def dense_levels() -> list[np.ndarray]:
     return [TRUTH.sum(axis=0)[None], county, TRUTH]
 
 
-def estimated(noise: float, seed: int = 1) -> list[tuple[SparseLevel, object]]:
+def exact_totals(*levels: str) -> dict[str, np.ndarray]:
+    names = [rule.name for rule in RULES]
+    return {name: dense_levels()[names.index(name)].sum(axis=1) for name in levels}
+
+
+def estimated(
+    noise: float, seed: int = 1, exact: tuple[str, ...] = ("State",)
+) -> list[tuple[SparseLevel, object]]:
     rng, tree = np.random.default_rng(seed), spine()
-    limits = level_limits(tree, SCHEMA, UNITS, {"State": TRUTH.sum(keepdims=True).reshape(1)})
+    limits = level_limits(tree, SCHEMA, UNITS, exact_totals(*exact))
     found: list[tuple[SparseLevel, object]] = []
     for depth, (level, dense) in enumerate(zip(tree.levels, dense_levels(), strict=True)):
         answers = [dense.sum(axis=1, keepdims=True), dense]
@@ -64,9 +71,10 @@ def test_exact_measurements_give_the_truth_and_the_report_says_how():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_noisy_measurements_keep_every_limit(seed):
-    levels = [level for level, _ in estimated(6.0, seed)]
-    limits = level_limits(spine(), SCHEMA, UNITS, {"State": np.array([15])})
+@pytest.mark.parametrize("exact", [("State",), ("State", "County"), ("State", "County", "Block")])
+def test_noisy_measurements_keep_every_limit(seed, exact):
+    levels = [level for level, _ in estimated(6.0, seed, exact)]
+    limits = level_limits(spine(), SCHEMA, UNITS, exact_totals(*exact))
     parents = None
     for level, found, limit in zip(spine().levels, levels, limits, strict=True):
         check_level(level, found, limit, CELLS.kinds, 4, parents)
@@ -97,21 +105,13 @@ def test_limits_are_sums_of_published_counts():
     assert all(limit.cuts is None for limit in limits)
 
 
-def test_exact_totals_of_children_become_cuts_of_their_parent():
+def test_exact_totals_of_children_limit_their_parent():
     units = np.array([[1, 0], [1, 0], [1, 0], [1, 1], [0, 1]])
     totals = {"State": np.array([20]), "County": np.array([8, 5, 7])}
     top = level_limits(spine(), SCHEMA, units, totals)[0]
-    assert top.cuts is not None
-    sides = dict(
-        zip(
-            map(tuple, top.cuts.sets.tolist()),
-            zip(top.cuts.lower[0], top.cuts.upper[0], strict=True),
-            strict=True,
-        )
-    )
     # county 11 has households only, so its 8 persons are in them; county 13 has none, so its 7 are not
-    assert sides[1, 0] == (8, 12)
-    assert sides[0, 1] == (8, 12)
+    assert (top.lower.tolist(), top.upper.tolist()) == ([[8, 8]], [[12, 12]])
+    assert top.cuts is None
 
 
 def test_totals_that_contradict_the_units_are_named():
