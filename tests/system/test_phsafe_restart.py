@@ -41,7 +41,7 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         "from censafe.privacy import ledger\n"
         "from censafe.products import door, runner\n"
         "from censafe.products.phsafe import intake, release\n"
-        "from censafe.publication import measurement_files as files\n" + textwrap.dedent(patch) + "\nmain()\n"
+        "from censafe.publication import measured_part as files\n" + textwrap.dedent(patch) + "\nmain()\n"
     )
     command = [sys.executable, "-c", script, *map(str, arguments)]
     child = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

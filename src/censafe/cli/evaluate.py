@@ -9,12 +9,12 @@ import click
 
 from censafe.cli.options import (
     EXACT,
+    compared_product_argument,
     config_argument,
     data_argument,
     engine_options,
     out_argument,
     parse_settings,
-    product_argument,
     require_totals_are_used,
     set_option,
     t1_option,
@@ -27,7 +27,7 @@ _TRIALS = {"phsafe": 50, "safetab-p": 10, "safetab-h": 10}
 
 
 @click.command(name="evaluate")
-@product_argument
+@compared_product_argument
 @config_argument
 @data_argument
 @out_argument

@@ -11,12 +11,12 @@ import click
 
 __all__ = [
     "EXACT",
+    "compared_product_argument",
     "config_argument",
     "data_argument",
     "engine_options",
     "out_argument",
     "parse_settings",
-    "planned_product_argument",
     "product_argument",
     "require_totals_are_used",
     "set_option",
@@ -24,8 +24,10 @@ __all__ = [
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-PRODUCTS = ("phsafe", "safetab-p", "safetab-h")
-RUN_PRODUCTS = ("phsafe", "safetab-p", "safetab-h")
+PRODUCTS = ("phsafe", "safetab-p", "safetab-h", "topdown")
+COMPARED_PRODUCTS = tuple(
+    name for name in PRODUCTS if name != "topdown"
+)  # those with a truth and an evaluation
 
 
 class _Exact(click.ParamType[Fraction]):
@@ -51,13 +53,13 @@ EXACT = _Exact()
 
 
 def product_argument(command: _Command) -> _Command:
-    """PRODUCT, the name of a data product that can be run."""
-    return click.argument("product", type=click.Choice(RUN_PRODUCTS), metavar="PRODUCT")(command)
-
-
-def planned_product_argument(command: _Command) -> _Command:
-    """PRODUCT, the name of any data product."""
+    """PRODUCT, the name of a data product."""
     return click.argument("product", type=click.Choice(PRODUCTS), metavar="PRODUCT")(command)
+
+
+def compared_product_argument(command: _Command) -> _Command:
+    """PRODUCT, where its output is compared with the truth."""
+    return click.argument("product", type=click.Choice(COMPARED_PRODUCTS), metavar="PRODUCT")(command)
 
 
 def config_argument(command: _Command) -> _Command:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from censafe.cli.options import EXACT, config_argument, parse_settings, planned_product_argument, set_option
+from censafe.cli.options import EXACT, config_argument, parse_settings, product_argument, set_option
 
 if TYPE_CHECKING:
     from censafe.planning.rows import PlanReport
@@ -18,13 +18,13 @@ _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
 
 
 @click.command(name="plan")
-@planned_product_argument
+@product_argument
 @config_argument
 @set_option
 @click.option(
     "--confidence",
     type=EXACT,
-    help="Level of the margins of error [default: as in the product's papers, 0.9 for phsafe, 0.95 for safetab].",
+    help="Level of the margins of error [default: as in the product's papers, 0.9 for phsafe and topdown, 0.95 for safetab].",
 )
 @click.option(
     "--delta", type=EXACT, default="1e-10", show_default=True, help="Delta of the conversions to epsilon."
@@ -42,7 +42,7 @@ _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
     "--paper",
     "form",
     flag_value="paper",
-    help="The product paper's own budget table (PHSafe: Table 10, SafeTab-H: Table 9) as CSV, recomputed from the stored targets.",
+    help="The product paper's own budget table as CSV (PHSafe: Table 10, SafeTab-H: Table 9, both recomputed from the stored targets; TopDown: shares as in the certificates of 2020).",
 )
 def command(
     product: str,
@@ -67,6 +67,8 @@ def command(
       censafe plan phsafe sdhc-us --paper
       censafe plan safetab-p ddhca --set run_pr=false
       censafe plan safetab-h ddhcb --moe t3.county_2=15 --csv
+      censafe plan topdown pl94-us --json
+      censafe plan topdown e2e-1940 --set epsilon=1/2
     """
     from censafe.products.registry import planner_of
 

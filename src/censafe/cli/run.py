@@ -93,6 +93,7 @@ def command(
       censafe run phsafe sdhc-us data/ rehearsal/ --set reader=csv --test-key 1
       censafe run safetab-p ddhca data/ detailed-a/ --set reader=csv --set run_pr=false
       censafe run safetab-h ddhcb data/ detailed-b/ --set reader=csv --set run_pr=false --t1 detailed-a/
+      censafe run topdown pl94-us state/ microdata/ --set root=State --set reader=pl94
     """
     from censafe.products.options import ReadOptions, RunOptions
     from censafe.products.registry import planner_of, recipe_of

@@ -10,13 +10,16 @@ import click
 
 from censafe.cli.options import out_argument
 from censafe.cli.progress import TerminalObserver
+from censafe.errors import UsageError
 
 if TYPE_CHECKING:
+    from censafe.population.synthetic.histograms import HistogramLayoutName
     from censafe.population.synthetic.population import Layout
 
 __all__ = ["command"]
 
 _LAYOUTS: Mapping[str, Layout] = {"phsafe": "phsafe", "safetab": "safetab", "all": "all"}
+_HISTOGRAMS: Mapping[str, HistogramLayoutName] = {"pl94": "pl94", "e2e-1940": "e2e"}
 
 
 @click.command(name="synth")
@@ -38,10 +41,10 @@ _LAYOUTS: Mapping[str, Layout] = {"phsafe": "phsafe", "safetab": "safetab", "all
 )
 @click.option(
     "--layout",
-    type=click.Choice(["phsafe", "safetab", "all"]),
+    type=click.Choice([*_LAYOUTS, *_HISTOGRAMS]),
     default="phsafe",
     show_default=True,
-    help="Whose input files to write; the people are the same.",
+    help="Whose input files to write: records (phsafe, safetab, all: of the same people) or block histograms (pl94, e2e-1940).",
 )
 @click.option(
     "--areas-of",
@@ -67,11 +70,30 @@ def command(
       censafe synth data/ --persons 1000000
       censafe synth data/ --persons 50000 --states 44,50 --format csv --seed 7
       censafe synth data/ --persons 1000000 --layout all
+      censafe synth data/ --persons 643077 --states 50 --layout pl94
     """
-    from censafe.population.synthetic.population import synthesize
-
     observer = TerminalObserver(quiet=quiet)
     codes = tuple(code.strip() for code in states.split(",")) if states else None
+    if layout in _HISTOGRAMS:
+        if areas_of is not None:
+            raise UsageError("--areas-of: block histograms have the areas of their own persons; leave it out")
+        _histograms(out, persons, codes, seed, file_format, _HISTOGRAMS[layout], observer)
+    else:
+        _records(out, persons, codes, seed, file_format, _LAYOUTS[layout], areas_of, observer)
+
+
+def _records(
+    out: Path,
+    persons: int,
+    codes: tuple[str, ...] | None,
+    seed: int,
+    file_format: str,
+    layout: Layout,
+    areas_of: int | None,
+    observer: TerminalObserver,
+) -> None:
+    from censafe.population.synthetic.population import synthesize
+
     with observer.stage("synthetic population"):
         report = synthesize(
             out,
@@ -79,11 +101,39 @@ def command(
             states=codes,
             seed=seed,
             file_format="csv" if file_format == "csv" else "parquet",
-            layout=_LAYOUTS[layout],
+            layout=layout,
             areas_of=areas_of,
             progress=observer.counter("persons", persons),
         )
     click.echo(
         f"{report.persons:,} persons in {report.housing_units:,} housing units ({report.vacant:,} vacant) and "
+        f"{report.group_quarters:,} group quarters of {report.states} state{'' if report.states == 1 else 's'}, in {report.folder}"
+    )
+
+
+def _histograms(
+    out: Path,
+    persons: int,
+    codes: tuple[str, ...] | None,
+    seed: int,
+    file_format: str,
+    layout: HistogramLayoutName,
+    observer: TerminalObserver,
+) -> None:
+    from censafe.population.synthetic.histograms import synthesize_histograms
+
+    if file_format != "parquet":
+        raise UsageError("format: block histograms are written as Parquet only; leave --format out")
+    with observer.stage("synthetic histograms"):
+        report = synthesize_histograms(
+            out,
+            persons=persons,
+            states=codes,
+            seed=seed,
+            layout=layout,
+            progress=observer.counter("persons", persons),
+        )
+    click.echo(
+        f"{report.persons:,} persons in {report.blocks:,} blocks with {report.housing_units:,} housing units and "
         f"{report.group_quarters:,} group quarters of {report.states} state{'' if report.states == 1 else 's'}, in {report.folder}"
     )

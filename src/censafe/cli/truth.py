@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from censafe.cli.options import (
+    compared_product_argument,
     config_argument,
     data_argument,
     engine_options,
     out_argument,
     parse_settings,
-    product_argument,
     require_totals_are_used,
     set_option,
     t1_option,
@@ -23,7 +23,7 @@ __all__ = ["command"]
 
 
 @click.command(name="truth")
-@product_argument
+@compared_product_argument
 @config_argument
 @data_argument
 @out_argument

@@ -57,6 +57,7 @@ def command(
     Examples:
       censafe validate phsafe config.json data/
       censafe validate phsafe sdhc-us data/ --set reader=csv --strict --examples bad.txt
+      censafe validate topdown e2e-1940 districts/
     """
     from censafe.products.options import ReadOptions
     from censafe.products.registry import recipe_of

@@ -11,12 +11,17 @@ from censafe.model.laws import NoiseLaw
 from censafe.model.measurements import Measurements
 from censafe.model.plan import PartPlan, QueryPlan, ReleasePlan
 from censafe.model.published import PublishedQuery
+from censafe.model.schema import Attribute, CellQuery, Recode, Schema, make_query
+from censafe.model.sparse import ExactHistograms, SparseLevel
 from censafe.model.terms import Definition, Neighbours, ProtectedUnit
 
 __all__ = [
+    "Attribute",
     "Axis",
+    "CellQuery",
     "Definition",
     "ExactCounts",
+    "ExactHistograms",
     "GroupBlock",
     "GroupLevel",
     "GroupMeasurements",
@@ -29,6 +34,10 @@ __all__ = [
     "ProtectedUnit",
     "PublishedQuery",
     "QueryPlan",
+    "Recode",
     "ReleasePlan",
+    "Schema",
+    "SparseLevel",
     "TableVariant",
+    "make_query",
 ]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, fields
 from typing import Any
 
 from censafe.model import Neighbours
 from censafe.planning.numbers import decimal_text
+from censafe.planning.readings import LossReading, QueryShare
 from censafe.planning.rows import PlanReport, PlanRow
 
-__all__ = ["paper_csv", "row_record", "to_csv", "to_json", "to_record"]
+__all__ = ["paper_csv", "relations", "row_record", "to_csv", "to_json", "to_record"]
 
 
 def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
@@ -21,6 +23,8 @@ def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
 
     A loss that has no finite decimal form is written as numerator/denominator.
     """
+    if row.facts.share is not None:
+        return _share_record(report, row, row.facts.share)
     symbol = report.plan.definition.symbol
     record: dict[str, Any] = {
         "table": row.facts.table,
@@ -30,19 +34,10 @@ def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
         "tau": row.facts.tau,
         "moe_target": None if row.facts.target is None else decimal_text(row.facts.target),
     }
-    record.update({f"{symbol}_{relation.value}": row.loss_text(relation) for relation in Neighbours})
+    record.update({f"{symbol}_{relation.value}": row.loss_text(relation) for relation in relations(report)})
     record.update(
         {
-            "law": row.law.bureau_name,
-            "parameter": "sigma2" if row.law.kind == "gaussian" else "scale",
-            "parameter_exact": str(row.law.parameter),
-            "draws": row.terms,
-            "variance": row.variance,
-            "variance_exact": row.exact_variance,
-            "confidence": decimal_text(report.confidence),
-            "moe": row.moe,
-            "moe_exact": row.exact_moe,
-            "coverage_exact": row.coverage,
+            **_noise_record(report, row),
             "regions": row.facts.regions,
             "iterations": row.facts.iterations,
             "cells": list(row.cells),
@@ -54,10 +49,58 @@ def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
     return record
 
 
+def relations(report: PlanReport) -> tuple[Neighbours, ...]:
+    """The neighbour relations for which the plan states a loss, in a fixed order."""
+    return tuple(relation for relation in Neighbours if relation in report.totals)
+
+
+def _share_record(report: PlanReport, row: PlanRow, share: QueryShare) -> dict[str, Any]:
+    """A row whose budget is a share of one total."""
+    symbol = report.plan.definition.symbol
+    return {
+        "histogram": share.histogram,
+        "level": row.facts.level,
+        "query": share.query,
+        "cells": row.facts.iterations,
+        "level_share": str(share.level_share),
+        "query_share": str(share.query_share),
+        **{f"{symbol}_{relation.value}": row.loss_text(relation) for relation in relations(report)},
+        **_noise_record(report, row),
+        "sd": math.sqrt(row.exact_variance),
+    }
+
+
+def _noise_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
+    return {
+        "law": row.law.bureau_name,
+        "parameter": "sigma2" if row.law.kind == "gaussian" else "scale",
+        "parameter_exact": str(row.law.parameter),
+        "draws": row.terms,
+        "variance": row.variance,
+        "variance_exact": row.exact_variance,
+        "confidence": decimal_text(report.confidence),
+        "moe": row.moe,
+        "moe_exact": row.exact_moe,
+        "coverage_exact": row.coverage,
+    }
+
+
+def _reading_record(report: PlanReport, reading: LossReading) -> dict[str, Any]:
+    return {
+        "histogram": reading.histogram,
+        "kind": reading.kind,
+        "name": reading.name,
+        report.plan.definition.symbol: decimal_text(reading.loss),
+        **({"epsilons": asdict(reading.epsilons)} if reading.epsilons else {}),
+    }
+
+
 def to_record(report: PlanReport) -> dict[str, Any]:
     """The whole report as plain values."""
     plan = report.plan
-    notes = {"notes": list(report.notes)} if report.notes else {}
+    notes: dict[str, Any] = {"notes": list(report.notes)} if report.notes else {}
+    if report.readings:
+        notes["readings"] = [_reading_record(report, reading) for reading in report.readings]
     return {
         "product": plan.product,
         "configuration": report.origin,
@@ -69,7 +112,7 @@ def to_record(report: PlanReport) -> dict[str, Any]:
         "confidence": decimal_text(report.confidence),
         "totals": {
             relation.value: {plan.definition.symbol: decimal_text(report.totals[relation])}
-            for relation in Neighbours
+            for relation in relations(report)
         },
         "delta": decimal_text(report.delta),
         "epsilons": {relation.value: asdict(values) for relation, values in report.epsilons.items()},
@@ -92,7 +135,8 @@ def to_csv(report: PlanReport) -> str:
     writer = csv.DictWriter(stream, fieldnames=list(records[0]) if records else [], lineterminator="\n")
     writer.writeheader()
     for record in records:
-        writer.writerow({**record, "cells": " ".join(record["cells"])})
+        cells = record["cells"]
+        writer.writerow({**record, "cells": " ".join(cells) if isinstance(cells, list) else cells})
     return stream.getvalue()
 
 

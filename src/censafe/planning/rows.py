@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from censafe.model import Definition, Neighbours, NoiseLaw, QueryPlan, ReleasePlan
 from censafe.planning.numbers import decimal_text, fixed_text
+from censafe.planning.readings import LossReading, QueryShare
 from censafe.privacy.conversions import Epsilons, epsilons
 from censafe.privacy.margins import exact_coverage, exact_margin, paper_margin
 from censafe.privacy.variance import exact_variance, reference_variance
@@ -36,6 +37,7 @@ class QueryFacts:
         stability: groups of the level that one record can be in, where that decides the noise.
         published_from: smallest count that is published, where smaller ones are left out.
         detail: shown in JSON and CSV only.
+        share: where the budget comes from, where it is a share of one total.
     """
 
     table: str
@@ -51,6 +53,7 @@ class QueryFacts:
     stability: int | None = None
     published_from: int | None = None
     detail: bool = False
+    share: QueryShare | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ class PlanReport:
         epsilons: conversions of the totals; empty under pure DP, where the totals are epsilons.
         warnings: what the user should know.
         notes: sentences of the product about this plan.
+        readings: losses of single questions about a record.
     """
 
     plan: ReleasePlan
@@ -126,6 +130,7 @@ class PlanReport:
     epsilons: Mapping[Neighbours, Epsilons]
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    readings: tuple[LossReading, ...] = ()
 
     @property
     def answers(self) -> int | None:
@@ -143,6 +148,7 @@ def plan_report(
     delta: Fraction = Fraction(1, 10**10),
     warnings: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
+    readings: tuple[LossReading, ...] = (),
 ) -> PlanReport:
     """Compute the rows, totals and conversions of a plan.
 
@@ -154,6 +160,7 @@ def plan_report(
         delta: a Fraction in (0, 1).
         warnings: shown with the report.
         notes: sentences of the product about this plan.
+        readings: losses of single questions about a record.
     """
     totals = {plan.neighbours: plan.total, **plan.other_losses}
     converted = (
@@ -162,7 +169,7 @@ def plan_report(
         else {}
     )
     rows = plan_rows(plan, facts, confidence=confidence)
-    return PlanReport(plan, origin, confidence, delta, rows, totals, converted, warnings, notes)
+    return PlanReport(plan, origin, confidence, delta, rows, totals, converted, warnings, notes, readings)
 
 
 def plan_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +13,8 @@ from rich.table import Table
 
 from censafe.model import Definition, Neighbours
 from censafe.planning.numbers import decimal_text, short_text
+from censafe.planning.readings import QueryShare, reading_sentences
+from censafe.planning.render import relations
 from censafe.planning.rows import PlanReport, PlanRow
 
 __all__ = ["plan_sentences", "plan_table"]
@@ -20,6 +23,7 @@ _RELATION = {
     Neighbours.ADD_REMOVE: "added or removed (unbounded)",
     Neighbours.REPLACE: "replaced (bounded)",
 }
+_SHORT = {Neighbours.ADD_REMOVE: "unbounded", Neighbours.REPLACE: "bounded"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def plan_table(report: PlanReport) -> Table:
     for row in report.rows:
         if row.facts.detail:
             continue
-        section = row.facts.table if row.facts.stability is None else row.facts.label.partition(",")[0]
+        section = _section(row)
         if previous and section != previous:
             table.add_section()
         table.add_row(*(column.text(row) for column in columns))
@@ -60,7 +64,7 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
         f"Total {plan.definition.symbol} {decimal_text(report.totals[relation])} "
         f"when one {plan.unit.value} record is {_RELATION[relation]}"
         f"{', as the budgets are set' if relation is plan.neighbours else ''}."
-        for relation in Neighbours
+        for relation in relations(report)
     ]
     for relation, values in report.epsilons.items():
         lines.append(
@@ -68,11 +72,12 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
             f"{values.slide:.4f} (as the Bureau states it), {values.prefactor:.4f} (with prefactor), "
             f"{values.gaussian:.4f} (one continuous Gaussian, for information)."
         )
-    for relation in Neighbours:
+    for relation in relations(report):
         text = plan.settings.get(f"neighbours.{relation.value}")
         if text:
             lines.append(f"{_RELATION[relation].capitalize()} means: {text}.")
     lines += report.notes
+    lines += reading_sentences(report.readings)
     lines.append(
         "MOE is the papers' rule; exact MOE is the smallest whole margin that covers the confidence."
     )
@@ -82,8 +87,9 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
 def _columns(report: PlanReport) -> tuple[_Column, ...]:
     """The columns of the report: those of tables with a truncation, or those of population groups."""
     symbol = report.plan.definition.symbol
+    if any(row.facts.share is not None for row in report.rows):
+        return _share_columns(report)
     groups = any(row.facts.stability is not None for row in report.rows)
-    unbounded, bounded = (short_text(report.totals[relation]) for relation in Neighbours)
     own = (
         (_Column("groups of\na record", "", lambda row: _count(row.facts.stability)),)
         if groups
@@ -102,8 +108,42 @@ def _columns(report: PlanReport) -> tuple[_Column, ...]:
         *own,
         _Column("population group level", "", _level_text, left=True),
         _Column("MOE\ntarget", "", lambda row: _exact_or_empty(row.facts.target)),
-        _Column(f"{symbol}\nunbounded", unbounded, lambda row: row.loss_text(Neighbours.ADD_REMOVE)),
-        _Column(f"{symbol}\nbounded", bounded, lambda row: row.loss_text(Neighbours.REPLACE)),
+        *(_loss_column(report, relation, symbol) for relation in relations(report)),
+        *_noise_columns(report),
+        *size,
+    )
+
+
+def _share_columns(report: PlanReport) -> tuple[_Column, ...]:
+    """The columns of a report whose budgets are shares of one total."""
+    relation = report.plan.neighbours
+    return (
+        _Column("level", "total", lambda row: row.facts.label, left=True),
+        _Column("query", "", lambda row: row.facts.table, left=True),
+        _Column("cells", "", lambda row: _count(row.facts.iterations)),
+        _Column(
+            "share of\nlevel", "", lambda row: "" if row.facts.share is None else _percent(row.facts.share)
+        ),
+        _Column(
+            f"{report.plan.definition.symbol}\n{_SHORT[relation]}",
+            short_text(report.totals[relation]),
+            lambda row: short_text(row.losses[relation]),
+        ),
+        *_noise_columns(report),
+        _Column("sd", "", lambda row: f"{math.sqrt(row.exact_variance):.2f}"),
+    )
+
+
+def _loss_column(report: PlanReport, relation: Neighbours, symbol: str) -> _Column:
+    return _Column(
+        f"{symbol}\n{_SHORT[relation]}",
+        short_text(report.totals[relation]),
+        lambda row: row.loss_text(relation),
+    )
+
+
+def _noise_columns(report: PlanReport) -> tuple[_Column, ...]:
+    return (
         _Column("sigma2" if report.plan.definition is Definition.ZCDP else "scale", "", _noise_text),
         _Column(
             f"{decimal_text(100 * report.confidence)}%\nMOE",
@@ -111,8 +151,17 @@ def _columns(report: PlanReport) -> tuple[_Column, ...]:
             lambda row: "" if row.moe is None else f"{row.moe:.1f}",
         ),
         _Column("exact\nMOE", "", lambda row: "" if row.exact_moe is None else str(row.exact_moe)),
-        *size,
     )
+
+
+def _section(row: PlanRow) -> str:
+    if row.facts.share is not None:
+        return f"{row.facts.share.histogram} {row.facts.level}"
+    return row.facts.table if row.facts.stability is None else row.facts.label.partition(",")[0]
+
+
+def _percent(share: QueryShare) -> str:
+    return f"{float(100 * share.query_share):.3f}%"
 
 
 def _table_text(row: PlanRow) -> str:

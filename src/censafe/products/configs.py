@@ -12,7 +12,7 @@ from censafe.errors import ConfigError
 __all__ = ["PRODUCTS", "ShippedConfig", "find_shipped", "get_shipped", "shipped_configs", "unknown_name"]
 
 # Name on the command line -> folder beside this module.
-PRODUCTS = {"phsafe": "phsafe", "safetab-p": "safetab_p", "safetab-h": "safetab_h"}
+PRODUCTS = {"phsafe": "phsafe", "safetab-p": "safetab_p", "safetab-h": "safetab_h", "topdown": "topdown"}
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ PLANNERS: Final[Mapping[str, str]] = {
     "phsafe": "censafe.products.phsafe.planner",
     "safetab-p": "censafe.products.safetab_p.planner",
     "safetab-h": "censafe.products.safetab_h.planner",
+    "topdown": "censafe.products.topdown.planner",
 }
 """Name on the command line -> module, imported when it is asked for."""
 
@@ -71,6 +72,7 @@ RECIPES: Final[Mapping[str, str]] = {
     "phsafe": "censafe.products.phsafe.recipe",
     "safetab-p": "censafe.products.safetab_p.recipe",
     "safetab-h": "censafe.products.safetab_h.recipe",
+    "topdown": "censafe.products.topdown.recipe",
 }
 """Name on the command line -> module, imported when it is asked for."""
 

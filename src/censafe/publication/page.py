@@ -19,6 +19,7 @@ from censafe.publication.markup import (
     section,
     table,
 )
+from censafe.publication.page_levels import levels_sections
 from censafe.publication.page_tables import SYMBOLS, Document, accuracy_section, shares_section
 
 __all__ = ["certificate_page"]
@@ -44,8 +45,7 @@ def certificate_page(document: Document) -> str:
             _head(document),
             _words(document),
             _loss(document),
-            shares_section(document),
-            accuracy_section(document),
+            _noise_sections(document),
             _limits(document),
             _checks(document),
             _evidence(document),
@@ -58,6 +58,12 @@ def certificate_page(document: Document) -> str:
         "<footer>The same statements for machines stand in certificate.json beside this page.</footer>\n"
         "</main>\n</body>\n</html>\n"
     )
+
+
+def _noise_sections(document: Document) -> str:
+    if "estimated" in document:
+        return levels_sections(document, SYMBOLS[document["loss"]["kind"]])
+    return f"{shares_section(document)}\n{accuracy_section(document)}"
 
 
 def _banner(document: Document) -> str:
@@ -82,7 +88,12 @@ def _head(document: Document) -> str:
         tight = next(entry for entry in loss["epsilon"] if entry["conversion"] == "tight")
         small = f"at delta {_delta(loss)}, tight bound"
         facts.append(("The same as ε", fixed(tight["value"], 3), small))
-    facts.append(("Published", f"{integer(rows)} counts", f"in {len(tables)} tables, all with noise"))
+    if "estimated" in document:
+        made = document["estimated"]["records"].items()
+        records = ", ".join(f"{integer(count)} {name}" for name, count in made)
+        facts.append(("Published", records or "histograms", "estimated from noisy counts"))
+    else:
+        facts.append(("Published", f"{integer(rows)} counts", f"in {len(tables)} tables, all with noise"))
     cards = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(words)}</small></dd></div>"
         for name, value, words in facts
@@ -161,7 +172,8 @@ def _loss(document: Document) -> str:
     parts = [
         paragraphs(
             "The smaller the loss, the less the published files can tell about one record. It adds up over all tables, and "
-            "it depends on what counts as one protected change. Here it is for two kinds of change.",
+            "it depends on what counts as one protected change. "
+            f"Here it is for {'two kinds of change' if len(relations) > 1 else 'one kind of change'}.",
             _reading(loss),
         ),
         table("Privacy loss of the whole release", headers, rows, numbers=len(headers) - 1),

@@ -16,6 +16,12 @@ from censafe.model.published import PublishedQuery
 from censafe.privacy.conversions import epsilons
 from censafe.publication.codebook import CodebookInput, TableLabel
 from censafe.publication.group_statement import check_group_costs, group_tables, noise_kinds
+from censafe.publication.level_statement import (
+    LevelEstimates,
+    check_level_costs,
+    estimates_document,
+    level_tables,
+)
 from censafe.publication.manifest import LedgerRecord
 from censafe.publication.power import largest_power
 from censafe.publication.stamps import Stamp, require_publishable
@@ -24,6 +30,7 @@ from censafe.publication.tables import key_columns, region_type
 from censafe.publication.words import (
     CALIBRATIONS,
     CONVERSIONS,
+    ESTIMATED,
     NEIGHBOURS,
     NOISE,
     NOT_PROMISED,
@@ -77,6 +84,7 @@ class CertificateInput:
         groups: everything published about population groups.
         group_tables: files and cells of their tables; needed where there are groups.
         notes: what was done after the measurements, in words.
+        estimates: microdata and tables estimated from measurements of every level; None for other products.
         delta: at which epsilons are stated.
         confidence: of the margins of error, 9/10 or 19/20.
     """
@@ -99,6 +107,7 @@ class CertificateInput:
     groups: Sequence[GroupEstimates] = ()
     group_tables: ProductTables | None = None
     notes: Sequence[str] = ()
+    estimates: LevelEstimates | None = None
     delta: Fraction = Fraction(1, 10**10)
     confidence: Fraction = Fraction(9, 10)
 
@@ -115,7 +124,8 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         ReleaseError: the stamp does not fit the source of the noise.
         CheckError: ledger, plan and published tables disagree.
     """
-    require_publishable([*source.queries, *source.groups], stamp)
+    levels = source.estimates.facts if source.estimates else ()
+    require_publishable([*source.queries, *source.groups, *levels], stamp)
     _check_agreement(source, stamp)
     plan = source.plan
     return {
@@ -132,7 +142,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
             **_relation(plan, plan.neighbours),
             "group_words": group_words(plan.definition),
         },
-        "noise_words": sorted(NOISE[kind] for kind in _noise_kinds(source)),
+        "noise_words": _noise_words(source),
         "loss": _loss(plan.total, source),
         "attacker": {
             "false_alarm": float(_FALSE_ALARM),
@@ -148,7 +158,9 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         "tables": [
             *_tables(source),
             *_group_tables(source),
+            *level_tables(levels, plan.total, source.confidence),
         ],
+        **({"estimated": estimates_document(source.estimates)} if source.estimates else {}),
         **({"notes": list(source.notes)} if source.notes else {}),
         "not_promised": [{"what": what, "words": words} for what, words in NOT_PROMISED],
         "checks": [asdict(group) for group in source.checks],
@@ -198,10 +210,16 @@ def _check_agreement(source: CertificateInput, stamp: Stamp | None) -> None:
             )
     if source.group_tables is not None:
         check_group_costs(source.groups, plan, source.group_tables)
+    if source.estimates:
+        check_level_costs(source.estimates, plan)
 
 
-def _noise_kinds(source: CertificateInput) -> set[str]:
-    return {query.law.kind for query in source.queries} | noise_kinds(source.groups)
+def _noise_words(source: CertificateInput) -> list[str]:
+    if source.estimates:
+        words = {NOISE[fact.law.kind].partition(" The number may be")[0] for fact in source.estimates.facts}
+        return [*sorted(words), ESTIMATED]
+    kinds = {query.law.kind for query in source.queries} | noise_kinds(source.groups)
+    return sorted(NOISE[kind] for kind in kinds)
 
 
 def _relation(plan: ReleasePlan, relation: Neighbours) -> dict[str, str]:

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 
 from censafe.model import Definition, Neighbours, ProtectedUnit
 
-__all__ = ["CALIBRATIONS", "CONVERSIONS", "NEIGHBOURS", "NOISE", "NOT_PROMISED", "UNITS", "group_words"]
+__all__ = [
+    "CALIBRATIONS",
+    "CONVERSIONS",
+    "ESTIMATED",
+    "NEIGHBOURS",
+    "NOISE",
+    "NOT_PROMISED",
+    "UNITS",
+    "group_words",
+]
 
 UNITS: Mapping[ProtectedUnit, str] = {
     ProtectedUnit.PERSON: "every single person's record",
@@ -30,6 +39,11 @@ NOISE: Mapping[str, str] = {
         "factor. The number may be negative, and so may a published count."
     ),
 }
+
+ESTIMATED = (
+    "Noisy counts were made in this way for every geounit of every level. What is published are whole numbers, none "
+    "negative, that fit the noisy counts of all levels best and add up."
+)
 
 CONVERSIONS: Mapping[str, tuple[str, str]] = {
     "tight": (

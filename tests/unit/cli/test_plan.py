@@ -15,6 +15,8 @@ from censafe.cli.plan import command as plan
 from censafe.errors import ConfigError
 from censafe.products.configs import get_shipped
 
+NAMES = ["sdhc-pr", "sdhc-us", "ddhca", "ddhcb", "e2e-1940", "pl94-pr", "pl94-us"]
+
 
 def run(*arguments: str, product: str = "phsafe") -> Result:
     return CliRunner().invoke(plan, [product, *arguments], catch_exceptions=False)
@@ -90,8 +92,8 @@ def test_configs_are_listed_shown_and_read_back(tmp_path: Path) -> None:
     runner = CliRunner()
     listed = runner.invoke(configs, []).stdout
     assert listed == runner.invoke(configs, ["list"]).stdout
-    assert [line.split()[0] for line in listed.splitlines()] == ["sdhc-pr", "sdhc-us", "ddhca", "ddhcb"]
-    assert {"sdhc-pr", "sdhc-us", "ddhca", "ddhcb"} == {
+    assert [line.split()[0] for line in listed.splitlines()] == NAMES
+    assert set(NAMES) == {
         item["name"] for item in json.loads(runner.invoke(configs, ["list", "--json"]).stdout)
     }
     shown = runner.invoke(configs, ["show", "sdhc-us"]).stdout
@@ -153,3 +155,31 @@ def test_safetab_margins_and_paper() -> None:
 def test_a_configuration_of_another_product_is_not_found() -> None:
     with pytest.raises(ConfigError, match=r"no shipped configuration of that name \(ddhcb\)"):
         run("ddhca", product="safetab-h")
+
+
+def test_topdown_plans_show_shares_and_what_the_loss_means() -> None:
+    result = run("pl94-us", product="topdown")
+    for part in (
+        "persons.hispanic * cenrace",
+        "2,016",
+        "78.423%",
+        "2.63117",
+        "17.4351 (tight bound)",
+        "Tract 9.38",
+    ):
+        assert part in result.stdout
+    assert "unbounded" not in result.stdout
+    assert "…" not in result.stdout
+    half = json.loads(run("e2e-1940", "--set", "epsilon=1/2", "--json", product="topdown").stdout)
+    assert half["totals"] == {"replace": {"epsilon": "0.5"}}
+    assert half["rows"][0]["parameter_exact"] == "160"
+
+
+def test_topdown_lists_its_shares_and_refuses_margins() -> None:
+    lines = list(csv.DictReader(io.StringIO(run("pl94-pr", "--csv", product="topdown").stdout)))
+    assert tuple(lines[-1][key] for key in ("histogram", "level", "cells")) == ("units", "Block", "2")
+    paper = run("pl94-pr", "--paper", product="topdown").stdout.splitlines()
+    assert paper[0] == "histogram,level,level_share,query,cells,query_share,loss"
+    assert len(lines) == len(paper) - 1 == 59
+    with pytest.raises(ConfigError, match="share of one total"):
+        run("pl94-pr", "--moe", "persons.State=3", product="topdown")

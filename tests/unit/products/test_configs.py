@@ -20,7 +20,8 @@ def test_every_shipped_configuration_has_a_title_and_a_source() -> None:
 def test_a_name_belongs_to_its_product() -> None:
     assert find_shipped("phsafe", "sdhc-us") is not None
     assert find_shipped("phsafe", "sdhc") is None
-    assert shipped_configs("topdown") == ()
+    assert find_shipped("topdown", "pl94-us") is not None
+    assert shipped_configs("bluedown") == ()
 
 
 def test_a_typo_suggests_the_nearest_name() -> None:

@@ -74,6 +74,14 @@ def test_the_page_says_when_the_loss_limits_nothing(tmp_path: Path) -> None:
     assert "2 January 2026, 03:04 UTC" in text
 
 
+def test_a_promise_for_one_kind_of_change_states_no_other(tmp_path: Path) -> None:
+    write_certificate(tmp_path, make_certificate_input(make_plan()))
+    assert "two kinds of change" in _page(tmp_path).text
+    write_certificate(tmp_path, make_certificate_input(replace(make_plan(), other_losses={})))
+    assert "Here it is for one kind of change." in _page(tmp_path).text
+    assert json.loads((tmp_path / "certificate.json").read_text())["other_losses"] == []
+
+
 def test_epsilon_is_shown_by_four_conversions_with_its_delta(tmp_path: Path) -> None:
     source = replace(make_certificate_input(make_plan()), delta=Fraction(1, 10**6))
     document = certificate_document(source)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from censafe.errors import StorageError, UsageError
 from censafe.population.synthetic.kernels import draw_tracts
 from censafe.population.synthetic.layouts import TABLES, geo_columns, person_columns, unit_columns
 from censafe.population.synthetic.marginals import chances
 from censafe.population.synthetic.plan import Plan, make_plan
 from censafe.population.synthetic.safetab import SAFETAB_TABLES, safetab_columns
 from censafe.population.synthetic.structures import People, Units, packed, records
-from censafe.population.synthetic.writing import FileFormat, PartWriter, part_path
+from censafe.population.synthetic.writing import FileFormat, PartWriter, folder_when_complete, part_path
 
 __all__ = ["Layout", "SynthReport", "draw", "synthesize"]
 
@@ -98,30 +94,6 @@ def _write_part(plan: Plan, paths: dict[str, Path], stop: threading.Event) -> _C
     return _Count(int(plan.tracts.persons.sum()), units_written, vacant, quarters)
 
 
-@contextmanager
-def _folder_when_complete(out: Path) -> Iterator[Path]:
-    """A temporary folder beside `out` that takes its name when the block ends well and vanishes otherwise."""
-    try:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"{out}: not empty; name a new or empty folder for the synthetic population")
-        out.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    except OSError as error:
-        raise StorageError(
-            f"{out}: cannot be made ({error.strerror}); choose a folder you can write to"
-        ) from error
-    try:
-        yield partial
-        partial.chmod(0o755)
-        partial.replace(out)
-    except OSError as error:
-        raise StorageError(
-            f"{out}: writing failed ({error.strerror or error}); nothing was left under this name"
-        ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
 def synthesize(
     out: Path,
     *,
@@ -166,7 +138,7 @@ def synthesize(
         input files.
     """
     plan = make_plan(persons, states, seed, areas_of=areas_of)
-    with _folder_when_complete(out) as partial:
+    with folder_when_complete(out) as partial:
         counts, names = _write_parts(
             plan, partial, _formats(layout, file_format), progress, workers or min(4, os.cpu_count() or 1)
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
@@ -11,10 +13,11 @@ from typing import Literal, Protocol, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from censafe.errors import StorageError, UsageError
 from censafe.population.synthetic.layouts import Coded, Column
 from censafe.population.synthetic.text import csv_lines
 
-__all__ = ["FileFormat", "PartWriter", "part_path"]
+__all__ = ["FileFormat", "PartWriter", "folder_when_complete", "part_path"]
 
 FileFormat = Literal["parquet", "csv", "txt"]
 
@@ -107,3 +110,27 @@ class PartWriter:
     def write(self, table: str, columns: Mapping[str, Column]) -> None:
         """Append rows to a table."""
         self._writers[table].write(columns)
+
+
+@contextmanager
+def folder_when_complete(out: Path) -> Iterator[Path]:
+    """A temporary folder beside `out` that takes its name when the block ends well and vanishes otherwise."""
+    try:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(f"{out}: not empty; name a new or empty folder for the synthetic population")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise StorageError(
+            f"{out}: cannot be made ({error.strerror}); choose a folder you can write to"
+        ) from error
+    try:
+        yield partial
+        partial.chmod(0o755)
+        partial.replace(out)
+    except OSError as error:
+        raise StorageError(
+            f"{out}: writing failed ({error.strerror or error}); nothing was left under this name"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -96,6 +96,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     Raises:
         UsageError: another choice is asked for.
         StorageError: no finished run.
+        UsageError: a run of another product.
         CheckError: a measurement file is missing, changed or of another plan.
     """
     require_confidence(options.confidence)
@@ -107,6 +108,8 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     observer = options.observer
     with observer.stage("publish"):
         manifest = read_manifest(out / "manifest.json")
+        if manifest.plan.product != "phsafe":
+            raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of phsafe")
         republish(out, manifest, options.confidence)
     return RunResult(
         out, manifest.plan, not manifest.test_key, resumed=True, files=FILES, stages=observer.stages

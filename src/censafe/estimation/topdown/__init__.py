@@ -1,0 +1,26 @@
+"""From noisy measurements of a parent's children to integer histograms that add up, parent by parent.
+
+What enters is public: measurements, variances, invariants and the parent's final counts. A fractional point is solved
+exactly and certified, then rounded by a flow that keeps sums and bounds.
+"""
+
+from censafe.estimation.topdown.feasibility import Cuts, parent_cuts, violated_cut
+from censafe.estimation.topdown.l2 import solve_l2
+from censafe.estimation.topdown.problem import L2Result, L2Status, ParentProblem
+from censafe.estimation.topdown.repair import CellChange, Repair, repair_parent
+from censafe.estimation.topdown.rounding import round_parent, rounding_cost
+
+__all__ = [
+    "CellChange",
+    "Cuts",
+    "L2Result",
+    "L2Status",
+    "ParentProblem",
+    "Repair",
+    "parent_cuts",
+    "repair_parent",
+    "round_parent",
+    "rounding_cost",
+    "solve_l2",
+    "violated_cut",
+]

@@ -1,0 +1,336 @@
+"""Compiled primal-dual active set on the whole optimality system of one parent.
+
+A child's state is its free cells and its active side rows; its answer is x = v + P lambda, where P is the inverse
+of H on the free cells, projected on the active rows. P is computed again only where the state changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import boolean, float64, int8, int64, uint8, void
+
+from censafe.estimation.topdown.dense_kernels import factor, invert, solve_factored, solve_vector
+from censafe.model.compiled import compiled
+
+__all__ = ["solve_active_set"]
+
+_MOST_ITERATIONS = 120
+_MOST_STALLS = 5
+_MANY = 1 << 60
+_EQUAL = 2  # state of an equality row; -1 at lower, 0 inactive, 1 at upper
+_NONE = 9  # no change of a row's state
+
+
+@compiled(void(boolean[:, ::1], boolean[:, ::1], uint8[:, ::1], int8[:, ::1], boolean[::1], boolean))
+def _give_cells(free, allowed, rows, active, dirty, coupled):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Every cell needs a free child and every active row a free cell: free the allowed ones otherwise."""
+    children, cells = free.shape
+    if coupled:
+        for k in range(cells):
+            if not free[:, k].any():
+                for c in range(children):
+                    if allowed[c, k]:
+                        free[c, k] = True
+                        dirty[c] = True
+    for c in range(children):
+        for r in range(rows.shape[0]):
+            if active[c, r] != 0 and not (free[c] & (rows[r] != 0)).any():
+                for k in range(cells):
+                    if allowed[c, k] and rows[r, k]:
+                        free[c, k] = True
+                        dirty[c] = True
+
+
+@compiled(
+    void(
+        float64[:, ::1], float64[::1], uint8[:, ::1], int64[::1], int64[::1], float64[::1],
+        float64[:, ::1], float64[:, ::1], float64[::1],
+    )
+)  # fmt: skip
+def _project(inverse, v, rows, index, held, sides, m, w, q):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Restrict the inverse and the free solution to the active rows; leave what gives the rows' multipliers."""
+    n, a = index.shape[0], held.shape[0]
+    s, rest = np.zeros((a, a)), np.empty((a, 1))
+    for r in range(a):
+        m[r, :n] = 0.0
+        for i in range(n):
+            if rows[held[r], index[i]]:
+                row, other = m[r], inverse[i]
+                for j in range(n):
+                    row[j] += other[j]
+    for r in range(a):
+        rest[r, 0] = sides[r]
+        for j in range(n):
+            if rows[held[r], index[j]]:
+                rest[r, 0] -= v[j]
+                for t in range(a):
+                    s[t, r] += m[t, j]
+    kept = np.ones(a, dtype=np.bool_)
+    factor(s, kept)
+    side = sides.copy().reshape(a, 1)
+    solve_factored(s, kept, side)
+    solve_factored(s, kept, rest)
+    share = m[:a, :n].copy()
+    solve_factored(s, kept, share)
+    for r in range(a):
+        q[held[r]] = side[r, 0]
+        w[r, :n] = share[r]
+        for j in range(n):
+            v[j] += m[r, j] * rest[r, 0]
+    for i in range(n):
+        row = inverse[i]
+        for r in range(a):
+            y, other = m[r, i], share[r]
+            for j in range(n):
+                row[j] -= y * other[j]
+
+
+@compiled(
+    int64(
+        float64[:, ::1], float64[::1], uint8[:, ::1], float64[::1], float64[::1], boolean[::1], int8[::1],
+        float64[::1], float64[::1], int64[::1], float64[:, ::1], float64[::1],
+    )
+)  # fmt: skip
+def _factor_child(h, b, rows, lo, hi, free, active, store, v, index, w, q):  # type: ignore[no-untyped-def]
+    """P (in ``store``, packed) and v of one child; returns the number of free cells."""
+    n = 0
+    for k in range(h.shape[0]):
+        if free[k]:
+            index[n] = k
+            n += 1
+    inverse = store[: n * n].reshape(n, n)
+    for i in range(n):
+        for j in range(i + 1):
+            inverse[i, j] = h[index[i], index[j]]
+    invert(inverse)
+    v[:n] = 0.0
+    for j in range(n):
+        s, row, out = b[index[j]], inverse[j], v[:n]
+        for i in range(n):
+            out[i] += s * row[i]
+    held, sides = np.empty(rows.shape[0], dtype=np.int64), np.empty(rows.shape[0])
+    q[:], a = 0.0, 0
+    for r in range(rows.shape[0]):
+        if active[r] != 0:
+            held[a] = r
+            sides[a] = hi[r] if active[r] == 1 else lo[r]
+            a += 1
+    if a > 0 and n > 0:
+        m = np.empty((a, n))
+        _project(inverse, v, rows, index[:n], held[:a], sides[:a], m, w, q)
+    return n
+
+
+@compiled(void(float64[:, ::1], int64[::1], int64[:, ::1], float64[:, ::1], boolean[::1]))
+def _schur(store, count, index, t, kept):  # type: ignore[no-untyped-def]
+    """Factor the sum of the children's inverses, on which the multipliers of the parent's sums depend."""
+    t[:] = 0.0
+    for c in range(store.shape[0]):
+        n = count[c]
+        inverse = store[c, : n * n].reshape(n, n)
+        for i in range(n):
+            for j in range(i + 1):
+                t[index[c, i], index[c, j]] += inverse[i, j]
+    factor(t, kept)
+
+
+@compiled(
+    void(
+        float64[:, ::1], boolean[::1], boolean, float64[:, ::1], int64[::1], int64[:, ::1], float64[:, ::1],
+        float64[::1], float64[::1], float64[:, ::1],
+    )
+)  # fmt: skip
+def _couple(t, kept, coupled, store, count, index, v, p, step, x):  # type: ignore[no-untyped-def]
+    """Set x = v + P step, with the step of the multipliers that makes the children add up to the parent."""
+    children = x.shape[0]
+    step[:] = 0.0
+    if coupled:
+        step[:] = p
+        for c in range(children):
+            for i in range(count[c]):
+                step[index[c, i]] -= v[c, i]
+        solve_vector(t, kept, step)
+    for c in range(children):
+        n = count[c]
+        inverse = store[c, : n * n].reshape(n, n)
+        value = v[c, :n].copy()
+        for j in range(n):
+            w, row = step[index[c, j]], inverse[j]
+            if w != 0.0:
+                for i in range(n):
+                    value[i] += w * row[i]
+        x[c, :] = 0.0
+        for i in range(n):
+            x[c, index[c, i]] = value[i]
+
+
+@compiled(
+    void(
+        float64[:, ::1], float64[::1], uint8[:, ::1], float64[::1], float64[::1], float64[::1], float64[::1],
+    )
+)  # fmt: skip
+def _gradient(h, b, rows, multiplier, x, nu, mu):  # type: ignore[no-untyped-def]
+    """Reduced gradient mu of one child."""
+    for k in range(x.shape[0]):
+        mu[k] = -b[k] - multiplier[k]
+    for i in range(x.shape[0]):
+        value, row = x[i], h[i]
+        if value != 0.0:
+            for k in range(x.shape[0]):
+                mu[k] += value * row[k]
+    for r in range(rows.shape[0]):
+        if nu[r] != 0.0:
+            for k in range(x.shape[0]):
+                if rows[r, k]:
+                    mu[k] -= nu[r]
+
+
+@compiled(void(int8[::1], int64[::1], float64[:, ::1], float64[::1], float64[::1]))
+def _row_step(active, index, w, force, nu):  # type: ignore[no-untyped-def]
+    """Subtract what a force on the free cells takes from the multipliers of the active rows."""
+    a = 0
+    for r in range(active.shape[0]):
+        if active[r] == 0:
+            nu[r] = 0.0
+        else:
+            for i in range(index.shape[0]):
+                nu[r] -= w[a, i] * force[index[i]]
+            a += 1
+
+
+@compiled(
+    void(
+        float64[:, ::1], float64[:, ::1], float64[::1], boolean, uint8[:, ::1], int8[:, ::1], float64[:, ::1],
+        boolean[::1], float64[:, ::1], int64[::1], int64[:, ::1], float64[:, :, ::1],
+        float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1],
+    )
+)  # fmt: skip
+def _refine(h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu):  # type: ignore[no-untyped-def]
+    """One step of iterative refinement at the final state: rounding errors shrink to those of the gradient."""
+    children, cells = x.shape
+    v, step = np.zeros((children, cells)), np.empty(cells)
+    for c in range(children):
+        n = count[c]
+        inverse = store[c, : n * n].reshape(n, n)
+        value = v[c, :n]
+        for i in range(n):
+            value[i] = x[c, index[c, i]]
+        for j in range(n):
+            s, row = mu[c, index[c, j]], inverse[j]
+            for i in range(n):
+                value[i] -= s * row[i]
+    _couple(t, kept, coupled, store, count, index, v, p, step, x)
+    multiplier += step
+    for c in range(children):
+        _row_step(active[c], index[c, : count[c]], w[c], step - mu[c], nu[c])
+        _gradient(h, b[c], rows, multiplier, x[c], nu[c], mu[c])
+
+
+@compiled(
+    int64(
+        uint8[:, ::1], float64[::1], float64[::1], boolean[::1], boolean[::1], int8[::1], float64[::1],
+        float64[::1], float64[::1], float64, float64, boolean[::1], int8[::1],
+    )
+)  # fmt: skip
+def _mark(rows, lo, hi, free, allowed, active, x, nu, mu, eps_x, eps_mu, flip, move):  # type: ignore[no-untyped-def]
+    """What one child must change; returns how many changes there are."""
+    count = 0
+    for k in range(x.shape[0]):
+        flip[k] = x[k] < -eps_x if free[k] else (allowed[k] and mu[k] < -eps_mu)
+        count += flip[k]
+    for r in range(rows.shape[0]):
+        move[r] = _NONE
+        if (active[r] == -1 and nu[r] < -eps_mu) or (active[r] == 1 and nu[r] > eps_mu):
+            move[r] = 0
+        elif active[r] == 0:
+            total = 0.0
+            for k in range(x.shape[0]):
+                if rows[r, k]:
+                    total += x[k]
+            if total < lo[r] - eps_x:
+                move[r] = -1
+            elif total > hi[r] + eps_x:
+                move[r] = 1
+        count += move[r] != _NONE
+    return count
+
+
+@compiled(void(boolean[:, ::1], int8[:, ::1], boolean[:, ::1], int8[:, ::1], boolean[::1], boolean))
+def _apply(free, active, flip, move, dirty, single):  # type: ignore[no-untyped-def]
+    """Make all changes, or only the last one in the order child, cell, row."""
+    children, cells = free.shape
+    for c in range(children - 1, -1, -1):
+        for r in range(active.shape[1] - 1, -1, -1):
+            if move[c, r] != _NONE:
+                active[c, r] = move[c, r]
+                dirty[c] = True
+                if single:
+                    return
+        for k in range(cells - 1, -1, -1):
+            if flip[c, k]:
+                free[c, k] = not free[c, k]
+                dirty[c] = True
+                if single:
+                    return
+
+
+@compiled(
+    int64(
+        float64[:, ::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
+        float64[:, ::1], float64[:, ::1], boolean[:, ::1], int8[:, ::1], float64, float64,
+        float64[:, ::1], float64[::1], float64[:, ::1],
+    )
+)  # fmt: skip
+def solve_active_set(h, b, p, coupled, allowed, rows, lo, hi, free, active, eps_x, eps_mu, x, multiplier, nu):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Iterate from the state (free, active) to the optimum; writes x and the multipliers of sums and rows.
+
+    Returns:
+        Iterations made; negative when the limit came first.
+    """
+    children, cells = b.shape
+    store = np.empty((children, cells * cells))  # a child touches only the square of its free cells
+    v, mu = np.empty((children, cells)), np.empty((children, cells))
+    index, count = np.empty((children, cells), dtype=np.int64), np.zeros(children, dtype=np.int64)
+    w, q = np.empty((children, rows.shape[0], cells)), np.zeros((children, rows.shape[0]))
+    flip, move = np.zeros((children, cells), dtype=np.bool_), np.zeros(active.shape, dtype=np.int8)
+    dirty = np.ones(children, dtype=np.bool_)
+    t, kept = np.zeros((cells, cells)), np.ones(cells, dtype=np.bool_)
+    fewest, stalls, single = _MANY, 0, False
+    for iteration in range(1, _MOST_ITERATIONS + 1):
+        _give_cells(free, allowed, rows, active, dirty, coupled)
+        for c in range(children):
+            if dirty[c]:
+                count[c] = _factor_child(
+                    h, b[c], rows, lo[c], hi[c], free[c], active[c], store[c], v[c], index[c], w[c], q[c]
+                )
+                dirty[c] = False
+        if coupled:
+            _schur(store, count, index, t, kept)
+        _couple(t, kept, coupled, store, count, index, v, p, multiplier, x)
+        left = 0
+        for c in range(children):
+            nu[c] = q[c]
+            _row_step(active[c], index[c, : count[c]], w[c], b[c] + multiplier, nu[c])
+            _gradient(h, b[c], rows, multiplier, x[c], nu[c], mu[c])
+        if stalls > 0:  # signs within rounding errors would go round in circles
+            _refine(h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu)
+        for c in range(children):
+            left += _mark(
+                rows, lo[c], hi[c], free[c], allowed[c], active[c], x[c], nu[c], mu[c],
+                eps_x, eps_mu, flip[c], move[c],
+            )  # fmt: skip
+        if left == 0:
+            for _ in range(2):
+                _refine(
+                    h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu
+                )
+            return iteration
+        if left < fewest:
+            fewest, stalls, single = left, 0, False
+        else:
+            stalls += 1
+            single = stalls > _MOST_STALLS
+        if iteration < _MOST_ITERATIONS:
+            _apply(free, active, flip, move, dirty, single)
+    _refine(h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu)
+    return -_MOST_ITERATIONS

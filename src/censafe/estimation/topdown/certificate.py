@@ -1,0 +1,118 @@
+"""Evidence for a fractional point: how far it is from its constraints and, at most, from the optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import boolean, float64, int64, types, uint8
+
+from censafe.model.compiled import compiled
+
+__all__ = ["GAP_TOLERANCE", "VIOLATION_TOLERANCE", "certify"]
+
+GAP_TOLERANCE = 1e-4  # half chi-square units; rounding to integers moves the objective far more
+VIOLATION_TOLERANCE = 1e-6
+
+
+@compiled(
+    float64(float64[::1], uint8[:, ::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])
+)
+def _rows(x, rows, lo, hi, nu, reduced, out):  # type: ignore[no-untyped-def]
+    """Relative violation of the side rows of a child; adds their part of the gap to ``out[0]``."""
+    worst = 0.0
+    for r in range(rows.shape[0]):
+        total = 0.0
+        for k in range(x.shape[0]):
+            if rows[r, k]:
+                total += x[k]
+                reduced[k] -= nu[r]
+        worst = max(worst, max(lo[r] - total, total - hi[r]) / max(1.0, abs(total)))
+        if nu[r] > 0.0:
+            out[0] += nu[r] * (total - lo[r])
+        elif nu[r] < 0.0:
+            out[0] += nu[r] * (total - hi[r])
+    return worst
+
+
+@compiled(float64(float64, float64, float64))
+def _most_gain(force, x, curvature):  # type: ignore[no-untyped-def]
+    """Most that moving one cell, not below 0, against a force can lower an objective of this curvature."""
+    if force > 0.0 and force > curvature * x:
+        return force * x - 0.5 * curvature * x * x
+    return force * force / (2.0 * curvature)
+
+
+@compiled(float64(float64[:, ::1], float64[:, ::1], boolean[:, ::1], int64, float64, float64))
+def _column_gap(reduced, x, allowed, k, p, curvature):  # type: ignore[no-untyped-def]
+    """Bound of one cell of the parent: the smaller of the two bounds of ``certify``."""
+    least, total, mean, held = np.inf, 0.0, 0.0, 0
+    for c in range(x.shape[0]):
+        if allowed[c, k]:
+            total += x[c, k]
+            least = min(least, reduced[c, k])
+            if x[c, k] > 0.0:
+                mean += reduced[c, k]
+                held += 1
+    if least == np.inf:
+        return 0.0
+    mean = mean / held if held > 0 else least
+    moved, curved = least * (total - p), mean * (total - p)
+    for c in range(x.shape[0]):
+        if allowed[c, k]:
+            moved += (reduced[c, k] - least) * x[c, k]
+            curved += _most_gain(reduced[c, k] - mean, x[c, k], curvature)
+    return min(moved, curved)
+
+
+@compiled(
+    types.UniTuple(float64, 2)(
+        float64[:, ::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
+        float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64,
+    )
+)  # fmt: skip
+def certify(h, b, p, coupled, allowed, rows, lo, hi, x, nu, curvature):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Violation and gap of a point.
+
+    For any multipliers nu of the rows, the rest of the problem falls apart into the cells of the parent. A cell is
+    bounded in two ways, of which the smaller counts. Frank-Wolfe: its count goes to the child with the least reduced
+    gradient. Curvature: no child can gain more than its reduced gradient, less the cell's mean, allows against the
+    smallest curvature of the objective. The second keeps rounding errors of gradients from being multiplied
+    by counts of millions; it alone serves a root, which has no sums.
+
+    Args:
+        h: shape (K, K).
+        b: shape (C, K).
+        p: the parent's counts; zeros at the root.
+        coupled: whether children add up to a parent.
+        allowed: shape (C, K).
+        rows: shape (R, K).
+        lo: shape (C, R).
+        hi: shape (C, R).
+        x: the point, shape (C, K), not negative.
+        nu: multipliers of the rows, shape (C, R).
+        curvature: a positive number not above the smallest eigenvalue of h.
+
+    Returns:
+        Largest relative violation, and the gap in half chi-square units.
+    """
+    children, cells = b.shape
+    reduced, out, worst = np.empty((children, cells)), np.zeros(1), 0.0
+    for c in range(children):
+        for k in range(cells):
+            reduced[c, k] = -b[c, k]
+        for k in range(cells):
+            if x[c, k] != 0.0:
+                for j in range(cells):
+                    reduced[c, j] += x[c, k] * h[k, j]
+        worst = max(worst, _rows(x[c], rows, lo[c], hi[c], nu[c], reduced[c], out))
+        for k in range(cells):
+            worst = max(worst, -x[c, k] if allowed[c, k] else abs(x[c, k]))
+    gap, largest = out[0], 1.0
+    for k in range(cells):
+        largest = max(largest, p[k])
+    for k in range(cells):
+        if coupled:
+            worst = max(worst, abs(x[:, k].sum() - p[k]) / largest)
+            gap += _column_gap(reduced, x, allowed, k, p[k], curvature)
+        elif allowed[0, k]:
+            gap += _most_gain(reduced[0, k], x[0, k], curvature)
+    return worst, gap

@@ -1,0 +1,177 @@
+"""The fractional histograms of one parent's children: exact, certified least squares under all constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.active_set_kernels import solve_active_set
+from censafe.estimation.topdown.admm import alternating_directions
+from censafe.estimation.topdown.certificate import GAP_TOLERANCE, VIOLATION_TOLERANCE, certify
+from censafe.estimation.topdown.dense_kernels import invert
+from censafe.estimation.topdown.feasibility import has_point, violated_cut
+from censafe.estimation.topdown.presolve import Tightened, tighten
+from censafe.estimation.topdown.problem import L2Result, L2Status, ParentProblem
+
+__all__ = ["solve_l2"]
+
+Floats = NDArray[np.float64]
+
+_EPS = 1e-8
+_RIDGE = 1e-9  # share of the mean diagonal that is added to a singular H
+
+
+@dataclass(eq=False)
+class _State:
+    """Iterates of one solve, written by the compiled kernel."""
+
+    free: NDArray[np.bool_]
+    active: NDArray[np.int8]
+    x: Floats
+    sums: Floats
+    nu: Floats
+    iterations: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """What the kernels need, in their types."""
+
+    problem: ParentProblem
+    tight: Tightened
+    h: Floats
+    p: Floats
+    ridge: float
+    start: Floats
+    curvature: float
+
+    @property
+    def coupled(self) -> bool:
+        return self.problem.p is not None
+
+
+def solve_l2(problem: ParentProblem) -> L2Result:
+    """Minimise the weighted squared distance of all children to their measurements.
+
+    The start solves without bounds; then cells and rows are fixed and freed by their signs, in blocks while that
+    makes progress and one by one otherwise. No point is called a solution by its signs alone: sums, bounds, rows
+    and the duality gap are checked, and what fails goes to a slower method and back.
+
+    Args:
+        problem: one parent.
+
+    Returns:
+        The point with its status, gap and violation. An infeasible problem has the status, a reason and zeros.
+
+    Source: primal-dual active set with least-index backup: Murty (1974), "Note on a Bard-type scheme for solving
+        the complementarity problem"; Judice & Pires (1994).
+
+    Example:
+        >>> import numpy as np
+        >>> H = 2 * np.eye(3) + 1
+        >>> B = np.array([[13.0, 3, 5], [7, 9, 11]])
+        >>> solve_l2(ParentProblem.without_rows(H, B, np.array([5, 1, 4]))).x
+        array([[4.125, 0.   , 0.625],
+               [0.875, 1.   , 3.375]])
+    """
+    tight = tighten(problem)
+    if tight.reason:
+        return _infeasible(problem, tight.reason, 0)
+    if problem.cells == 0 or (problem.p is not None and (problem.children == 1 or not problem.p.any())):
+        return _without_choice(problem, tight)
+    setting = _setting(problem, tight)
+    state = _State(
+        (setting.start > 0) & tight.allowed,
+        np.where(tight.lo == tight.hi, 2, 0).astype(np.int8),
+        np.zeros(problem.B.shape),
+        np.zeros(problem.cells),
+        np.zeros(tight.lo.shape),
+    )
+    result = _run(setting, state, L2Status.OK)
+    if result is not None:
+        return result
+    if not has_point(problem):
+        return _infeasible(
+            problem, violated_cut(problem) or "no point meets sums, bounds and rows", state.iterations
+        )
+    return _after_admm(setting, state)
+
+
+def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:
+    h, ridge = problem.H, 0.0
+    inverse = h.copy()
+    invert(inverse)
+    if (
+        not np.isfinite(inverse).all()
+        or (inverse.diagonal() <= 0).any()
+        or np.abs(inverse).max() * h.max() > 1e13
+    ):
+        ridge = _RIDGE * float(np.trace(h)) / len(h) or 1.0
+        h = h + ridge * np.eye(len(h))
+        inverse = h.copy()
+        invert(inverse)
+    start = problem.B @ inverse
+    p = np.zeros(problem.cells) if problem.p is None else problem.p.astype(np.float64)
+    if problem.p is not None:
+        start += (p - start.sum(axis=0)) / problem.children
+    return _Setting(problem, tight, h, p, ridge, start, 1.0 / float(np.sqrt((inverse * inverse).sum())))
+
+
+def _run(setting: _Setting, state: _State, status: L2Status) -> L2Result | None:
+    problem, tight = setting.problem, setting.tight
+    eps_x = _EPS * min(100.0, max(1.0, 1e-4 * float(np.abs(setting.start).max())))
+    eps_mu = _EPS * max(1.0, 1e-6 * float(np.abs(problem.B).max()))
+    sides = (tight.allowed, problem.rows, tight.lo, tight.hi)
+    made = solve_active_set(
+        setting.h, problem.B, setting.p, setting.coupled, *sides,
+        state.free, state.active, eps_x, eps_mu, state.x, state.sums, state.nu,
+    )  # fmt: skip
+    state.iterations += abs(made)
+    if not np.isfinite(state.x).all():
+        return None
+    x = np.maximum(state.x, 0.0)
+    violation, gap = certify(
+        setting.h, problem.B, setting.p, setting.coupled, *sides, x, state.nu, setting.curvature
+    )
+    if violation > VIOLATION_TOLERANCE or gap > GAP_TOLERANCE:
+        return None
+    return L2Result(x, status, gap, violation, state.iterations, state.nu, setting.ridge)
+
+
+def _after_admm(setting: _Setting, state: _State) -> L2Result:
+    problem, tight = setting.problem, setting.tight
+    p = setting.p if setting.coupled else None
+    point = alternating_directions(setting.h, problem.B, p, tight.allowed, problem.rows, tight.lo, tight.hi)
+    state.free[:] = (point.x > 1e-9) & tight.allowed
+    state.active[:] = point.active
+    result = _run(setting, state, L2Status.OK_AFTER_ADMM)
+    if result is not None:
+        return result
+    violation, gap = certify(
+        setting.h, problem.B, setting.p, setting.coupled, tight.allowed, problem.rows, tight.lo, tight.hi,
+        point.x, np.zeros_like(state.nu), setting.curvature,
+    )  # fmt: skip
+    zero = np.zeros_like(state.nu)
+    return L2Result(point.x, L2Status.APPROXIMATE, gap, violation, state.iterations, zero, setting.ridge)
+
+
+def _without_choice(problem: ParentProblem, tight: Tightened) -> L2Result:
+    """No cells, a parent without persons, or an only child, which is a copy of its parent."""
+    x = np.zeros(problem.B.shape)
+    if problem.p is not None and problem.children == 1:
+        x[0] = problem.p
+    totals = x @ problem.rows.T
+    violation = float(max((tight.lo - totals).max(initial=0.0), (totals - tight.hi).max(initial=0.0)))
+    if violation > 0:
+        return _infeasible(problem, "the only possible children break a side row", 0)
+    return L2Result(x, L2Status.OK, 0.0, 0.0, 0, np.zeros(problem.lo.shape))
+
+
+def _infeasible(problem: ParentProblem, reason: str, iterations: int) -> L2Result:
+    zero = np.zeros(problem.lo.shape)
+    infinite = float("inf")
+    return L2Result(
+        np.zeros(problem.B.shape), L2Status.INFEASIBLE, infinite, infinite, iterations, zero, reason=reason
+    )

@@ -1,0 +1,78 @@
+"""What the side rows of a parent already imply: masked cells, rows that cannot bind, sides that must be equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.problem import ParentProblem
+
+__all__ = ["Tightened", "tighten"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tightened:
+    """The mask and the sides after presolve, which allow exactly the same points.
+
+    Args:
+        allowed: shape (C, K).
+        lo: shape (C, R).
+        hi: shape (C, R).
+        reason: the first condition that no point can meet, empty if none was found.
+    """
+
+    allowed: NDArray[np.bool_]
+    lo: Floats
+    hi: Floats
+    reason: str = ""
+
+
+def tighten(problem: ParentProblem) -> Tightened:
+    """Find what follows from the sides of single rows and from the parent's counts.
+
+    A row with upper side 0 masks its cells; a row that reaches no cell is dropped; where the lower (upper) sides
+    of all children add up to what the parent has in the row, every child has its lower (upper) side.
+    """
+    allowed = problem.allowed
+    if problem.p is not None and not problem.p.all():
+        allowed = allowed & (problem.p > 0)
+    if not len(problem.rows):
+        return Tightened(allowed, problem.lo, problem.hi, _uncovered(problem, allowed))
+    rows = problem.rows.astype(np.float64)
+    lo, hi = problem.lo, problem.hi
+    if (lo > hi).any():
+        return Tightened(allowed, lo, hi, f"{int((lo > hi).sum())} rows have a lower side above the upper")
+    if (hi < 0).any():
+        return Tightened(allowed, lo, hi, f"{int((hi < 0).sum())} rows have an upper side below 0")
+    allowed = allowed & ~((hi == 0).astype(np.float64) @ rows > 0)
+    reach = allowed.astype(np.float64) @ rows.T > 0
+    if ((lo > 0) & ~reach).any():
+        return Tightened(
+            allowed, lo, hi, f"{int(((lo > 0) & ~reach).sum())} rows need persons and have no cell"
+        )
+    lo, hi = np.where(reach, lo, -np.inf), np.where(reach, hi, np.inf)
+    if problem.p is not None:
+        lo, hi = _equal_where_tight(lo, hi, reach, rows @ problem.p)
+    return Tightened(allowed, lo, hi, _uncovered(problem, allowed))
+
+
+def _uncovered(problem: ParentProblem, allowed: NDArray[np.bool_]) -> str:
+    if problem.p is None:
+        return ""
+    bad = int(((problem.p > 0) & ~allowed.any(axis=0)).sum())
+    return f"{bad} cells of the parent are allowed in no child" if bad else ""
+
+
+def _equal_where_tight(
+    lo: Floats, hi: Floats, reach: NDArray[np.bool_], have: NDArray[np.float64]
+) -> tuple[Floats, Floats]:
+    least = np.where(reach, np.maximum(lo, 0.0), 0.0).sum(axis=0)
+    most = np.where(reach, hi, 0.0).sum(axis=0)
+    lower = reach & (least == have)
+    upper = reach & (most == have)
+    floor = np.maximum(lo, 0.0)
+    return np.where(upper, hi, np.where(lower, floor, lo)), np.where(lower, floor, hi)

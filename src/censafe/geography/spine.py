@@ -1,0 +1,254 @@
+"""The tree of geounits that a top-down estimation walks, built from the geocodes of its blocks.
+
+Public data. A geocode is decimal digits of one length; the geounit of a level is a prefix of it, so sorting by geocode
+puts the children of a parent next to each other at every level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+
+__all__ = [
+    "E2E_1940",
+    "PL94_PR",
+    "PL94_US",
+    "LevelRule",
+    "Spine",
+    "SpineLevel",
+    "build_spine",
+    "pack_geocodes",
+    "unpack_geocodes",
+    "without_root",
+]
+
+_MOST_DIGITS = 18  # a geocode is held as one int64
+
+
+@dataclass(frozen=True)
+class LevelRule:
+    """How a level is cut from the geocodes of the blocks.
+
+    Args:
+        name: of the level.
+        digits: length of the prefix; 0 for one geounit that holds everything.
+        constant: code of that one geounit, where `digits` is 0.
+    """
+
+    name: str
+    digits: int
+    constant: str = ""
+
+
+PL94_US = (
+    LevelRule("US", 0),
+    LevelRule("State", 2),
+    LevelRule("County", 5),
+    LevelRule("Tract", 11),
+    LevelRule("Block_Group", 12),
+    LevelRule("Block", 16),
+)
+PL94_PR = PL94_US[1:]
+# the one digit of the national level of 1940 is a constant, not a digit of the geocode
+E2E_1940 = (
+    LevelRule("National", 0, "1"),
+    LevelRule("State", 2),
+    LevelRule("County", 6),
+    LevelRule("Enumdist", 10),
+)
+
+
+def without_root(rules: Sequence[LevelRule]) -> tuple[LevelRule, ...]:
+    """The levels below the root, for a run of one state.
+
+    Example:
+        >>> without_root(PL94_US) == PL94_PR
+        True
+    """
+    return tuple(rules[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class SpineLevel:
+    """The geounits of one level, in the order of their codes.
+
+    Args:
+        name: of the level.
+        digits: length of a code; 0 for a root that holds everything.
+        constant: code of that root.
+        codes: int64, shape (n,), rising; the codes as numbers.
+        parent: int32, shape (n,), position of the parent in the level above; -1 at the root.
+        first_child: int64, shape (n + 1,); geounit i has the geounits first_child[i] .. first_child[i + 1] - 1 of the
+            level below. All zero at the last level.
+    """
+
+    name: str
+    digits: int
+    constant: str
+    codes: NDArray[np.int64] = field(repr=False)
+    parent: NDArray[np.int32] = field(repr=False)
+    first_child: NDArray[np.int64] = field(repr=False)
+
+    @property
+    def nodes(self) -> int:
+        """Number of geounits."""
+        return len(self.codes)
+
+    @property
+    def single_child(self) -> NDArray[np.bool_]:
+        """Which geounits have exactly one child, shape (n,)."""
+        return np.diff(self.first_child) == 1
+
+    @cached_property
+    def geounits(self) -> NDArray[np.str_]:
+        """The codes as text with leading zeros, shape (n,)."""
+        if self.digits == 0:
+            return np.array([self.constant], np.str_)
+        return unpack_geocodes(self.codes, self.digits)
+
+
+@dataclass(frozen=True, eq=False)
+class Spine:
+    """The levels of a tree of geounits, root first.
+
+    Args:
+        levels: root first; the last one is the level of the blocks.
+    """
+
+    levels: tuple[SpineLevel, ...]
+
+    @property
+    def leaf(self) -> SpineLevel:
+        """The level of the blocks."""
+        return self.levels[-1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the levels, root first."""
+        return tuple(level.name for level in self.levels)
+
+    def ancestors(self, depth: int) -> NDArray[np.int32]:
+        """Position, in the level at `depth`, of the geounit that holds each block; shape (blocks,).
+
+        Args:
+            depth: 0 for the root.
+        """
+        level = self.levels[depth]
+        shift = 10 ** (self.leaf.digits - level.digits)
+        return np.searchsorted(level.codes, self.leaf.codes // shift).astype(np.int32)
+
+
+def pack_geocodes(geocodes: NDArray[np.str_], digits: int) -> NDArray[np.int64]:
+    """Geocodes as numbers.
+
+    Args:
+        geocodes: text, shape (n,).
+        digits: length that every geocode must have, 1 to 18.
+
+    Returns:
+        int64, shape (n,); -1 where a geocode is not decimal digits of this length.
+
+    Example:
+        >>> pack_geocodes(np.array(["0044", "44", "00a4"]), 4).tolist()
+        [44, -1, -1]
+    """
+    width = max(digits, geocodes.dtype.itemsize // 4)
+    characters = np.ascontiguousarray(geocodes.astype(f"U{width}")).view(np.uint32).reshape(-1, width)
+    good = (characters[:, digits:] == 0).all(axis=1)
+    packed = np.zeros(len(geocodes), np.int64)
+    for column in range(digits):
+        digit = characters[:, column].astype(np.int64) - ord("0")
+        good &= (digit >= 0) & (digit <= 9)
+        packed = packed * 10 + digit
+    return np.where(good, packed, -1)
+
+
+def unpack_geocodes(codes: NDArray[np.int64], digits: int) -> NDArray[np.str_]:
+    """Text of geocodes held as numbers.
+
+    Args:
+        codes: int64, shape (n,), not negative.
+        digits: length of the text.
+
+    Example:
+        >>> unpack_geocodes(np.array([44, 1234]), 4).tolist()
+        ['0044', '1234']
+    """
+    characters = np.empty((len(codes), digits), np.uint32)
+    left = codes.copy()
+    for column in range(digits - 1, -1, -1):
+        left, characters[:, column] = np.divmod(left, 10)
+    characters += np.uint32(ord("0"))
+    return characters.reshape(-1).view(f"U{digits}")
+
+
+def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[LevelRule]) -> Spine:
+    """The tree over some blocks.
+
+    Args:
+        geocodes: of the blocks, each once, in any order; text, or numbers as :func:`pack_geocodes` gives them.
+        rules: root first, prefixes growing.
+
+    Returns:
+        The spine; its blocks are sorted by geocode.
+
+    Raises:
+        DataError: no block, a geocode of another length or with other characters than digits, a block given twice, or
+            several roots.
+        ValueError: prefixes that do not grow, or are longer than 18 digits.
+
+    Example:
+        >>> spine = build_spine(np.array(["4402", "4401", "5001"]), (LevelRule("US", 0), LevelRule("State", 2), LevelRule("Block", 4)))
+        >>> [level.geounits.tolist() for level in spine.levels]
+        [[''], ['44', '50'], ['4401', '4402', '5001']]
+        >>> spine.leaf.parent.tolist(), spine.levels[1].single_child.tolist()
+        ([0, 0, 1], [False, True])
+    """
+    digits = [rule.digits for rule in rules]
+    if digits != sorted(set(digits)) or not 0 < digits[-1] <= _MOST_DIGITS:
+        raise ValueError("the prefixes of a spine must grow, to 18 digits at most")
+    leaf = np.sort(_packed(geocodes, digits[-1]))
+    _check_blocks(leaf, digits[-1])
+    cuts = [np.unique(leaf // 10 ** (digits[-1] - length)) for length in digits[:-1]] + [leaf]
+    if len(cuts[0]) != 1:
+        raise DataError(
+            f"geocodes: {len(cuts[0])} geounits at level {rules[0].name}, the root; allowed: one; fix: start at a level that "
+            "holds all blocks, or run each geounit on its own"
+        )
+    parents = [np.full(1, -1, np.int32)]
+    pointers = []
+    for depth in range(1, len(cuts)):
+        above = cuts[depth] // 10 ** (digits[depth] - digits[depth - 1])
+        parents.append(np.searchsorted(cuts[depth - 1], above).astype(np.int32))
+        pointers.append(np.append(np.searchsorted(above, cuts[depth - 1]), len(above)).astype(np.int64))
+    pointers.append(np.zeros(len(leaf) + 1, np.int64))
+    return Spine(
+        tuple(
+            SpineLevel(rule.name, rule.digits, rule.constant, codes, parent, pointer)
+            for rule, codes, parent, pointer in zip(rules, cuts, parents, pointers, strict=True)
+        )
+    )
+
+
+def _packed(geocodes: NDArray[Any], digits: int) -> NDArray[np.int64]:
+    return pack_geocodes(geocodes, digits) if geocodes.dtype.kind == "U" else geocodes.astype(np.int64)
+
+
+def _check_blocks(leaf: NDArray[np.int64], digits: int) -> None:
+    if not len(leaf):
+        raise DataError("geocodes: there are no blocks; allowed: one or more")
+    wrong = int(np.count_nonzero((leaf < 0) | (leaf >= 10**digits)))
+    if wrong:
+        raise DataError(
+            f"geocodes: {wrong} are not of the right form; allowed: {digits} decimal digits, leading zeros included"
+        )
+    repeated = int(np.count_nonzero(np.diff(leaf) == 0))
+    if repeated:
+        raise DataError(f"geocodes: {repeated} blocks are given twice; allowed: each block once")

@@ -1,0 +1,18 @@
+"""CONFIDENTIAL. Histograms of blocks: read from columns (Parquet, CSV) or from a published P.L. 94-171 folder, checked, and held sparse.
+
+What leaves this room are the spine of the blocks, their exact histograms and the counts of housing units and
+facilities that are published as they are.
+"""
+
+from censafe.population.histograms.layout import BlockData, HistogramLayout, e2e_layout, pl94_layout
+from censafe.population.histograms.source import BlockFiles, block_files, read_blocks
+
+__all__ = [
+    "BlockData",
+    "BlockFiles",
+    "HistogramLayout",
+    "block_files",
+    "e2e_layout",
+    "pl94_layout",
+    "read_blocks",
+]

@@ -1,0 +1,242 @@
+"""Draw block histograms of a synthetic population straight, without records, for the layouts of TopDown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import UsageError
+from censafe.geography.spine import unpack_geocodes
+from censafe.population.synthetic.block_kernels import BlockChances, Drawn, TractColumns, draw_blocks
+from censafe.population.synthetic.layouts import Coded, Column
+from censafe.population.synthetic.marginals import chances, marginals, race_codes, states
+from censafe.population.synthetic.plan import Plan, make_plan
+from censafe.population.synthetic.writing import PartWriter, folder_when_complete, part_path
+
+__all__ = ["HistogramLayoutName", "HistogramReport", "synthesize_histograms"]
+
+HistogramLayoutName = Literal["pl94", "e2e"]
+
+PART_PERSONS = 20_000_000
+CHUNK_PERSONS = 1_000_000
+_KINDS = 8
+_MOST_DISTRICTS = 9_999
+# levels of hhgq of the kinds correctional, nursing, college, military, other noninstitutional
+_FACILITY_LEVELS = {"pl94": (1, 3, 5, 6, 7), "e2e": (1, 3, 5, 4, 7)}
+_DIGITS = {"pl94": 16, "e2e": 10}
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class HistogramReport:
+    """What was written: folder, files and counts."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    persons: int
+    blocks: int
+    housing_units: int
+    group_quarters: int
+    states: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """Blocks in geographic order, and their cells that are not empty."""
+
+    geocodes: _Ints
+    units: NDArray[np.int32]  # occupied housing units, then facilities by level of hhgq
+    vacant: NDArray[np.int32]
+    block: _Ints
+    cell: NDArray[np.int32]
+    count: NDArray[np.int32]
+
+
+def synthesize_histograms(
+    out: Path,
+    *,
+    persons: int,
+    states: tuple[str, ...] | None,
+    seed: int,
+    layout: HistogramLayoutName = "pl94",
+    progress: Callable[[int], None] | None = None,
+) -> HistogramReport:
+    """Write the block histograms of a synthetic population, and the units of its blocks, as Parquet.
+
+    A folder of these files is an input of TopDown: ``histogram`` (geocode, cell, count) and ``units`` (geocode, counts of
+    units). The persons are nobody's; race and origin, household size and group quarters follow the published shares of the
+    other synthetic layouts, age the share of persons under 18. Files beyond 20 million persons are folders of parts.
+
+    Args:
+        out: a folder that does not exist or is empty; it appears when it is complete.
+        persons: how many, exactly, 1 to 399,999,999; shared out over counties by their 2020 population.
+        states: two-digit state codes; None for the 50 states and the District of Columbia.
+        seed: zero or more; the same seed gives the same files.
+        layout: ``pl94`` (2,016 cells, blocks of 16 digits) or ``e2e`` (192 cells, enumeration districts of 10 digits; the races
+            are those of today, the first one reported).
+        progress: called with the persons written so far whenever a chunk is complete.
+
+    Returns:
+        The files and what they hold.
+
+    Raises:
+        UsageError: the folder is not empty, a number is out of range, a state code is unknown or repeated, or a county
+            would have more than 9,999 districts.
+        StorageError: the folder cannot be written, or the disk is full.
+
+    Source:
+        The published facts and the model choices in `data/marginals.toml`.
+    """
+    plan = make_plan(persons, states, seed)
+    parts = list(plan.cuts(PART_PERSONS))
+    blocks = housing = quarters = done = 0
+    names: list[Path] = []
+    districts: dict[int, int] = {}
+    with folder_when_complete(out) as partial:
+        for number, (first, last) in enumerate(parts):
+            part = plan.slice(first, last)
+            paths = {
+                table: part_path(partial, table, number if len(parts) > 1 else None, "parquet")
+                for table in ("histogram", "units")
+            }
+            names += [path.relative_to(partial) for path in paths.values()]
+            with PartWriter(paths) as writer:
+                for low, high in part.cuts(CHUNK_PERSONS):
+                    chunk = _draw(part.slice(low, high), layout, districts)
+                    writer.write("histogram", _histogram_columns(chunk, layout))
+                    writer.write("units", _unit_columns(chunk, layout))
+                    blocks += len(chunk.geocodes)
+                    housing += int(chunk.units[:, 0].sum() + chunk.vacant.sum())
+                    quarters += int(chunk.units[:, 1:].sum())
+                    done += int(chunk.count.sum())
+                    if progress is not None:
+                        progress(done)
+    return HistogramReport(
+        folder=out,
+        files=tuple(out / name for name in sorted(names)),
+        persons=done,
+        blocks=blocks,
+        housing_units=housing,
+        group_quarters=quarters,
+        states=len(set(plan.tracts.state.tolist())),
+        seed=seed,
+    )
+
+
+def _block_chances(layout: HistogramLayoutName) -> BlockChances:
+    published, model = marginals()["published"], marginals()["model"]
+    blocks, known = model["blocks"], chances()
+    sizes = np.array(published["household_size"]["shares"])
+    kind = "inhabited" if layout == "pl94" else "district"
+    empty = blocks["empty"] if layout == "pl94" else blocks["district_empty"]
+    levels = np.arange(63) if layout == "pl94" else np.array([races[0] - 1 for races in race_codes()])
+    return BlockChances(
+        group=known.group,
+        races=known.races,
+        hispanic_row=known.hispanic_row,
+        dominant=known.dominant,
+        kin_other=known.kin_other,
+        size=np.cumsum(sizes) / sizes.sum(),
+        minor=np.array(blocks["minor"]),
+        large_more=blocks["large_more"],
+        facilities=known.facilities,
+        facility=known.facility,
+        facility_size=known.facility_size,
+        facility_level=np.array(_FACILITY_LEVELS[layout], np.int64),
+        race_level=levels.astype(np.int64),
+        race_levels=int(levels.max()) + 1,
+        inhabited=blocks[f"{kind}_persons"],
+        empty=float(empty),
+        group_persons=model["geography"]["group_persons"],
+    )
+
+
+def _draw(plan: Plan, layout: HistogramLayoutName, districts: dict[int, int]) -> _Chunk:
+    """Draw some tracts.
+
+    Args:
+        plan: those tracts.
+        layout: whose cells and geocodes.
+        districts: by county, how many districts it has so far; changed.
+    """
+    tracts = plan.tracts
+    persons = int(tracts.persons.sum())
+    most = 2 * persons  # every inhabited block has a person and at most one empty block before it
+    drawn = Drawn(
+        tract=np.zeros(most, np.int32),
+        group=np.zeros(most, np.int32),
+        units=np.zeros((most, _KINDS), np.int32),
+        vacant=np.zeros(most, np.int32),
+        end=np.zeros(most, np.int64),
+        cell=np.zeros(persons, np.int32),
+    )
+    columns = TractColumns(
+        tracts.state, tracts.persons, tracts.seed, tracts.dominant.astype(np.int64), tracts.vacancy
+    )
+    blocks = draw_blocks(_block_chances(layout), columns, drawn)
+    held = np.diff(drawn.end[:blocks], prepend=0)
+    block = np.repeat(np.arange(blocks), held)
+    new = (np.diff(block, prepend=-1) != 0) | (np.diff(drawn.cell, prepend=-1) != 0)
+    starts = np.flatnonzero(new)
+    return _Chunk(
+        _geocodes(plan, drawn, blocks, layout, districts),
+        drawn.units[:blocks],
+        drawn.vacant[:blocks],
+        block[starts],
+        drawn.cell[starts],
+        np.diff(np.append(starts, persons)).astype(np.int32),
+    )
+
+
+def _geocodes(
+    plan: Plan, drawn: Drawn, blocks: int, layout: HistogramLayoutName, districts: dict[int, int]
+) -> _Ints:
+    tract, group = drawn.tract[:blocks].astype(np.int64), drawn.group[:blocks].astype(np.int64)
+    codes = np.array([int(state.code) for state in states()])
+    county = codes[plan.tracts.state] * 1000 + plan.places.county
+    if layout == "pl94":
+        number = _place(tract * 10 + group)
+        return (county * 10**6 + plan.places.tract)[tract] * 10**5 + group * 11_000 + number
+    of_block = county[tract]
+    found, starts = np.unique(of_block, return_index=True)
+    before = np.array([districts.get(code, 0) for code in found.tolist()])
+    number = _place(of_block) + 1 + before[np.searchsorted(found, of_block)]
+    ends = np.append(starts[1:], blocks) - 1
+    districts.update(zip(found.tolist(), number[ends].tolist(), strict=True))
+    if int(number.max()) > _MOST_DISTRICTS:
+        raise UsageError(
+            f"persons: a county would have more than {_MOST_DISTRICTS:,} enumeration districts; give fewer persons"
+        )
+    return (of_block * 10) * 10**4 + number
+
+
+def _place(group: _Ints) -> _Ints:
+    """Position from 0 of every row among those of its group, which stand together."""
+    row = np.arange(len(group))
+    return row - np.maximum.accumulate(np.where(np.diff(group, prepend=-1) != 0, row, 0))
+
+
+def _coded(chunk: _Chunk, rows: _Ints, layout: HistogramLayoutName) -> Coded:
+    return Coded(tuple(unpack_geocodes(chunk.geocodes, _DIGITS[layout]).tolist()), rows.astype(np.int32))
+
+
+def _histogram_columns(chunk: _Chunk, layout: HistogramLayoutName) -> dict[str, Column]:
+    return {"geocode": _coded(chunk, chunk.block, layout), "cell": chunk.cell, "count": chunk.count}
+
+
+def _unit_columns(chunk: _Chunk, layout: HistogramLayoutName) -> dict[str, Column]:
+    occupied = chunk.units[:, 0]
+    homes = occupied + chunk.vacant if layout == "pl94" else occupied
+    last = ("occupied", occupied) if layout == "pl94" else ("vacant", chunk.vacant)
+    return {
+        "geocode": _coded(chunk, np.arange(len(chunk.geocodes)), layout),
+        "gq0": homes,
+        **{f"gq{level}": np.ascontiguousarray(chunk.units[:, level]) for level in range(1, _KINDS)},
+        last[0]: last[1],
+    }

@@ -1,0 +1,130 @@
+"""TopDown configurations: our TOML and the shipped names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, cast
+
+from censafe.model import Definition
+from censafe.products.config_rules import Problems
+from censafe.products.topdown.config_checks import (
+    check_histograms,
+    check_levels,
+    check_loss,
+    check_root,
+)
+from censafe.products.topdown.config_source import read_document
+from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
+
+__all__ = ["Reader", "TopdownConfig", "load_config"]
+
+Reader = Literal["histogram", "pl94"]
+_READERS: Final = ("histogram", "pl94")
+
+
+@dataclass(frozen=True)
+class TopdownConfig:
+    """A checked TopDown configuration.
+
+    Args:
+        levels: of the geography, the widest first.
+        root: the level at which a run starts; wider ones are neither measured nor paid for.
+        reader: ``histogram`` for our Parquet, ``pl94`` for a state's published PL 94-171 files.
+        definition: zCDP (losses are rho) or pure DP (losses are epsilon).
+        histograms: that are measured, in order.
+        origin: where the configuration came from.
+        overrides: what ``--set`` changed, as it was typed.
+        warnings: what the user should know.
+    """
+
+    levels: tuple[GeoLevel, ...]
+    root: str
+    reader: Reader
+    definition: Definition
+    histograms: tuple[MeasuredHistogram, ...]
+    origin: str
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def run_levels(self) -> tuple[GeoLevel, ...]:
+        """The levels of a run, its root first."""
+        names = [level.name for level in self.levels]
+        return self.levels[names.index(self.root) :]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Everything that decides what is released, as text under dotted keys in a fixed order."""
+        symbol = self.definition.symbol
+        flat = {
+            "levels": ",".join(f"{level.name}:{level.prefix}:{level.code}" for level in self.levels),
+            "root": self.root,
+            "reader": self.reader,
+            "measure": ",".join(histogram.name for histogram in self.histograms),
+        }
+        for histogram in self.histograms:
+            name = histogram.name
+            flat[f"{symbol}.{name}"] = str(histogram.loss)
+            flat[f"histograms.{name}.schema"] = histogram.schema.digest
+            flat[f"histograms.{name}.exact_totals"] = histogram.exact_totals or ""
+            for level in self.levels:
+                flat[f"level_shares.{name}.{level.name}"] = str(histogram.level_shares[level.name])
+                for query, share in histogram.query_shares[level.name].items():
+                    flat[f"query_shares.{name}.{level.name}.{query}"] = str(share)
+                passes = histogram.passes[level.name]
+                flat[f"passes.{name}.{level.name}"] = json.dumps([passes.l2, passes.rounding])
+        return flat
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the settings as canonical JSON, hexadecimal."""
+        text = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def histogram(self, name: str) -> MeasuredHistogram:
+        """The measured histogram of that name; KeyError when it is not measured."""
+        for histogram in self.histograms:
+            if histogram.name == name:
+                return histogram
+        raise KeyError(name)
+
+
+def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) -> TopdownConfig:
+    """Read and check a configuration.
+
+    Args:
+        source: our TOML file, or a shipped name.
+        overrides: ``--set`` values by dotted key, such as ``{"epsilon": "1/2", "rho.persons": "2", "measure": "units",
+            "root": "State", "query_shares.persons.County.total": "1/2"}``.
+
+    Raises:
+        ConfigError: with every breach, its key path, and what is allowed there.
+
+    Example:
+        >>> config = load_config("pl94-us", {"measure": "persons", "root": "State"})
+        >>> config.histogram("persons").loss, [level.name for level in config.run_levels][:2]
+        (Fraction(293764, 114921), ['State', 'County'])
+    """
+    document = read_document(source, overrides or {})
+    problems = Problems()
+    warnings = document.check_unknown(problems)
+    levels = check_levels(document, problems)
+    root = check_root(document, levels, problems)
+    reader = document.choice("reader", _READERS, problems, default="histogram")
+    definition, losses = check_loss(document, problems)
+    histograms = check_histograms(document, levels, root, losses, problems)
+    problems.raise_if_any(document.origin)
+    return TopdownConfig(
+        levels=levels,
+        root=cast(str, root),
+        reader=cast(Reader, reader),
+        definition=cast(Definition, definition),
+        histograms=histograms,
+        origin=document.origin,
+        overrides=document.overrides,
+        warnings=tuple(warnings),
+    )

@@ -1,0 +1,142 @@
+"""What is published exactly, and the limits that follow from it for the histograms of every level.
+
+Every right side is a function of declared invariants: counts of housing units and group quarters by block, and totals
+of the levels that the configuration names. Nothing else of the records comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.geography.spine import Spine, SpineLevel
+from censafe.geography.spine_sums import sum_vectors
+from censafe.products.topdown.constraints import contradictions, facility_bounds
+from censafe.products.topdown.schemas import HistogramSchema
+
+__all__ = ["CutLimits", "LevelLimits", "level_limits"]
+
+_NAMED = 5
+_MOST_KINDS = 12  # 4,096 sets
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CutLimits:
+    """Limits on sets of kinds, so that the children of every geounit can meet their own totals and bounds.
+
+    Args:
+        sets: 0/1 membership of the kinds, shape (S, kinds).
+        lower: shape (geounits, S).
+        upper: shape (geounits, S).
+    """
+
+    sets: NDArray[np.uint8]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelLimits:
+    """What the histograms of one level must obey.
+
+    Args:
+        totals: records of every geounit where they are published exactly, shape (geounits,); else None.
+        lower: fewest records by kind of unit, shape (geounits, kinds); no columns where nothing bounds them.
+        upper: most records by kind of unit.
+        cuts: further limits on sets of kinds, where the level below has exact totals.
+    """
+
+    totals: Integers | None
+    lower: Integers = field(repr=False)
+    upper: Integers = field(repr=False)
+    cuts: CutLimits | None = None
+
+
+def level_limits(
+    spine: Spine, schema: HistogramSchema, units: Integers, totals: Mapping[str, Integers]
+) -> tuple[LevelLimits, ...]:
+    """Limits of every level, root first.
+
+    Args:
+        spine: the tree.
+        schema: of the histogram.
+        units: published counts of units by kind in every block, shape (blocks, kinds).
+        totals: records of every geounit, by level; levels whose totals are not published exactly are not there.
+
+    Raises:
+        DataError: published counts of a geounit contradict each other.
+    """
+    rule = schema.facilities
+    if rule is None:
+        none = [np.zeros((level.nodes, 0), np.int64) for level in spine.levels]
+        return tuple(
+            LevelLimits(totals.get(level.name), empty, empty)
+            for level, empty in zip(spine.levels, none, strict=True)
+        )
+    found: list[LevelLimits] = []
+    below: _Sides | None = None
+    all_units = sum_vectors(spine, units)
+    for level, counts in zip(reversed(spine.levels), reversed(all_units), strict=True):
+        known = totals.get(level.name)
+        lower, upper = facility_bounds(rule, counts)
+        limits = LevelLimits(known, lower, upper)
+        if known is not None:
+            limits, below = _with_total(level, limits, known, below)
+        _require_agreement(level, limits.lower, limits.upper, known)
+        found.insert(0, limits)
+    return tuple(found)
+
+
+def _require_agreement(level: SpineLevel, lower: Integers, upper: Integers, totals: Integers | None) -> None:
+    wrong = np.flatnonzero(contradictions(lower, upper, totals))
+    if len(wrong):
+        named: Sequence[str] = level.geounits[wrong[:_NAMED]].tolist()
+        more = f" and {len(wrong) - len(named)} more" if len(wrong) > len(named) else ""
+        raise DataError(
+            f"level {level.name}: in {', '.join(named)}{more} the exact total does not fit the counts of housing units and "
+            "group quarters; fix: correct the counts of units, or declare other totals in exact_totals"
+        )
+
+
+_Sides = tuple[Integers, Integers]
+"""Fewest and most records of every geounit in every set of kinds, the sets in the order of their bits."""
+
+
+def _with_total(
+    level: SpineLevel, limits: LevelLimits, totals: Integers, below: _Sides | None
+) -> tuple[LevelLimits, _Sides | None]:
+    """Limits of a level whose totals are exact, so that its children can meet theirs.
+
+    A child with a total holds in a set of kinds at least its total less the most of all other kinds. Least numbers of
+    sets add up over children, and with them every histogram of the parent can be shared out (Hoffman's theorem).
+    """
+    kinds = limits.lower.shape[1]
+    if kinds > _MOST_KINDS:
+        return limits, None
+    sets = np.arange(1 << kinds)[:, None] >> np.arange(kinds) & 1
+    least, most = limits.lower @ sets.T, limits.upper @ sets.T
+    if below is not None:
+        starts = level.first_child[:-1]
+        least = np.maximum(least, np.add.reduceat(below[0], starts, axis=0))
+        most = np.minimum(most, np.add.reduceat(below[1], starts, axis=0))
+    least, most = _beside_total(least, most, totals)
+    single = 1 << np.arange(kinds)
+    lower, upper = least[:, single], most[:, single]
+    implied = _beside_total(lower @ sets.T, upper @ sets.T, totals)
+    tighter = ((least > implied[0]) | (most < implied[1])).any(axis=0)
+    cuts = None
+    if tighter.any():
+        sides = (least[:, tighter].astype(np.float64), most[:, tighter].astype(np.float64))
+        cuts = CutLimits(sets[tighter].astype(np.uint8), *sides)
+    return LevelLimits(totals, lower, upper, cuts), (least, most)
+
+
+def _beside_total(least: Integers, most: Integers, totals: Integers) -> _Sides:
+    """What a total leaves to every set of kinds, given the sides of all other kinds (the reverse order)."""
+    known = totals[:, None]
+    return np.maximum(least, known - most[:, ::-1]), np.minimum(most, known - least[:, ::-1])

@@ -1,0 +1,186 @@
+"""What a TopDown release measures, in which order, and what it costs; no data is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from censafe.model import CellQuery, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
+from censafe.products.topdown.sensitivity import noise_law
+
+__all__ = [
+    "LevelWorkload",
+    "exact_figures",
+    "exact_levels",
+    "level_costs",
+    "part_name",
+    "plan_release",
+    "workloads",
+]
+
+_RECORDS: Final = {ProtectedUnit.PERSON: "person", ProtectedUnit.HOUSEHOLD: "housing unit"}
+
+
+@dataclass(frozen=True, eq=False)
+class LevelWorkload:
+    """The measured queries of one histogram at one level.
+
+    Args:
+        histogram: its schema and budget.
+        level: of the geography.
+        part: what is reserved, measured and committed for them.
+        queries: their cells; the position of a query is its ordinal in the addresses of the noise.
+    """
+
+    histogram: MeasuredHistogram
+    level: GeoLevel
+    part: PartPlan
+    queries: tuple[CellQuery, ...]
+
+    @property
+    def answers(self) -> int:
+        """Measured answers of one geounit."""
+        return sum(query.answers for query in self.queries)
+
+    @property
+    def exact_totals(self) -> bool:
+        """Whether the totals of the level's geounits are published exactly."""
+        return self.level.name in exact_levels(self.histogram)
+
+
+def plan_release(config: TopdownConfig) -> ReleasePlan:
+    """Lay out one part for every measured histogram and level, the histograms in order, the widest level first.
+
+    A record is in one geounit of a level, so a level costs the sum of its queries' costs once, however many geounits
+    it has. A query is named ``histogram.query``, for example ``persons.votingage * hispanic``.
+
+    There is no loss for a record added or removed: it would change a total that is published exactly.
+
+    Example:
+        >>> from censafe.products.topdown.config import load_config
+        >>> plan = plan_release(load_config("e2e-1940"))
+        >>> plan.total, plan.parts[0].name, plan.parts[0].queries[1].law.parameter
+        (Fraction(1, 4), 'persons_National', Fraction(1280, 9))
+    """
+    units = {histogram.schema.record for histogram in config.histograms}
+    return ReleasePlan(
+        product="topdown",
+        definition=config.definition,
+        neighbours=Neighbours.REPLACE,
+        unit=ProtectedUnit.PERSON if ProtectedUnit.PERSON in units else ProtectedUnit.HOUSEHOLD,
+        other_losses={},
+        parts=tuple(
+            _part(config, histogram, level) for histogram in config.histograms for level in config.run_levels
+        ),
+        settings=_settings(config),
+    )
+
+
+def workloads(config: TopdownConfig) -> tuple[LevelWorkload, ...]:
+    """The queries of every part, in the order of the plan's parts.
+
+    Example:
+        >>> from censafe.products.topdown.config import load_config
+        >>> [(load.part.name, load.answers) for load in workloads(load_config("pl94-pr"))][:2]
+        [('persons_State', 2602), ('persons_County', 2603)]
+    """
+    loads = []
+    for histogram in config.histograms:
+        texts = dict.fromkeys(query for shares in histogram.query_shares.values() for query in shares)
+        queries = {text: histogram.schema.query(text) for text in texts}
+        loads += [
+            LevelWorkload(
+                histogram,
+                level,
+                _part(config, histogram, level),
+                tuple(queries[text] for text in histogram.query_shares[level.name]),
+            )
+            for level in config.run_levels
+        ]
+    return tuple(loads)
+
+
+def part_name(histogram: MeasuredHistogram, level: GeoLevel) -> str:
+    """Name of the part of a histogram at a level, for example ``persons_County``."""
+    return f"{histogram.name}_{level.name}"
+
+
+def exact_levels(histogram: MeasuredHistogram) -> tuple[str, ...]:
+    """Levels whose totals are published exactly: the named one and all above it."""
+    if histogram.exact_totals is None:
+        return ()
+    names = tuple(histogram.level_shares)
+    return names[: names.index(histogram.exact_totals) + 1]
+
+
+def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
+    """What is published exactly and therefore not protected, as sentences for plan and certificate.
+
+    Example:
+        >>> from censafe.products.topdown.config import load_config
+        >>> exact_figures(load_config("pl94-pr", {"measure": "units"}))[0]
+        'Published exactly, without noise: units, totals of State, County, Tract, Block_Group, Block.'
+    """
+    run = [level.name for level in config.run_levels]
+    found = []
+    for histogram in config.histograms:
+        figures = []
+        levels = [name for name in exact_levels(histogram) if name in run]
+        if levels:
+            figures.append(f"totals of {', '.join(levels)}")
+        if histogram.schema.facilities:
+            figures.append(f"numbers of housing units and group quarters by kind in every {run[-1]}")
+        if figures:
+            found.append(f"Published exactly, without noise: {histogram.name}, {'; '.join(figures)}.")
+    if found:
+        found.append(
+            "The promise is for files that agree in what is published exactly. A record added or removed changes "
+            "a total, so no loss is stated for it."
+        )
+    return tuple(found)
+
+
+def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel) -> PartPlan:
+    queries = []
+    for query in histogram.query_shares[level.name]:
+        cost = histogram.cost(level.name, query)
+        law = noise_law(config.definition, cost)
+        queries.append(QueryPlan(f"{histogram.name}.{query}", level.name, law, cost))
+    return PartPlan(part_name(histogram, level), tuple(queries))
+
+
+def _settings(config: TopdownConfig) -> dict[str, str]:
+    """What decides the measurements besides the laws; how they are estimated is not part of the plan."""
+    settings = {
+        "levels": ",".join(f"{level.name}:{level.prefix}" for level in config.run_levels),
+        f"neighbours.{Neighbours.REPLACE.value}": _relation(config),
+    }
+    for histogram in config.histograms:
+        settings[f"schema.{histogram.name}"] = histogram.schema.digest
+        settings[f"exact_totals.{histogram.name}"] = histogram.exact_totals or ""
+    return settings
+
+
+def _relation(config: TopdownConfig) -> str:
+    """The protected change in words."""
+    lowest = config.run_levels[-1].name
+    clauses = []
+    for histogram in config.histograms:
+        words = f"one {_RECORDS[histogram.schema.record]}'s record has other values"
+        if histogram.exact_totals == lowest:
+            clauses.append(f"{words} in the same {lowest}")
+            continue
+        kept = [f"{histogram.exact_totals} totals"] if histogram.exact_totals else []
+        if histogram.schema.facilities:
+            kept.append(f"counts of housing units and group quarters by {lowest}")
+        words = f"{words}, possibly in another {lowest}"
+        clauses.append(words + (f", with the published {' and '.join(kept)} unchanged" if kept else ""))
+    return "; and ".join(clauses)
+
+
+def level_costs(config: TopdownConfig, histogram: MeasuredHistogram) -> dict[str, Fraction]:
+    """Loss of one histogram by level of the run."""
+    return {level.name: histogram.loss * histogram.level_shares[level.name] for level in config.run_levels}

@@ -1,0 +1,132 @@
+"""What ``plan`` asks of TopDown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from censafe.errors import ConfigError
+from censafe.planning.numbers import decimal_text
+from censafe.planning.readings import QueryShare
+from censafe.planning.render import paper_csv
+from censafe.planning.rows import PlanReport, QueryFacts, plan_report
+from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.products.topdown.plan import exact_figures, plan_release, workloads
+from censafe.products.topdown.readings import loss_readings
+
+__all__ = ["CONFIDENCE", "load", "paper", "report"]
+
+CONFIDENCE: Final = Fraction(9, 10)
+
+
+@dataclass(frozen=True)
+class _ShareRow:
+    """One line of the table of shares, as the certificates of the 2020 runs list them."""
+
+    histogram: str
+    level: str
+    level_share: str
+    query: str
+    cells: int
+    query_share: str
+    loss: str
+
+
+def load(
+    source: str, overrides: Mapping[str, str], margins: Mapping[str, Fraction], confidence: Fraction
+) -> TopdownConfig:
+    """Read and check a configuration.
+
+    Raises:
+        ConfigError: the configuration breaks a rule, or margins were wanted, which shares of one total cannot promise.
+    """
+    if margins:
+        raise ConfigError(
+            "--moe: a query of topdown has a share of one total; change the total (--set rho.persons=...) or the "
+            "shares (--set query_shares.persons.County.total=...) and look at the margins"
+        )
+    return load_config(source, overrides)
+
+
+def report(config: TopdownConfig, *, confidence: Fraction, delta: Fraction) -> PlanReport:
+    """Cost, noise and margin of every query at every level, and what the loss means by attribute and area."""
+    return plan_report(
+        plan_release(config),
+        query_facts(config),
+        origin=config.origin,
+        confidence=confidence,
+        delta=delta,
+        warnings=config.warnings,
+        notes=_notes(config),
+        readings=loss_readings(config, delta),
+    )
+
+
+def paper(config: TopdownConfig) -> str:
+    """The shares of levels and queries as the certificates of the 2020 runs list them."""
+    rows = []
+    for load in workloads(config):
+        name = load.level.name
+        for query, plan in zip(load.queries, load.part.queries, strict=True):
+            rows.append(
+                _ShareRow(
+                    load.histogram.name,
+                    name,
+                    str(load.histogram.level_shares[name]),
+                    query.name,
+                    query.answers,
+                    str(load.histogram.query_shares[name][query.name]),
+                    str(plan.cost),
+                )
+            )
+    return paper_csv(rows)
+
+
+def query_facts(config: TopdownConfig) -> tuple[QueryFacts, ...]:
+    """Size and shares of every measured query, in the order of the plan."""
+    facts = []
+    for load in workloads(config):
+        shares = load.histogram.query_shares[load.level.name]
+        for query, plan in zip(load.queries, load.part.queries, strict=True):
+            share = QueryShare(
+                load.histogram.name,
+                query.name,
+                load.histogram.level_shares[load.level.name],
+                shares[query.name],
+            )
+            facts.append(
+                QueryFacts(
+                    table=plan.table,
+                    level=load.level.name,
+                    label=load.level.name,
+                    source=plan.table,
+                    tau=None,
+                    regions=None,
+                    iterations=query.answers,
+                    terms={"cell": 1},
+                    share=share,
+                )
+            )
+    return tuple(facts)
+
+
+def _notes(config: TopdownConfig) -> tuple[str, ...]:
+    notes = []
+    for histogram in config.histograms:
+        shares = ", ".join(f"{level} {float(100 * s):.2f}%" for level, s in histogram.level_shares.items())
+        answers = dict.fromkeys(
+            f"{load.level.name} {load.answers:,}" for load in workloads(config) if load.histogram is histogram
+        )
+        notes += [
+            f"{histogram.name}: {config.definition.symbol} {decimal_text(histogram.loss)}, by level {shares}.",
+            f"{histogram.name}: {histogram.schema.schema.cells:,} cells; measured answers of one geounit: "
+            f"{', '.join(answers)}.",
+        ]
+    notes += exact_figures(config)
+    skipped = config.levels[: len(config.levels) - len(config.run_levels)]
+    if skipped:
+        names = ", ".join(level.name for level in skipped)
+        notes.append(f"The run starts at {config.root}; the shares of {names} are not spent.")
+    return tuple(notes)

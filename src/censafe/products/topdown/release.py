@@ -1,0 +1,215 @@
+"""Everything that TopDown publishes, from estimates and published facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from censafe.model import SparseLevel
+from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.estimating import LevelReport
+from censafe.products.topdown.intake import PublicFacts
+from censafe.products.topdown.plan import exact_figures
+from censafe.products.topdown.readings import loss_readings
+from censafe.products.topdown.shipped import shipped_schemas
+from censafe.publication.atomic import move_into_place
+from censafe.publication.block_histograms import write_histograms
+from censafe.publication.certificate import write_certificate
+from censafe.publication.codebook import CodebookInput
+from censafe.publication.level_statement import LevelEstimates, LevelFacts
+from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
+from censafe.publication.microdata import (
+    write_e2e_persons,
+    write_e2e_units,
+    write_pl94_persons,
+    write_pl94_units,
+)
+from censafe.publication.pl94_tables import TableLevel, write_pl94_tables
+from censafe.publication.stamps import STAMP, Stamp
+from censafe.publication.statement import CertificateInput, CheckGroup
+from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
+
+__all__ = ["Estimates", "output_files", "publish"]
+
+_TITLES: Final = {
+    "pl94-persons": "Redistricting data (P.L. 94-171): microdata and tables by TopDown",
+    "pl94-units": "Occupancy of housing units (P.L. 94-171): microdata by TopDown",
+    "e2e-1940": "1940 census: microdata by TopDown",
+    "": "Histograms by TopDown",
+}
+_DELTA: Final = Fraction(1, 10**10)
+_FITTED_AT_ONCE: Final = (
+    "All queries of a level were fitted at once; the passes of the configuration are not used."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What leaves the estimation.
+
+    Args:
+        public: what is published exactly.
+        levels: by histogram, estimated histograms of every level, root first.
+        reports: by histogram, how every level was solved.
+        facts: of every measured query.
+    """
+
+    public: PublicFacts
+    levels: Mapping[str, tuple[SparseLevel, ...]]
+    reports: Mapping[str, tuple[LevelReport, ...]]
+    facts: tuple[LevelFacts, ...]
+
+
+def output_files(config: TopdownConfig) -> tuple[str, ...]:
+    """What a finished run folder holds, beside the measurements; the manifest last."""
+    forms = {_form(one) for one in config.histograms}
+    microdata = ("microdata",) if forms - {""} else ()
+    tables = ("tables",) if "pl94-persons" in forms else ()
+    return ("certificate.html", "certificate.json", *microdata, "histograms", *tables, "manifest.json")
+
+
+def _form(histogram: MeasuredHistogram) -> str:
+    """The shipped schema that a histogram has, for which there are writers; empty for others."""
+    cells = histogram.schema.schema.attributes
+    return next((name for name, known in shipped_schemas().items() if known.schema.attributes == cells), "")
+
+
+def publish(
+    out: Path,
+    staging: Path,
+    config: TopdownConfig,
+    estimates: Estimates,
+    manifest: Manifest,
+    *,
+    ledger_total: Fraction | None,
+    confidence: Fraction,
+) -> None:
+    """Write everything in ``staging`` and move it to ``out``.
+
+    Raises:
+        CheckError: estimates and published facts do not belong together, or ledger and plan disagree.
+        ReleaseError: measurements of a test key without stamp, or the reverse.
+        StorageError: the disk is full or the folder not writable.
+    """
+    stamp: Stamp | None = STAMP if manifest.test_key else None
+    places = output_files(config)
+    records = (
+        _write_microdata(staging / "microdata", config, estimates, stamp) if "microdata" in places else {}
+    )
+    names = [level.name for level in config.run_levels]
+    for histogram in config.histograms:
+        for name, level in zip(names, estimates.levels[histogram.name], strict=True):
+            path = staging / "histograms" / f"{histogram.name}_{name}.parquet"
+            write_histograms(path, level, schema=histogram.schema.name, stamp=stamp)
+    if "tables" in places:
+        write_pl94_tables(staging / "tables", _table_levels(config, estimates), stamp=stamp)
+    solves = {name: [report.document() for report in reports] for name, reports in estimates.reports.items()}
+    statement = _statement(config, estimates, manifest, records, solves, ledger_total, confidence)
+    write_certificate(staging, statement, stamp=stamp)
+    written = [path for path in staging.rglob("*") if path.is_file()]
+    whole = replace(
+        manifest,
+        post_processing={"passes": "one", "records": dict(records), **_listed(solves)},
+        outputs=hash_outputs(staging, written),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    write_manifest(staging / "manifest.json", whole)
+    move_into_place(staging, out, places)
+
+
+def _listed(solves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    return {f"levels_{name}": [dict(level) for level in levels] for name, levels in solves.items()}
+
+
+def _write_microdata(
+    folder: Path, config: TopdownConfig, estimates: Estimates, stamp: Stamp | None
+) -> dict[str, int]:
+    """Persons and units; returns how many records of each there are."""
+    folder.mkdir()
+    if stamp is not None:
+        (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
+    facilities = estimates.public.facilities
+    records = {}
+    for histogram in config.histograms:
+        blocks = estimates.levels[histogram.name][-1]
+        form = _form(histogram)
+        if form == "pl94-persons":
+            records["persons"] = write_pl94_persons(folder / "persons.txt", blocks)
+        elif form == "pl94-units":
+            records["units"] = write_pl94_units(folder / "units.txt", blocks, facilities)
+        elif form == "e2e-1940":
+            records["persons"] = write_e2e_persons(folder / "persons.txt", blocks, facilities)
+            records["units"] = write_e2e_units(folder / "units.txt", blocks, facilities)
+    return records
+
+
+def _readings(config: TopdownConfig) -> list[dict[str, Any]]:
+    return [
+        {
+            "histogram": reading.histogram,
+            "kind": reading.kind,
+            "name": reading.name,
+            "exact": f"{reading.loss.numerator}/{reading.loss.denominator}",
+            "decimal": float(reading.loss),
+            "epsilon": float(reading.loss) if reading.epsilons is None else reading.epsilons.tight,
+        }
+        for reading in loss_readings(config, _DELTA)
+    ]
+
+
+def _table_levels(config: TopdownConfig, estimates: Estimates) -> list[TableLevel]:
+    by_form = {_form(one): estimates.levels[one.name] for one in config.histograms}
+    persons = by_form["pl94-persons"]
+    units: Sequence[SparseLevel | None] = by_form.get("pl94-units", (None,) * len(persons))
+    names = [level.name for level in config.run_levels]
+    return [TableLevel(name, one, other) for name, one, other in zip(names, persons, units, strict=True)]
+
+
+def _statement(
+    config: TopdownConfig,
+    estimates: Estimates,
+    manifest: Manifest,
+    records: Mapping[str, int],
+    solves: Mapping[str, Sequence[Mapping[str, Any]]],
+    ledger_total: Fraction | None,
+    confidence: Fraction,
+) -> CertificateInput:
+    imputed = [
+        f"In the input this was made up by a rule, not read: {words}" for words in estimates.public.imputed
+    ]
+    forms = {_form(one) for one in config.histograms}
+    return CertificateInput(
+        title=next(title for form, title in _TITLES.items() if form in forms),
+        plan=manifest.plan,
+        queries=(),
+        estimates=LevelEstimates(
+            facts=estimates.facts,
+            records=records,
+            exact=exact_figures(config),
+            remarks=(_FITTED_AT_ONCE, *imputed),
+            solves=solves,
+            readings=_readings(config),
+        ),
+        codebook=CodebookInput({}, {}),
+        dataset=manifest.dataset,
+        input_commitment=manifest.input_commitment,
+        ledger=manifest.ledger,
+        ledger_total=ledger_total,
+        configuration=manifest.config.origin,
+        created=manifest.created,
+        checks=(
+            CheckGroup("Files, columns, geocodes and counts", 9, stops=True),
+            CheckGroup("Records that fit the published units", 4, stops=True),
+            CheckGroup("Published totals that fit the published units", 1, stops=True),
+        ),
+        overrides=manifest.config.overrides,
+        versions=manifest.versions,
+        measurement_files={part.file: part.sha256 for part in manifest.parts},
+        delta=_DELTA,
+        confidence=confidence,
+    )

@@ -1,0 +1,208 @@
+"""Rules for schemas in a TOML document; every breach is noted with its key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from censafe.model import Attribute, ProtectedUnit, Recode, Schema
+from censafe.products.config_rules import Problems, check_choice, listed, nearest, shown
+from censafe.products.topdown.schemas import EmptyCells, Facilities, HistogramSchema
+
+__all__ = ["check_keys", "check_schemas", "check_table", "whole"]
+
+_KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
+_FACILITY_KEYS: Final = ("attribute", "minimum", "largest", "largest_beside_total", "other_kinds")
+_MOST_CELLS: Final = 2**31 - 1
+
+
+def check_schemas(raw: object, key: str, problems: Problems) -> dict[str, HistogramSchema]:
+    """Schemas by name; those that break a rule are left out.
+
+    Args:
+        raw: the raw table.
+        key: its key path.
+        problems: takes the breaches.
+    """
+    schemas = {}
+    for name, value in check_table(raw, key, problems).items():
+        schema = _check_schema(name, value, f"{key}.{name}", problems)
+        if schema is not None:
+            schemas[name] = schema
+    return schemas
+
+
+def check_table(raw: object, key: str, problems: Problems) -> Mapping[str, Any]:
+    """A table of keys; anything else is a problem and reads as empty."""
+    if isinstance(raw, Mapping):
+        return raw
+    problems.add(key, f"{shown(raw)} is not a table of keys")
+    return {}
+
+
+def check_keys(table: Mapping[str, Any], key: str, allowed: Sequence[str], problems: Problems) -> None:
+    """Unknown keys of a table are problems."""
+    for name in table:
+        if name not in allowed:
+            problems.add(
+                f"{key}.{name}",
+                f"unknown key.{nearest(name, allowed)} Allowed are {listed(allowed)}",
+            )
+
+
+def whole(value: object) -> int | None:
+    """A whole number of 0 or more, or None."""
+    if isinstance(value, Fraction) and value.denominator == 1 and value >= 0:
+        return int(value)
+    return None
+
+
+def _check_schema(name: str, raw: object, key: str, problems: Problems) -> HistogramSchema | None:
+    before = len(problems.messages)
+    table = check_table(raw, key, problems)
+    check_keys(table, key, _KEYS, problems)
+    record = check_choice(table.get("record", "person"), f"{key}.record", ("person", "household"), problems)
+    attributes = _check_attributes(table.get("attributes"), f"{key}.attributes", problems)
+    if len(problems.messages) > before or record is None:
+        return None
+    schema = Schema(name, attributes)
+    if schema.cells > _MOST_CELLS:
+        problems.add(
+            f"{key}.attributes", f"the schema has {schema.cells} cells; at most {_MOST_CELLS} are allowed"
+        )
+        return None
+    recodes = _check_recodes(table.get("recodes", {}), f"{key}.recodes", schema, problems)
+    zeros = _check_zeros(table.get("zeros", []), f"{key}.zeros", schema, problems)
+    facilities = None
+    if "facilities" in table:
+        facilities = _check_facilities(table["facilities"], f"{key}.facilities", schema, problems)
+    if len(problems.messages) > before:
+        return None
+    return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities)
+
+
+def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attribute, ...]:
+    if not isinstance(raw, list) or not raw:
+        problems.add(key, 'give a list of attributes such as { name = "votingage", levels = 2 }')
+        return ()
+    attributes: list[Attribute] = []
+    for position, item in enumerate(raw):
+        where = f"{key}[{position}]"
+        table = check_table(item, where, problems)
+        check_keys(table, where, ("name", "levels"), problems)
+        name, levels = table.get("name"), whole(table.get("levels"))
+        if not isinstance(name, str) or not levels:
+            problems.add(where, "give a name in quotes and a whole number of levels, 1 or more")
+            continue
+        try:
+            attributes.append(Attribute(name, levels))
+        except ValueError as error:
+            problems.add(where, str(error))
+    names = [attribute.name for attribute in attributes]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        problems.add(key, f"{listed(repeated)} named more than once; name every attribute once")
+    return tuple(attributes)
+
+
+def _check_recodes(raw: object, key: str, schema: Schema, problems: Problems) -> dict[str, Recode]:
+    recodes = {}
+    for name, item in check_table(raw, key, problems).items():
+        where = f"{key}.{name}"
+        table = check_table(item, where, problems)
+        check_keys(table, where, ("attribute", "groups"), problems)
+        attribute = check_choice(table.get("attribute"), f"{where}.attribute", schema.names, problems)
+        if name in schema.names or name in ("total", "detailed"):
+            problems.add(
+                where, "a recode needs a name of its own, not that of an attribute, total or detailed"
+            )
+            continue
+        if attribute is None:
+            continue
+        levels = schema.shape[schema.position(attribute)]
+        groups = _check_groups(table.get("groups"), f"{where}.groups", levels, problems)
+        if groups:
+            recode = Recode(name, attribute, groups, partition=True)
+            covers = recode.covers(levels)
+            recodes[name] = recode if covers else Recode(name, attribute, groups, partition=False)
+    return recodes
+
+
+def _check_groups(raw: object, key: str, levels: int, problems: Problems) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(raw, list) or not raw or not all(isinstance(group, list) and group for group in raw):
+        problems.add(key, "give a list of groups, each a list of levels, such as [[0], [1, 2]]")
+        return ()
+    read = tuple(_check_levels(group, key, levels, problems) for group in raw)
+    return read if all(read) else ()
+
+
+def _check_levels(raw: object, key: str, levels: int, problems: Problems) -> tuple[int, ...]:
+    """Distinct levels of an attribute; empty when they break a rule."""
+    items = raw if isinstance(raw, list) else [raw]
+    numbers = [whole(item) for item in items]
+    read = tuple(number for number in numbers if number is not None and number < levels)
+    if not numbers or len(read) < len(numbers) or len(set(read)) < len(read):
+        problems.add(key, f"give distinct levels, whole numbers from 0 to {levels - 1}")
+        return ()
+    return read
+
+
+def _check_zeros(raw: object, key: str, schema: Schema, problems: Problems) -> tuple[EmptyCells, ...]:
+    if not isinstance(raw, list):
+        problems.add(key, f"{shown(raw)} is not a list of rules")
+        return ()
+    rules = []
+    for position, item in enumerate(raw):
+        where = f"{key}[{position}]"
+        table = check_table(item, where, problems)
+        check_keys(table, where, ("name", "when"), problems)
+        name = table.get("name")
+        when = check_table(table.get("when", {}), f"{where}.when", problems)
+        check_keys(when, f"{where}.when", schema.names, problems)
+        if not isinstance(name, str) or not when:
+            problems.add(where, "give a name in quotes and the levels, such as when = { hhgq = [3] }")
+            continue
+        levels = {
+            attribute: _check_levels(
+                when[attribute],
+                f"{where}.when.{attribute}",
+                schema.shape[schema.position(attribute)],
+                problems,
+            )
+            for attribute in when
+            if attribute in schema.names
+        }
+        rules.append(EmptyCells(name, levels))
+    return tuple(rules)
+
+
+def _check_facilities(raw: object, key: str, schema: Schema, problems: Problems) -> Facilities | None:
+    table = check_table(raw, key, problems)
+    check_keys(table, key, _FACILITY_KEYS, problems)
+    attribute = check_choice(table.get("attribute"), f"{key}.attribute", schema.names, problems)
+    if attribute is None:
+        return None
+    levels = schema.shape[schema.position(attribute)]
+    minimum = _check_numbers(table.get("minimum"), f"{key}.minimum", levels, problems)
+    largest = _check_numbers(table.get("largest"), f"{key}.largest", levels, problems)
+    if any(low > high for low, high in zip(minimum, largest, strict=False)):
+        problems.add(f"{key}.minimum", "the fewest persons of a unit cannot be above the most")
+    beside = table.get("largest_beside_total", True)
+    if not isinstance(beside, bool):
+        problems.add(f"{key}.largest_beside_total", f"{shown(beside)} is not allowed; give true or false")
+        return None
+    others = table.get("other_kinds", [])
+    if not isinstance(others, list) or not all(isinstance(name, str) for name in others):
+        problems.add(f"{key}.other_kinds", 'give a list of names in quotes, such as ["vacant"]')
+        return None
+    return Facilities(attribute, minimum, largest, beside, tuple(others))
+
+
+def _check_numbers(raw: object, key: str, levels: int, problems: Problems) -> tuple[int, ...]:
+    numbers = [whole(item) for item in raw] if isinstance(raw, list) else []
+    read = tuple(number for number in numbers if number is not None)
+    if len(read) != levels or len(numbers) != levels:
+        problems.add(key, f"give {levels} whole numbers of 0 or more, one for every level")
+        return ()
+    return read

@@ -1,0 +1,104 @@
+"""What a histogram counts: attributes, recodes, cells that are always empty, and bounds from facility counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.model import CellQuery, ProtectedUnit, Recode, Schema, make_query
+
+__all__ = ["EmptyCells", "Facilities", "HistogramSchema"]
+
+
+@dataclass(frozen=True)
+class EmptyCells:
+    """A rule for structural zeros: cells whose levels all lie in the named sets are empty; other attributes are free.
+
+    Args:
+        name: of the rule.
+        when: levels by attribute.
+    """
+
+    name: str
+    when: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Facilities:
+    """How the published counts of housing units and group quarters bound the persons in them.
+
+    Args:
+        attribute: whose levels are the kinds of unit.
+        minimum: fewest persons of one unit, by level.
+        largest: most persons of one unit, by level.
+        largest_beside_total: whether ``largest`` binds where the total of an area is known as well.
+        other_kinds: kinds of unit that hold nobody and are passed through, in the order of their columns.
+    """
+
+    attribute: str
+    minimum: tuple[int, ...]
+    largest: tuple[int, ...]
+    largest_beside_total: bool = True
+    other_kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HistogramSchema:
+    """A histogram and everything public about its cells.
+
+    Args:
+        schema: the attributes in flattening order.
+        record: whose record a count is: a person's, or a household's (a housing unit's).
+        recodes: by name.
+        zeros: rules for cells that are empty in every file.
+        facilities: bounds from counts of units; None without.
+    """
+
+    schema: Schema
+    record: ProtectedUnit
+    recodes: Mapping[str, Recode] = field(default_factory=dict)
+    zeros: tuple[EmptyCells, ...] = ()
+    facilities: Facilities | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the schema."""
+        return self.schema.name
+
+    def query(self, text: str) -> CellQuery:
+        """The query that ``text`` names; ValueError when it names none that can be measured."""
+        return make_query(self.schema, text, self.recodes)
+
+    def allowed(self) -> NDArray[np.bool_]:
+        """Which cells may hold records, shape (cells,).
+
+        Example:
+            >>> from censafe.products.topdown.shipped import shipped_schemas
+            >>> int(shipped_schemas()["pl94-persons"].allowed().sum())
+            1890
+        """
+        allowed = np.ones(self.schema.cells, dtype=np.bool_)
+        for rule in self.zeros:
+            hit = np.ones(self.schema.cells, dtype=np.bool_)
+            for name, levels in rule.when.items():
+                hit &= np.isin(self.schema.levels_of(name), levels)
+            allowed &= ~hit
+        return allowed
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything here but the name, as canonical JSON, hexadecimal."""
+        document = {
+            "attributes": [[item.name, item.levels] for item in self.schema.attributes],
+            "record": self.record.value,
+            "recodes": {name: [item.attribute, item.groups] for name, item in self.recodes.items()},
+            "zeros": [[rule.name, dict(rule.when)] for rule in self.zeros],
+            "facilities": None if self.facilities is None else list(vars(self.facilities).values()),
+        }
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()

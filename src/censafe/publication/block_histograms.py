@@ -1,0 +1,96 @@
+"""Estimated histograms on disk: geocode, flat cell and count, cells that are empty left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from censafe.errors import CheckError, StorageError
+from censafe.model.sparse import SparseLevel
+from censafe.publication.atomic import atomic_write, sha256_file
+from censafe.publication.stamps import Stamp
+
+__all__ = ["read_histograms", "write_histograms"]
+
+_CHUNK = 4_000_000
+_SCHEMA = pa.schema(
+    [("geocode", pa.dictionary(pa.int32(), pa.string())), ("cell", pa.int32()), ("count", pa.int32())]
+)
+
+
+def write_histograms(path: Path, level: SparseLevel, *, schema: str, stamp: Stamp | None = None) -> str:
+    """Write the histograms of one level, a row for each cell that is not empty.
+
+    Args:
+        path: final name of the Parquet file; it appears there complete or not at all.
+        level: the histograms.
+        schema: name of the schema that the flat cells belong to.
+        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
+
+    Returns:
+        SHA-256 of the file's bytes, hexadecimal.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    metadata = {"schema": schema, "private": "true" if stamp is None else "false"}
+    if stamp is not None:
+        metadata["stamp"] = stamp
+    arrow_schema = _SCHEMA.with_metadata(metadata)
+    with atomic_write(path) as temporary:
+        with pq.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
+            for first in range(0, len(level.cell), _CHUNK):
+                last = min(first + _CHUNK, len(level.cell))
+                writer.write_table(pa.table(_columns(level, first, last), schema=arrow_schema))
+        temporary.chmod(0o444)
+    return sha256_file(path)
+
+
+def _columns(level: SparseLevel, first: int, last: int) -> list[pa.Array]:
+    """Columns of a range of entries."""
+    low, high = np.searchsorted(level.node_ptr, [first, last - 1], side="right") - 1
+    bounds = np.clip(level.node_ptr[low : high + 2], first, last)
+    index = np.repeat(np.arange(high - low + 1, dtype=np.int32), np.diff(bounds))
+    names = pa.array(level.geounits[low : high + 1].tolist(), pa.string())
+    return [
+        pa.DictionaryArray.from_arrays(pa.array(index), names),
+        pa.array(level.cell[first:last]),
+        pa.array(level.count[first:last]),
+    ]
+
+
+def read_histograms(path: Path, geounits: np.ndarray[tuple[int], np.dtype[np.str_]]) -> SparseLevel:
+    """Read histograms back.
+
+    Args:
+        path: a file written by :func:`write_histograms`.
+        geounits: of the level, sorted; the file does not hold those that are empty.
+
+    Returns:
+        The histograms of these geounits.
+
+    Raises:
+        CheckError: the file is not one of these, or has geounits of another level.
+        StorageError: the file cannot be opened.
+    """
+    try:
+        table = pq.read_table(path, schema=_SCHEMA)
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise CheckError(
+            f"{path.name}: not a file of histograms; fix: restore the file that was written"
+        ) from None
+    column = table.column("geocode").unify_dictionaries().combine_chunks()
+    names = np.array(column.dictionary.to_pylist(), geounits.dtype)
+    place = np.minimum(np.searchsorted(geounits, names), len(geounits) - 1)
+    if (geounits[place] != names).any():
+        raise CheckError(f"{path.name}: geounits of another level; fix: restore the file that was written")
+    node = place[column.indices.to_numpy()]
+    if (np.diff(node) < 0).any():
+        raise CheckError(f"{path.name}: rows out of order; fix: restore the file that was written")
+    pointer = np.searchsorted(node, np.arange(len(geounits) + 1)).astype(np.int64)
+    return SparseLevel(geounits, pointer, table.column("cell").to_numpy(), table.column("count").to_numpy())

@@ -1,0 +1,48 @@
+"""Block histograms for tests: schemas, small files and dense views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from censafe.model.schema import Attribute, Schema
+
+PL94 = Schema(
+    "pl94_persons",
+    (Attribute("hhgq", 8), Attribute("votingage", 2), Attribute("hispanic", 2), Attribute("cenrace", 63)),
+)
+E2E = Schema(
+    "e2e_1940",
+    (Attribute("hhgq", 8), Attribute("age18plus", 2), Attribute("hispanic", 2), Attribute("race", 6)),
+)
+
+
+def write_table(path: Path, columns: Mapping[str, Any]) -> Path:
+    """One Parquet file with these columns."""
+    pq.write_table(pa.table(dict(columns)), path)
+    return path
+
+
+def units_table(
+    geocodes: Sequence[str], gq: Sequence[Sequence[int]], occupied: Sequence[int]
+) -> dict[str, Any]:
+    """Columns of a unit file of the redistricting data."""
+    values = np.array(gq, np.int64).reshape(len(geocodes), 8)
+    return {
+        "geocode": list(geocodes),
+        **{f"gq{level}": values[:, level] for level in range(8)},
+        "occupied": np.array(occupied, np.int64),
+    }
+
+
+def dense(histograms: Any, cells: int) -> np.ndarray:
+    """Sparse histograms as a matrix, geounits by cells."""
+    out = np.zeros((histograms.nodes, cells), np.int64)
+    node = np.repeat(np.arange(histograms.nodes), np.diff(histograms.node_ptr))
+    np.add.at(out, (node, histograms.cell), histograms.count)
+    return out

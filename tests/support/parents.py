@@ -1,0 +1,80 @@
+"""Small parents with a known point inside their constraints, and slow exact answers."""
+
+from itertools import product
+
+import numpy as np
+
+from censafe.estimation.topdown import ParentProblem
+
+
+def small_parent(seed, *, children=3, cells=4, rows=True, masks=True, root=False):
+    """A random parent whose constraints a hidden integer point meets."""
+    rng = np.random.default_rng(seed)
+    truth = rng.poisson(2.0, (children, cells))
+    labels = [np.zeros(cells, int), np.arange(cells) // 2, np.arange(cells)]
+    weights = rng.uniform(0.2, 3.0, len(labels))
+    h, b = np.zeros((cells, cells)), np.zeros((children, cells))
+    for label, weight in zip(labels, weights, strict=True):
+        a = np.zeros((label.max() + 1, cells))
+        a[label, np.arange(cells)] = 1
+        noisy = truth @ a.T + np.rint(rng.normal(0, 2.0, (children, len(a))))
+        h += weight * a.T @ a
+        b += weight * noisy @ a
+    allowed = (truth > 0) | (rng.random(truth.shape) < 0.7) if masks else np.ones(truth.shape, bool)
+    g = np.array([labels[1] == 0, np.ones(cells)], dtype=np.uint8) if rows else np.zeros((0, cells), np.uint8)
+    have = truth @ g.T.astype(float)
+    slack_down, slack_up = rng.choice([0.0, 1.0, np.inf], (2, *have.shape))
+    return ParentProblem(
+        h,
+        b,
+        None if root else truth.sum(axis=0),
+        allowed,
+        g,
+        np.maximum(have - slack_down, -1),
+        have + slack_up,
+    )
+
+
+def objective(problem, x):
+    return float(0.5 * np.einsum("ck,kl,cl->", x, problem.H, x) - (problem.B * x).sum())
+
+
+def best_by_enumeration(problem):
+    """Least objective over the equality-constrained minima of all faces; infinite if no face has a point."""
+    children, cells = problem.B.shape
+    n = children * cells
+    big = np.kron(np.eye(children), problem.H)
+    sums = np.zeros((0, n)) if problem.p is None else np.kron(np.ones((1, children)), np.eye(cells))
+    have = np.zeros(0) if problem.p is None else problem.p.astype(float)
+    rows = np.kron(np.eye(children), problem.rows.astype(float))
+    lo, hi = problem.lo.ravel(), problem.hi.ravel()
+    sides = [
+        [*sorted({s for s in (low, high) if np.isfinite(s)}), None] for low, high in zip(lo, hi, strict=True)
+    ]
+    best = np.inf
+    open_cells = np.flatnonzero(problem.allowed.ravel())
+    for free in product((False, True), repeat=len(open_cells)):
+        index = open_cells[np.array(free, dtype=bool)]
+        for chosen in product(*sides):
+            held = [r for r, side in enumerate(chosen) if side is not None]
+            a = np.vstack([sums, rows[held]])[:, index]
+            right = np.concatenate([have, [chosen[r] for r in held]])
+            size, m = len(index), len(a)
+            kkt = np.block([[big[np.ix_(index, index)], a.T], [a, np.zeros((m, m))]])
+            if size + m == 0:
+                point = np.zeros(0)
+            else:
+                point = np.linalg.lstsq(kkt, np.concatenate([problem.B.ravel()[index], right]), rcond=None)[
+                    0
+                ][:size]
+            x = np.zeros(n)
+            x[index] = point
+            total = rows @ x
+            if (
+                x.min() >= -1e-9
+                and np.abs(sums @ x - have).max(initial=0) <= 1e-8
+                and (total >= lo - 1e-8).all()
+                and (total <= hi + 1e-8).all()
+            ):
+                best = min(best, objective(problem, x.reshape(children, cells)))
+    return best

@@ -1,0 +1,270 @@
+"""Whole TopDown runs from the command line: what is exact, what adds up, what is repeated, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.geography.spine import E2E_1940, PL94_PR
+from censafe.geography.spine_sums import sum_histograms
+from censafe.population.histograms import BlockData, e2e_layout, pl94_layout, read_blocks
+from censafe.privacy.ledger import verify
+from censafe.products.topdown import recipe
+from censafe.products.topdown.shipped import shipped_schemas
+from support.commands import CommandLine, Outcome
+from support.histograms import dense, write_table
+from support.shared import shared_data
+from support.topdown_inputs import CELLS_1940, added_up, entries, histograms_of_run, write_1940
+
+PERSONS = 2016
+DIGITS = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12}
+
+
+@pytest.fixture
+def rhode_island() -> Path:
+    return shared_data("population/pl94_ri2018")
+
+
+@pytest.fixture
+def truth(rhode_island: Path) -> BlockData:
+    return read_blocks(rhode_island, pl94_layout(shipped_schemas()["pl94-persons"].schema, PL94_PR))
+
+
+@pytest.fixture
+def districts(tmp_path: Path) -> Path:
+    return write_1940(tmp_path / "districts")
+
+
+def run_state(censafe: CommandLine, data: Path, out: Path, *more: object) -> Outcome:
+    fixed = ("--set", "root=State", "--set", "reader=pl94", "--quiet")
+    done = censafe("run", "topdown", "pl94-us", data, out, *fixed, *more)
+    assert done.code == 0, done.err
+    return done
+
+
+def level_codes(blocks: BlockData) -> dict[str, np.ndarray]:
+    return {level.name: level.geounits for level in blocks.spine.levels}
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="|"))
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.iterdir())
+        if path.is_file()
+    }
+
+
+def test_a_state_adds_up_and_keeps_what_is_exact(
+    censafe: CommandLine, rhode_island: Path, truth: BlockData, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    run_state(censafe, rhode_island, out, "--test-key", 1)
+    assert {path.name for path in out.iterdir()} == {
+        "certificate.html", "certificate.json", "histograms", "manifest.json", "measurements", "microdata", "tables",
+    }  # fmt: skip
+    found = histograms_of_run(out, "persons", level_codes(truth))
+    units = histograms_of_run(out, "units", level_codes(truth))
+    for name, digits in DIGITS.items():
+        assert added_up(found["Block"], digits) == entries(found[name])
+        assert added_up(units["Block"], digits) == entries(units[name])
+    assert found["State"].total == int(truth.persons.count.sum())
+    blocks = dense(found["Block"], PERSONS).reshape(-1, 8, 2, 126)
+    held = blocks.sum(axis=(2, 3))
+    assert ((held == 0) | (truth.facilities > 0)).all()
+    assert (held[:, 1:] >= truth.facilities[:, 1:]).all()
+    assert blocks[:, 3, 0].sum() == 0
+    assert (dense(units["Block"], 2).sum(axis=1) == truth.facilities[:, 0]).all()
+    assert not np.array_equal(dense(found["Block"], PERSONS), dense(truth.persons, PERSONS))
+
+
+def test_microdata_and_tables_hold_the_counts_of_the_blocks(
+    censafe: CommandLine, rhode_island: Path, truth: BlockData, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    run_state(censafe, rhode_island, out, "--test-key", 1)
+    place = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+    persons: Counter[tuple[str, int]] = Counter()
+    for row in rows_of(out / "microdata" / "persons.txt"):
+        levels = [
+            int(row["GQTYPE_PL"]),
+            int(row["VOTING_AGE"]) - 1,
+            int(row["CENHISP"]) - 1,
+            int(row["CENRACE"]) - 1,
+        ]
+        persons["".join(row[name] for name in place), int(np.ravel_multi_index(levels, (8, 2, 2, 63)))] += 1
+    blocks = histograms_of_run(out, "persons", level_codes(truth))["Block"]
+    assert persons == entries(blocks)
+    status = Counter(row["HH_STATUS"] for row in rows_of(out / "microdata" / "units.txt"))
+    occupied = histograms_of_run(out, "units", level_codes(truth))["State"].count.tolist()
+    assert [status["2"], status["1"]] == occupied
+    first_item = [("table", "==", "P1"), ("item", "==", 1)]
+    totals = pq.read_table(out / "tables" / "Block.parquet", filters=first_item)
+    assert totals["geocode"].to_pylist() == blocks.geounits.tolist()
+    assert totals["count"].to_pylist() == dense(blocks, PERSONS).sum(axis=1).tolist()
+
+
+def test_without_noise_the_input_comes_back(
+    censafe: CommandLine, rhode_island: Path, truth: BlockData, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    huge = [word for name in ("persons", "units") for word in ("--set", f"rho.{name}=1000000000")]
+    run_state(censafe, rhode_island, out, *huge, "--test-key", 1)
+    found = histograms_of_run(out, "persons", level_codes(truth))
+    exact = sum_histograms(truth.spine, truth.persons, PERSONS)
+    for level, histograms in zip(truth.spine.levels, exact, strict=True):
+        assert np.array_equal(dense(found[level.name], PERSONS), dense(histograms, PERSONS))
+    units = histograms_of_run(out, "units", level_codes(truth))["Block"]
+    assert np.array_equal(dense(units, 2), dense(truth.units, 2))
+
+
+def test_manifest_and_certificate_say_how_every_level_was_solved(
+    censafe: CommandLine, rhode_island: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    run_state(censafe, rhode_island, out, "--test-key", 1)
+    done = json.loads((out / "manifest.json").read_text())["post_processing"]
+    levels = done["levels_persons"]
+    assert [level["level"] for level in levels] == ["State", "County", "Tract", "Block_Group", "Block"]
+    assert [level["geounits"] for level in levels] == [1, 1, 7, 28, 569]
+    for level in levels:
+        assert set(level["solved"]) <= {"ok", "ok after ADMM"}
+        counted = sum(level["solved"].values()) + level["parents_empty"] + level["parents_with_one_child"]
+        assert counted == level["parents"]
+        assert level["gap_most"] <= 1e-4
+    certificate = json.loads((out / "certificate.json").read_text())
+    assert certificate["stamp"] == "NOT PRIVATE"
+    assert any("totals of State" in text for text in certificate["estimated"]["exact"])
+    assert sum(entry["budget_decimal"] for entry in certificate["tables"]) == pytest.approx(
+        certificate["loss"]["decimal"]
+    )
+    readings = {(one["kind"], one["name"]): one["epsilon"] for one in certificate["estimated"]["readings"]
+                if one["histogram"] == "persons"}  # fmt: skip
+    within = [readings["Block within", name] for name in ("State", "County", "Tract", "Block_Group")]
+    assert [round(epsilon, 2) for epsilon in within] == [13.05, 11.70, 9.38, 2.93]
+    page = (out / "certificate.html").read_text()
+    assert "29,225 persons" in page
+    assert "made up by a rule" in page
+
+
+def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
+    censafe: CommandLine, districts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    straight, other, stopped = tmp_path / "straight", tmp_path / "other", tmp_path / "stopped"
+    for out, seed in ((straight, 1), (other, 2)):
+        assert censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", seed).code == 0
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recipe, "estimate_level", stop)
+        with pytest.raises(KeyboardInterrupt):
+            recipe.run(
+                "e2e-1940", districts, stopped, {}, recipe.ReadOptions(), recipe.RunOptions(test_key=1)
+            )
+    measured = hashes(stopped / "measurements")
+    assert len(measured) == 4
+    assert censafe("run", "topdown", "e2e-1940", districts, stopped, "--test-key", 1).code == 0
+    assert hashes(stopped / "measurements") == measured
+    assert hashes(stopped / "microdata") == hashes(straight / "microdata")
+    assert hashes(other / "microdata")["persons.txt"] != hashes(straight / "microdata")["persons.txt"]
+
+
+def test_stored_measurements_of_another_level_are_refused(
+    censafe: CommandLine, districts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recipe, "estimate_level", stop)
+        with pytest.raises(KeyboardInterrupt):
+            recipe.run(
+                "e2e-1940",
+                districts,
+                tmp_path / "out",
+                {},
+                recipe.ReadOptions(),
+                recipe.RunOptions(test_key=1),
+            )
+    folder = tmp_path / "out" / "measurements"
+    (folder / "persons_State.parquet").rename(folder / "persons_County.parquet")
+    done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--test-key", 1)
+    assert done.code == 4
+    assert "does not hold the measurements of persons_County" in done.err
+
+
+def test_a_release_pays_and_keeps_the_totals_of_the_states(
+    censafe: CommandLine, districts: Path, tmp_path: Path
+) -> None:
+    out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
+    done = censafe("run", "topdown", "e2e-1940", districts, out, "--ledger", ledger)
+    assert done.code == 0, done.err
+    report = verify(ledger)
+    assert {row.state for row in report.rows} == {"committed"}
+    assert not (out / "microdata" / "NOT_PRIVATE.txt").exists()
+    layout = e2e_layout(shipped_schemas()["e2e-1940"].schema, E2E_1940)
+    truth = read_blocks(districts, layout)
+    exact = dense(sum_histograms(truth.spine, truth.persons, CELLS_1940)[1], CELLS_1940).sum(axis=1)
+    states = histograms_of_run(out, "persons", level_codes(truth))["State"]
+    assert dense(states, CELLS_1940).sum(axis=1).tolist() == exact.tolist()
+    dealt = Counter((row["TABBLKST"], row["TABBLKCOU"], row["ENUMDIST"], row["EUID"])
+                    for row in rows_of(out / "microdata" / "persons.txt"))  # fmt: skip
+    for row in rows_of(out / "microdata" / "units.txt"):
+        key = (row["TABBLKST"], row["TABBLKCOU"], row["ENUMDIST"], row["EUID"])
+        assert dealt[key] == int(row["FINAL_POP"])
+        assert (dealt[key] > 0) == (row["VACS"] == "0")
+
+
+def test_the_reader_must_be_that_of_the_files(
+    censafe: CommandLine, districts: Path, rhode_island: Path, tmp_path: Path
+) -> None:
+    wrong = censafe("validate", "topdown", "pl94-us", rhode_island, "--set", "root=State")
+    assert wrong.code == 1
+    assert "--set reader=pl94" in wrong.err
+    wrong = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--set", "reader=pl94")
+    assert wrong.code == 1
+    assert "--set reader=histogram" in wrong.err
+    assert censafe("validate", "topdown", "e2e-1940", districts).code == 0
+
+
+def test_estimate_says_that_it_takes_other_runs(
+    censafe: CommandLine, districts: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", 1).code == 0
+    done = censafe("estimate", out)
+    assert done.code == 2
+    assert "is a run of topdown" in done.err
+
+
+def test_two_states_are_refused_where_the_run_starts_at_one(
+    censafe: CommandLine, districts: Path, tmp_path: Path
+) -> None:
+    done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--set", "root=State")
+    assert done.code == 1
+    assert "the root" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_persons_without_a_unit_of_their_kind_stop_the_run_before_it_pays(
+    censafe: CommandLine, districts: Path, tmp_path: Path
+) -> None:
+    table = pq.read_table(districts / "units.parquet").to_pydict()
+    table["gq0"] = [0] * len(table["gq0"])
+    write_table(districts / "units.parquet", table)
+    done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--test-key", 1)
+    assert done.code == 1
+    assert "no unit there" in done.err

@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown import L2Status, ParentProblem, solve_l2
+from support.parents import best_by_enumeration, objective, small_parent
+
+H = 2 * np.eye(3) + 1
+B = np.array([[13.0, 3, 5], [7, 9, 11]])
+P = np.array([5, 1, 4])
+
+
+def with_rows(rows, lo, hi, *, p=P, b=B, allowed=None):
+    allowed = np.ones(b.shape, bool) if allowed is None else np.array(allowed, bool)
+    return ParentProblem(H, b, p, allowed, np.array(rows, np.uint8), np.array(lo, float), np.array(hi, float))
+
+
+def test_worked_example():
+    result = solve_l2(ParentProblem.without_rows(H, B, P))
+    assert result.x == pytest.approx(np.array([[4.125, 0, 0.625], [0.875, 1, 3.375]]), abs=1e-9)
+    assert objective(ParentProblem.without_rows(H, B, P), result.x) == pytest.approx(-53.375, abs=1e-9)
+    assert (result.status, abs(result.gap) < 1e-9, result.violation < 1e-12) == (L2Status.OK, True, True)
+
+
+def test_worked_example_with_a_row():
+    result = solve_l2(with_rows([[0, 0, 1]], [[2], [-np.inf]], [[np.inf], [np.inf]]))
+    assert result.x == pytest.approx(np.array([[11 / 3, 0, 2], [4 / 3, 1, 2]]), abs=1e-9)
+    assert result.row_multipliers == pytest.approx(np.array([[22 / 3], [0]]), abs=1e-9)
+    assert abs(result.gap) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equal_to_the_best_of_all_faces(seed):
+    problem = small_parent(seed, children=2, cells=3)
+    result = solve_l2(problem)
+    best = best_by_enumeration(problem)
+    assert result.status.exact
+    assert objective(problem, result.x) == pytest.approx(best, abs=1e-8)
+    assert abs(result.gap) <= 1e-8
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_root_equal_to_the_best_of_all_faces(seed):
+    problem = small_parent(seed, children=1, cells=5, root=True)
+    result = solve_l2(problem)
+    assert result.status.exact
+    assert objective(problem, result.x) == pytest.approx(best_by_enumeration(problem), abs=1e-8)
+
+
+def test_root_with_a_fixed_total():
+    problem = ParentProblem(
+        H, B[:1], None, np.ones((1, 3), bool), np.ones((1, 3), np.uint8), np.array([[9.0]]), np.array([[9.0]])
+    )
+    result = solve_l2(problem)
+    assert result.x.sum() == pytest.approx(9)
+    assert objective(problem, result.x) == pytest.approx(best_by_enumeration(problem), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("closeness", [1.0, 0.05, 1e-4])
+def test_gap_bounds_the_distance_to_the_optimum_at_any_point(seed, closeness):
+    from censafe.estimation.topdown.certificate import certify
+
+    problem = small_parent(seed, children=3, cells=5, rows=False, masks=False)
+    best = objective(problem, solve_l2(problem).x)
+    rng = np.random.default_rng(seed)
+    x = np.ascontiguousarray(rng.dirichlet(np.ones(3), 5).T * problem.p)
+    x = closeness * x + (1 - closeness) * solve_l2(problem).x
+    _, gap = certify(
+        problem.H, problem.B, problem.p.astype(float), True, problem.allowed, problem.rows,
+        problem.lo, problem.hi, x, np.zeros((3, 0)),
+        float(np.linalg.eigvalsh(problem.H)[0]),
+    )  # fmt: skip
+    assert gap >= objective(problem, x) - best - 1e-12
+
+
+def test_parent_without_persons():
+    result = solve_l2(ParentProblem.without_rows(H, B, np.zeros(3, np.int64)))
+    assert (result.status, float(result.x.sum())) == (L2Status.OK, 0.0)
+
+
+def test_only_child_is_a_copy():
+    assert solve_l2(ParentProblem.without_rows(H, B[:1], P)).x.tolist() == [[5, 1, 4]]
+
+
+def test_one_cell():
+    problem = ParentProblem.without_rows(np.array([[2.0]]), np.array([[8.0], [2.0]]), np.array([7]))
+    assert solve_l2(problem).x == pytest.approx(np.array([[5.0], [2.0]]))
+
+
+def test_cell_of_the_parent_without_persons_stays_empty():
+    result = solve_l2(ParentProblem.without_rows(H, B, np.array([5, 0, 4])))
+    assert (result.status, result.x[:, 1].tolist()) == (L2Status.OK, [0, 0])
+
+
+def test_types_and_totals_that_depend_on_each_other():
+    rows = [[1, 1, 0], [0, 0, 1], [1, 1, 1]]
+    sides = [[4, 1, 5], [2, 3, 5]]
+    result = solve_l2(with_rows(rows, sides, sides))
+    assert result.status.exact
+    assert result.x @ np.array(rows).T == pytest.approx(np.array(sides, float))
+
+
+@pytest.mark.parametrize(
+    ("rows", "lo", "hi", "allowed", "reason"),
+    [
+        ([[1, 1, 0]], [[4], [4]], [[9], [9]], None, "fewer persons than its children need"),
+        ([[0, 0, 1]], [[0], [0]], [[1], [2]], None, "more than they may have"),
+        ([[1, 1, 0], [1, 1, 1]], [[0, 9], [0, 0]], [[3, 9], [9, 9]], None, "cells of no row"),
+        ([[0, 1, 0]], [[1], [0]], [[9], [9]], [[1, 0, 1], [1, 1, 1]], "have no cell"),
+        ([[0, 1, 0]], [[0], [0]], [[9], [9]], [[1, 0, 1], [1, 0, 1]], "allowed in no child"),
+        ([[1, 1, 0], [0, 1, 1]], [[4, 0], [0, 0]], [[9, 0], [9, 4]], None, "no point meets"),
+        ([[1, 0, 0]], [[3], [0]], [[2], [9]], None, "lower side above the upper"),
+        ([[1, 0, 0]], [[-3], [0]], [[-1], [9]], None, "upper side below 0"),
+    ],
+)
+def test_infeasible_parents_are_recognised(rows, lo, hi, allowed, reason):
+    result = solve_l2(with_rows(rows, lo, hi, allowed=allowed))
+    assert (result.status, reason in result.reason or result.reason) == (L2Status.INFEASIBLE, True)
+
+
+def test_only_child_that_breaks_a_row():
+    assert solve_l2(with_rows([[1, 0, 0]], [[6]], [[9]], b=B[:1])).status is L2Status.INFEASIBLE
+
+
+def test_singular_weights_get_a_ridge_and_say_so():
+    problem = ParentProblem.without_rows(np.ones((3, 3)), np.array([[5.0] * 3, [4.0] * 3]), P)
+    result = solve_l2(problem)
+    assert (result.ridge > 0, result.x.sum(axis=0)) == (True, pytest.approx(P))
+
+
+def test_counts_that_are_not_final_are_refused():
+    with pytest.raises(CheckError, match="not integers"):
+        ParentProblem.without_rows(H, B, P + 0.5)
+    with pytest.raises(CheckError, match="negative count"):
+        ParentProblem.without_rows(H, B, P - 2)
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    with pytest.raises(CheckError, match=r"H is \(3, 3\), must be \(2, 2\)"):
+        ParentProblem.without_rows(H, B[:, :2], P[:2])
+    with pytest.raises(CheckError, match="exactly one child"):
+        ParentProblem.without_rows(H, B, None)
+    with pytest.raises(CheckError, match="not finite"):
+        ParentProblem.without_rows(H * np.nan, B, P)

@@ -1,0 +1,106 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from censafe.errors import ReleaseError
+from censafe.model import (
+    Attribute,
+    ExactHistograms,
+    NoiseLaw,
+    PartPlan,
+    QueryPlan,
+    Schema,
+    SparseLevel,
+    make_query,
+)
+from censafe.privacy import histograms as door
+from censafe.privacy.histograms import measure_level
+from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key
+from censafe.privacy.sampler import draw
+
+SCHEMA = Schema("pair", (Attribute("adult", 2), Attribute("race", 3)))
+QUERIES = [make_query(SCHEMA, text, {}) for text in ("total", "race", "detailed")]
+SHAPES = [(1, 1), (1, 3), (2, 3)]
+LAW = NoiseLaw.gaussian(Fraction(9))
+PART = PartPlan(
+    "persons_Block", tuple(QueryPlan(f"persons.{q.name}", "Block", LAW, Fraction(1, 9)) for q in QUERIES)
+)
+TRUTH = np.array([[1, 0, 2, 0, 0, 3], [0, 0, 0, 0, 0, 0], [0, 7, 0, 0, 1, 0]])
+
+
+def exact(dense=TRUTH):
+    node, cell = np.nonzero(dense)
+    pointer = np.searchsorted(node, np.arange(len(dense) + 1)).astype(np.int64)
+    codes = np.array([f"{row:04}" for row in range(len(dense))], np.str_)
+    return ExactHistograms(codes, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32))
+
+
+def part_key(seed=1):
+    return derive_part_key(TestKey(seed), "0" * 64, b"", PART.name)
+
+
+def test_answers_are_the_sums_of_cells_plus_addressed_noise():
+    found = measure_level(exact(), PART, QUERIES, SHAPES, part_key())
+    for ordinal, (query, values) in enumerate(zip(QUERIES, found.values, strict=True)):
+        noise = draw(
+            LAW, part_key(), query=ordinal, geounits=np.arange(3, dtype=np.uint64), answers=query.answers
+        )
+        true = np.stack([query.answer(row) for row in TRUTH])
+        assert np.array_equal(values, true + noise)
+    assert found.source == "seeded"
+    assert not found.private
+    assert found.variances == pytest.approx((9.0,) * 3)
+
+
+def test_the_result_does_not_depend_on_the_size_of_the_ranges(monkeypatch):
+    whole = measure_level(exact(), PART, QUERIES, SHAPES, part_key())
+    monkeypatch.setattr(door, "_CHUNK_ANSWERS", 4)
+    ranges = measure_level(exact(), PART, QUERIES, SHAPES, part_key())
+    for one, two in zip(whole.values, ranges.values, strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_wide_noise_is_kept_whole():
+    wide = NoiseLaw.gaussian(Fraction(10) ** 22)
+    part = PartPlan("wide", (QueryPlan("persons.detailed", "Block", wide, Fraction(1, 10**22)),))
+    found = measure_level(exact(), part, QUERIES[2:], SHAPES[2:], part_key())
+    assert found.values[0].dtype == np.int64
+    assert int(np.abs(found.values[0]).max()) > 2**31
+
+
+def test_a_part_is_measured_once_with_a_key():
+    key = part_key()
+    measure_level(exact(), PART, QUERIES, SHAPES, key)
+    with pytest.raises(ReleaseError, match="measured already"):
+        measure_level(exact(), PART, QUERIES, SHAPES, key)
+
+
+def test_only_exact_histograms_and_whole_parts_are_taken():
+    level = exact()
+    public = SparseLevel(level.geounits, level.node_ptr, level.cell, level.count)
+    with pytest.raises(TypeError, match="ExactHistograms"):
+        measure_level(public, PART, QUERIES, SHAPES, part_key())
+    with pytest.raises(ValueError, match="each of its queries"):
+        measure_level(level, PART, QUERIES[:2], SHAPES[:2], part_key())
+
+
+def test_a_release_key_makes_private_measurements():
+    with ReleaseKey.from_system() as key:
+        found = measure_level(exact(), PART, QUERIES, SHAPES, derive_part_key(key, "0" * 64, b"", PART.name))
+    assert found.private
+
+
+def test_the_sensitivity_is_two_records_at_most():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        moved = TRUTH.copy()
+        node, cell = rng.permutation(np.argwhere(TRUTH > 0))[0]
+        moved[node, cell] -= 1
+        moved[rng.integers(3), rng.integers(6)] += 1
+        for query in QUERIES:
+            change = door._exact_answers(exact(moved), query, 0, 3) - door._exact_answers(
+                exact(), query, 0, 3
+            )
+            assert np.abs(change).sum() <= 2
+            assert (change**2).sum() <= 2

@@ -1,0 +1,81 @@
+"""What a plan measures: laws, sums, and that one replaced record moves the answers of a level by two."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.products.configs import shipped_configs
+from censafe.products.topdown.config import load_config
+from censafe.products.topdown.plan import level_costs, plan_release, workloads
+from censafe.products.topdown.sensitivity import noise_law
+
+NAMES = [config.name for config in shipped_configs("topdown")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_laws_follow_the_costs(name: str) -> None:
+    plan = plan_release(load_config(name))
+    for part in plan.parts:
+        for query in part.queries:
+            if plan.definition is Definition.ZCDP:
+                assert ("gaussian", 1 / query.cost) == (query.law.kind, query.law.parameter)
+            else:
+                assert ("laplace", 2 / query.cost) == (query.law.kind, query.law.parameter)
+
+
+@pytest.mark.parametrize("definition", Definition)
+def test_the_loss_of_a_level_is_its_sensitivity_over_its_noise(definition: Definition) -> None:
+    """Delta2 / (2 sigma2) with squared L2 change 2, and L1 / t with L1 change 2, are the cost."""
+    for cost in (Fraction(3, 7), Fraction(1), Fraction(5, 2)):
+        law = noise_law(definition, cost)
+        loss = 2 / (2 * law.parameter) if definition is Definition.ZCDP else 2 / law.parameter
+        assert cost == loss
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_replaced_record_moves_each_query_by_two_at_most(name: str) -> None:
+    """Every cell is in exactly one answer, so the change of a query is minus one in one answer and plus one in one."""
+    for load in workloads(load_config(name)):
+        for query in load.queries:
+            assert (load.histogram.schema.schema.cells,) == query.label.shape
+            np.testing.assert_array_equal(np.arange(query.answers), np.unique(query.label))
+
+
+def test_parts_are_named_once_and_in_order() -> None:
+    plan = plan_release(load_config("pl94-us"))
+    names = [part.name for part in plan.parts]
+    assert len(names) == len(set(names)) == 12
+    assert names[:2] == ["persons_US", "persons_State"]
+    assert names[-1] == "units_Block"
+    pairs = [(query.table, query.level) for part in plan.parts for query in part.queries]
+    assert len(pairs) == len(set(pairs))
+    assert [part.name for part in plan.parts] == [
+        load.part.name for load in workloads(load_config("pl94-us"))
+    ]
+
+
+def test_the_promise_is_for_replaced_records_only() -> None:
+    plan = plan_release(load_config("pl94-us"))
+    assert (plan.neighbours, plan.unit) == (Neighbours.REPLACE, ProtectedUnit.PERSON)
+    assert plan.other_losses == {}
+    words = plan.settings["neighbours.replace"]
+    assert (
+        "one person's record has other values, possibly in another Block, with the published State totals"
+        in words
+    )
+    assert "and one housing unit's record has other values in the same Block" in words
+
+
+def test_a_run_below_the_nation_spends_less() -> None:
+    config = load_config("pl94-us", {"root": "State", "measure": "persons"})
+    costs = level_costs(config, config.histogram("persons"))
+    assert "US" not in costs
+    assert plan_release(config).total == sum(costs.values())
+    assert config.histogram("persons").loss * (1 - Fraction(104, 4099)) == sum(costs.values())
+    assert (
+        plan_release(config).digest() != plan_release(load_config("pl94-us", {"measure": "persons"})).digest()
+    )

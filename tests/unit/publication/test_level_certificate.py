@@ -1,0 +1,116 @@
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from censafe.errors import CheckError, ReleaseError
+from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.publication.certificate import CertificateInput, write_certificate
+from censafe.publication.codebook import CodebookInput
+from censafe.publication.level_statement import LevelEstimates, LevelFacts
+from censafe.publication.manifest import LedgerRecord
+
+LEVELS = {"State": 1, "Block": 40}
+QUERIES = {"total": (1, Fraction(1, 8)), "age < 18": (2, Fraction(1, 4))}
+
+
+def _estimates(source: Literal["system", "seeded"] = "system") -> LevelEstimates:
+    facts = [
+        LevelFacts(f"persons.{name}", level, NoiseLaw.gaussian(1 / cost), cost, geounits, answers, source)
+        for level, geounits in LEVELS.items()
+        for name, (answers, cost) in QUERIES.items()
+    ]
+    solves = [
+        {"level": "State", "geounits": 1, "solved": {"ok": 1}, "gap_most": 0.0},
+        {"level": "Block", "geounits": 40, "solved": {"ok": 7, "ok after ADMM": 1, "approximate": 2}, "gap_most": 3e-9},
+    ]  # fmt: skip
+    known = {"histogram": "persons", "kind": "attribute", "name": "age", "exact": "1/2", "decimal": 0.5}
+    return LevelEstimates(
+        facts,
+        {"persons": 1234},
+        ("Totals are exact.",),
+        ("A rule <made> up this.",),
+        {"persons": solves},
+        [{**known, "epsilon": 6.789}],
+    )
+
+
+def _source(source: Literal["system", "seeded"] = "system") -> CertificateInput:
+    estimates = _estimates(source)
+    parts = tuple(
+        PartPlan(
+            f"persons_{level}",
+            tuple(QueryPlan(f.table, f.level, f.law, f.cost) for f in estimates.facts if f.level == level),
+        )
+        for level in LEVELS
+    )
+    plan = ReleasePlan("topdown", Definition.ZCDP, Neighbours.REPLACE, ProtectedUnit.PERSON, {}, parts)
+    private = source == "system"
+    return CertificateInput(
+        title="Histograms",
+        plan=plan,
+        queries=(),
+        codebook=CodebookInput({}, {}),
+        dataset="data",
+        input_commitment="c0" * 32,
+        ledger=LedgerRecord("ledger.jsonl", "1e" * 32) if private else None,
+        ledger_total=plan.total if private else None,
+        configuration="pl94-us",
+        created="2026-01-02T03:04:05Z",
+        estimates=estimates,
+    )
+
+
+def _written(folder: Path, source: CertificateInput, stamp: Any = None) -> tuple[str, dict[str, Any]]:
+    page, values = write_certificate(folder, source, stamp=stamp)
+    return page.read_text(encoding="utf-8"), json.loads(values.read_text(encoding="utf-8"))
+
+
+def test_queries_and_levels_are_stated_with_budget_and_noise(tmp_path: Path) -> None:
+    page, document = _written(tmp_path, _source())
+    total, age = document["tables"]
+    assert (total["table"], total["budget"], total["rows"]) == ("persons.total", "1/4", 41)
+    assert (age["share"], age["rows"]) == (pytest.approx(2 / 3), 82)
+    assert [level["level"] for level in age["levels"]] == ["State", "Block"]
+    assert age["levels"][1]["standard_deviation"] == pytest.approx(2.0)
+    assert "persons, Block <span>40 geounits; \N{GREEK SMALL LETTER RHO} = 0.375, 50.0%</span>" in page
+    assert "age &lt; 18" in page
+
+
+def test_the_page_says_that_counts_are_estimates_and_how_they_were_solved(tmp_path: Path) -> None:
+    page, document = _written(tmp_path, _source())
+    assert document["estimated"]["records"] == {"persons": 1234}
+    assert "1,234 persons" in page
+    assert "Totals are exact." in page
+    assert "A rule &lt;made&gt; up this." in page
+    assert "may be negative, and so" not in page
+    assert "none negative" in " ".join(document["noise_words"])
+    row = page[page.index("persons, Block</th>") :]
+    cells = row[: row.index("</tr>")].replace("</td>", "").split('<td class="n">')
+    assert cells[1:] == ["40", "10", "8", "2", "3.0e-09"]
+
+
+def test_readings_of_the_loss_are_stated(tmp_path: Path) -> None:
+    page, document = _written(tmp_path, _source())
+    assert document["estimated"]["readings"][0]["exact"] == "1/2"
+    assert "persons, attribute" in page
+    assert '<th scope="row">age</th><td class="n">0.5</td><td class="n">6.79</td>' in page
+
+
+def test_measurements_must_be_those_of_the_plan(tmp_path: Path) -> None:
+    source = _source()
+    assert source.estimates is not None
+    fewer = replace(source, estimates=replace(source.estimates, facts=source.estimates.facts[1:]))
+    with pytest.raises(CheckError, match="differ from the plan"):
+        write_certificate(tmp_path, fewer)
+
+
+def test_a_stamp_must_fit(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError):
+        write_certificate(tmp_path, _source("seeded"))
+    page, document = _written(tmp_path, _source("seeded"), "NOT PRIVATE")
+    assert document["stamp"] == "NOT PRIVATE"
+    assert "made with a test key" in page
