@@ -11,6 +11,7 @@ from typing import Final, Literal, cast
 
 from censafe.model import Definition
 from censafe.products.config_rules import Problems
+from censafe.products.config_source import Document
 from censafe.products.topdown.config_checks import (
     check_histograms,
     check_levels,
@@ -20,10 +21,41 @@ from censafe.products.topdown.config_checks import (
 from censafe.products.topdown.config_source import read_document
 from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
 
-__all__ = ["Reader", "TopdownConfig", "load_config"]
+__all__ = ["Choices", "Reader", "TopdownConfig", "load_config"]
 
-Reader = Literal["histogram", "pl94"]
-_READERS: Final = ("histogram", "pl94")
+Reader = Literal["histogram", "pl94", "ipums-1940", "cef"]
+_READERS: Final = ("histogram", "pl94", "ipums-1940", "cef")
+_CHOICES: Final = {
+    "spine": ("standard", "aian", "optimised"),
+    "noisy_measurements": ("stored", "lazy"),
+    "passes": ("production", "one"),
+    "infeasible": ("repair", "stop"),
+    "leaves": ("fractional", "all_positive"),
+    "detailed_cost": ("fraction", "flat"),
+}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Named choices of a run; the first of each is the default.
+
+    Args:
+        spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimised`` with block groups of its own.
+        noisy_measurements: ``stored`` with the run, or ``lazy``: drawn where the estimate touches them, and not kept.
+        passes: the inner passes of the configuration (``production``), or all queries of a level at once (``one``).
+        infeasible: a parent whose children cannot meet its counts is changed and logged (``repair``), or the run stops.
+        leaves: cells that rounding may raise: the ``fractional`` ones, or ``all_positive`` ones.
+        detailed_cost: rounding prefers the larger ``fraction`` of a cell, or is ``flat`` between rounded ones.
+        bypass: whether the budget of an only child moves to its parent.
+    """
+
+    spine: str
+    noisy_measurements: str
+    passes: str
+    infeasible: str
+    leaves: str
+    detailed_cost: str
+    bypass: bool
 
 
 @dataclass(frozen=True)
@@ -36,6 +68,7 @@ class TopdownConfig:
         reader: ``histogram`` for our Parquet, ``pl94`` for a state's published PL 94-171 files.
         definition: zCDP (losses are rho) or pure DP (losses are epsilon).
         histograms: that are measured, in order.
+        choices: how it is measured and estimated.
         origin: where the configuration came from.
         overrides: what ``--set`` changed, as it was typed.
         warnings: what the user should know.
@@ -46,6 +79,7 @@ class TopdownConfig:
     reader: Reader
     definition: Definition
     histograms: tuple[MeasuredHistogram, ...]
+    choices: Choices
     origin: str
     overrides: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -65,6 +99,7 @@ class TopdownConfig:
             "root": self.root,
             "reader": self.reader,
             "measure": ",".join(histogram.name for histogram in self.histograms),
+            **{name: str(value).lower() for name, value in vars(self.choices).items()},
         }
         for histogram in self.histograms:
             name = histogram.name
@@ -117,6 +152,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     reader = document.choice("reader", _READERS, problems, default="histogram")
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
+    choices = _check_choices(document, problems)
     problems.raise_if_any(document.origin)
     return TopdownConfig(
         levels=levels,
@@ -124,7 +160,19 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         reader=cast(Reader, reader),
         definition=cast(Definition, definition),
         histograms=histograms,
+        choices=choices,
         origin=document.origin,
         overrides=document.overrides,
         warnings=tuple(warnings),
     )
+
+
+def _check_choices(document: Document, problems: Problems) -> Choices:
+    """Named choices with their defaults; budgets of only children move up on the optimised spine."""
+    chosen = {
+        name: document.choice(name, allowed, problems, default=allowed[0])
+        for name, allowed in _CHOICES.items()
+    }
+    moved = "true" if chosen["spine"] == "optimised" else "false"
+    bypass = document.choice("bypass", ("true", "false"), problems, default=moved)
+    return Choices(bypass=bypass == "true", **{name: value or "" for name, value in chosen.items()})

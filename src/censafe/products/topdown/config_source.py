@@ -15,7 +15,17 @@ __all__ = ["LOSSES", "PRODUCT", "read_document"]
 
 PRODUCT: Final = "topdown"
 LOSSES: Final = ("rho", "epsilon")
-_TEXTS: Final = ("root", "reader")
+_TEXTS: Final = (
+    "root",
+    "reader",
+    "spine",
+    "bypass",
+    "noisy_measurements",
+    "passes",
+    "infeasible",
+    "leaves",
+    "detailed_cost",
+)
 _FIXED: Final = ("title", "levels", "schemas")
 # Keys below which numbers stand, and how many names lead to one.
 _DEPTHS: Final = {"level_shares": 2, "query_shares": 3}
