@@ -7,13 +7,12 @@ the exit code of their type.
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import sys
 
 import click
 
 from censafe import __version__
+from censafe.cli.lazy import LazyGroup
 from censafe.errors import CensafeError
 
 __all__ = ["main"]
@@ -32,40 +31,9 @@ VERBS = {
 }
 
 
-class _Verbs(click.Group):
-    """A group that imports a verb's module when the verb is used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all verbs."""
-        return sorted(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the verb's module and return its command."""
-        if cmd_name not in VERBS:
-            return None
-        command = importlib.import_module(f"censafe.cli.{cmd_name}").command
-        if not isinstance(command, click.Command):
-            raise TypeError(f"censafe.cli.{cmd_name}.command is not a click command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verbs from the table above, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(VERBS.items()))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; suggest the nearest one for a typo."""
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], VERBS, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-
 @click.command(
-    cls=_Verbs,
+    cls=LazyGroup,
+    modules={name: (f"censafe.cli.{name}", words) for name, words in VERBS.items()},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog=(
         'Shell completion: eval "$(_CENSAFE_COMPLETE=bash_source censafe)" (or zsh_source, fish_source).  '
