@@ -1,0 +1,85 @@
+"""Which answers the estimation of some parents asks for; made from public estimates alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["AnswerSource", "Families", "Wanted"]
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """Children and cells of some parents of one level.
+
+    Args:
+        child_ptr: int64, shape (parents + 1,); parent i has the children child_ptr[i] .. child_ptr[i + 1] - 1.
+        child: int64, shape (children,), position of every child in its level.
+        cell_ptr: int64, shape (parents + 1,); parent i has the cells cell_ptr[i] .. cell_ptr[i + 1] - 1.
+        cell: int32, shape (cells,), flat cells that the parent has.
+    """
+
+    child_ptr: NDArray[np.int64] = field(repr=False)
+    child: NDArray[np.int64] = field(repr=False)
+    cell_ptr: NDArray[np.int64] = field(repr=False)
+    cell: NDArray[np.int32] = field(repr=False)
+
+    @property
+    def parents(self) -> int:
+        """Number of parents."""
+        return len(self.child_ptr) - 1
+
+    @staticmethod
+    def one(first: int, last: int, support: NDArray[np.integer]) -> Families:
+        """One parent with consecutive children.
+
+        Example:
+            >>> one = Families.one(3, 5, np.array([0, 7]))
+            >>> one.child.tolist(), one.cell_ptr.tolist()
+            ([3, 4], [0, 2])
+        """
+        return Families(
+            np.array([0, last - first], np.int64),
+            np.arange(first, last, dtype=np.int64),
+            np.array([0, len(support)], np.int64),
+            np.ascontiguousarray(support, np.int32),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """Answers to be given of every child of some parents; those of a parent's children are the same ones.
+
+    Args:
+        child_ptr: as in :class:`Families`.
+        child: as in :class:`Families`.
+        answer_ptr: int64, shape (parents + 1,); of parent i the answers answer_ptr[i] .. answer_ptr[i + 1] - 1 are wanted.
+        query: int32, ordinal of the query of every answer, rising within a parent.
+        answer: int32, position of every answer in its query, rising within a parent and query.
+    """
+
+    child_ptr: NDArray[np.int64] = field(repr=False)
+    child: NDArray[np.int64] = field(repr=False)
+    answer_ptr: NDArray[np.int64] = field(repr=False)
+    query: NDArray[np.int32] = field(repr=False)
+    answer: NDArray[np.int32] = field(repr=False)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the answers of every parent start in the result, shape (parents + 1,); children one after another."""
+        found = np.zeros(len(self.child_ptr), np.int64)
+        np.cumsum(np.diff(self.child_ptr) * np.diff(self.answer_ptr), out=found[1:])
+        return found
+
+
+class AnswerSource(Protocol):
+    """Where noisy answers come from: measurements that were stored, or draws at the time of asking.
+
+    A source may be asked from several threads at once, and gives the same number whenever it is asked for one answer.
+    """
+
+    def answers(self, wanted: Wanted) -> NDArray[np.int64]:
+        """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
