@@ -7,31 +7,32 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model import CellQuery, ExactHistograms, NoiseLaw, PartPlan
-from censafe.model.level_measurements import Answers, LevelMeasurements
+from censafe.model import CellQuery, ExactHistograms, PartPlan
+from censafe.model.level_measurements import Answers, LevelBudgets, LevelMeasurements
 from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
 from censafe.privacy.proofs import proven
 from censafe.privacy.sampler import add_noise
 from censafe.privacy.variance import exact_variance
 
-__all__ = ["measure_level"]
+__all__ = ["level_variances", "measure_level"]
 
 _CHUNK_ANSWERS = 1 << 22
 _NARROW = 1 << 31
 
 
-@proven("histograms.proof.md", digest="7e05170b8c12d407")
+@proven("histograms.proof.md", digest="70b1c3c8c4af6f30")
 def measure_level(
     histograms: ExactHistograms,
     part: PartPlan,
     queries: Sequence[CellQuery],
     shapes: Sequence[tuple[int, ...]],
     key: ReleasePartKey | TestPartKey,
+    budgets: LevelBudgets | None = None,
 ) -> LevelMeasurements:
-    """Measure every query of a part once at every geounit of its level.
+    """Measure every query of a part once at every geounit of its level that has a budget for it.
 
     The noise of an answer is addressed by the position of the geounit in the level, the ordinal of the query in the
-    part, and the position of the answer.
+    part, and the position of the answer, whatever the budgets of other geounits are.
 
     Args:
         histograms: confidential; every geounit of the level, also those without any record.
@@ -39,10 +40,11 @@ def measure_level(
         queries: cells of every query, in the order of the part.
         shapes: groups of each attribute that every query tells apart, whose product is its number of answers.
         key: part key; its type decides the source of the measurements.
+        budgets: laws and costs by geounit; None for those of the part everywhere.
 
     Raises:
         TypeError: histograms or key are of another type.
-        ValueError: queries and part do not belong together.
+        ValueError: queries, budgets and part do not belong together.
         ReleaseError: this part has been measured with this key object before.
         OverflowError: a sum does not fit 64 bits.
 
@@ -50,38 +52,68 @@ def measure_level(
     """
     if type(histograms) is not ExactHistograms or type(part) is not PartPlan:
         raise TypeError("measure_level wants ExactHistograms and a PartPlan")
+    budgets = LevelBudgets.even(part, histograms.nodes) if budgets is None else budgets
     if len(queries) != len(part.queries):
         raise ValueError(f"part {part.name} needs the cells of each of its queries")
+    if len(budgets.kinds) != histograms.nodes or any(len(laws) != len(queries) for laws in budgets.laws):
+        raise ValueError(f"part {part.name} needs a budget for each of its queries at each of its geounits")
     source = part_source_of(key)
     values = []
-    for ordinal, (query, plan) in enumerate(zip(queries, part.queries, strict=True)):
+    for ordinal, query in enumerate(queries):
         key.claim(ordinal)
-        values.append(_noisy_answers(histograms, query, plan.law, ordinal, key))
-    variances = tuple(exact_variance(plan.law) for plan in part.queries)
+        values.append(_noisy_answers(histograms, query, budgets, ordinal, key))
     return LevelMeasurements(
-        part.name, histograms.geounits, part.queries, tuple(shapes), variances, tuple(values), source
+        part.name,
+        histograms.geounits,
+        part.queries,
+        tuple(shapes),
+        budgets,
+        level_variances(budgets),
+        tuple(values),
+        source,
     )
 
 
-@proven("histograms.proof.md", digest="e4db40cb1b419e74")
+def level_variances(budgets: LevelBudgets) -> tuple[tuple[float, ...], ...]:
+    """Variance of the noise of one answer, by kind of geounits and query; infinite where nothing is measured.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from censafe.model import NoiseLaw
+        >>> laws, costs = (None, NoiseLaw.gaussian(Fraction(9))), (Fraction(0), Fraction(1, 9))
+        >>> level_variances(LevelBudgets(np.zeros(2, np.int32), (laws,), (costs,)))
+        ((inf, 9.0),)
+    """
+    return tuple(
+        tuple(np.inf if law is None else exact_variance(law) for law in laws) for laws in budgets.laws
+    )
+
+
+@proven("histograms.proof.md", digest="8c860848df0aee47")
 def _noisy_answers(
     histograms: ExactHistograms,
     query: CellQuery,
-    law: NoiseLaw,
+    budgets: LevelBudgets,
     ordinal: int,
     key: ReleasePartKey | TestPartKey,
 ) -> Answers:
-    """Noisy answers of one query, shape (geounits, answers); 32 bits where all of them fit."""
-    found: Answers = np.empty((histograms.nodes, query.answers), dtype=np.int32)
+    """Noisy answers of one query, shape (geounits, answers), 0 without budget; 32 bits where all of them fit."""
+    found: Answers = np.zeros((histograms.nodes, query.answers), dtype=np.int32)
     step = max(1, _CHUNK_ANSWERS // query.answers)
     for first in range(0, histograms.nodes, step):
         last = min(first + step, histograms.nodes)
         exact = _exact_answers(histograms, query, first, last)
-        geounits = np.arange(first, last, dtype=np.uint64)
-        noisy = add_noise(exact, law, key, query=ordinal, geounits=geounits)
-        if found.dtype == np.int32 and (noisy.min(initial=0) < -_NARROW or noisy.max(initial=0) >= _NARROW):
-            found = found.astype(np.int64)
-        found[first:last] = noisy
+        for kind, laws in enumerate(budgets.laws):
+            law = laws[ordinal]
+            rows = np.flatnonzero(budgets.kinds[first:last] == kind)
+            if law is None or not len(rows):
+                continue
+            noisy = add_noise(exact[rows], law, key, query=ordinal, geounits=(first + rows).astype(np.uint64))
+            if found.dtype == np.int32 and (
+                noisy.min(initial=0) < -_NARROW or noisy.max(initial=0) >= _NARROW
+            ):
+                found = found.astype(np.int64)
+            found[first + rows] = noisy
     return found
 
 

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.model import NoiseLaw, QueryPlan
-from censafe.model.level_measurements import Answers, LevelMeasurements
+from censafe.model.level_measurements import Answers, LevelBudgets, LevelMeasurements
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.measured_part import changed_after_measuring, require_plan
 from censafe.publication.stamps import Stamp, require_publishable
 
 __all__ = ["read_level_measurements", "write_level_measurements"]
 
-_FORMAT = "censafe level measurements 1"
+_FORMAT = "censafe level measurements 2"
 _GROUP_ANSWERS = 1 << 22
 _NAME = pa.dictionary(pa.int32(), pa.string())
 
@@ -115,16 +115,19 @@ def _header(measurements: LevelMeasurements, plan_digest: str) -> str:
             "parameter": _text(query.law.parameter),
             "cost": _text(query.cost),
             "shape": list(shape),
-            "variance": variance.hex(),
             "bits": values.dtype.itemsize * 8,
         }
-        for query, shape, variance, values in zip(
-            measurements.queries,
-            measurements.shapes,
-            measurements.variances,
-            measurements.values,
-            strict=True,
+        for query, shape, values in zip(
+            measurements.queries, measurements.shapes, measurements.values, strict=True
         )
+    ]
+    budgets = measurements.budgets
+    kinds = [
+        [
+            None if law is None else {"law": law.kind, "parameter": _text(law.parameter), "cost": _text(cost)}
+            for law, cost in zip(laws, costs, strict=True)
+        ]
+        for laws, costs in zip(budgets.laws, budgets.costs, strict=True)
     ]
     document = {
         "format": _FORMAT,
@@ -133,6 +136,8 @@ def _header(measurements: LevelMeasurements, plan_digest: str) -> str:
         "part": measurements.part,
         "geounits": measurements.nodes,
         "queries": queries,
+        "kinds": kinds,
+        "variances": [[variance.hex() for variance in row] for row in measurements.variances],
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
@@ -140,6 +145,7 @@ def _header(measurements: LevelMeasurements, plan_digest: str) -> str:
 def _content_digest(header: str, measurements: LevelMeasurements) -> str:
     digest = hashlib.sha256(header.encode())
     digest.update("\n".join(measurements.geounits.tolist()).encode())
+    digest.update(measurements.kinds.astype("<i4").data)
     for values in measurements.values:
         digest.update(b"\n")
         digest.update(np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<"), copy=False).data)
@@ -152,6 +158,7 @@ def _schema(measurements: LevelMeasurements) -> pa.Schema:
     return pa.schema(
         [
             ("geocode", pa.string()),
+            ("kind", pa.int32()),
             ("query_name", _NAME),
             ("query_shape", pa.list_(pa.int32())),
             ("value", pa.large_list(pa.int32() if narrow else pa.int64())),
@@ -164,23 +171,26 @@ def _schema(measurements: LevelMeasurements) -> pa.Schema:
 
 def _tables(measurements: LevelMeasurements, schema: pa.Schema) -> Iterator[pa.Table]:
     answer = schema.field("value").type.value_type
-    for query, shape, variance, values in zip(
-        measurements.queries, measurements.shapes, measurements.variances, measurements.values, strict=True
+    variances = np.array(measurements.variances).reshape(len(measurements.variances), -1)
+    for ordinal, (query, shape, values) in enumerate(
+        zip(measurements.queries, measurements.shapes, measurements.values, strict=True)
     ):
         step = max(1, _GROUP_ANSWERS // values.shape[1])
         for first in range(0, len(values), step):
             some = values[first : first + step]
             rows = len(some)
             offsets = np.arange(rows + 1, dtype=np.int64) * values.shape[1]
+            kinds = measurements.kinds[first : first + rows]
             name = f"{query.table.partition('.')[2]}_dpq"
             columns = [
                 pa.array(measurements.geounits[first : first + rows].tolist(), pa.string()),
+                pa.array(kinds),
                 _repeated(name, rows),
                 pa.array([list(shape)] * rows, pa.list_(pa.int32())),
                 pa.LargeListArray.from_arrays(offsets, pa.array(some.reshape(-1)).cast(answer)),
-                pa.array(np.full(rows, variance)),
-                _repeated(_text(query.cost), rows),
-                _repeated(query.law.bureau_name, rows),
+                pa.array(variances[kinds, ordinal]),
+                _of_kinds([_text(costs[ordinal]) for costs in measurements.budgets.costs], kinds),
+                _of_kinds([query.law.bureau_name] * len(variances), kinds),
             ]
             yield pa.table(columns, schema=schema)
 
@@ -189,30 +199,43 @@ def _repeated(text: str, rows: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
 
 
+def _of_kinds(texts: list[str], kinds: NDArray[np.int32]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(kinds), pa.array(texts))
+
+
 def _rebuilt(header: dict[str, Any], file: Any) -> LevelMeasurements:
     nodes = int(header["geounits"])
-    plans, shapes, variances = [], [], []
+    plans, shapes = [], []
     values: list[Answers] = []
     for entry in header["queries"]:
         law = NoiseLaw(entry["law"], Fraction(entry["parameter"]))
         plans.append(QueryPlan(entry["table"], entry["level"], law, Fraction(entry["cost"])))
         shapes.append(tuple(int(size) for size in entry["shape"]))
-        variances.append(float.fromhex(entry["variance"]))
         size = (nodes, int(np.prod(shapes[-1])))
         values.append(np.empty(size, np.int32) if entry["bits"] == 32 else np.empty(size, np.int64))
-    geounits = _fill(values, file, nodes)
+    geounits, kinds = _fill(values, file, nodes)
+    laws = tuple(
+        tuple(None if one is None else NoiseLaw(one["law"], Fraction(one["parameter"])) for one in row)
+        for row in header["kinds"]
+    )
+    costs = tuple(
+        tuple(Fraction(0) if one is None else Fraction(one["cost"]) for one in row) for row in header["kinds"]
+    )
+    budgets = LevelBudgets(kinds, laws, costs)
+    variances = tuple(tuple(float.fromhex(text) for text in row) for row in header["variances"])
     source: Literal["system", "seeded"] = "system" if header["source"] == "system" else "seeded"
     return LevelMeasurements(
-        header["part"], geounits, tuple(plans), tuple(shapes), tuple(variances), tuple(values), source
+        header["part"], geounits, tuple(plans), tuple(shapes), budgets, variances, tuple(values), source
     )
 
 
-def _fill(values: list[Answers], file: Any, nodes: int) -> NDArray[np.str_]:
-    """Read the answers into their places and return the geounits; ValueError where the rows are not those expected."""
+def _fill(values: list[Answers], file: Any, nodes: int) -> tuple[NDArray[np.str_], NDArray[np.int32]]:
+    """Read the answers into their places; geounits and their kinds; ValueError where the rows are not those expected."""
     geocodes: list[str] = []
+    kinds: list[int] = []
     query, node = 0, 0
     for group in range(file.num_row_groups):
-        table = file.read_row_group(group, columns=["geocode", "value"])
+        table = file.read_row_group(group, columns=["geocode", "kind", "value"])
         names = table["geocode"].to_pylist()
         flat = table["value"].combine_chunks().flatten().to_numpy()
         place = values[query]
@@ -222,6 +245,7 @@ def _fill(values: list[Answers], file: Any, nodes: int) -> NDArray[np.str_]:
         place[node : node + len(names)] = wide
         if query == 0:
             geocodes += names
+            kinds += table["kind"].to_pylist()
         elif geocodes[node : node + len(names)] != names:
             raise ValueError("the queries are of different geounits")
         node += len(names)
@@ -229,7 +253,7 @@ def _fill(values: list[Answers], file: Any, nodes: int) -> NDArray[np.str_]:
             query, node = query + 1, 0
     if query != len(values) or node:
         raise ValueError("rows are missing")
-    return np.array(geocodes, np.str_)
+    return np.array(geocodes, np.str_), np.array(kinds, np.int32)
 
 
 def _text(number: Fraction) -> str:

@@ -14,6 +14,7 @@ from censafe.model import (
     SparseLevel,
     make_query,
 )
+from censafe.model.level_measurements import LevelBudgets
 from censafe.privacy import histograms as door
 from censafe.privacy.histograms import measure_level
 from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key
@@ -50,7 +51,41 @@ def test_answers_are_the_sums_of_cells_plus_addressed_noise():
         assert np.array_equal(values, true + noise)
     assert found.source == "seeded"
     assert not found.private
-    assert found.variances == pytest.approx((9.0,) * 3)
+    assert found.variances == ((pytest.approx(9.0),) * 3,)
+    assert found.kinds.tolist() == [0, 0, 0]
+
+
+def test_geounits_of_other_budgets_get_other_noise_at_the_same_addresses(monkeypatch):
+    strong = NoiseLaw.gaussian(Fraction(100))
+    budgets = LevelBudgets(
+        np.array([1, 0, 2], np.int32),
+        ((LAW,) * 3, (strong,) * 3, (None,) * 3),
+        ((Fraction(1, 9),) * 3, (Fraction(1, 100),) * 3, (Fraction(0),) * 3),
+    )
+    found = measure_level(exact(), PART, QUERIES, SHAPES, part_key(), budgets)
+    for ordinal, (query, values) in enumerate(zip(QUERIES, found.values, strict=True)):
+        for row, law in ((0, strong), (1, LAW)):
+            units = np.array([row], np.uint64)
+            noise = draw(law, part_key(), query=ordinal, geounits=units, answers=query.answers)
+            assert np.array_equal(values[row], query.answer(TRUTH[row]) + noise[0])
+        assert not values[2].any()
+    assert found.variances[1] == (pytest.approx(100.0),) * 3
+    assert found.variances[2] == (np.inf,) * 3
+    monkeypatch.setattr(door, "_CHUNK_ANSWERS", 1)
+    ranges = measure_level(exact(), PART, QUERIES, SHAPES, part_key(), budgets)
+    for one, two in zip(found.values, ranges.values, strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_budgets_must_be_those_of_the_part_and_its_geounits():
+    for kinds, queries in ((2, 3), (3, 2)):
+        budgets = LevelBudgets(np.zeros(kinds, np.int32), ((LAW,) * queries,), ((Fraction(1, 9),) * queries,))
+        with pytest.raises(ValueError, match="a budget for each"):
+            measure_level(exact(), PART, QUERIES, SHAPES, part_key(), budgets)
+    with pytest.raises(ValueError, match="none where it is zero"):
+        LevelBudgets(np.zeros(1, np.int32), ((LAW,),), ((Fraction(0),),))
+    with pytest.raises(ValueError, match="has no laws"):
+        LevelBudgets(np.ones(1, np.int32), ((LAW,),), ((Fraction(1),),))
 
 
 def test_the_result_does_not_depend_on_the_size_of_the_ranges(monkeypatch):

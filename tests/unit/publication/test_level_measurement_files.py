@@ -10,7 +10,7 @@ import pytest
 
 from censafe.errors import CheckError, ReleaseError, StorageError
 from censafe.model import NoiseLaw, QueryPlan
-from censafe.model.level_measurements import LevelMeasurements
+from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.publication import level_measurement_files as files
 from censafe.publication.atomic import sha256_file
 from censafe.publication.level_measurement_files import read_level_measurements, write_level_measurements
@@ -26,8 +26,15 @@ def measured(source: str = "system") -> LevelMeasurements:
     )
     values = (rng.integers(-9, 9, (5, 1)).astype(np.int32), rng.integers(-(2**40), 2**40, (5, 6)))
     codes = np.array([f"{row:03}" for row in range(5)], np.str_)
+    moved = Fraction(4, 9)
+    budgets = LevelBudgets(
+        np.array([0, 0, 1, 0, 2], np.int32),
+        ((LAW, LAW), (NoiseLaw.laplace(Fraction(7, 6)),) * 2, (None, None)),
+        ((Fraction(2, 9),) * 2, (moved, moved), (Fraction(0),) * 2),
+    )
+    variances = ((10.5, 10.5), (2.25, 2.25), (np.inf, np.inf))
     return LevelMeasurements(
-        "persons_Tract", codes, queries, ((1, 1), (2, 3)), (10.5, 10.5), values, source  # type: ignore[arg-type]
+        "persons_Tract", codes, queries, ((1, 1), (2, 3)), budgets, variances, values, source  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -43,6 +50,7 @@ def test_what_is_read_is_what_was_written(
     assert (found.part, found.queries, found.shapes, found.variances, found.source) == (
         wanted.part, wanted.queries, wanted.shapes, wanted.variances, wanted.source,
     )  # fmt: skip
+    assert found.budgets.same_as(wanted.budgets)
     assert np.array_equal(found.geounits, wanted.geounits)
     for one, two in zip(found.values, wanted.values, strict=True):
         assert one.dtype == two.dtype
@@ -58,7 +66,7 @@ def test_the_file_has_the_columns_of_the_published_measurement_files(tmp_path: P
     rows = table.to_pylist()
     assert len(rows) == 10
     assert rows[5] == {
-        "geocode": "000", "query_name": "adult * race_dpq", "query_shape": [2, 3],
+        "geocode": "000", "kind": 0, "query_name": "adult * race_dpq", "query_shape": [2, 3],
         "value": measured().values[1][0].tolist(), "variance": 10.5, "plb": "2/9", "law": "Two-Sided Geometric",
     }  # fmt: skip
 
@@ -81,7 +89,9 @@ def _rewrite(path: Path, column: str, change: object) -> None:
     pq.write_table(changed, path, row_group_size=5)
 
 
-@pytest.mark.parametrize(("column", "change"), [("value", [77]), ("geocode", "999"), ("value", [1, 2])])
+@pytest.mark.parametrize(
+    ("column", "change"), [("value", [77]), ("geocode", "999"), ("kind", 1), ("value", [1, 2])]
+)
 def test_a_changed_file_is_told(tmp_path: Path, column: str, change: object) -> None:
     path = tmp_path / "m.parquet"
     write_level_measurements(path, measured(), plan_digest=DIGEST)
@@ -96,7 +106,7 @@ def test_a_changed_header_is_told(tmp_path: Path) -> None:
     table = pq.read_table(path)
     metadata = dict(table.schema.metadata)
     header = json.loads(metadata[b"censafe"])
-    header["queries"][0]["variance"] = (1.0).hex()
+    header["variances"][0][0] = (1.0).hex()
     metadata[b"censafe"] = json.dumps(header).encode()
     path.unlink()
     pq.write_table(table.replace_schema_metadata(metadata), path, row_group_size=5)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+import numba
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from censafe.model.level_measurements import Answers
+from censafe.model.level_measurements import Answers, LevelMeasurements
 
-__all__ = ["LevelObjective", "query_weight"]
+__all__ = ["AnswerSource", "LevelObjective", "StoredAnswers", "add_weighted", "query_weight"]
 
 _LEAST_VARIANCE = 1e-4
 
@@ -18,13 +20,50 @@ _LEAST_VARIANCE = 1e-4
 def query_weight(variance: float) -> float:
     """Weight of an answer: the inverse of its variance, and 10,000 where the noise is almost surely zero.
 
-    Any weight gives the same point where the measurements are exact; a limit keeps the equations well scaled.
+    Any weight gives the same point where the measurements are exact; a limit keeps the equations well scaled. What is
+    not measured has an infinite variance and no weight.
 
     Example:
-        >>> query_weight(4.0), query_weight(0.0)
-        (0.25, 10000.0)
+        >>> query_weight(4.0), query_weight(0.0), query_weight(float("inf"))
+        (0.25, 10000.0, 0.0)
     """
     return 1.0 / max(variance, _LEAST_VARIANCE)
+
+
+class AnswerSource(Protocol):
+    """Where noisy answers come from: kept ones, or ones that are drawn when they are asked for."""
+
+    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Some noisy answers of one query at consecutive geounits.
+
+        Args:
+            query: ordinal of the query.
+            first: of the geounits.
+            last: one past the last of them.
+            chosen: positions of the answers, rising, shape (m,).
+
+        Returns:
+            int64, shape (last - first, m), in C order; 0 where nothing is measured.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class StoredAnswers:
+    """Noisy answers that are kept whole.
+
+    Args:
+        values: of every query, shape (geounits, answers).
+    """
+
+    values: tuple[Answers, ...] = field(repr=False)
+
+    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Some noisy answers of one query at consecutive geounits, int64, shape (last - first, m)."""
+        rows = self.values[query][first:last]
+        if len(chosen) == rows.shape[1]:
+            return np.ascontiguousarray(rows, dtype=np.int64)
+        return np.ascontiguousarray(rows[:, chosen], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,24 +72,54 @@ class LevelObjective:
 
     Args:
         labels: of every query, the answer of each cell of the schema, shape (cells,).
-        weights: of an answer of every query.
-        values: noisy answers of every query, shape (geounits, answers).
+        weights: of an answer, by kind of geounits and query, shape (kinds, queries); 0 where nothing is measured.
+        kinds: kind of every geounit, int32, shape (geounits,).
+        source: of the noisy answers.
     """
 
     labels: tuple[NDArray[np.int32], ...] = field(repr=False)
-    weights: tuple[float, ...]
-    values: tuple[Answers, ...] = field(repr=False)
+    weights: NDArray[np.float64]
+    kinds: NDArray[np.int32] = field(repr=False)
+    source: AnswerSource = field(repr=False)
 
     @staticmethod
     def of(
-        labels: Sequence[NDArray[np.int32]], variances: Sequence[float], values: Sequence[Answers]
+        labels: Sequence[NDArray[np.int32]],
+        variances: ArrayLike,
+        values: Sequence[Answers],
+        kinds: NDArray[np.int32] | None = None,
     ) -> LevelObjective:
-        """Weight every query by the inverse of its variance."""
-        return LevelObjective(tuple(labels), tuple(query_weight(one) for one in variances), tuple(values))
+        """Weight every query by the inverse of its variance.
+
+        Args:
+            labels: of every query, the answer of each cell of the schema.
+            variances: of an answer, shape (queries,), or (kinds, queries) where geounits differ.
+            values: noisy answers of every query, shape (geounits, answers).
+            kinds: of every geounit; None where all are of the first kind.
+        """
+        some = np.zeros(len(values[0]), np.int32) if kinds is None else kinds
+        return LevelObjective.drawing(labels, variances, some, StoredAnswers(tuple(values)))
+
+    @staticmethod
+    def measured(labels: Sequence[NDArray[np.int32]], part: LevelMeasurements) -> LevelObjective:
+        """The objective of the stored measurements of a part."""
+        return LevelObjective.of(labels, part.variances, part.values, part.kinds)
+
+    @staticmethod
+    def drawing(
+        labels: Sequence[NDArray[np.int32]],
+        variances: ArrayLike,
+        kinds: NDArray[np.int32],
+        source: AnswerSource,
+    ) -> LevelObjective:
+        """The objective of answers from any source; variances of shape (queries,) or (kinds, queries)."""
+        table = np.atleast_2d(np.asarray(variances, dtype=np.float64))
+        weights = np.array([[query_weight(float(one)) for one in row] for row in table]).reshape(table.shape)
+        return LevelObjective(tuple(labels), weights, kinds, source)
 
     def equations(
         self, first: int, last: int, support: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
         """H, the sum of w A'A, and B, the sum of w A'y, of consecutive geounits on some cells.
 
         Args:
@@ -59,19 +128,44 @@ class LevelObjective:
             support: cells, shape (K,).
 
         Returns:
-            H, shape (K, K), the same for every geounit; B, shape (last - first, K).
+            The distinct H of these geounits, shape (G, K, K); which one each geounit has, int32, shape (last - first,);
+            B, shape (last - first, K). The answers of a query enter B after those of the queries before it.
 
         Example:
-            >>> both = LevelObjective((np.array([0, 0], np.int32), np.array([0, 1], np.int32)), (1.0, 2.0),
-            ...                       (np.array([[5]]), np.array([[4, 3]])))
-            >>> h, b = both.equations(0, 1, np.array([0, 1]))
-            >>> h.tolist(), b.tolist()
-            ([[3.0, 1.0], [1.0, 3.0]], [[13.0, 11.0]])
+            >>> both = LevelObjective.of((np.array([0, 0], np.int32), np.array([0, 1], np.int32)), (1.0, 0.5),
+            ...                          (np.array([[5]]), np.array([[4, 3]])))
+            >>> h, h_of, b = both.equations(0, 1, np.array([0, 1]))
+            >>> h.tolist(), h_of.tolist(), b.tolist()
+            ([[[3.0, 1.0], [1.0, 3.0]]], [0], [[13.0, 11.0]])
         """
-        h = np.zeros((len(support), len(support)))
+        present, h_of = np.unique(self.kinds[first:last], return_inverse=True)
+        h = np.zeros((len(present), len(support), len(support)))
         b = np.zeros((last - first, len(support)))
-        for label, weight, values in zip(self.labels, self.weights, self.values, strict=True):
+        for query, label in enumerate(self.labels):
             answer = label[support]
-            h += weight * (answer[:, None] == answer[None, :])
-            b += weight * values[first:last][:, answer]
-        return h, b
+            weights = self.weights[present, query]
+            h += weights[:, None, None] * (answer[:, None] == answer[None, :])
+            chosen, columns = np.unique(answer, return_inverse=True)
+            values = self.source.answers(query, first, last, chosen.astype(np.int64))
+            add_weighted(b, weights[h_of], values, columns.astype(np.int64))
+        return h, h_of.astype(np.int32), b
+
+
+@numba.njit(cache=True, nogil=True)
+def add_weighted(
+    b: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    values: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> None:
+    """Add weight times answer to every cell of B, in place: the one place where B is summed, so that sums are the same bits.
+
+    Args:
+        b: shape (C, K), in C order.
+        weights: of the query at every child, shape (C,).
+        values: answers, shape (C, m), in C order.
+        columns: position among the m answers of the answer of each cell, shape (K,).
+    """
+    for child in range(b.shape[0]):
+        for cell in range(b.shape[1]):
+            b[child, cell] += weights[child] * np.float64(values[child, columns[cell]])

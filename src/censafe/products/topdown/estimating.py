@@ -182,8 +182,8 @@ def _children(
 
 
 def _solved(task: LevelTask, rules: CellRules, family: _Family, report: LevelReport) -> _Piece:
-    h, b = task.objective.equations(family.first, family.last, family.support)
-    problem = _problem(task.limits, rules, family, h, b)
+    h, _, b = task.objective.equations(family.first, family.last, family.support)
+    problem = _problem(task.limits, rules, family, h[0], b)
     result = solve_l2(problem)
     where = f"level {task.level.name}, children of {family.parent or 'the root'}"
     if result.status is L2Status.INFEASIBLE:

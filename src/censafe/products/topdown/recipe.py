@@ -10,6 +10,7 @@ from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.model import SparseLevel
 from censafe.model.level_measurements import LevelMeasurements
 from censafe.population.findings import Finding
+from censafe.products.account import one_file
 from censafe.products.door import Door
 from censafe.products.observer import Observer
 from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
@@ -100,6 +101,10 @@ class TopdownJob:
         """Open the records."""
         return Intake(data, self._config, reading)
 
+    def place(self, part: str) -> str:
+        """Where a part is kept."""
+        return one_file(part)
+
     def verify(self, path: Path) -> None:
         """Raise unless the file holds complete measurements of the plan."""
         read_level_measurements(path, plan_digest=self.plan.digest())
@@ -155,7 +160,7 @@ def estimate_histogram(
         queries = [
             histogram.schema.query(plan.table.removeprefix(f"{histogram.name}.")) for plan in part.queries
         ]
-        objective = LevelObjective.of([query.label for query in queries], part.variances, part.values)
+        objective = LevelObjective.measured([query.label for query in queries], part)
         task = LevelTask(level, objective, public.limits[histogram.name][depth])
         above = (found[-1], spine.levels[depth - 1]) if depth else (None, None)
         with observer.stage(f"estimate {part.part}"):
