@@ -16,12 +16,22 @@ from censafe.privacy.keys import ReleaseKey, TestKey, keyed_commitment
 from censafe.privacy.ledger import Ledger, Reservation
 from censafe.products.options import RunOptions
 from censafe.products.run_folder import FolderState, RunFolder
-from censafe.publication.atomic import remove_partials, sha256_file
+from censafe.publication.atomic import remove_partials, sha256_path
 from censafe.publication.manifest import LedgerRecord
 
-__all__ = ["LEDGER_NAME", "Account", "Spending", "open_account"]
+__all__ = ["LEDGER_NAME", "Account", "Spending", "one_file", "open_account"]
 
 LEDGER_NAME = "censafe-ledger.jsonl"
+
+
+def one_file(part: str) -> str:
+    """Where a part is kept by most products: in one file of its name.
+
+    Example:
+        >>> one_file("PH2")
+        'PH2.parquet'
+    """
+    return f"{part}.parquet"
 
 
 class Account(Protocol):
@@ -64,7 +74,8 @@ class Spending:
         public: further public facts that a restart must share.
         dataset: label of the dataset in the ledger.
         config_digest: SHA-256 of the configuration.
-        verify: raises unless a file holds complete measurements of the plan.
+        verify: raises unless a file or folder holds complete measurements of the plan.
+        place: file or folder of a part below the measurements of the run, by the part's name.
     """
 
     plan: ReleasePlan
@@ -73,6 +84,7 @@ class Spending:
     dataset: str
     config_digest: str
     verify: Callable[[Path], None]
+    place: Callable[[str], str] = one_file
 
     def identity(self, commitment: str, key: str) -> dict[str, str]:
         """What a second run into the same folder must have in common with the first."""
@@ -221,14 +233,15 @@ class _LedgerAccount:
 
     def _require_unchanged(self, part: str, file: str, sha256: str) -> None:
         path = self._folder.measurements / file
-        if not path.is_file() or sha256_file(path) != sha256:
+        if not path.exists() or sha256_path(path) != sha256:
             raise CheckError(
                 f"{path}: the committed measurements of {part} are missing or were changed. They are never "
                 "measured again; restore the file from a copy, or start a new run in a new folder."
             )
 
     def _require_known(self, parts: set[str]) -> None:
-        unknown = sorted({path.stem for path in self._folder.measurements.glob("*.parquet")} - parts)
+        names = (part.name for part in self._plan.parts if part.name not in parts)
+        unknown = sorted(name for name in names if self._path(name).exists())
         if unknown:
             raise CheckError(
                 f"{self._folder.measurements}: {self._ledger.path} has no entry for the measurements of "
@@ -237,11 +250,14 @@ class _LedgerAccount:
 
     def _complete(self, part: str) -> tuple[str, str] | None:
         """File and SHA-256 of a part that was written whole and not yet committed."""
-        path = self._folder.measurements / f"{part}.parquet"
+        path = self._path(part)
         if not path.exists():
             return None
         self._spending.verify(path)
-        return path.name, sha256_file(path)
+        return self._spending.place(part), sha256_path(path)
+
+    def _path(self, part: str) -> Path:
+        return self._folder.measurements / self._spending.place(part)
 
 
 def _canonical(hashes: Mapping[str, str]) -> bytes:

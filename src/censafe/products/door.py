@@ -11,7 +11,7 @@ from censafe.errors import CheckError
 from censafe.model import ExactCounts, Measurements, PartPlan, ReleasePlan
 from censafe.privacy.keys import ReleasePartKey, TestPartKey, derive_part_key, keyed_commitment, source_of
 from censafe.privacy.mechanisms import measure
-from censafe.products.account import Account
+from censafe.products.account import Account, one_file
 from censafe.publication.measurement_files import read_measurements, write_measurements
 from censafe.publication.stamps import STAMP, Stamp
 
@@ -38,7 +38,8 @@ class MeasurementFiles(Generic[Measured]):
     """How one kind of measurements is stored.
 
     Args:
-        write: writes a part and returns the SHA-256 of the file.
+        write: writes a part, read-only, whole or not at all, and returns
+            :func:`~censafe.publication.atomic.sha256_path` of its file or folder.
         read: reads a part back and checks that it is whole, unchanged and of the plan.
         sources: kinds of keys that drew the measurements.
     """
@@ -60,10 +61,18 @@ class Door:
         plan: what may be measured.
         folder: where measurement files go; a file that is there already is read, never measured again.
         account: who pays, and the run key; the key's type decides whether the results are private.
+        place: file or folder of a part below ``folder``, by the part's name.
     """
 
-    def __init__(self, plan: ReleasePlan, folder: Path, account: Account) -> None:
+    def __init__(
+        self,
+        plan: ReleasePlan,
+        folder: Path,
+        account: Account,
+        place: Callable[[str], str] = one_file,
+    ) -> None:
         self._plan = plan
+        self._place = place
         self._digest = plan.digest()
         self._folder = folder
         self._account = account
@@ -72,8 +81,8 @@ class Door:
         self._stamp = None if source_of(self._key) == "system" else STAMP
 
     def path(self, part: PartPlan) -> Path:
-        """The measurement file of a part."""
-        return self._folder / f"{part.name}.parquet"
+        """The measurement file or folder of a part."""
+        return self._folder / self._place(part.name)
 
     def once(
         self,
@@ -103,7 +112,7 @@ class Door:
         finally:
             key.close()
         sha256 = files.write(path, measured, plan_digest=self._digest, stamp=self._stamp)
-        self._account.commit(part, path.name, sha256)
+        self._account.commit(part, self._place(part.name), sha256)
         return measured
 
     def read(self, part: PartPlan, files: MeasurementFiles[Measured]) -> Measured:

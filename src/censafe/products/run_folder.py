@@ -97,7 +97,7 @@ class RunFolder:
     ) -> None:
         shutil.rmtree(self.scratch, ignore_errors=True)
         finished = (self.out / _MANIFEST).exists()
-        kept = finished or any(self.measurements.glob("*.parquet"))
+        kept = finished or _holds_measurements(self.measurements)
         if finished or not kept:
             shutil.rmtree(self._work, ignore_errors=True)
         if self._made and not kept:
@@ -167,3 +167,9 @@ class RunFolder:
                 f"{self.out} holds another run (different {', '.join(differing).replace('_', ' ')}). "
                 "Name a new folder; the run in this one is untouched."
             )
+
+
+def _holds_measurements(folder: Path) -> bool:
+    """Whether a measurement file or folder stands there under its final name."""
+    found = (path.relative_to(folder).parts for path in folder.rglob("*.parquet"))
+    return any(not any(name.startswith(".") for name in names) for names in found)

@@ -19,7 +19,7 @@ from censafe.products.account import Account, Spending, open_account
 from censafe.products.door import Door
 from censafe.products.options import ReadOptions, RunOptions
 from censafe.products.run_folder import RunFolder
-from censafe.publication.atomic import sha256_file
+from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import ConfigRecord, Manifest, PartRecord, read_manifest, software_versions
 from censafe.publication.sums import require_confidence
 
@@ -138,8 +138,11 @@ class Job(Protocol[_Source, _Measured]):
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> AbstractContextManager[_Source]:
         """Open the records; headers are checked, rows not read."""
 
+    def place(self, part: str) -> str:
+        """File or folder below the measurements of the run that keeps a part, by the part's name."""
+
     def verify(self, path: Path) -> None:
-        """Raise unless the file holds complete measurements of the plan."""
+        """Raise unless the file or folder holds complete measurements of the plan."""
 
     def measure(self, source: _Source, door: Door, reading: ReadOptions) -> _Measured:
         """Read, check and count, and take every part through the door; parts that are done are read instead."""
@@ -186,7 +189,7 @@ def run_job(
             observer.remark(_finished(job, out))
         else:
             account.settle()
-            measured = job.measure(source, Door(job.plan, folder.measurements, account), reading)
+            measured = job.measure(source, Door(job.plan, folder.measurements, account, job.place), reading)
             account.close()
             with observer.stage("publish"):
                 manifest = _manifest(job, folder, account, reading, created)
@@ -242,6 +245,7 @@ def _account(
         dataset=options.dataset or data.resolve().name,
         config_digest=job.config_digest,
         verify=job.verify,
+        place=job.place,
     )
     return open_account(spending, folder, options)
 
@@ -249,7 +253,7 @@ def _account(
 def _manifest(
     job: Job[_Source, _Measured], folder: RunFolder, account: Account, reading: ReadOptions, created: str
 ) -> Manifest:
-    files = [(part.name, folder.measurements / f"{part.name}.parquet") for part in job.plan.parts]
+    files = [(part.name, folder.measurements / job.place(part.name)) for part in job.plan.parts]
     return Manifest(
         plan=job.plan,
         config=job.config,
@@ -262,7 +266,7 @@ def _manifest(
         checks=reading.checks,
         created=created,
         parts=tuple(
-            PartRecord(name, path.relative_to(folder.out).as_posix(), sha256_file(path))
+            PartRecord(name, path.relative_to(folder.out).as_posix(), sha256_path(path))
             for name, path in files
         ),
         stages={name: round(seconds, 3) for name, seconds in reading.observer.stages.items()},

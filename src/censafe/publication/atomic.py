@@ -22,6 +22,7 @@ __all__ = [
     "move_into_place",
     "remove_partials",
     "sha256_file",
+    "sha256_path",
 ]
 
 _SUFFIX = ".partial"
@@ -129,18 +130,18 @@ def move_into_place(staging: Path, folder: Path, names: Sequence[str]) -> None:
 
 
 def remove_partials(folder: Path) -> int:
-    """Delete, unread, the temporary files and folders that a killed process left in ``folder``.
+    """Delete, unread, the temporary files and folders that a killed process left anywhere below ``folder``.
 
     Returns:
         how many there were.
     """
-    leftovers = sorted(folder.glob(f".*{_SUFFIX}")) if folder.is_dir() else []
+    leftovers = sorted(folder.rglob(f".*{_SUFFIX}")) if folder.is_dir() else []
     with _storage_errors(folder):
         for leftover in leftovers:
             if leftover.is_dir():
                 shutil.rmtree(leftover)
             else:
-                leftover.unlink()
+                leftover.unlink(missing_ok=True)  # it may have gone with a folder that held it
     return len(leftovers)
 
 
@@ -148,6 +149,23 @@ def sha256_file(path: Path) -> str:
     """SHA-256 of a public file's bytes, hexadecimal."""
     with _storage_errors(path.parent), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_path(path: Path) -> str:
+    """SHA-256 of a public file, or of the names and SHA-256 of all files in a folder, hexadecimal.
+
+    Args:
+        path: a file, or a folder, whose files count in the order of their paths.
+
+    Raises:
+        StorageError: something in it cannot be read.
+    """
+    if not path.is_dir():
+        return sha256_file(path)
+    digest = hashlib.sha256()
+    for member in sorted(file for file in path.rglob("*") if file.is_file()):
+        digest.update(f"{member.relative_to(path).as_posix()}\n{sha256_file(member)}\n".encode())
+    return digest.hexdigest()
 
 
 def _temporary(path: Path) -> Path:

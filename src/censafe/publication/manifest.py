@@ -21,7 +21,7 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
-from censafe.publication.atomic import atomic_text, sha256_file
+from censafe.publication.atomic import atomic_text, sha256_file, sha256_path
 from censafe.publication.stamps import STAMP
 
 __all__ = [
@@ -66,7 +66,7 @@ class LedgerRecord:
 
 @dataclass(frozen=True)
 class PartRecord:
-    """One committed part: its measurement file, relative to the run folder, and the file's SHA-256."""
+    """One committed part: its measurement file or folder, relative to the run folder, and the SHA-256 of its content."""
 
     name: str
     file: str
@@ -240,9 +240,9 @@ def verify_outputs(folder: Path, manifest: Manifest) -> None:
     """
     expected = {**manifest.outputs, **{part.file: part.sha256 for part in manifest.parts}}
     problems = [
-        f"  {name}: {'changed' if (folder / name).is_file() else 'missing'}"
+        f"  {name}: {'changed' if (folder / name).exists() else 'missing'}"
         for name, digest in sorted(expected.items())
-        if not (folder / name).is_file() or sha256_file(folder / name) != digest
+        if not (folder / name).exists() or sha256_path(folder / name) != digest
     ]
     if problems:
         listed = "\n".join(problems)

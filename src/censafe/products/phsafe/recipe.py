@@ -11,6 +11,7 @@ from censafe.errors import UsageError
 from censafe.model import Measurements
 from censafe.population.findings import Finding
 from censafe.population.validation import ValidationReport
+from censafe.products.account import one_file
 from censafe.products.door import VECTOR_FILES, Door, measure_vectors
 from censafe.products.observer import Observer
 from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
@@ -129,6 +130,9 @@ class _Job:
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
         return Intake(data, self._config.reader, self._config.states, scratch, reading)
+
+    def place(self, part: str) -> str:
+        return one_file(part)
 
     def verify(self, path: Path) -> None:
         read_measurements(path, plan_digest=self.plan.digest())

@@ -15,6 +15,7 @@ from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.findings import Finding
 from censafe.population.safetab.source import SafetabInput
 from censafe.privacy.keys import ReleasePartKey, TestPartKey
+from censafe.products.account import one_file
 from censafe.products.door import Door, MeasurementFiles
 from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.runner import Release, RunResult, run_job
@@ -186,6 +187,10 @@ class SafetabJob:
                 intake.close()
                 raise
         return intake
+
+    def place(self, part: str) -> str:
+        """Where a part is kept."""
+        return one_file(part)
 
     def verify(self, path: Path) -> None:
         """Raise unless the file holds complete measurements of the plan."""
