@@ -268,7 +268,7 @@ def test_a_folder_with_other_things_is_refused_untouched(
         (("run", "phsafe", "sdhc-us", "/nowhere/at/all", "out"), "does not exist"),
         (("run", "phsafe", "sdhc-us", ".", "out", "--cap", "much"), "is not a number"),
         (("run", "phsafe", "sdhc-us", ".", "out", "--set", "reader"), "KEY=VALUE"),
-        (("evaluate", "phsave"), "is not one of 'phsafe'"),
+        (("evaluate", "phsave"), "Did you mean 'phsafe'"),
         (("run", "phsafe", "sdhc-us", ".", "out", "--confidence", "0.8"), "0.9"),
     ],
 )
