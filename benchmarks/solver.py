@@ -198,7 +198,7 @@ def timed(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 
 
 def objective(problem: ParentProblem, x: Floats) -> float:
-    return float(0.5 * np.einsum("ck,ck->", x @ problem.H, x) - (problem.B * x).sum())
+    return float(0.5 * np.einsum("ck,ckl,cl->", x, problem.H[problem.h_of], x) - (problem.B * x).sum())
 
 
 def installed(name: str) -> bool:

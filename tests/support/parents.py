@@ -1,10 +1,12 @@
 """Small parents with a known point inside their constraints, and slow exact answers."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
+from scipy.linalg import block_diag
 
-from censafe.estimation.topdown import ParentProblem
+from censafe.estimation.topdown import ParentProblem, solve_l2
 
 
 def small_parent(seed, *, children=3, cells=4, rows=True, masks=True, root=False):
@@ -36,16 +38,18 @@ def small_parent(seed, *, children=3, cells=4, rows=True, masks=True, root=False
 
 
 def objective(problem, x):
-    return float(0.5 * np.einsum("ck,kl,cl->", x, problem.H, x) - (problem.B * x).sum())
+    return float(0.5 * np.einsum("ck,ckl,cl->", x, problem.H[problem.h_of], x) - (problem.B * x).sum())
 
 
 def best_by_enumeration(problem):
     """Least objective over the equality-constrained minima of all faces; infinite if no face has a point."""
     children, cells = problem.B.shape
     n = children * cells
-    big = np.kron(np.eye(children), problem.H)
+    big = block_diag(*problem.H[problem.h_of])
     sums = np.zeros((0, n)) if problem.p is None else np.kron(np.ones((1, children)), np.eye(cells))
-    have = np.zeros(0) if problem.p is None else problem.p.astype(float)
+    pairs = np.array([np.repeat(problem.group == g, cells) for g in range(len(problem.group_totals))], float)
+    sums = np.vstack([sums, pairs.reshape(-1, n)])
+    have = np.concatenate([np.zeros(0) if problem.p is None else problem.p, problem.group_totals])
     rows = np.kron(np.eye(children), problem.rows.astype(float))
     lo, hi = problem.lo.ravel(), problem.hi.ravel()
     sides = [
@@ -78,3 +82,22 @@ def best_by_enumeration(problem):
             ):
                 best = min(best, objective(problem, x.reshape(children, cells)))
     return best
+
+
+def parent_of_halves(seed, *, children=3, cells=3, kinds=2, pairs=1):
+    """A small parent with curvatures of several kinds and groups of two children whose sum is known."""
+    rng = np.random.default_rng(seed)
+    plain = small_parent(seed, children=children, cells=cells)
+    truth_total = np.zeros(pairs)
+    group = np.full(children, -1)
+    group[: 2 * pairs] = np.repeat(np.arange(pairs), 2)
+    group = rng.permutation(group)
+    inside = solve_l2(plain).x
+    for g in range(pairs):
+        truth_total[g] = inside[group == g].sum()
+    spread = rng.normal(0, 1, (kinds, cells, cells))
+    h = plain.H + np.einsum("gkl,gml->gkm", spread, spread)
+    return replace(
+        plain, H=h, h_of=rng.integers(0, kinds, children).astype(np.int32), group=group.astype(np.int32),
+        group_totals=truth_total,
+    )  # fmt: skip

@@ -1,13 +1,15 @@
 """Compiled primal-dual active set on the whole optimality system of one parent.
 
-A child's state is its free cells and its active side rows; its answer is x = v + P lambda, where P is the inverse
-of H on the free cells, projected on the active rows. P is computed again only where the state changed.
+A child's state is its free cells and its active side rows; its answer is x = v + P (lambda + gamma), where P is the
+inverse of its H on the free cells, projected on the active rows, lambda the multipliers of the parent's sums and gamma
+that of the total of the child's group. P is computed again only where the state changed. The multipliers of the
+groups follow those of the sums in one vector.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int8, int64, uint8, void
+from numba import boolean, float64, int8, int32, int64, uint8, void
 
 from censafe.estimation.topdown.dense_kernels import factor, invert, solve_factored, solve_vector
 from censafe.model.compiled import compiled
@@ -21,10 +23,30 @@ _EQUAL = 2  # state of an equality row; -1 at lower, 0 inactive, 1 at upper
 _NONE = 9  # no change of a row's state
 
 
-@compiled(void(boolean[:, ::1], boolean[:, ::1], uint8[:, ::1], int8[:, ::1], boolean[::1], boolean))
-def _give_cells(free, allowed, rows, active, dirty, coupled):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Every cell needs a free child and every active row a free cell: free the allowed ones otherwise."""
+@compiled(
+    void(
+        boolean[:, ::1],
+        boolean[:, ::1],
+        uint8[:, ::1],
+        int8[:, ::1],
+        int32[::1],
+        int64,
+        boolean[::1],
+        boolean,
+    )
+)
+def _give_cells(free, allowed, rows, active, group, groups, dirty, coupled):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Every cell needs a free child, every active row and every group a free cell: free the allowed ones otherwise."""
     children, cells = free.shape
+    for g in range(groups):
+        held = False
+        for c in range(children):
+            held = held or (group[c] == g and free[c].any())
+        if not held:
+            for c in range(children):
+                if group[c] == g:
+                    free[c] = allowed[c]
+                    dirty[c] = True
     if coupled:
         for k in range(cells):
             if not free[:, k].any():
@@ -121,9 +143,9 @@ def _factor_child(h, b, rows, lo, hi, free, active, store, v, index, w, q):  # t
     return n
 
 
-@compiled(void(float64[:, ::1], int64[::1], int64[:, ::1], float64[:, ::1], boolean[::1]))
-def _schur(store, count, index, t, kept):  # type: ignore[no-untyped-def]
-    """Factor the sum of the children's inverses, on which the multipliers of the parent's sums depend."""
+@compiled(void(float64[:, ::1], int64[::1], int64[:, ::1], int32[::1], int64, float64[:, ::1], boolean[::1]))
+def _schur(store, count, index, group, cells, t, kept):  # type: ignore[no-untyped-def]
+    """Factor the sum of the children's inverses, on which the multipliers of sums and groups depend."""
     t[:] = 0.0
     for c in range(store.shape[0]):
         n = count[c]
@@ -131,31 +153,46 @@ def _schur(store, count, index, t, kept):  # type: ignore[no-untyped-def]
         for i in range(n):
             for j in range(i + 1):
                 t[index[c, i], index[c, j]] += inverse[i, j]
+        if group[c] >= 0:
+            row = t[cells + group[c]]
+            for i in range(n):
+                whole = inverse[i].sum()
+                row[index[c, i]] += whole
+                row[cells + group[c]] += whole
     factor(t, kept)
+
+
+@compiled(float64(float64[::1], int32, int64))
+def _shift(multiplier, group, cells):  # type: ignore[no-untyped-def]
+    """What the total of its group adds to the multipliers of a child."""
+    return multiplier[cells + group] if group >= 0 else 0.0
 
 
 @compiled(
     void(
         float64[:, ::1], boolean[::1], boolean, float64[:, ::1], int64[::1], int64[:, ::1], float64[:, ::1],
-        float64[::1], float64[::1], float64[:, ::1],
+        float64[::1], int32[::1], float64[::1], float64[::1], float64[:, ::1],
     )
 )  # fmt: skip
-def _couple(t, kept, coupled, store, count, index, v, p, step, x):  # type: ignore[no-untyped-def]
-    """Set x = v + P step, with the step of the multipliers that makes the children add up to the parent."""
-    children = x.shape[0]
+def _couple(t, kept, coupled, store, count, index, v, p, group, group_totals, step, x):  # type: ignore[no-untyped-def]
+    """Set x = v + P step, with the step of the multipliers that makes children add up to parent and groups."""
+    children, cells = x.shape
     step[:] = 0.0
     if coupled:
-        step[:] = p
+        step[:cells] = p
+        step[cells:] = group_totals
         for c in range(children):
             for i in range(count[c]):
                 step[index[c, i]] -= v[c, i]
+                if group[c] >= 0:
+                    step[cells + group[c]] -= v[c, i]
         solve_vector(t, kept, step)
     for c in range(children):
         n = count[c]
         inverse = store[c, : n * n].reshape(n, n)
-        value = v[c, :n].copy()
+        value, shift = v[c, :n].copy(), _shift(step, group[c], cells)
         for j in range(n):
-            w, row = step[index[c, j]], inverse[j]
+            w, row = step[index[c, j]] + shift, inverse[j]
             if w != 0.0:
                 for i in range(n):
                     value[i] += w * row[i]
@@ -166,13 +203,14 @@ def _couple(t, kept, coupled, store, count, index, v, p, step, x):  # type: igno
 
 @compiled(
     void(
-        float64[:, ::1], float64[::1], uint8[:, ::1], float64[::1], float64[::1], float64[::1], float64[::1],
+        float64[:, ::1], float64[::1], uint8[:, ::1], float64[::1], float64, float64[::1], float64[::1],
+        float64[::1],
     )
 )  # fmt: skip
-def _gradient(h, b, rows, multiplier, x, nu, mu):  # type: ignore[no-untyped-def]
+def _gradient(h, b, rows, multiplier, shift, x, nu, mu):  # type: ignore[no-untyped-def]
     """Reduced gradient mu of one child."""
     for k in range(x.shape[0]):
-        mu[k] = -b[k] - multiplier[k]
+        mu[k] = -b[k] - multiplier[k] - shift
     for i in range(x.shape[0]):
         value, row = x[i], h[i]
         if value != 0.0:
@@ -185,8 +223,8 @@ def _gradient(h, b, rows, multiplier, x, nu, mu):  # type: ignore[no-untyped-def
                     mu[k] -= nu[r]
 
 
-@compiled(void(int8[::1], int64[::1], float64[:, ::1], float64[::1], float64[::1]))
-def _row_step(active, index, w, force, nu):  # type: ignore[no-untyped-def]
+@compiled(void(int8[::1], int64[::1], float64[:, ::1], float64[::1], float64, float64[::1]))
+def _row_step(active, index, w, force, shift, nu):  # type: ignore[no-untyped-def]
     """Subtract what a force on the free cells takes from the multipliers of the active rows."""
     a = 0
     for r in range(active.shape[0]):
@@ -194,21 +232,23 @@ def _row_step(active, index, w, force, nu):  # type: ignore[no-untyped-def]
             nu[r] = 0.0
         else:
             for i in range(index.shape[0]):
-                nu[r] -= w[a, i] * force[index[i]]
+                nu[r] -= w[a, i] * (force[index[i]] + shift)
             a += 1
 
 
 @compiled(
     void(
-        float64[:, ::1], float64[:, ::1], float64[::1], boolean, uint8[:, ::1], int8[:, ::1], float64[:, ::1],
-        boolean[::1], float64[:, ::1], int64[::1], int64[:, ::1], float64[:, :, ::1],
-        float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1],
+        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean, uint8[:, ::1], int8[:, ::1],
+        int32[::1], float64[::1], float64[:, ::1], boolean[::1], float64[:, ::1], int64[::1], int64[:, ::1],
+        float64[:, :, ::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1],
     )
 )  # fmt: skip
-def _refine(h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu):  # type: ignore[no-untyped-def]
+def _refine(  # type: ignore[no-untyped-def]
+    h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, w, x, multiplier, nu, mu
+):  # fmt: skip
     """One step of iterative refinement at the final state: rounding errors shrink to those of the gradient."""
     children, cells = x.shape
-    v, step = np.zeros((children, cells)), np.empty(cells)
+    v, step = np.zeros((children, cells)), np.empty(multiplier.shape[0])
     for c in range(children):
         n = count[c]
         inverse = store[c, : n * n].reshape(n, n)
@@ -219,11 +259,13 @@ def _refine(h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, 
             s, row = mu[c, index[c, j]], inverse[j]
             for i in range(n):
                 value[i] -= s * row[i]
-    _couple(t, kept, coupled, store, count, index, v, p, step, x)
+    _couple(t, kept, coupled, store, count, index, v, p, group, group_totals, step, x)
     multiplier += step
     for c in range(children):
-        _row_step(active[c], index[c, : count[c]], w[c], step - mu[c], nu[c])
-        _gradient(h, b[c], rows, multiplier, x[c], nu[c], mu[c])
+        shift = _shift(step, group[c], cells)
+        _row_step(active[c], index[c, : count[c]], w[c], step[:cells] - mu[c], shift, nu[c])
+        shift = _shift(multiplier, group[c], cells)
+        _gradient(h[h_of[c]], b[c], rows, multiplier, shift, x[c], nu[c], mu[c])
 
 
 @compiled(
@@ -276,13 +318,15 @@ def _apply(free, active, flip, move, dirty, single):  # type: ignore[no-untyped-
 
 @compiled(
     int64(
-        float64[:, ::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
-        float64[:, ::1], float64[:, ::1], boolean[:, ::1], int8[:, ::1], float64, float64,
-        float64[:, ::1], float64[::1], float64[:, ::1],
+        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
+        float64[:, ::1], float64[:, ::1], int32[::1], float64[::1], boolean[:, ::1], int8[:, ::1],
+        float64, float64, float64[:, ::1], float64[::1], float64[:, ::1],
     )
 )  # fmt: skip
-def solve_active_set(h, b, p, coupled, allowed, rows, lo, hi, free, active, eps_x, eps_mu, x, multiplier, nu):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Iterate from the state (free, active) to the optimum; writes x and the multipliers of sums and rows.
+def solve_active_set(  # type: ignore[no-untyped-def]  # noqa: C901
+    h, h_of, b, p, coupled, allowed, rows, lo, hi, group, group_totals, free, active, eps_x, eps_mu, x, multiplier, nu
+):  # fmt: skip
+    """Iterate from the state (free, active) to the optimum; writes x and the multipliers of sums, groups and rows.
 
     Returns:
         Iterations made; negative when the limit came first.
@@ -294,43 +338,47 @@ def solve_active_set(h, b, p, coupled, allowed, rows, lo, hi, free, active, eps_
     w, q = np.empty((children, rows.shape[0], cells)), np.zeros((children, rows.shape[0]))
     flip, move = np.zeros((children, cells), dtype=np.bool_), np.zeros(active.shape, dtype=np.int8)
     dirty = np.ones(children, dtype=np.bool_)
-    t, kept = np.zeros((cells, cells)), np.ones(cells, dtype=np.bool_)
+    size = multiplier.shape[0]
+    t, kept = np.zeros((size, size)), np.ones(size, dtype=np.bool_)
     fewest, stalls, single = _MANY, 0, False
     for iteration in range(1, _MOST_ITERATIONS + 1):
-        _give_cells(free, allowed, rows, active, dirty, coupled)
+        _give_cells(free, allowed, rows, active, group, size - cells, dirty, coupled)
         for c in range(children):
             if dirty[c]:
                 count[c] = _factor_child(
-                    h, b[c], rows, lo[c], hi[c], free[c], active[c], store[c], v[c], index[c], w[c], q[c]
-                )
+                    h[h_of[c]], b[c], rows, lo[c], hi[c], free[c], active[c], store[c], v[c], index[c], w[c], q[c]
+                )  # fmt: skip
                 dirty[c] = False
         if coupled:
-            _schur(store, count, index, t, kept)
-        _couple(t, kept, coupled, store, count, index, v, p, multiplier, x)
+            _schur(store, count, index, group, cells, t, kept)
+        _couple(t, kept, coupled, store, count, index, v, p, group, group_totals, multiplier, x)
         left = 0
         for c in range(children):
-            nu[c] = q[c]
-            _row_step(active[c], index[c, : count[c]], w[c], b[c] + multiplier, nu[c])
-            _gradient(h, b[c], rows, multiplier, x[c], nu[c], mu[c])
+            nu[c], shift = q[c], _shift(multiplier, group[c], cells)
+            _row_step(active[c], index[c, : count[c]], w[c], b[c] + multiplier[:cells], shift, nu[c])
+            _gradient(h[h_of[c]], b[c], rows, multiplier, shift, x[c], nu[c], mu[c])
         if stalls > 0:  # signs within rounding errors would go round in circles
-            _refine(h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu)
+            _refine(
+                h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, w,
+                x, multiplier, nu, mu,
+            )  # fmt: skip
         for c in range(children):
             left += _mark(
                 rows, lo[c], hi[c], free[c], allowed[c], active[c], x[c], nu[c], mu[c],
                 eps_x, eps_mu, flip[c], move[c],
             )  # fmt: skip
-        if left == 0:
+        last = left == 0 or iteration == _MOST_ITERATIONS
+        if last:
             for _ in range(2):
                 _refine(
-                    h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu
-                )
-            return iteration
+                    h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, w,
+                    x, multiplier, nu, mu,
+                )  # fmt: skip
+            return iteration if left == 0 else -iteration
         if left < fewest:
             fewest, stalls, single = left, 0, False
         else:
             stalls += 1
             single = stalls > _MOST_STALLS
-        if iteration < _MOST_ITERATIONS:
-            _apply(free, active, flip, move, dirty, single)
-    _refine(h, b, p, coupled, rows, active, t, kept, store, count, index, w, x, multiplier, nu, mu)
+        _apply(free, active, flip, move, dirty, single)
     return -_MOST_ITERATIONS

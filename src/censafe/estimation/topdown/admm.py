@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.estimation.topdown.presolve import Tightened
+from censafe.estimation.topdown.problem import ParentProblem
+
 __all__ = ["AdmmPoint", "alternating_directions"]
 
 Floats = NDArray[np.float64]
@@ -29,57 +32,57 @@ class AdmmPoint:
 
 @dataclass(eq=False)
 class _Split:
-    """The parts of the split problem: x meets the sums, z and s meet bounds and rows; w and u are scaled duals."""
+    """The parts of the split problem: x meets the sums, z and s meet bounds and rows; w and u are scaled duals.
 
+    Totals of groups are left out: the active set that starts from here knows them.
+    """
+
+    problem: ParentProblem
     h: Floats
-    b: Floats
-    p: Floats | None
     g: Floats
     rho: float
     inverse: Floats
+    sums: Floats
 
     def invert(self) -> None:
-        cells = len(self.h)
+        cells = self.h.shape[1]
         matrix = self.h + self.rho * np.eye(cells) + _ROW_WEIGHT * self.rho * self.g.T @ self.g
         self.inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+        self.sums = np.asarray(np.linalg.inv(self.inverse[self.problem.h_of].sum(axis=0)), dtype=np.float64)
 
     def step(self, z: Floats, w: Floats, s: Floats, u: Floats) -> Floats:
-        x: Floats = (self.b + self.rho * (z - w) + _ROW_WEIGHT * self.rho * (s - u) @ self.g) @ self.inverse
-        return x if self.p is None else x + (self.p - x.sum(axis=0)) / len(x)
+        problem = self.problem
+        force = problem.B + self.rho * (z - w) + _ROW_WEIGHT * self.rho * (s - u) @ self.g
+        own = self.inverse[problem.h_of]
+        x: Floats = np.einsum("ck,ckl->cl", force, own)
+        if problem.p is None:
+            return x
+        step: Floats = np.einsum("k,ckl->cl", self.sums @ (problem.p - x.sum(axis=0)), own)
+        return x + step
 
 
-def alternating_directions(
-    h: Floats,
-    b: Floats,
-    p: Floats | None,
-    allowed: NDArray[np.bool_],
-    rows: NDArray[np.uint8],
-    lo: Floats,
-    hi: Floats,
-) -> AdmmPoint:
-    """Solve one parent to about 1e-5 persons.
+def alternating_directions(problem: ParentProblem, h: Floats, tight: Tightened) -> AdmmPoint:
+    """Solve one parent to about 1e-5 persons, without the totals of groups.
 
     Args:
-        h: shape (K, K).
-        b: shape (C, K).
-        p: shape (K,), or None without sums over children.
-        allowed: shape (C, K).
-        rows: shape (R, K).
-        lo: shape (C, R).
-        hi: shape (C, R).
+        problem: the parent.
+        h: its curvatures, made regular, shape (G, K, K).
+        tight: its mask and sides after presolve.
 
     Returns:
         The point that meets the bounds, whether or not the steps were enough.
 
     Source: Boyd et al. (2011), "Distributed optimization and statistical learning via ADMM", section 5.
     """
-    ends = np.linalg.eigvalsh(h)[[0, -1]]
-    g = rows.astype(np.float64)
-    split = _Split(h, b, p, g, float(np.sqrt(max(ends[0], 1e-9 * ends[1]) * ends[1])) or 1.0, h)
+    ends = np.linalg.eigvalsh(h)
+    least, most = float(ends[:, 0].min()), float(ends[:, -1].max())
+    g = problem.rows.astype(np.float64)
+    allowed, lo, hi, p = tight.allowed, tight.lo, tight.hi, problem.p
+    split = _Split(problem, h, g, float(np.sqrt(max(least, 1e-9 * most) * most)) or 1.0, h, h[0])
     split.invert()
-    z, w = np.zeros_like(b), np.zeros_like(b)
+    z, w = np.zeros_like(problem.B), np.zeros_like(problem.B)
     s, u = np.clip(np.zeros_like(lo), lo, hi), np.zeros_like(lo)
-    scale = max(1.0, 0.0 if p is None else float(p.max(initial=0.0)) * 1e-6)
+    scale = max(1.0, 0.0 if p is None else float(p.max(initial=0)) * 1e-6)
     for step in range(1, _MOST_STEPS + 1):
         x = split.step(z, w, s, u)
         gx = x @ g.T

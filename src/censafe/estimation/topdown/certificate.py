@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int64, types, uint8
+from numba import boolean, float64, int32, int64, types, uint8
 
 from censafe.model.compiled import compiled
 
@@ -41,8 +41,10 @@ def _most_gain(force, x, curvature):  # type: ignore[no-untyped-def]
     return force * force / (2.0 * curvature)
 
 
-@compiled(float64(float64[:, ::1], float64[:, ::1], boolean[:, ::1], int64, float64, float64))
-def _column_gap(reduced, x, allowed, k, p, curvature):  # type: ignore[no-untyped-def]
+@compiled(
+    float64(float64[:, ::1], float64[:, ::1], boolean[:, ::1], int64, float64, float64[::1], int32[::1])
+)
+def _column_gap(reduced, x, allowed, k, p, curvature, h_of):  # type: ignore[no-untyped-def]
     """Bound of one cell of the parent: the smaller of the two bounds of ``certify``."""
     least, total, mean, held = np.inf, 0.0, 0.0, 0
     for c in range(x.shape[0]):
@@ -59,27 +61,29 @@ def _column_gap(reduced, x, allowed, k, p, curvature):  # type: ignore[no-untype
     for c in range(x.shape[0]):
         if allowed[c, k]:
             moved += (reduced[c, k] - least) * x[c, k]
-            curved += _most_gain(reduced[c, k] - mean, x[c, k], curvature)
+            curved += _most_gain(reduced[c, k] - mean, x[c, k], curvature[h_of[c]])
     return min(moved, curved)
 
 
 @compiled(
     types.UniTuple(float64, 2)(
-        float64[:, ::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
-        float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64,
+        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
+        float64[:, ::1], float64[:, ::1], int32[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1],
+        float64[::1],
     )
 )  # fmt: skip
-def certify(h, b, p, coupled, allowed, rows, lo, hi, x, nu, curvature):  # type: ignore[no-untyped-def]  # noqa: C901
+def certify(h, h_of, b, p, coupled, allowed, rows, lo, hi, group, group_totals, x, nu, gamma, curvature):  # type: ignore[no-untyped-def]  # noqa: C901
     """Violation and gap of a point.
 
-    For any multipliers nu of the rows, the rest of the problem falls apart into the cells of the parent. A cell is
+    For any multipliers of rows and groups, the rest of the problem falls apart into the cells of the parent. A cell is
     bounded in two ways, of which the smaller counts. Frank-Wolfe: its count goes to the child with the least reduced
     gradient. Curvature: no child can gain more than its reduced gradient, less the cell's mean, allows against the
     smallest curvature of the objective. The second keeps rounding errors of gradients from being multiplied
     by counts of millions; it alone serves a root, which has no sums.
 
     Args:
-        h: shape (K, K).
+        h: shape (G, K, K).
+        h_of: which h a child has, shape (C,).
         b: shape (C, K).
         p: the parent's counts; zeros at the root.
         coupled: whether children add up to a parent.
@@ -87,32 +91,43 @@ def certify(h, b, p, coupled, allowed, rows, lo, hi, x, nu, curvature):  # type:
         rows: shape (R, K).
         lo: shape (C, R).
         hi: shape (C, R).
+        group: group of each child or -1, shape (C,).
+        group_totals: sum of all cells of the children of each group.
         x: the point, shape (C, K), not negative.
         nu: multipliers of the rows, shape (C, R).
-        curvature: a positive number not above the smallest eigenvalue of h.
+        gamma: multipliers of the groups.
+        curvature: of each h a positive number not above its smallest eigenvalue, shape (G,).
 
     Returns:
         Largest relative violation, and the gap in half chi-square units.
     """
     children, cells = b.shape
     reduced, out, worst = np.empty((children, cells)), np.zeros(1), 0.0
+    held = np.zeros(gamma.shape[0])
     for c in range(children):
+        own = h[h_of[c]]
+        shift = gamma[group[c]] if group[c] >= 0 else 0.0
+        if group[c] >= 0:
+            held[group[c]] += x[c].sum()
         for k in range(cells):
-            reduced[c, k] = -b[c, k]
+            reduced[c, k] = -b[c, k] - shift
         for k in range(cells):
             if x[c, k] != 0.0:
                 for j in range(cells):
-                    reduced[c, j] += x[c, k] * h[k, j]
+                    reduced[c, j] += x[c, k] * own[k, j]
         worst = max(worst, _rows(x[c], rows, lo[c], hi[c], nu[c], reduced[c], out))
         for k in range(cells):
             worst = max(worst, -x[c, k] if allowed[c, k] else abs(x[c, k]))
     gap, largest = out[0], 1.0
+    for g in range(gamma.shape[0]):
+        worst = max(worst, abs(held[g] - group_totals[g]) / max(1.0, group_totals[g]))
+        gap += gamma[g] * (held[g] - group_totals[g])
     for k in range(cells):
         largest = max(largest, p[k])
     for k in range(cells):
         if coupled:
             worst = max(worst, abs(x[:, k].sum() - p[k]) / largest)
-            gap += _column_gap(reduced, x, allowed, k, p[k], curvature)
+            gap += _column_gap(reduced, x, allowed, k, p[k], curvature, h_of)
         elif allowed[0, k]:
-            gap += _most_gain(reduced[0, k], x[0, k], curvature)
+            gap += _most_gain(reduced[0, k], x[0, k], curvature[h_of[0]])
     return worst, gap

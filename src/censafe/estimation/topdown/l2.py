@@ -10,17 +10,16 @@ from numpy.typing import NDArray
 from censafe.estimation.topdown.active_set_kernels import solve_active_set
 from censafe.estimation.topdown.admm import alternating_directions
 from censafe.estimation.topdown.certificate import GAP_TOLERANCE, VIOLATION_TOLERANCE, certify
-from censafe.estimation.topdown.dense_kernels import invert
 from censafe.estimation.topdown.feasibility import has_point, violated_cut
 from censafe.estimation.topdown.presolve import Tightened, tighten
 from censafe.estimation.topdown.problem import L2Result, L2Status, ParentProblem
+from censafe.estimation.topdown.start_kernels import start_point
 
 __all__ = ["solve_l2"]
 
 Floats = NDArray[np.float64]
 
 _EPS = 1e-8
-_RIDGE = 1e-9  # share of the mean diagonal that is added to a singular H
 
 
 @dataclass(eq=False)
@@ -30,7 +29,7 @@ class _State:
     free: NDArray[np.bool_]
     active: NDArray[np.int8]
     x: Floats
-    sums: Floats
+    multipliers: Floats
     nu: Floats
     iterations: int = 0
 
@@ -45,7 +44,7 @@ class _Setting:
     p: Floats
     ridge: float
     start: Floats
-    curvature: float
+    curvature: Floats
 
     @property
     def coupled(self) -> bool:
@@ -86,7 +85,7 @@ def solve_l2(problem: ParentProblem) -> L2Result:
         (setting.start > 0) & tight.allowed,
         np.where(tight.lo == tight.hi, 2, 0).astype(np.int8),
         np.zeros(problem.B.shape),
-        np.zeros(problem.cells),
+        np.zeros(problem.cells + len(problem.group_totals)),
         np.zeros(tight.lo.shape),
     )
     result = _run(setting, state, L2Status.OK)
@@ -100,60 +99,51 @@ def solve_l2(problem: ParentProblem) -> L2Result:
 
 
 def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:
-    h, ridge = problem.H, 0.0
-    inverse = h.copy()
-    invert(inverse)
-    if (
-        not np.isfinite(inverse).all()
-        or (inverse.diagonal() <= 0).any()
-        or np.abs(inverse).max() * h.max() > 1e13
-    ):
-        ridge = _RIDGE * float(np.trace(h)) / len(h) or 1.0
-        h = h + ridge * np.eye(len(h))
-        inverse = h.copy()
-        invert(inverse)
-    start = problem.B @ inverse
+    h, start = problem.H.copy(), np.empty(problem.B.shape)
     p = np.zeros(problem.cells) if problem.p is None else problem.p.astype(np.float64)
-    if problem.p is not None:
-        start += (p - start.sum(axis=0)) / problem.children
-    return _Setting(problem, tight, h, p, ridge, start, 1.0 / float(np.sqrt((inverse * inverse).sum())))
+    curvature, ridge = np.empty(len(h)), np.empty(len(h))
+    start_point(h, problem.h_of, problem.B, p, problem.p is not None, start, curvature, ridge)
+    return _Setting(problem, tight, h, p, float(ridge.max()), start, curvature)
 
 
 def _run(setting: _Setting, state: _State, status: L2Status) -> L2Result | None:
     problem, tight = setting.problem, setting.tight
     eps_x = _EPS * min(100.0, max(1.0, 1e-4 * float(np.abs(setting.start).max())))
     eps_mu = _EPS * max(1.0, 1e-6 * float(np.abs(problem.B).max()))
-    sides = (tight.allowed, problem.rows, tight.lo, tight.hi)
     made = solve_active_set(
-        setting.h, problem.B, setting.p, setting.coupled, *sides,
-        state.free, state.active, eps_x, eps_mu, state.x, state.sums, state.nu,
+        setting.h, problem.h_of, problem.B, setting.p, setting.coupled, tight.allowed, problem.rows, tight.lo, tight.hi,
+        problem.group, problem.group_totals, state.free, state.active, eps_x, eps_mu,
+        state.x, state.multipliers, state.nu,
     )  # fmt: skip
     state.iterations += abs(made)
     if not np.isfinite(state.x).all():
         return None
     x = np.maximum(state.x, 0.0)
-    violation, gap = certify(
-        setting.h, problem.B, setting.p, setting.coupled, *sides, x, state.nu, setting.curvature
-    )
+    violation, gap = _certified(setting, x, state.nu, state.multipliers[problem.cells :])
     if violation > VIOLATION_TOLERANCE or gap > GAP_TOLERANCE:
         return None
     return L2Result(x, status, gap, violation, state.iterations, state.nu, setting.ridge)
 
 
+def _certified(setting: _Setting, x: Floats, nu: Floats, gamma: Floats) -> tuple[float, float]:
+    problem, tight = setting.problem, setting.tight
+    violation, gap = certify(
+        setting.h, problem.h_of, problem.B, setting.p, setting.coupled, tight.allowed, problem.rows, tight.lo, tight.hi,
+        problem.group, problem.group_totals, x, nu, gamma, setting.curvature,
+    )  # fmt: skip
+    return float(violation), float(gap)
+
+
 def _after_admm(setting: _Setting, state: _State) -> L2Result:
     problem, tight = setting.problem, setting.tight
-    p = setting.p if setting.coupled else None
-    point = alternating_directions(setting.h, problem.B, p, tight.allowed, problem.rows, tight.lo, tight.hi)
+    point = alternating_directions(problem, setting.h, tight)
     state.free[:] = (point.x > 1e-9) & tight.allowed
     state.active[:] = point.active
     result = _run(setting, state, L2Status.OK_AFTER_ADMM)
     if result is not None:
         return result
-    violation, gap = certify(
-        setting.h, problem.B, setting.p, setting.coupled, tight.allowed, problem.rows, tight.lo, tight.hi,
-        point.x, np.zeros_like(state.nu), setting.curvature,
-    )  # fmt: skip
     zero = np.zeros_like(state.nu)
+    violation, gap = _certified(setting, point.x, zero, np.zeros_like(problem.group_totals))
     return L2Result(point.x, L2Status.APPROXIMATE, gap, violation, state.iterations, zero, setting.ridge)
 
 
@@ -164,8 +154,11 @@ def _without_choice(problem: ParentProblem, tight: Tightened) -> L2Result:
         x[0] = problem.p
     totals = x @ problem.rows.T
     violation = float(max((tight.lo - totals).max(initial=0.0), (totals - tight.hi).max(initial=0.0)))
-    if violation > 0:
-        return _infeasible(problem, "the only possible children break a side row", 0)
+    held = np.bincount(
+        problem.group[problem.group >= 0], x.sum(axis=1)[problem.group >= 0], len(problem.group_totals)
+    )
+    if violation > 0 or (held != problem.group_totals).any():
+        return _infeasible(problem, "the only possible children break a side row or the total of a group", 0)
     return L2Result(x, L2Status.OK, 0.0, 0.0, 0, np.zeros(problem.lo.shape))
 
 

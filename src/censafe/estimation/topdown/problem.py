@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -13,6 +13,14 @@ from censafe.errors import CheckError
 __all__ = ["L2Result", "L2Status", "ParentProblem"]
 
 Floats = NDArray[np.float64]
+
+
+def _no_ordinals() -> NDArray[np.int32]:
+    return np.zeros(0, dtype=np.int32)
+
+
+def _no_totals() -> Floats:
+    return np.zeros(0)
 
 
 class L2Status(Enum):
@@ -33,14 +41,19 @@ class L2Status(Enum):
 class ParentProblem:
     """Children of one parent on the parent's cells with a count above 0 (of the root: all cells).
 
+    The objective is the sum over children c of x_c' H_c x_c / 2 - b_c' x_c with H_c = H[h_of[c]].
+
     Args:
-        H: sum over queries of w A'A, shape (K, K), the same for every child; w is 1 / variance.
+        H: distinct sums over queries of w A'A, shape (G, K, K), w being 1 / variance; one of shape (K, K) serves all.
         B: sum over queries of w A'y, shape (C, K).
         p: the parent's integer counts, shape (K,); None for the root, which has no parent.
         allowed: false where a child cannot have persons, shape (C, K).
         rows: 0/1 side rows, the same for every child, shape (R, K).
         lo: lower sides in persons, shape (C, R); may be -inf.
         hi: upper sides in persons, shape (C, R); may be inf; equal to ``lo`` for an equality.
+        h_of: which H each child has, shape (C,); all have the first if not given.
+        group: group of each child, -1 for none, shape (C,); no child is in a group if not given.
+        group_totals: persons in all cells of all children of each group, exactly, shape (number of groups,).
 
     Raises:
         CheckError: shapes do not fit, p is not an integer count, or a value is not finite.
@@ -53,11 +66,20 @@ class ParentProblem:
     rows: NDArray[np.uint8]
     lo: Floats
     hi: Floats
+    h_of: NDArray[np.int32] = field(default_factory=_no_ordinals)
+    group: NDArray[np.int32] = field(default_factory=_no_ordinals)
+    group_totals: Floats = field(default_factory=_no_totals)
 
     def __post_init__(self) -> None:
         children, cells = self.B.shape
         put = object.__setattr__
-        put(self, "H", np.ascontiguousarray(self.H, dtype=np.float64))
+        stack = self.H[None] if self.H.ndim == 2 else self.H
+        put(self, "H", np.ascontiguousarray(stack, dtype=np.float64))
+        for name, default in (("h_of", 0), ("group", -1)):
+            given = getattr(self, name)
+            chosen = given if len(given) else np.full(children, default)
+            put(self, name, np.ascontiguousarray(chosen, dtype=np.int32))
+        put(self, "group_totals", np.ascontiguousarray(self.group_totals, dtype=np.float64))
         put(self, "B", np.ascontiguousarray(self.B, dtype=np.float64))
         put(self, "allowed", np.ascontiguousarray(self.allowed, dtype=np.bool_))
         put(self, "rows", np.ascontiguousarray(self.rows, dtype=np.uint8))
@@ -72,7 +94,9 @@ class ParentProblem:
     def _check(self, children: int, cells: int) -> None:
         rows = self.rows.shape[0]
         shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
-            "H": (self.H.shape, (cells, cells)),
+            "H": (self.H.shape[1:], (cells, cells)),
+            "h_of": (self.h_of.shape, (children,)),
+            "group": (self.group.shape, (children,)),
             "allowed": (self.allowed.shape, (children, cells)),
             "rows": (self.rows.shape, (rows, cells)),
             "lo": (self.lo.shape, (children, rows)),
@@ -83,8 +107,16 @@ class ParentProblem:
         wrong = [f"{name} is {have}, must be {must}" for name, (have, must) in shapes.items() if have != must]
         if wrong:
             raise CheckError(f"arrays of a parent do not fit: {'; '.join(wrong)}")
-        if self.p is None and children != 1:
-            raise CheckError("a problem without a parent (the root) must have exactly one child")
+        if self.p is None and (children != 1 or len(self.group_totals)):
+            raise CheckError(
+                "a problem without a parent (the root) must have exactly one child and no groups"
+            )
+        for name, ordinals, least, most in (
+            ("h_of", self.h_of, 0, len(self.H)),
+            ("group", self.group, -1, len(self.group_totals)),
+        ):
+            if children and not (least <= ordinals.min() and ordinals.max() < most):
+                raise CheckError(f"{name} of a parent points outside what is given: {most} ordinals")
         if self.p is not None and self.p.size and int(self.p.min()) < 0:
             raise CheckError("a parent has a negative count: its level is not final")
         if not (np.isfinite(self.H).all() and np.isfinite(self.B).all()):

@@ -11,9 +11,7 @@ from support.parents import small_parent
 def test_comes_close_to_the_exact_point(seed):
     problem = small_parent(seed, children=4, cells=6)
     tight = tighten(problem)
-    point = alternating_directions(
-        problem.H, problem.B, problem.p.astype(float), tight.allowed, problem.rows, tight.lo, tight.hi
-    )
+    point = alternating_directions(problem, problem.H, tight)
     assert point.x == pytest.approx(solve_l2(problem).x, abs=1e-3)
     assert (point.x >= 0).all()
 
@@ -22,9 +20,7 @@ def test_comes_close_to_the_exact_point(seed):
 def test_root_comes_close_to_the_exact_point(seed):
     problem = small_parent(seed, children=1, cells=6, root=True)
     tight = tighten(problem)
-    point = alternating_directions(
-        problem.H, problem.B, None, tight.allowed, problem.rows, tight.lo, tight.hi
-    )
+    point = alternating_directions(problem, problem.H, tight)
     assert point.x == pytest.approx(solve_l2(problem).x, abs=1e-3)
 
 

@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown import L2Status, ParentProblem, solve_l2
-from support.parents import best_by_enumeration, objective, small_parent
+from support.parents import best_by_enumeration, objective, parent_of_halves, small_parent
 
 H = 2 * np.eye(3) + 1
 B = np.array([[13.0, 3, 5], [7, 9, 11]])
@@ -67,9 +69,9 @@ def test_gap_bounds_the_distance_to_the_optimum_at_any_point(seed, closeness):
     x = np.ascontiguousarray(rng.dirichlet(np.ones(3), 5).T * problem.p)
     x = closeness * x + (1 - closeness) * solve_l2(problem).x
     _, gap = certify(
-        problem.H, problem.B, problem.p.astype(float), True, problem.allowed, problem.rows,
-        problem.lo, problem.hi, x, np.zeros((3, 0)),
-        float(np.linalg.eigvalsh(problem.H)[0]),
+        problem.H, problem.h_of, problem.B, problem.p.astype(float), True, problem.allowed, problem.rows,
+        problem.lo, problem.hi, problem.group, problem.group_totals, x, np.zeros((3, 0)), np.zeros(0),
+        np.linalg.eigvalsh(problem.H)[:, 0].copy(),
     )  # fmt: skip
     assert gap >= objective(problem, x) - best - 1e-12
 
@@ -143,3 +145,29 @@ def test_arrays_that_do_not_fit_are_refused():
         ParentProblem.without_rows(H, B, None)
     with pytest.raises(CheckError, match="not finite"):
         ParentProblem.without_rows(H * np.nan, B, P)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_halves_with_their_own_curvatures_equal_to_the_best_of_all_faces(seed):
+    problem = parent_of_halves(seed, children=2 + seed % 2, cells=3 - seed % 2)
+    result = solve_l2(problem)
+    assert result.status.exact
+    assert objective(problem, result.x) == pytest.approx(best_by_enumeration(problem), abs=1e-8)
+    assert abs(result.gap) <= 1e-8
+    for g, total in enumerate(problem.group_totals):
+        assert result.x[problem.group == g].sum() == pytest.approx(total, abs=1e-9)
+
+
+def test_ordinals_of_curvatures_and_groups_are_checked():
+    given = ParentProblem.without_rows(H, B, P)
+    with pytest.raises(CheckError, match="h_of of a parent points outside"):
+        replace(given, h_of=np.array([0, 1], np.int32))
+    with pytest.raises(CheckError, match="group of a parent points outside"):
+        replace(given, group=np.array([0, 0], np.int32))
+
+
+def test_an_only_child_that_misses_the_total_of_its_group():
+    problem = replace(
+        ParentProblem.without_rows(H, B[:1], P), group=np.array([0], np.int32), group_totals=np.array([9.0])
+    )
+    assert solve_l2(problem).status is L2Status.INFEASIBLE
