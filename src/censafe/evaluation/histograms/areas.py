@@ -1,0 +1,154 @@
+"""The areas that counts are compared for: levels of a spine, and lists of other areas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, StorageError, UsageError
+from censafe.geography.spine import Spine, pack_geocodes
+
+__all__ = ["BLOCK_COLUMNS", "Areas", "areas_of_codes", "level_areas", "read_area_list"]
+
+BLOCK_COLUMNS: Final = ("geocode", "geoid", "BLOCKID", "block")
+
+
+@dataclass(frozen=True, eq=False)
+class Areas:
+    """Disjoint areas made of blocks; a block may lie in none of them.
+
+    Args:
+        level: name of the level of the spine, or of the kind of area, such as ``place``.
+        area_class: empty for a level of the spine; otherwise the name of the area list.
+        names: codes of the areas, shape (n,).
+        of_block: int32, shape (blocks,), area of every block in the order of the spine; -1 in none.
+    """
+
+    level: str
+    area_class: str
+    names: NDArray[np.str_] = field(repr=False)
+    of_block: NDArray[np.int32] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.of_block) and not -1 <= int(self.of_block.min()) <= int(self.of_block.max()) < len(
+            self.names
+        ):
+            raise ValueError("a block lies in an area that is not listed")
+
+    @property
+    def number(self) -> int:
+        """How many areas there are."""
+        return len(self.names)
+
+    @cached_property
+    def blocks(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Blocks by area: their positions, and shape (n + 1,) where those of each area start."""
+        inside = np.flatnonzero(self.of_block >= 0)
+        order = inside[np.argsort(self.of_block[inside], kind="stable")]
+        starts = np.searchsorted(self.of_block[order], np.arange(self.number + 1))
+        return order.astype(np.int64), starts.astype(np.int64)
+
+
+def level_areas(spine: Spine, level: str) -> Areas:
+    """The geounits of one level of a spine.
+
+    Raises:
+        UsageError: the spine has no level of this name.
+
+    Example:
+        >>> from censafe.geography.spine import LevelRule, build_spine
+        >>> spine = build_spine(np.array(["11", "12", "21"]), (LevelRule("US", 0), LevelRule("State", 1), LevelRule("Block", 2)))
+        >>> level_areas(spine, "State").of_block.tolist()
+        [0, 0, 1]
+    """
+    if level not in spine.names:
+        raise UsageError(f"there is no level {level}; the levels are {', '.join(spine.names)}")
+    depth = spine.names.index(level)
+    return Areas(level, "", spine.levels[depth].geounits, spine.ancestors(depth))
+
+
+def areas_of_codes(spine: Spine, name: str, blocks: NDArray[np.int64], codes: NDArray[np.str_]) -> Areas:
+    """Areas from the code of the area of some blocks.
+
+    Args:
+        spine: the tree.
+        name: of the kind of area, such as ``place``.
+        blocks: geocodes as numbers, shape (m,), each once. Blocks that the spine does not have are left out.
+        codes: code of the area of every one of them, shape (m,); an empty text means no area.
+
+    Raises:
+        DataError: a block is given twice, or no block of the list is in the spine.
+    """
+    if len(np.unique(blocks)) != len(blocks):
+        raise DataError(
+            f"area list {name}: {len(blocks) - len(np.unique(blocks))} blocks are given twice; allowed: once"
+        )
+    place = np.minimum(np.searchsorted(spine.leaf.codes, blocks), spine.leaf.nodes - 1)
+    known = spine.leaf.codes[place] == blocks
+    if not known.any():
+        raise DataError(
+            f"area list {name}: none of its {len(blocks)} blocks is in the data; allowed: geocodes of {spine.leaf.digits} digits"
+        )
+    inside = known & (codes != "")
+    names, area = np.unique(codes[inside], return_inverse=True)
+    of_block = np.full(spine.leaf.nodes, -1, np.int32)
+    of_block[place[inside]] = area
+    return Areas(name, name, names, of_block)
+
+
+def read_area_list(path: Path, spine: Spine, column: str) -> Areas:
+    """Read which area every block lies in.
+
+    Args:
+        path: comma-delimited file with a header: a column of geocodes (``geocode``, ``geoid``, ``BLOCKID`` or ``block``),
+            and columns of area codes; an empty code means that the block lies in no area.
+        spine: the tree. Blocks of the file that it does not have are left out; its blocks that the file does not have lie
+            in no area. Geocodes of 15 digits are those of 16 without the block group.
+        column: whose areas are wanted.
+
+    Raises:
+        DataError: columns are missing, geocodes are of another form, a block is given twice, or none is in the spine.
+        StorageError: the file cannot be read.
+    """
+    table = _read(path)
+    keys = [name for name in BLOCK_COLUMNS if name in table.column_names]
+    if not keys or column not in table.column_names:
+        raise DataError(
+            f"{path.name}: no column {column if keys else 'of geocodes'}; allowed: one of {', '.join(BLOCK_COLUMNS)} and {column}"
+        )
+    texts = np.array(table.column(keys[0]).to_pylist(), np.str_)
+    blocks = _blocks(texts, spine.leaf.digits)
+    if (blocks < 0).any():
+        raise DataError(
+            f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {spine.leaf.digits} decimal "
+            "digits"
+        )
+    return areas_of_codes(spine, column, blocks, np.array(table.column(column).to_pylist(), np.str_))
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        names = pa_csv.read_csv(path).column_names
+        types = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+        return pa_csv.read_csv(path, convert_options=types)
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    except pa.ArrowInvalid:
+        raise DataError(f"{path.name}: not a comma-delimited file with a header; fix: write it so") from None
+
+
+def _blocks(texts: NDArray[np.str_], digits: int) -> NDArray[np.int64]:
+    """Geocodes as numbers; census blocks of 15 digits get the block group, the first digit of the block."""
+    length = texts.dtype.itemsize // 4
+    if digits == 16 and length == 15:
+        short = pack_geocodes(texts, 15)
+        tract, block = np.divmod(short, 10_000)
+        return np.where(short < 0, -1, tract * 100_000 + block // 1_000 * 10_000 + block)
+    return pack_geocodes(texts, digits)
