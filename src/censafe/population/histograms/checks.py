@@ -80,29 +80,32 @@ def facility_findings(
         names: of the person file and of the unit file.
     """
     file, unit_file = names
+    zeros = finding(file, "", "must-be-empty", int(np.count_nonzero(layout.empty[persons.cell])),
+                    "cells that must be empty have persons", "persons outside the structural zeros of the schema",
+                    "correct the levels of the attributes")  # fmt: skip
     levels = len(layout.least)
+    if not levels:
+        return zeros
     block = np.repeat(np.arange(persons.nodes), np.diff(persons.node_ptr))
     held = np.bincount(
-        block * levels + layout.gq_of_cell[persons.cell], persons.count, persons.nodes * levels
+        block * levels + layout.kind_of_cell[persons.cell], persons.count, persons.nodes * levels
     ).reshape(-1, levels)
     units = facilities[:, :levels].astype(np.int64)
     none = (held > 0) & (units == 0)
     over = (held > units * np.array(layout.most)) & ~none
     under = held < units * np.array(layout.least)
-    columns = f"gq0 to gq{levels - 1}"
+    columns = f"{layout.unit_columns[0]} to {layout.unit_columns[levels - 1]}"
     most = ", ".join(f"{value:,}" for value in sorted(set(layout.most)))
     return [
-        *finding(file, "hhgq", "no-facility", int(none.any(axis=1).sum()),
+        *finding(file, layout.kind, "no-facility", int(none.any(axis=1).sum()),
                  f"blocks with persons in a kind of quarters of which {unit_file} has no unit there (rows are blocks)",
                  "one unit at least of every kind of quarters that has persons",
                  "correct the counts of units, or where the persons are"),
-        *finding(file, "hhgq", "too-many-persons", int(over.any(axis=1).sum()),
+        *finding(file, layout.kind, "too-many-persons", int(over.any(axis=1).sum()),
                  "blocks with more persons in a kind of quarters than its units can hold (rows are blocks)",
                  f"at most {most} persons a unit", "correct the counts of units or of persons"),
         *finding(unit_file, columns, "empty-facility", int(under.any(axis=1).sum()),
                  "blocks with more facilities of a kind than persons in them (rows are blocks)",
                  "one person at least in every facility", "take out facilities that are vacant"),
-        *finding(file, "", "must-be-empty", int(np.count_nonzero(layout.empty[persons.cell])),
-                 "cells that must be empty have persons", "no minors in nursing facilities",
-                 "correct the age group or the kind of quarters"),
+        *zeros,
     ]  # fmt: skip

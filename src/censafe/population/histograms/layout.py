@@ -10,6 +10,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.geography.block_areas import BlockAreas
 from censafe.geography.spine import LevelRule, Spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
@@ -28,18 +29,19 @@ class HistogramLayout:
     """The histograms of a product and the bounds that its facilities set.
 
     Args:
-        schema: of the persons; its attribute ``hhgq`` tells the kind of quarters.
+        schema: of the persons; None where no persons are read.
         rules: levels of the spine, root first.
-        unit_columns: columns of the unit file: one for each level of ``hhgq``, and others that are passed through.
+        unit_columns: columns of the unit file: one for each kind of unit, and others that are passed through.
         occupied: whether the unit file has a column ``occupied``, for the histogram of occupancy.
-        least: persons that every unit of a level of ``hhgq`` must hold.
-        most: persons that every unit of a level of ``hhgq`` can hold.
-        empty: bool, shape (cells,), cells that must be empty.
+        least: persons that every unit of a kind must hold; empty where units do not bound persons.
+        most: persons that every unit of a kind can hold; as many as `least`.
+        empty: bool, shape (cells,), cells that must be empty; of no length without persons.
         census_blocks: whether the geocodes are those of census blocks: 16 digits of which the block group is the first
             digit of the block; 15 digits, without the block group, are then read as well.
+        kind: attribute of the schema whose levels are the kinds of unit.
     """
 
-    schema: Schema
+    schema: Schema | None
     rules: tuple[LevelRule, ...]
     unit_columns: tuple[str, ...]
     occupied: bool
@@ -47,6 +49,7 @@ class HistogramLayout:
     most: tuple[int, ...]
     empty: NDArray[np.bool_]
     census_blocks: bool
+    kind: str = "hhgq"
 
     @property
     def digits(self) -> int:
@@ -54,9 +57,11 @@ class HistogramLayout:
         return self.rules[-1].digits
 
     @property
-    def gq_of_cell(self) -> NDArray[np.int32]:
-        """Level of ``hhgq`` of every cell, shape (cells,)."""
-        return self.schema.levels_of("hhgq")
+    def kind_of_cell(self) -> NDArray[np.int32]:
+        """Kind of unit of every cell, shape (cells,); empty where units do not bound persons."""
+        if self.schema is None or not self.least:
+            return np.zeros(0, np.int32)
+        return self.schema.levels_of(self.kind)
 
 
 def _gq_columns() -> tuple[str, ...]:
@@ -108,19 +113,21 @@ class BlockData:
 
     Args:
         spine: tree over the blocks; public.
-        persons: exact histograms, blocks in the order of the spine.
+        persons: exact histograms, blocks in the order of the spine; None where the layout has no schema of persons.
         facilities: int32, shape (blocks, unit columns): housing units and facilities, published as they are.
         units: exact histograms of occupancy (cell 0 vacant, 1 occupied), or None where the layout has none.
         imputed: in words, what in these data was not read but made up by a rule.
         files: the files read.
+        areas: American Indian areas, places and county subdivisions of the blocks; None where the input has none. Public.
     """
 
     spine: Spine
-    persons: ExactHistograms = field(repr=False)
+    persons: ExactHistograms | None = field(repr=False)
     facilities: NDArray[np.int32] = field(repr=False)
     units: ExactHistograms | None = field(repr=False)
     imputed: tuple[str, ...]
     files: tuple[Path, ...]
+    areas: BlockAreas | None = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("block data are confidential and cannot be pickled")

@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.spine import build_spine, pack_geocodes
+from censafe.geography.spine import Spine, build_spine, pack_geocodes
 from censafe.model.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
+from censafe.model.schema import Schema
+from censafe.model.sparse import ExactHistograms
 from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.histograms.areas import area_numbers, in_order
 from censafe.population.histograms.checks import facility_findings, finding, histograms_of, occupancy_of
 from censafe.population.histograms.imputation import RULE, impute_quarters
 from censafe.population.histograms.layout import BlockData, HistogramLayout
@@ -31,6 +34,7 @@ _BLOCK_PARTS = (
     (33, 1),
     (34, 4),
 )  # field (from 0) and digits of the parts of a geocode
+_AREA_FIELDS = {"aiannhce": (35, "AIANHH"), "placefp": (29, "PLACE"), "cousubfp": (17, "COUSUB")}
 _KEYS = 5
 _SEGMENT_LOGRECNO = 4
 _SEGMENTS: tuple[tuple[str, ...], ...] = (("P1", "P2"), ("P3", "P4", "H1"), ("P5",))
@@ -76,12 +80,12 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
     Source:
         2020 Census P.L. 94-171 technical documentation, legacy format; tables P1 to P5 and H1.
     """
-    if layout.schema.shape != _SHAPE:
+    if layout.schema is not None and layout.schema.shape != _SHAPE:
         raise DataError(
             f"{files[0].parent}: P.L. 94-171 files hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63), which is not the "
             f"schema {layout.schema.name}; fix: give a histogram file"
         )
-    records, codes = _header(files[0])
+    records, codes, columns = _header(files[0])
     order = np.argsort(codes)
     tables = {
         table: values
@@ -90,6 +94,21 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
     }
     spine = build_spine(codes, layout.rules)
     raise_if_fatal(_sum_findings(tables, files), "P.L. 94-171 tables")
+    housing, occupied = tables["H1"][:, 0].astype(np.int64), tables["H1"][:, 1].astype(np.int64)
+    present = (tables["P5"][:, list(GQ_ITEMS)] > 0).astype(np.int64)
+    facilities = np.column_stack([housing, present])[:, : len(layout.unit_columns)].astype(np.int32)
+    persons, imputed = None, [_FACILITIES] if len(layout.unit_columns) > 1 else []
+    if layout.schema is not None:
+        persons = _persons(tables, spine, layout.schema, files)
+        imputed.insert(0, RULE)
+        names = (files[1].name, files[2].name)
+        raise_if_fatal(facility_findings(persons, facilities, layout, names), "P.L. 94-171 tables")
+    occupancy = occupancy_of(spine, housing, occupied) if layout.occupied else None
+    areas = in_order({kind: column[order] for kind, column in columns.items()}, spine.leaf.codes)
+    return BlockData(spine, persons, facilities, occupancy, tuple(imputed), files, areas)
+
+
+def _persons(tables: _Tables, spine: Spine, schema: Schema, files: tuple[Path, ...]) -> ExactHistograms:
     keys, counts, failed = _histograms(tables)
     raise_if_fatal(
         finding(files[3].name, "P5", "quarters", failed,
@@ -97,22 +116,15 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
                 "group quarters that fit P1 and P3", "copy the files again"),
         "P.L. 94-171 tables",
     )  # fmt: skip
-    persons = histograms_of(spine, keys, counts, layout.schema.cells)[0]
-    housing, occupied = tables["H1"][:, 0].astype(np.int64), tables["H1"][:, 1].astype(np.int64)
-    present = (tables["P5"][:, list(GQ_ITEMS)] > 0).astype(np.int64)
-    facilities = np.column_stack([housing, present]).astype(np.int32)
-    raise_if_fatal(
-        facility_findings(persons, facilities, layout, (files[1].name, files[2].name)), "P.L. 94-171 tables"
-    )
-    occupancy = occupancy_of(spine, housing, occupied) if layout.occupied else None
-    return BlockData(spine, persons, facilities, occupancy, (RULE, _FACILITIES), files)
+    return histograms_of(spine, keys, counts, schema.cells)[0]
 
 
-def _header(path: Path) -> tuple[_Ints, _Ints]:
-    """Logical record numbers and geocodes of the block records."""
+def _header(path: Path) -> tuple[_Ints, _Ints, dict[str, NDArray[np.int32]]]:
+    """Logical record numbers, geocodes and areas of the block records."""
     import pyarrow.compute as pc
 
-    fields = (_SUMLEV, _LOGRECNO, *(field for field, _ in _BLOCK_PARTS))
+    parts = (field for field, _ in _BLOCK_PARTS)
+    fields = (_SUMLEV, _LOGRECNO, *parts, *(field for field, _ in _AREA_FIELDS.values()))
     table = _read(path, _GEO_FIELDS, dict.fromkeys(fields, "string"))
     table = table.filter(pc.equal(table.column(f"f{_SUMLEV}"), "750"))
     if not table.num_rows:
@@ -125,8 +137,14 @@ def _header(path: Path) -> tuple[_Ints, _Ints]:
         codes = codes * 10**digits + np.maximum(part, 0)
     apart = codes // 10**4 % 10 != codes // 10**3 % 10
     records = _numbers(_texts(table, _LOGRECNO))
+    found: list[Finding] = []
+    areas = {
+        kind: area_numbers(table.column(f"f{field}").combine_chunks(), kind, (path.name, name), found)
+        for kind, (field, name) in _AREA_FIELDS.items()
+    }
     raise_if_fatal(
         [
+            *found,
             *finding(path.name, "STATE, COUNTY, TRACT, BLKGRP, BLOCK", "form", int(bad.sum()),
                      "codes of another form", "2, 3, 6, 1 and 4 digits"),
             *finding(path.name, "BLKGRP, BLOCK", "nesting", int((apart & ~bad).sum()), "blocks outside their block group",
@@ -137,7 +155,7 @@ def _header(path: Path) -> tuple[_Ints, _Ints]:
         ],
         "P.L. 94-171 header",
     )  # fmt: skip
-    return records, codes
+    return records, codes, areas
 
 
 def _texts(table: Any, field: int) -> NDArray[np.str_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.spine import unpack_geocodes
+from censafe.population.synthetic.block_areas import area_columns, place_in_group
 from censafe.population.synthetic.block_kernels import BlockChances, Drawn, TractColumns, draw_blocks
 from censafe.population.synthetic.layouts import Coded, Column
 from censafe.population.synthetic.marginals import chances, marginals, race_codes, states
@@ -56,6 +57,7 @@ class _Chunk:
     block: _Ints
     cell: NDArray[np.int32]
     count: NDArray[np.int32]
+    areas: Mapping[str, Column]
 
 
 def synthesize_histograms(
@@ -70,7 +72,7 @@ def synthesize_histograms(
     """Write the block histograms of a synthetic population, and the units of its blocks, as Parquet.
 
     A folder of these files is an input of TopDown: ``histogram`` (geocode, cell, count) and ``units`` (geocode, counts of
-    units). The persons are nobody's; race and origin, household size and group quarters follow the published shares of the
+    units; American Indian areas, places and county subdivisions for ``pl94``). The persons are nobody's; race and origin, household size and group quarters follow the published shares of the
     other synthetic layouts, age the share of persons under 18. Files beyond 20 million persons are folders of parts.
 
     Args:
@@ -191,6 +193,7 @@ def _draw(plan: Plan, layout: HistogramLayoutName, districts: dict[int, int]) ->
         block[starts],
         drawn.cell[starts],
         np.diff(np.append(starts, persons)).astype(np.int32),
+        area_columns(plan, drawn.tract[:blocks], drawn.group[:blocks]) if layout == "pl94" else {},
     )
 
 
@@ -201,12 +204,12 @@ def _geocodes(
     codes = np.array([int(state.code) for state in states()])
     county = codes[plan.tracts.state] * 1000 + plan.places.county
     if layout == "pl94":
-        number = _place(tract * 10 + group)
+        number = place_in_group(tract * 10 + group)
         return (county * 10**6 + plan.places.tract)[tract] * 10**5 + group * 11_000 + number
     of_block = county[tract]
     found, starts = np.unique(of_block, return_index=True)
     before = np.array([districts.get(code, 0) for code in found.tolist()])
-    number = _place(of_block) + 1 + before[np.searchsorted(found, of_block)]
+    number = place_in_group(of_block) + 1 + before[np.searchsorted(found, of_block)]
     ends = np.append(starts[1:], blocks) - 1
     districts.update(zip(found.tolist(), number[ends].tolist(), strict=True))
     if int(number.max()) > _MOST_DISTRICTS:
@@ -214,12 +217,6 @@ def _geocodes(
             f"persons: a county would have more than {_MOST_DISTRICTS:,} enumeration districts; give fewer persons"
         )
     return (of_block * 10) * 10**4 + number
-
-
-def _place(group: _Ints) -> _Ints:
-    """Position from 0 of every row among those of its group, which stand together."""
-    row = np.arange(len(group))
-    return row - np.maximum.accumulate(np.where(np.diff(group, prepend=-1) != 0, row, 0))
 
 
 def _coded(chunk: _Chunk, rows: _Ints, layout: HistogramLayoutName) -> Coded:
@@ -239,4 +236,5 @@ def _unit_columns(chunk: _Chunk, layout: HistogramLayoutName) -> dict[str, Colum
         "gq0": homes,
         **{f"gq{level}": np.ascontiguousarray(chunk.units[:, level]) for level in range(1, _KINDS)},
         last[0]: last[1],
+        **chunk.areas,
     }

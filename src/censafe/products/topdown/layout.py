@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from censafe.errors import ConfigError
 from censafe.geography.spine import LevelRule
 from censafe.model import ProtectedUnit
@@ -16,6 +18,7 @@ __all__ = ["histogram_layout", "level_rules"]
 
 _CENSUS_BLOCK: Final = 16
 _ATTRIBUTE: Final = "hhgq"
+_OCCUPANCY: Final = 2
 
 
 def level_rules(config: TopdownConfig) -> tuple[LevelRule, ...]:
@@ -32,11 +35,11 @@ def level_rules(config: TopdownConfig) -> tuple[LevelRule, ...]:
 def histogram_layout(config: TopdownConfig) -> HistogramLayout:
     """Persons and units as the readers of block histograms expect them.
 
-    Occupancy is read when a histogram of housing units is measured. When that is the only one, the persons beside it
-    are those of the redistricting data.
+    Persons are read when a histogram of them is measured, occupancy when one of housing units is. The counts of units by
+    kind are those that bound the persons; beside occupancy, where nothing bounds persons, those of the redistricting data.
 
     Raises:
-        ConfigError: the schema of the persons does not say how facilities bound them.
+        ConfigError: two histograms of persons, or a histogram of households that is not that of occupancy.
 
     Example:
         >>> from censafe.products.topdown.config import load_config
@@ -45,28 +48,40 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
         (2016, True, 99999, 126)
     """
     persons = _persons(config)
-    facilities = persons.facilities
-    if facilities is None or facilities.attribute != _ATTRIBUTE:
-        raise ConfigError(
-            f"{config.origin}: the schema {persons.name} has no facilities by {_ATTRIBUTE}; the reader of block "
-            "histograms bounds persons by them. Add an attribute hhgq and facilities to the schema"
-        )
+    occupied = _measures_occupancy(config)
+    facilities = None if persons is None else persons.facilities
+    counted = shipped_schemas()["pl94-persons"].facilities if facilities is None and occupied else facilities
+    kinds = () if counted is None else tuple(f"gq{level}" for level in range(len(counted.minimum)))
     rules = level_rules(config)
-    kinds = tuple(f"gq{level}" for level in range(len(facilities.minimum)))
     return HistogramLayout(
-        schema=persons.schema,
+        schema=None if persons is None else persons.schema,
         rules=rules,
-        unit_columns=(*kinds, *facilities.other_kinds),
-        occupied=any(item.schema.record is ProtectedUnit.HOUSEHOLD for item in config.histograms),
-        least=facilities.minimum,
-        most=facilities.largest,
-        empty=~persons.allowed(),
+        unit_columns=(*kinds, *(() if counted is None else counted.other_kinds)),
+        occupied=occupied,
+        least=() if facilities is None else facilities.minimum,
+        most=() if facilities is None else facilities.largest,
+        empty=np.zeros(0, np.bool_) if persons is None else ~persons.allowed(),
         census_blocks=rules[-1].digits == _CENSUS_BLOCK,
+        kind=_ATTRIBUTE if facilities is None else facilities.attribute,
     )
 
 
-def _persons(config: TopdownConfig) -> HistogramSchema:
-    for histogram in config.histograms:
-        if histogram.schema.record is ProtectedUnit.PERSON:
-            return histogram.schema
-    return shipped_schemas()["pl94-persons"]
+def _persons(config: TopdownConfig) -> HistogramSchema | None:
+    """The schema of the persons, None where none are measured."""
+    schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
+    if len(schemas) > 1:
+        raise ConfigError(
+            f"{config.origin}: {len(schemas)} histograms of persons, but the files hold one; fix: name one of them in measure"
+        )
+    return schemas[0] if schemas else None
+
+
+def _measures_occupancy(config: TopdownConfig) -> bool:
+    schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.HOUSEHOLD]
+    others = [schema.name for schema in schemas if schema.schema.shape != (_OCCUPANCY,)]
+    if others:
+        raise ConfigError(
+            f"{config.origin}: the files hold housing units as vacant or occupied (one attribute of two levels), which is not "
+            f"the schema {others[0]}; fix: use the schema pl94-units"
+        )
+    return bool(schemas)

@@ -31,7 +31,8 @@ def test_occupancy_is_read_only_when_it_is_measured() -> None:
     assert not histogram_layout(load_config("pl94-us", {"measure": "persons"})).occupied
     units = histogram_layout(load_config("pl94-us", {"measure": "units", "root": "Tract"}))
     assert units.occupied
-    assert units.schema.cells == 2016
+    assert units.schema is None
+    assert units.unit_columns == tuple(f"gq{kind}" for kind in range(8))
     assert (LevelRule("Tract", 11), LevelRule("Block_Group", 12), LevelRule("Block", 16)) == units.rules
 
 
@@ -46,10 +47,7 @@ def test_levels_start_at_the_root() -> None:
     np.testing.assert_array_equal([2, 5, 11, 12, 16], [rule.digits for rule in rules])
 
 
-def test_persons_need_facilities(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(
-        """
+MINE = """
 rho = 1
 levels = [{ name = "Block", prefix = 16 }]
 [schemas.mine]
@@ -60,8 +58,44 @@ schema = "mine"
 Block = 1
 [query_shares.persons.Block]
 detailed = 1
-""",
-        encoding="utf-8",
-    )
-    with pytest.raises(ConfigError, match="the schema mine has no facilities by hhgq"):
-        histogram_layout(load_config(path))
+"""
+MORE = """
+[histograms.more]
+schema = "mine"
+[level_shares.more]
+Block = 1
+[query_shares.more.Block]
+detailed = 1
+"""
+
+
+def layout_of(tmp_path: Path, text: str, settings: dict[str, str] | None = None) -> HistogramLayout:
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return histogram_layout(load_config(path, settings or {}))
+
+
+def test_schemas_without_facilities_need_no_counts_of_units(tmp_path: Path) -> None:
+    layout = layout_of(tmp_path, MINE)
+    assert layout.schema is not None
+    assert layout.schema.shape == (2,)
+    assert (layout.unit_columns, layout.least, layout.most, layout.occupied) == ((), (), (), False)
+
+
+def test_kinds_of_units_may_be_the_levels_of_any_attribute(tmp_path: Path) -> None:
+    bounds = '[schemas.mine.facilities]\nattribute = "adult"\nminimum = [0, 1]\nlargest = [5, 6]\n'
+    layout = layout_of(tmp_path, MINE.replace("[histograms.persons]", bounds + "[histograms.persons]"))
+    assert (layout.kind, layout.unit_columns, layout.most) == ("adult", ("gq0", "gq1"), (5, 6))
+    assert layout.kind_of_cell.tolist() == [0, 1]
+
+
+def test_two_histograms_of_persons_and_other_households_are_refused(tmp_path: Path) -> None:
+    two = MINE.replace("rho = 1", "[rho]\npersons = 1\nmore = 1\n", 1)
+    two = two.replace('levels = [{ name = "Block", prefix = 16 }]\n', "")
+    two = 'levels = [{ name = "Block", prefix = 16 }]\n' + two + MORE
+    with pytest.raises(ConfigError, match="2 histograms of persons, but the files hold one"):
+        layout_of(tmp_path, two)
+    assert layout_of(tmp_path, two, {"measure": "more"}).schema is not None
+    homes = MINE.replace("levels = 2 }]", 'levels = 5 }]\nrecord = "household"')
+    with pytest.raises(ConfigError, match="vacant or occupied"):
+        layout_of(tmp_path, homes)

@@ -1,0 +1,154 @@
+"""Columns of block histograms from Parquet or CSV: batches, geocodes and whole numbers, everything wrong as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import StorageError
+from censafe.geography.spine import pack_geocodes
+from censafe.population.findings import Finding
+from censafe.population.histograms.areas import AREA_COLUMNS
+from censafe.population.histograms.checks import finding
+from censafe.population.histograms.layout import HistogramLayout
+
+__all__ = ["batches", "geocodes", "whole"]
+
+_BATCH_ROWS = 1_000_000
+_CSV_BYTES = 1 << 24
+_DIGITS_15 = 15
+_TEXTS = ("geocode", *AREA_COLUMNS)
+_Ints = NDArray[np.int64]
+_Names = tuple[str, ...]
+
+
+def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]) -> Iterator[Any]:
+    """Record batches of a file that has the columns of one of the choices; otherwise a finding and none.
+
+    Args:
+        path: Parquet, or comma-delimited text with a header where the name ends in ``.csv``.
+        choices: sets of columns; the first one that the file has is read.
+        optional: columns that are read as well where the file has them.
+        found: takes the findings.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    import pyarrow as pa
+
+    try:
+        if path.suffix == ".csv":
+            yield from _scan_csv(path, choices, optional, found)
+        else:
+            yield from _scan_parquet(path, choices, optional, found)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        allowed = "rows of numbers under a header" if path.suffix == ".csv" else "Parquet"
+        found.append(
+            Finding(path.name, "", "header", "stop", 0, "the content cannot be read", allowed,
+                    "write the file again")
+        )  # fmt: skip
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+
+
+def _scan_parquet(
+    path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]
+) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        wanted = _chosen(path, file.schema_arrow.names, choices, optional, found)
+        if wanted:
+            yield from file.iter_batches(_BATCH_ROWS, columns=wanted)
+
+
+def _scan_csv(
+    path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]
+) -> Iterator[Any]:
+    """Numbers are read as doubles, so that those that are not whole can be told."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    with path.open("rb") as stream:
+        names = stream.readline().decode("utf-8-sig", "replace").strip().split(",")
+    wanted = _chosen(path, names, choices, optional, found)
+    if wanted:
+        kinds = {name: pa.string() if name in _TEXTS else pa.float64() for name in wanted}
+        options = arrow_csv.ConvertOptions(column_types=kinds, include_columns=wanted, null_values=[""])
+        block = arrow_csv.ReadOptions(block_size=_CSV_BYTES)
+        with arrow_csv.open_csv(path, read_options=block, convert_options=options) as reader:
+            yield from reader
+
+
+def _chosen(
+    path: Path, names: list[str], choices: tuple[_Names, ...], optional: _Names, found: list[Finding]
+) -> list[str]:
+    """The columns to read: those of the first choice that the file has, and the optional ones that it has."""
+    for columns in choices:
+        if set(columns) <= set(names):
+            return [*columns, *(name for name in optional if name in names)]
+    missing = [name for name in choices[-1] if name not in names]
+    allowed = " or ".join(", ".join(columns) for columns in choices)
+    found.append(
+        Finding(path.name, ", ".join(missing), "header", "stop", 0, "columns missing",
+                f"the columns {allowed}", "write the file again")
+    )  # fmt: skip
+    return []
+
+
+def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Finding]) -> _Ints:
+    """Geocodes as numbers, -1 where they are wrong."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        found += finding(name, "geocode", "type", len(column), "geocodes that are not text", "text of digits")
+        return np.full(len(column), -1, np.int64)
+    encoded = column.fill_null("").dictionary_encode()
+    texts = np.array(encoded.dictionary.to_pylist(), np.str_)
+    codes = pack_geocodes(texts, layout.digits)
+    allowed = f"{layout.digits} digits"
+    if layout.census_blocks:
+        short = pack_geocodes(texts, _DIGITS_15)
+        block = short % 10**4
+        codes = np.where(short >= 0, short // 10**4 * 10**5 + block // 10**3 * 10**4 + block, codes)
+        allowed += " (state, county, tract, block group, block), or 15 without the block group"
+    rows = encoded.indices.to_numpy()
+    found += finding(
+        name, "geocode", "form", int((codes < 0)[rows].sum()), "geocodes of another form", allowed
+    )
+    if layout.census_blocks:
+        apart = (codes >= 0) & (codes // 10**4 % 10 != codes // 10**3 % 10)
+        found += finding(
+            name, "geocode", "nesting", int(apart[rows].sum()), "blocks outside their block group",
+            "a block group that is the first digit of the block",
+        )  # fmt: skip
+    return codes[rows]
+
+
+def whole(column: Any, name: str, label: str, highest: int, found: list[Finding]) -> _Ints:
+    """Whole numbers from 0 to `highest`; 0 where they are not, with findings."""
+    import pyarrow as pa
+
+    allowed = f"whole numbers from 0 to {highest:,}"
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        found += finding(name, label, "type", max(len(column), 1), "values that are not numbers", allowed)
+        return np.zeros(len(column), np.int64)
+    missing = column.null_count
+    values = column.fill_null(0).to_numpy(zero_copy_only=False)
+    with np.errstate(invalid="ignore"):
+        fractional = (
+            values != np.floor(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
+        )
+        negative = (values < 0) & ~fractional
+        outside = (values > highest) & ~fractional
+    found += finding(name, label, "missing", missing, "values missing", allowed)
+    found += finding(name, label, "fractional", int(fractional.sum()), "values that are not whole", allowed)
+    found += finding(name, label, "negative", int(negative.sum()), "negative values", allowed)
+    found += finding(name, label, "domain", int(outside.sum()), "values outside the allowed range", allowed)
+    return np.where(fractional | negative | outside, 0, values).astype(np.int64)
