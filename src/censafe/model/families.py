@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AnswerSource", "Families", "Wanted"]
+__all__ = ["Families", "Gathering", "Wanted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +75,11 @@ class Wanted:
         return found
 
 
-class AnswerSource(Protocol):
+class Gathering(Protocol):
     """Where noisy answers come from: measurements that were stored, or draws at the time of asking.
 
     A source may be asked from several threads at once, and gives the same number whenever it is asked for one answer.
     """
 
-    def answers(self, wanted: Wanted) -> NDArray[np.int64]:
+    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
         """Noisy answers, parent by parent, child by child, in the order of `wanted`."""

@@ -20,7 +20,7 @@ from censafe.privacy.residual import residual_magnitude
 from censafe.privacy.wide import draw_wide
 from censafe.privacy.words import CHUNK_BLOCKS, AddressedWords, Lane, check_address, head
 
-__all__ = ["NoiseTable", "add_noise", "draw", "draw_cells"]
+__all__ = ["NoiseTable", "add_noise", "draw", "draw_cells", "settle_residuals"]
 
 _CHECKED_ADDITION = 1 << 16
 _FEW_DRAWS = 1 << 16
@@ -93,7 +93,7 @@ def draw(
     return out
 
 
-@proven("sampler.proof.md", digest="9382c797edaa7eb4")
+@proven("sampler.proof.md", digest="1d9a3eb8ced7568b")
 def _draw_grid(
     table: NoiseTable,
     words: AddressedWords,
@@ -123,12 +123,12 @@ def _draw_grid(
         part = flat[done : done + size]
         if kernels.map_words(buffer[:size], alias.entries, alias.bits, alias.width, part):
             rows, columns = np.divmod(np.arange(done, done + size), answers)
-            _settle_residuals(table, words, query, geounits[rows], columns, part)
+            settle_residuals(table, words, query, geounits[rows], columns, part)
         done += size
 
 
-@proven("sampler.proof.md", digest="538c2726dabbff8c")
-def _settle_residuals(
+@proven("sampler.proof.md", digest="613299a76781e4e4")
+def settle_residuals(
     table: NoiseTable,
     words: AddressedWords,
     query: int,
@@ -206,7 +206,7 @@ def draw_cells(
     return out
 
 
-@proven("sampler.proof.md", digest="411075f5e7749c97")
+@proven("sampler.proof.md", digest="414d0f477d4ef67e")
 def _draw_listed(
     table: NoiseTable,
     words: AddressedWords,
@@ -221,7 +221,7 @@ def _draw_listed(
     chosen = blocks[np.arange(len(out)), answers & 1]
     alias = table.alias
     if kernels.map_words(chosen, alias.entries, alias.bits, alias.width, out):
-        _settle_residuals(table, words, query, geounits, answers, out)
+        settle_residuals(table, words, query, geounits, answers, out)
 
 
 @proven("sampler.proof.md", digest="964ae9b87a6229a4")

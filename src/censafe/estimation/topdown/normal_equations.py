@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from censafe.estimation.topdown.touched import gather_stored, label_matrix, right_sides
+from censafe.model.families import Families, Gathering, Wanted
 from censafe.model.level_measurements import Answers, LevelMeasurements
 
 __all__ = ["AnswerSource", "LevelObjective", "StoredAnswers", "add_weighted", "query_weight"]
@@ -30,7 +33,7 @@ def query_weight(variance: float) -> float:
     return 1.0 / max(variance, _LEAST_VARIANCE)
 
 
-class AnswerSource(Protocol):
+class AnswerSource(Gathering, Protocol):
     """Where noisy answers come from: kept ones, or ones that are drawn when they are asked for."""
 
     def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -64,6 +67,10 @@ class StoredAnswers:
         if len(chosen) == rows.shape[1]:
             return np.ascontiguousarray(rows, dtype=np.int64)
         return np.ascontiguousarray(rows[:, chosen], dtype=np.int64)
+
+    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
+        """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
+        return gather_stored(self.values, wanted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +156,22 @@ class LevelObjective:
             values = self.source.answers(query, first, last, chosen.astype(np.int64))
             add_weighted(b, weights[h_of], values, columns.astype(np.int64))
         return h, h_of.astype(np.int32), b
+
+    @cached_property
+    def label_matrix(self) -> NDArray[np.int32]:
+        """Labels of all queries, shape (queries, cells)."""
+        return label_matrix(self.labels)
+
+    def right_sides(self, families: Families) -> NDArray[np.float64]:
+        """B of many parents at once; the same bits as from :meth:`equations`.
+
+        Args:
+            families: parents with their cells; their children need not be all of them, nor consecutive.
+
+        Returns:
+            float64: parent by parent the matrix (children, cells) in C order, one after another.
+        """
+        return right_sides(families, self.label_matrix, self.weights, self.kinds, self.source)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model.families import AnswerSource, Families, Wanted
+from censafe.model.families import Families, Gathering, Wanted
 from censafe.model.level_measurements import Answers
 
-__all__ = ["StoredAnswers", "label_matrix", "right_sides", "touched"]
+__all__ = ["gather_stored", "label_matrix", "right_sides", "touched"]
 
 _Ints = NDArray[np.int64]
 _Narrow = NDArray[np.int32]
@@ -49,7 +48,7 @@ def right_sides(
     labels: _Narrow,
     weights: NDArray[np.float64],
     kinds: _Narrow,
-    source: AnswerSource,
+    source: Gathering,
 ) -> NDArray[np.float64]:
     """B, the sum of w A'y over the queries in their order, of every child of every parent.
 
@@ -64,13 +63,14 @@ def right_sides(
         float64: parent by parent the matrix (children, cells) in C order, one after another.
 
     Example:
+        >>> from censafe.estimation.topdown.normal_equations import StoredAnswers
         >>> source = StoredAnswers((np.array([[5]], np.int32), np.array([[4, 3]], np.int32)))
         >>> labels = np.array([[0, 0], [0, 1]], np.int32)
         >>> right_sides(Families.one(0, 1, np.array([0, 1])), labels, np.array([[1.0, 2.0]]), np.zeros(1, np.int32), source)
         array([13., 11.])
     """
     wanted, place = touched(families, labels)
-    values = source.answers(wanted)
+    values = source.gather(wanted)
     entries = np.diff(families.child_ptr) * np.diff(families.cell_ptr)
     found = np.zeros(int(entries.sum()), np.float64)
     _accumulate(
@@ -87,31 +87,29 @@ def right_sides(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class StoredAnswers:
-    """Answers of measurements that are held as a whole.
+def gather_stored(values: Sequence[Answers], wanted: Wanted) -> _Ints:
+    """Wanted answers out of whole matrices.
 
     Args:
         values: of every query, shape (geounits, answers).
+        wanted: answers by parent.
+
+    Returns:
+        int64: parent by parent, child by child, in the order of `wanted`.
     """
-
-    values: tuple[Answers, ...] = field(repr=False)
-
-    def answers(self, wanted: Wanted) -> _Ints:
-        """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
-        found = np.empty(int(wanted.starts[-1]), np.int64)
-        for query, values in enumerate(self.values):
-            _gather(
-                wanted.child_ptr,
-                wanted.child,
-                wanted.answer_ptr,
-                wanted.query,
-                wanted.answer,
-                query,
-                values,
-                found,
-            )
-        return found
+    found = np.empty(int(wanted.starts[-1]), np.int64)
+    for query, matrix in enumerate(values):
+        _gather(
+            wanted.child_ptr,
+            wanted.child,
+            wanted.answer_ptr,
+            wanted.query,
+            wanted.answer,
+            query,
+            matrix,
+            found,
+        )
+    return found
 
 
 @numba.njit(cache=True, nogil=True)
