@@ -13,7 +13,8 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError, UsageError
-from censafe.geography.spine import Spine, pack_geocodes
+from censafe.evaluation.histograms.files import whole_geocodes
+from censafe.geography.spine import Spine
 
 __all__ = ["BLOCK_COLUMNS", "Areas", "areas_of_codes", "level_areas", "read_area_list"]
 
@@ -124,7 +125,7 @@ def read_area_list(path: Path, spine: Spine, column: str) -> Areas:
             f"{path.name}: no column {column if keys else 'of geocodes'}; allowed: one of {', '.join(BLOCK_COLUMNS)} and {column}"
         )
     texts = np.array(table.column(keys[0]).to_pylist(), np.str_)
-    blocks = _blocks(texts, spine.leaf.digits)
+    blocks = whole_geocodes(texts, spine.leaf.digits)
     if (blocks < 0).any():
         raise DataError(
             f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {spine.leaf.digits} decimal "
@@ -142,13 +143,3 @@ def _read(path: Path) -> pa.Table:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
     except pa.ArrowInvalid:
         raise DataError(f"{path.name}: not a comma-delimited file with a header; fix: write it so") from None
-
-
-def _blocks(texts: NDArray[np.str_], digits: int) -> NDArray[np.int64]:
-    """Geocodes as numbers; census blocks of 15 digits get the block group, the first digit of the block."""
-    length = texts.dtype.itemsize // 4
-    if digits == 16 and length == 15:
-        short = pack_geocodes(texts, 15)
-        tract, block = np.divmod(short, 10_000)
-        return np.where(short < 0, -1, tract * 100_000 + block // 1_000 * 10_000 + block)
-    return pack_geocodes(texts, digits)

@@ -6,19 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
-from censafe.evaluation.histograms.files import BlockCells, read_block_cells
+from censafe.evaluation.histograms.files import BlockCells, read_block_cells, read_geocodes
 from censafe.geography.spine import LevelRule, Spine, build_spine
 from censafe.model.schema import CellQuery
 from censafe.model.sparse import ExactHistograms, SparseLevel
 from censafe.products.topdown.schemas import HistogramSchema
 
 __all__ = ["Pair", "PublishedRun", "pair_files", "pair_histograms"]
+
+_LARGEST: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,20 @@ def pair_histograms(
         DataError: histograms of other blocks, or cells that the schema does not have.
         UsageError: two runs of one name.
     """
-    raise NotImplementedError
+    if len({run.run_id for run in runs}) != len(runs):
+        raise UsageError("two published runs have one name; give each its own")
+    sides: list[tuple[str, ExactHistograms | SparseLevel]] = [("the truth", confidential)]
+    sides += [(f"run {run.run_id}", run.histograms) for run in runs]
+    for name, side in sides:
+        if not np.array_equal(side.geounits, spine.leaf.geounits):
+            raise DataError(
+                f"{name}: histograms of other blocks than those of the spine; fix: match the files first"
+            )
+        if len(side.cell) and not 0 <= int(side.cell.min()) <= int(side.cell.max()) < schema.schema.cells:
+            raise DataError(
+                f"{name}: cells outside the schema {schema.name}; allowed: 0 to {schema.schema.cells - 1}"
+            )
+    return Pair(schema, spine, confidential, tuple(runs))
 
 
 def pair_files(
@@ -113,4 +128,78 @@ def pair_files(
             outside the schema, repeated or negative counts, or no block in common with the truth.
         StorageError: a file cannot be read.
     """
-    raise NotImplementedError
+    digits = rules[-1].digits
+    true = _checked(read_block_cells(confidential, digits), schema)
+    public = {name: _checked(read_block_cells(path, digits), schema) for name, path in published.items()}
+    facts: dict[str, int] = {}
+    if domain is not None:
+        blocks = read_geocodes(domain, digits)
+        for one in (true, *public.values()):
+            _inside(one, blocks, rules)
+    else:
+        known = np.unique(true.codes)
+        others = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.codes for one in public.values())]))
+        common = len(np.intersect1d(known, others, assume_unique=True))
+        if public and len(known) and len(others) and not common:
+            raise DataError(
+                f"{', '.join(one.name for one in public.values())}: no {rules[-1].name} in common with the truth; fix: compare "
+                "files of the same areas"
+            )
+        facts = {"only_confidential": len(known) - common, "only_published": len(others) - common}
+        blocks = np.union1d(known, others)
+    spine = build_spine(blocks, rules)
+    exact = ExactHistograms(*_sparse(true, spine, schema))
+    runs = [PublishedRun(name, SparseLevel(*_sparse(one, spine, schema))) for name, one in public.items()]
+    return replace(pair_histograms(schema, spine, exact, runs), facts=facts)
+
+
+def _checked(rows: BlockCells, schema: HistogramSchema) -> BlockCells:
+    if rows.schema not in ("", schema.name):
+        raise DataError(
+            f"{rows.name}: histograms of the schema {rows.schema}; allowed: {schema.name}, as of the truth"
+        )
+    wrong = int((rows.cell >= schema.schema.cells).sum())
+    if wrong:
+        raise DataError(
+            f"{rows.name}, cell: {wrong} rows are outside the schema {schema.name}; allowed: 0 to {schema.schema.cells - 1}"
+        )
+    if bool((rows.count > _LARGEST).any()):
+        raise DataError(f"{rows.name}, count: values do not fit 32 bits; allowed: at most {_LARGEST:,}")
+    return rows
+
+
+def _inside(rows: BlockCells, blocks: NDArray[np.int64], rules: Sequence[LevelRule]) -> None:
+    """Refuse areas that the list of blocks does not have; name the widest level at which they differ."""
+    digits = rules[-1].digits
+    foreign = np.setdiff1d(rows.codes, blocks)
+    if not len(foreign):
+        return
+    for rule in rules:
+        cut = 10 ** (digits - rule.digits)
+        missing = np.setdiff1d(foreign // cut, blocks // cut) if rule.digits else foreign[:0]
+        if len(missing):
+            raise DataError(
+                f"{rows.name}, geocode: {len(foreign)} {rules[-1].name} geounits are not in the list of areas, the first at level "
+                f"{rule.name} ({len(missing)} of that level are unknown); allowed: areas of the list; fix: compare files of the "
+                "same areas"
+            )
+
+
+def _sparse(
+    rows: BlockCells, spine: Spine, schema: HistogramSchema
+) -> tuple[NDArray[np.str_], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Rows in the order of the spine; cells of count zero are left out."""
+    cells = schema.schema.cells
+    key = np.searchsorted(spine.leaf.codes, rows.codes) * cells + rows.cell
+    count = rows.count
+    if bool((np.diff(key) <= 0).any()):
+        order = np.argsort(key, kind="stable")
+        key, count = key[order], count[order]
+        repeated = int((np.diff(key) == 0).sum())
+        if repeated:
+            raise DataError(
+                f"{rows.name}: {repeated} rows repeat a geocode and cell; allowed: one row for each"
+            )
+    key, count = key[count > 0], count[count > 0]
+    pointer = np.searchsorted(key, np.arange(spine.leaf.nodes + 1, dtype=np.int64) * cells).astype(np.int64)
+    return spine.leaf.geounits, pointer, (key % cells).astype(np.int32), count.astype(np.int32)
