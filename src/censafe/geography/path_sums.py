@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import BudgetError
 from censafe.geography.spine import Spine
+from censafe.model.proven import proven
 
 __all__ = ["LevelShares", "check_path_sums", "even_shares"]
 
@@ -41,6 +42,7 @@ def even_shares(spine: Spine, shares: Sequence[Fraction]) -> tuple[LevelShares, 
     )
 
 
+@proven("path_sums.proof.md", digest="e28f535326d240fa")
 def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction) -> None:
     """Prove that the shares on the way from the root to every block add up to the total.
 
@@ -60,12 +62,11 @@ def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction
     if any(value < 0 for level in shares for value in level.values):
         raise BudgetError("shares of the budget: some are negative; allowed: zero or more")
     sums: list[Fraction] = [Fraction(0)]
-    held = np.zeros(
-        1, np.int64
-    )  # for every geounit of the level above, the position of its path's sum in `sums`
+    # for every geounit of the level above, the position of its path's sum in `sums`
+    held = np.zeros(1, np.int64)
     for level, share in zip(spine.levels, shares, strict=True):
         above = held[np.maximum(level.parent, 0)]
-        pairs, pair = np.unique(above * len(share.values) + share.index, return_inverse=True)
+        pairs, pair = _ranked(above * len(share.values) + share.index)
         exact = [
             sums[row] + share.values[own]
             for row, own in zip(*(part.tolist() for part in np.divmod(pairs, len(share.values))), strict=True)
@@ -79,3 +80,9 @@ def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction
             f"shares of the budget: the paths to {int(wrong.sum())} of {len(wrong)} geounits of level {spine.leaf.name} do "
             f"not add up to {total}; fix: correct the shares of the levels and of geounits that are passed over"
         )
+
+
+def _ranked(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct values and the place of each value among them; the values are small and not negative."""
+    present = np.bincount(values) > 0
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[values]

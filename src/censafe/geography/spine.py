@@ -83,10 +83,12 @@ class SpineLevel:
         name: of the level.
         digits: length of a code; 0 for a root that holds everything.
         constant: code of that root.
-        codes: int64, shape (n,), rising; the codes as numbers.
+        codes: int64, shape (n,); the codes as numbers, rising where nothing stands before them.
         parent: int32, shape (n,), position of the parent in the level above; -1 at the root.
         first_child: int64, shape (n + 1,); geounit i has the geounits first_child[i] .. first_child[i + 1] - 1 of the
             level below. All zero at the last level.
+        prefix: int64, shape (n,); what stands before `codes` in the text of a geounit, or None for nothing.
+        prefix_digits: its length.
     """
 
     name: str
@@ -95,6 +97,8 @@ class SpineLevel:
     codes: NDArray[np.int64] = field(repr=False)
     parent: NDArray[np.int32] = field(repr=False)
     first_child: NDArray[np.int64] = field(repr=False)
+    prefix: NDArray[np.int64] | None = field(default=None, repr=False)
+    prefix_digits: int = 0
 
     @property
     def nodes(self) -> int:
@@ -108,10 +112,27 @@ class SpineLevel:
 
     @cached_property
     def geounits(self) -> NDArray[np.str_]:
-        """The codes as text with leading zeros, shape (n,)."""
-        if self.digits == 0:
-            return np.array([self.constant], np.str_)
-        return unpack_geocodes(self.codes, self.digits)
+        """The codes as text with leading zeros, shape (n,); made when first asked for, and kept."""
+        return self.names(np.arange(self.nodes))
+
+    def names(self, chosen: NDArray[np.integer]) -> NDArray[np.str_]:
+        """The codes of some geounits as text, without making those of all.
+
+        Args:
+            chosen: positions, shape (m,).
+        """
+        if self.digits + self.prefix_digits == 0:
+            return np.full(len(chosen), self.constant)
+        codes = self.codes[chosen]
+        if self.prefix is None or not self.prefix_digits:
+            return unpack_geocodes(codes, self.digits)
+        before = unpack_geocodes(self.prefix[chosen], self.prefix_digits)
+        pieces = [
+            text.view(np.uint32).reshape(len(chosen), -1)
+            for text in (before, unpack_geocodes(codes, self.digits))
+        ]
+        whole = np.ascontiguousarray(np.concatenate(pieces, axis=1))
+        return whole.reshape(-1).view(f"U{self.prefix_digits + self.digits}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +161,18 @@ class Spine:
         Args:
             depth: 0 for the root.
         """
-        level = self.levels[depth]
-        shift = 10 ** (self.leaf.digits - level.digits)
-        return np.searchsorted(level.codes, self.leaf.codes // shift).astype(np.int32)
+        held = np.arange(self.leaf.nodes, dtype=np.int32)
+        for level in reversed(self.levels[depth + 1 :]):
+            held = level.parent[held]
+        return held
+
+    @property
+    def starts(self) -> tuple[NDArray[np.int64], ...]:
+        """First block of every geounit, one array a level, root first."""
+        found = [np.arange(self.leaf.nodes, dtype=np.int64)]
+        for level in reversed(self.levels[:-1]):
+            found.insert(0, found[0][level.first_child[:-1]])
+        return tuple(found)
 
 
 def pack_geocodes(geocodes: NDArray[np.str_], digits: int) -> NDArray[np.int64]:
