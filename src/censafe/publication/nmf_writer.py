@@ -43,9 +43,9 @@ _THREADS: Final = 2
 def write_noisy_measurements(
     path: Path,
     measurements: LevelMeasurements,
+    *,
     constraints: Sequence[Constraint],
     layout: NmfLayout,
-    *,
     plan_digest: str,
     stamp: Stamp | None = None,
 ) -> str:

@@ -116,6 +116,7 @@ def check_histograms(
             problems.add(f"{noun}.{name}" if name else noun, f"{message} Histograms are {listed(names)}")
     chosen = _check_measure(document, names, problems)
     measured = tuple(histogram for name in chosen if (histogram := found[name]) is not None)
+    _refuse_repeated([histogram.folder for histogram in measured], "histograms.NAME.measurements", problems)
     _check_starts(measured, root, tuple(level.name for level in levels), problems)
     return measured
 
@@ -143,10 +144,11 @@ def _check_histogram(
     if not _NAME.fullmatch(name):
         problems.add(key, "the name of a histogram has letters, digits, - and _")
     table = check_table(raw, key, problems)
-    check_keys(table, key, ("schema", "exact_totals", "passes"), problems)
+    check_keys(table, key, ("schema", "exact_totals", "measurements", "passes"), problems)
     names = tuple(level.name for level in levels)
     chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), problems)
     exact = _check_exact_totals(table, key, names, problems)
+    folder = _check_folder(table, key, problems)
     loss = _check_histogram_loss(name, losses, problems)
     level_shares = _check_level_shares(document, name, names, problems)
     if chosen is None:
@@ -159,7 +161,14 @@ def _check_histogram(
         return None
     measured = {level: {q: s for q, s in query_shares[level].items() if s} for level in names}
     return MeasuredHistogram(
-        name, schemas[chosen], loss, exact, {n: level_shares[n] for n in names}, measured, passes
+        name,
+        schemas[chosen],
+        loss,
+        exact,
+        {n: level_shares[n] for n in names},
+        measured,
+        passes,
+        folder or name,
     )
 
 
@@ -182,6 +191,15 @@ def _check_exact_totals(
     if "exact_totals" not in table:
         return None
     return check_choice(table["exact_totals"], f"{key}.exact_totals", names, problems)
+
+
+def _check_folder(table: Mapping[str, Any], key: str, problems: Problems) -> str | None:
+    """Folder of the noisy measurements; None where none is named."""
+    folder = table.get("measurements")
+    if folder is None or (isinstance(folder, str) and _NAME.fullmatch(folder)):
+        return folder
+    problems.add(f"{key}.measurements", "the name of a folder has letters, digits, - and _")
+    return None
 
 
 def _check_starts(

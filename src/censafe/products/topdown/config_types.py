@@ -49,6 +49,7 @@ class MeasuredHistogram:
         level_shares: by level, in order; they sum to 1.
         query_shares: by level and query, in order of the queries' ordinals; they sum to 1 at every level and are all above 0.
         passes: by level.
+        folder: of its noisy measurements, named as the Bureau names its products.
     """
 
     name: str
@@ -58,6 +59,7 @@ class MeasuredHistogram:
     level_shares: Mapping[str, Fraction]
     query_shares: Mapping[str, Mapping[str, Fraction]]
     passes: Mapping[str, Passes]
+    folder: str = ""
 
     def cost(self, level: str, query: str) -> Fraction:
         """Privacy loss of one query at one level."""
