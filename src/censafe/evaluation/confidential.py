@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
@@ -12,7 +12,7 @@ from censafe.errors import UsageError
 from censafe.products.run_folder import RunFolder
 from censafe.publication.atomic import atomic_folder, atomic_text
 
-__all__ = ["COMPARED", "STAMP", "STAMP_FILE", "confidential_run", "confidential_tables"]
+__all__ = ["COMPARED", "STAMP", "STAMP_FILE", "confidential_run", "confidential_tables", "evaluation_folder"]
 
 STAMP: Final = (
     "CONFIDENTIAL: true counts of confidential records, without any protection. Do not publish or copy.\n"
@@ -40,6 +40,30 @@ def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterato
         yield folder
         atomic_text(out / STAMP_FILE, STAMP if kind == "truth" else f"{COMPARED}. Do not publish or copy.\n")
         manifest = {"confidential": True, "identity": {"kind": kind}, "run": folder.run}
+        atomic_text(out / "manifest.json", json.dumps(manifest, sort_keys=True) + "\n")
+
+
+@contextmanager
+def evaluation_folder(
+    out: Path, identity: Mapping[str, str], *, confidential: bool = True
+) -> Iterator[RunFolder]:
+    """Exclusive use of a folder whose evaluation can go on after a stop, or grow when it is asked for more.
+
+    Args:
+        out: a new or empty folder, or the folder of the same evaluation.
+        identity: what a later call must have in common with the first.
+        confidential: whether what is written compares with the truth.
+
+    Raises:
+        UsageError: the folder holds something else.
+        StorageError: it cannot be made or written.
+    """
+    with RunFolder(out) as folder:
+        folder.identify(identity)
+        if confidential:
+            atomic_text(out / STAMP_FILE, f"{COMPARED}. Do not publish or copy.\n")
+        yield folder
+        manifest = {"confidential": confidential, "identity": dict(identity), "run": folder.run}
         atomic_text(out / "manifest.json", json.dumps(manifest, sort_keys=True) + "\n")
 
 

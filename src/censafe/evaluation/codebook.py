@@ -1,0 +1,83 @@
+"""What the columns of an evaluation's files mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["CODEBOOK"]
+
+_R = "residual = published minus true count"
+
+CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
+    "classification": ("who may see this row", ""),
+    "run_id": ("name of the run; pooled: all runs of a setting together", ""),
+    "suite": ("family of measures, or the method that was evaluated", ""),
+    "mode": ("corrected: the right formula; as_published: the arithmetic of Petti & Flaxman, defects included", ""),
+    "method": ("topdown; noisy: noisy counts of the level; blocks: blocks protected one by one and fitted; "
+               "blocks_noise: noisy counts of blocks added up; srs: simple random sample", ""),
+    "level": ("level of the geography", ""),
+    "area_class": ("list of areas off the spine; empty for levels of the spine", ""),
+    "size_class": ("class of areas by true population; all: no classes", "records"),
+    "characteristic": ("query that was counted", ""),
+    "metric": ("name of the number in column value", ""),
+    "value": ("the number; empty where it is not defined, see reason", "see metric"),
+    "lo": ("lower end of the 90% interval", "see metric"),
+    "hi": ("upper end of the 90% interval", "see metric"),
+    "reason": ("why a number is missing", ""),
+    "n_units": ("areas", "areas"),
+    "n_areas": ("areas", "areas"),
+    "n_runs": ("runs", "runs"),
+    "n_cells": ("counts that were compared", "counts"),
+    "n_zero_zero": ("counts that are zero on both sides", "counts"),
+    "mean_ae": ("mean absolute error, mean of |residual|", "records"),
+    "median_ae": ("median absolute error; Petti & Flaxman call it MAE", "records"),
+    "p90_ae": ("90th percentile of |residual|, linear interpolation", "records"),
+    "pct95_ae": ("95th percentile of |residual|, linear interpolation", "records"),
+    "max_ae": ("largest |residual|", "records"),
+    "rmse": ("root mean square residual", "records"),
+    "me": (f"mean {_R}: the bias", "records"),
+    "sd_r": ("standard deviation of residuals", "records"),
+    "mape": ("mean of 100 |residual| / true count; 0 for 0 of 0, 200 for a published count of a true 0", "percent"),
+    "malpe": ("mean of 100 residual / true count, signed", "percent"),
+    "cv": ("100 rmse / mean true count", "percent"),
+    "count_median": ("median true count", "records"),
+    "count_pct95": ("95th percentile of true counts", "records"),
+    "count_mean": ("mean true count", "records"),
+    "count_std": ("standard deviation of true counts", "records"),
+    "epsilon": ("privacy loss of the run; under zCDP by the tight conversion at delta 1e-10", ""),
+    "rho": ("zCDP loss of the run", ""),
+    "loss": ("privacy loss of the run in the unit of its definition", ""),
+    "epl": ("empirical privacy loss, maximum over the grid as the study reports it; not a bound on privacy loss", ""),
+    "epl_median": ("empirical privacy loss, median over the residuals: nearly unbiased up to about 0.5", ""),
+    "sample_pct": ("share of persons in the simple random sample", "percent"),
+    "stat": ("TC: total count; SC: stratified count, age by race by origin", ""),
+    "index": ("homogeneity index of the true file: how many of the cells are empty", "cells"),
+    "bias": ("mean residual of the total", "records"),
+    "se": ("standard error of the bias, areas as clusters", "records"),
+    "residual": (_R, "records"),
+    "n": ("how many", ""),
+    "geocode": ("code of the area", ""),
+    "answer": ("position of the answer in the query, from 0", ""),
+    "label": ("levels of the attributes of the answer", ""),
+    "count_sf": ("count as tabulated, confidential", "records"),
+    "count_dp": ("count as published, protected; of the first run", "records"),
+    "error": (_R, "records"),
+    "expected_rmse": ("root mean square error that the noise laws imply, without looking at any data", "records"),
+    "blocks_low": ("fewest blocks of an area of this row", "blocks"),
+    "blocks_high": ("most blocks of an area of this row", "blocks"),
+    "blocks_mean": ("mean number of blocks of the areas of this row", "blocks"),
+    "slope": ("slope of the logarithm of the mean squared error on the logarithm of the number of blocks: "
+              "1 grows like the number of blocks, 0 does not grow", ""),
+    "x": ("residual, middle of a unit interval", "records"),
+    "hist": ("residuals in the unit interval", "counts"),
+    "epl_hist": ("log ratio of neighbouring unit intervals", ""),
+    "epl_cusum": ("log ratio of neighbouring tails", ""),
+    "smooth_hist": ("kernel density times the number of residuals", "counts"),
+    "smooth_epl": ("log ratio of the kernel density at neighbouring points", ""),
+    "published": ("value in the study of the 1940 census (Petti & Flaxman)", ""),
+    "finding": ("what the study found", ""),
+    "measured": ("what was found here", ""),
+    "verdict": ("yes: found here as well; no: not found; open: this population cannot show it", ""),
+    "why": ("why this population or solver may differ", ""),
+}  # fmt: skip

@@ -1,0 +1,218 @@
+"""Files of an evaluation: frames as CSV and Parquet, long and wide, with a codebook beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from censafe.errors import UsageError
+from censafe.evaluation.codebook import CODEBOOK
+from censafe.evaluation.confidential import COMPARED
+from censafe.evaluation.histograms.cells import MatchedCells
+from censafe.evaluation.page import Page, page_html, svg_text
+from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
+
+__all__ = [
+    "number_text",
+    "read_document",
+    "read_frame",
+    "side_by_side",
+    "wide_metrics",
+    "write_codebook",
+    "write_document",
+    "write_frame",
+    "write_page",
+]
+
+_KEYS: Final = ("run_id", "suite", "mode", "level", "area_class", "size_class", "characteristic")
+_DOCUMENT: Final = "evaluation.json"
+_WIDEST: Final = 150
+_PUBLIC: Final = "public: from published figures and noise laws"
+
+
+def write_frame(
+    folder: Path, name: str, frame: pa.Table, *, confidential: bool = True, parquet: bool = False
+) -> str:
+    """Write a frame as CSV, and as Parquet where it is asked for; every row and file says what it is.
+
+    Args:
+        folder: of the evaluation.
+        name: of the file, without ending.
+        frame: to write.
+        confidential: whether it compares with the truth.
+        parquet: whether to write Parquet as well.
+
+    Returns:
+        Name of the CSV file.
+    """
+    words = COMPARED if confidential else _PUBLIC
+    stamped = frame.append_column("classification", pa.array([words] * frame.num_rows, pa.string()))
+    with atomic_bytes(folder / f"{name}.csv") as stream:
+        pa_csv.write_csv(stamped, stream, pa_csv.WriteOptions(quoting_style="needed"))
+    if parquet:
+        marked = frame.replace_schema_metadata({"classification": words})
+        with atomic_write(folder / f"{name}.parquet") as temporary:
+            pq.write_table(marked, temporary, compression="zstd")
+    return f"{name}.csv"
+
+
+def read_frame(folder: Path, name: str, texts: Sequence[str] = ()) -> pa.Table:
+    """Read a frame back from its CSV file.
+
+    Args:
+        folder: of the evaluation.
+        name: of the file, without ending.
+        texts: columns that are text even where they look like numbers.
+
+    Raises:
+        UsageError: the file is missing or cannot be read.
+    """
+    path = folder / f"{name}.csv"
+    types = dict.fromkeys((*texts, *_KEYS, "reason"), pa.string())
+    options = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
+    try:
+        frame = pa_csv.read_csv(path, convert_options=options)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UsageError(f"{path} is not a file of an evaluation; make the evaluation again.") from error
+    return frame.drop_columns(["classification"])
+
+
+def wide_metrics(long: pa.Table) -> pa.Table:
+    """One row for each subject, one column for each metric, from a long frame; rows and columns in order of appearance."""
+    metrics = list(dict.fromkeys(long.column("metric").to_pylist()))
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in long.to_pylist():
+        key = tuple(row[name] for name in _KEYS)
+        found = rows.setdefault(
+            key, dict.fromkeys(metrics) | {"n_units": row["n_units"], "n_runs": row["n_runs"]}
+        )
+        found[row["metric"]] = row["value"]
+    columns: dict[str, list[Any]] = {name: [key[place] for key in rows] for place, name in enumerate(_KEYS)}
+    for name in ("n_units", "n_runs", *metrics):
+        columns[name] = [row[name] for row in rows.values()]
+    return pa.table(columns)
+
+
+def side_by_side(cells: MatchedCells, labels: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
+    """Original and protected counts of every area, long and wide, with the suffixes that NHGIS uses.
+
+    Args:
+        cells: true and published counts of one characteristic.
+        labels: of its answers.
+
+    Returns:
+        Long: area, answer, label, original, protected, error, for what is not zero on both sides. Wide: one row an area, two
+        columns an answer (``<label>_sf`` as tabulated, ``<label>_dp`` protected); None for more than 150 answers.
+    """
+    area = cells.area_of_entry
+    long = pa.table(
+        {
+            "level": [cells.level] * len(area),
+            "geocode": cells.areas[area].tolist(),
+            "characteristic": [cells.query] * len(area),
+            "answer": cells.answer,
+            "label": np.array(labels, np.str_)[cells.answer].tolist(),
+            "count_sf": cells.confidential,
+            "count_dp": cells.published,
+            "error": cells.residual,
+        }
+    )
+    if cells.answers > _WIDEST:
+        return long, None
+    true, published = cells.dense()
+    columns: dict[str, Any] = {"geocode": cells.areas.tolist()}
+    for answer, label in enumerate(labels):
+        columns[f"{label}_sf"] = np.ascontiguousarray(true[:, answer])
+        columns[f"{label}_dp"] = np.ascontiguousarray(published[:, answer])
+    return long, pa.table(columns)
+
+
+def write_codebook(folder: Path, frames: Mapping[str, Sequence[str]]) -> str:
+    """Write ``codebook.csv``: every column of every file, what it means and in which unit.
+
+    Args:
+        folder: of the evaluation.
+        frames: columns by name of the file; columns beyond the codebook are counts of an answer.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(("file", "column", "meaning", "unit"))
+    for file, columns in frames.items():
+        for column in (*columns, "classification"):
+            writer.writerow((file, column, *_meaning(column)))
+    atomic_text(folder / "codebook.csv", buffer.getvalue())
+    return "codebook.csv"
+
+
+def _meaning(column: str) -> tuple[str, str]:
+    if column in CODEBOOK:
+        return CODEBOOK[column]
+    for ending, side in (("_sf", "as tabulated, confidential"), ("_dp", "as published, protected")):
+        if column.endswith(ending):
+            return f"count of {column.removesuffix(ending)}, {side}", "records"
+    return column.replace("_", " "), ""
+
+
+def write_document(folder: Path, document: Mapping[str, Any]) -> None:
+    """Write what the page needs beside the frames, as ``evaluation.json``."""
+    text = json.dumps(document, indent=1, sort_keys=True, default=_plain)
+    atomic_text(folder / _DOCUMENT, text + "\n")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a document")
+
+
+def read_document(folder: Path) -> dict[str, Any]:
+    """Read ``evaluation.json``.
+
+    Raises:
+        UsageError: the folder holds no evaluation.
+    """
+    try:
+        found: dict[str, Any] = json.loads((folder / _DOCUMENT).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{folder} holds no finished evaluation with a report; name the folder of one."
+        ) from error
+    return found
+
+
+def write_page(folder: Path, page: Page) -> tuple[str, ...]:
+    """Write ``report.html`` and every figure as a file of its own.
+
+    Returns:
+        Names of the files, the page first.
+    """
+    atomic_text(folder / "report.html", page_html(page))
+    files = ["report.html"]
+    for exhibit in page.exhibits:
+        if exhibit.figure is None:
+            continue
+        files.append(f"figures/{exhibit.name}.svg")
+        atomic_text(folder / files[-1], svg_text(exhibit.figure, exhibit.name))
+    return tuple(files)
+
+
+def number_text(value: float | None, places: int = 1) -> str:
+    """A number for a table of the page.
+
+    Example:
+        >>> number_text(1234.56), number_text(float("nan")), number_text(0.0), number_text(float("inf"))
+        ('1,234.6', 'n/a', '0.0', 'infinite')
+    """
+    if value is None or math.isnan(value):
+        return "n/a"
+    return "infinite" if math.isinf(value) else f"{value:,.{places}f}"

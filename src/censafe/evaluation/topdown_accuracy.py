@@ -1,0 +1,221 @@
+"""CONFIDENTIAL. TopDown, block-by-block noise and raw noisy counts against the truth, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.evaluation.histograms.accuracy import accuracy
+from censafe.evaluation.histograms.areas import level_areas
+from censafe.evaluation.histograms.cells import MatchedCells, match_runs
+from censafe.evaluation.histograms.frames import frame_of, stacked
+from censafe.evaluation.histograms.noisy import block_by_block
+from censafe.evaluation.histograms.pairing import Pair, PublishedRun
+from censafe.evaluation.topdown_noise import best_query, leaf_loss, level_loss, noisy_blocks, noisy_level
+from censafe.evaluation.topdown_population import Population, characteristics
+from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.plan import exact_levels
+
+__all__ = ["METHODS", "Compared", "accuracy_frame", "compare_methods", "expected_errors", "growth_frames"]
+
+METHODS: Final[Mapping[str, str]] = {
+    "topdown": "TopDown",
+    "noisy": "noisy counts of the level",
+    "blocks": "blocks one by one, fitted",
+    "blocks_noise": "noisy blocks, added up",
+}
+"""Names of the methods, and their words."""
+
+_FEWEST: Final = 10  # areas, below which no slope is fitted
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """CONFIDENTIAL. Counts of one characteristic at one level by every method, beside the truth.
+
+    Args:
+        histogram: whose characteristic.
+        level: of the geography.
+        characteristic: query.
+        cells: by method, one entry a run.
+    """
+
+    histogram: str
+    level: str
+    characteristic: str
+    cells: Mapping[str, tuple[MatchedCells, ...]]
+
+
+def compare_methods(
+    population: Population,
+    histogram: MeasuredHistogram,
+    runs: Sequence[PublishedRun],
+    *,
+    noise_runs: int,
+    seed: int,
+) -> list[Compared]:
+    """Bring all methods together for every characteristic and level of one histogram.
+
+    Args:
+        population: input and configuration.
+        histogram: of the configuration.
+        runs: of TopDown.
+        noise_runs: draws of the comparators.
+        seed: of their test keys.
+    """
+    pair = population.pairs[histogram.name].with_runs(runs)
+    blocks = pair.with_runs(
+        [
+            block_by_block(
+                pair, population.config, histogram.name, seed=seed + run, run_id=f"blocks/{run + 1}"
+            )
+            for run in range(noise_runs)
+        ]
+    )
+    found = []
+    for one in characteristics(histogram.schema):
+        added = [noisy_blocks(population, histogram, one.query, seed + run) for run in range(noise_runs)]
+        for level in population.levels:
+            areas = level_areas(pair.spine, level)
+            noisy = [
+                noisy_level(population, histogram, level, one.query, seed + run) for run in range(noise_runs)
+            ]
+            cells = {
+                "topdown": match_runs(pair, areas, one.query),
+                "noisy": tuple(cell for cell in noisy if cell is not None),
+                "blocks": match_runs(blocks, areas, one.query),
+                "blocks_noise": tuple(sums[level] for sums in added if sums),
+            }
+            found.append(Compared(histogram.name, level, one.query, cells))
+    return found
+
+
+def accuracy_frame(compared: Sequence[Compared]) -> pa.Table:
+    """Every error metric of every method, long; the suite is ``histogram/method``."""
+    return stacked(
+        [
+            accuracy(cells, suite=f"{one.histogram}/{method}")
+            for one in compared
+            for method, cells in one.cells.items()
+            if cells
+        ]
+    )
+
+
+def expected_errors(population: Population) -> pa.Table:
+    """What the noise laws alone imply for noisy counts, of every level and of blocks added up; no record is used.
+
+    Returns:
+        Columns histogram, method, level, characteristic, n_units, expected_rmse.
+    """
+    rows = []
+    config = population.config
+    for histogram in config.histograms:
+        spine = population.pairs[histogram.name].spine
+        for one in characteristics(histogram.schema):
+            wanted = histogram.schema.query(one.query)
+            leaf = best_query(config, histogram, population.levels[-1], wanted, leaf_loss(config, histogram))
+            for level in population.levels:
+                areas = level_areas(spine, level).number
+                own = best_query(config, histogram, level, wanted, level_loss(histogram, level))
+                exact = wanted.answers == 1 and level in exact_levels(histogram)
+                key = {"histogram": histogram.name, "level": level, "characteristic": one.query}
+                if own is not None:
+                    rows.append(
+                        {
+                            **key,
+                            "method": "noisy",
+                            "n_units": areas,
+                            "expected_rmse": 0.0 if exact else own.rmse,
+                        }
+                    )
+                if leaf is not None:
+                    rmse = leaf.rmse * (spine.leaf.nodes / areas) ** 0.5
+                    rows.append({**key, "method": "blocks_noise", "n_units": areas, "expected_rmse": rmse})
+    return pa.Table.from_pylist(rows)
+
+
+def growth_frames(pair: Pair, compared: Sequence[Compared]) -> tuple[pa.Table, pa.Table]:
+    """How the error of totals depends on the number of blocks of an area.
+
+    Args:
+        pair: whose spine says how many blocks an area has.
+        compared: of one histogram; totals of levels above the blocks are used.
+
+    Returns:
+        Errors by number of blocks (histogram, method, level, blocks_low, blocks_high, blocks_mean, n_areas, rmse, mean_ae), in
+        bins that double; and slopes (histogram, method, level, n_areas, slope).
+    """
+    bins, slopes = [], []
+    for one in compared:
+        if one.characteristic != "total" or one.level in (pair.spine.names[0], pair.spine.names[-1]):
+            continue
+        number = np.bincount(level_areas(pair.spine, one.level).of_block)
+        for method, cells in one.cells.items():
+            if not cells:
+                continue
+            errors = np.stack([_total_errors(cell) for cell in cells])
+            key = {"histogram": one.histogram, "method": method, "level": one.level}
+            bins += [{**key, **row} for row in _bins(number, errors)]
+            slope = _slope(number, (errors.astype(float) ** 2).mean(axis=0))
+            slopes.append({**key, "n_areas": len(number), "slope": slope})
+    return _frame(bins, _BINS), _frame(slopes, ("histogram", "method", "level", "n_areas", "slope"))
+
+
+_BINS: Final = (
+    "histogram", "method", "level", "blocks_low", "blocks_high", "blocks_mean", "n_areas", "rmse", "mean_ae",
+)  # fmt: skip
+
+
+def _frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> pa.Table:
+    return frame_of({name: [row[name] for row in rows] for name in columns})
+
+
+def _total_errors(cells: MatchedCells) -> NDArray[np.int64]:
+    """Residual of the total of every area."""
+    errors = np.zeros(len(cells.areas), np.int64)
+    np.add.at(errors, cells.area_of_entry, cells.residual)
+    return errors
+
+
+def _bins(number: NDArray[np.int64], errors: NDArray[np.int64]) -> list[dict[str, float]]:
+    rows = []
+    place = np.floor(np.log2(np.maximum(number, 1))).astype(int)
+    for one in np.unique(place).tolist():
+        inside = place == one
+        chosen = errors[:, inside].astype(float)
+        rows.append(
+            {
+                "blocks_low": int(number[inside].min()),
+                "blocks_high": int(number[inside].max()),
+                "blocks_mean": float(number[inside].mean()),
+                "n_areas": int(inside.sum()),
+                "rmse": float(np.sqrt((chosen**2).mean())),
+                "mean_ae": float(np.abs(chosen).mean()),
+            }
+        )
+    return rows
+
+
+def _slope(number: NDArray[np.int64], squares: NDArray[np.float64]) -> float:
+    """Slope of log(expected squared error) on log(blocks): by maximum likelihood for squares that are chi-square about it."""
+    use = number > 0
+    if use.sum() < _FEWEST or len(np.unique(number[use])) < 2 or not squares[use].any():
+        return float("nan")
+    logs, values = np.log(number[use]), squares[use]
+    slope = level = 0.0
+    level = float(np.log(values.mean()))
+    design = np.column_stack([np.ones(len(logs)), logs - logs.mean()])
+    for _ in range(100):
+        fitted = np.exp(np.clip(level + slope * design[:, 1], -30, 60))
+        step = np.linalg.solve(design.T @ design, design.T @ (values / fitted - 1.0))
+        step = np.clip(step, -1.0, 1.0)
+        level, slope = level + step[0], slope + step[1]
+        if np.abs(step).max() < 1e-10:
+            break
+    return float(slope)
