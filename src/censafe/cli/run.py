@@ -57,6 +57,12 @@ __all__ = ["command"]
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="safetab with coterminous on: public list of blocks without land (header block, 15 digits a line).",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Threads of the estimation [default: cores, at most 2].",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @engine_options
 def command(
@@ -76,6 +82,7 @@ def command(
     confidence: Fraction | None,
     t1: Path | None,
     water_blocks: Path | None,
+    workers: int | None,
     as_json: bool,
     threads: int | None,
     memory: str | None,
@@ -118,6 +125,7 @@ def command(
         key_dir=key_dir,
         test_key=test_key,
         confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
+        **({} if workers is None else {"workers": workers}),
     )
     result = recipe_of(product).run(config, data, out, parse_settings(settings), reading, options)
     click.echo(result.to_json() if as_json else result.summary())

@@ -80,6 +80,11 @@ class Door:
         self._commitment = keyed_commitment(self._key, account.input_commitment.encode())
         self._stamp = None if source_of(self._key) == "system" else STAMP
 
+    @property
+    def source(self) -> Literal["system", "seeded"]:
+        """Where the noise of this run comes from, decided by the type of its key."""
+        return source_of(self._key)
+
     def path(self, part: PartPlan) -> Path:
         """The measurement file or folder of a part."""
         return self._folder / self._place(part.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -10,9 +11,14 @@ from typing import Literal
 
 from censafe.products.observer import Observer, SilentObserver
 
-__all__ = ["Checks", "EstimateOptions", "ReadOptions", "RunOptions"]
+__all__ = ["Checks", "EstimateOptions", "ReadOptions", "RunOptions", "cores"]
 
 Checks = Literal["full", "strict", "off"]
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class RunOptions:
         key_dir: folder that keeps the noise key until the run is complete, or None for memory only.
         test_key: seed of a test key; the run then spends nothing and is stamped as not private.
         confidence: level of the margins of error in the tidy output and the certificate.
+        workers: threads of the estimation, where a product uses any; results do not depend on them.
     """
 
     ledger: Path | None = None
@@ -62,6 +69,7 @@ class RunOptions:
     key_dir: Path | None = None
     test_key: int | None = None
     confidence: Fraction = Fraction(9, 10)
+    workers: int = field(default_factory=lambda: min(2, cores()))
 
 
 @dataclass(frozen=True)

@@ -1,52 +1,89 @@
-"""Every histogram of every level through the door."""
+"""Every histogram of every level through the door, its answers kept or drawn where the estimate touches them."""
 
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.model import CellQuery, PartPlan, Schema
-from censafe.model.level_measurements import LevelMeasurements
-from censafe.privacy.histograms import measure_level
+from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
+from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
+from censafe.privacy.histograms import level_variances, measure_level
+from censafe.privacy.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.lazy import LazyAnswers
 from censafe.products.door import Door, MeasurementFiles
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.intake import Loaded
-from censafe.products.topdown.plan import workloads
+from censafe.products.observer import Observer
+from censafe.products.topdown.descending import Descent
+from censafe.products.topdown.plan import LevelWorkload
+from censafe.publication.finished_levels import FinishedLevel, read_finished_level, write_finished_level
 from censafe.publication.level_measurement_files import read_level_measurements, write_level_measurements
+from censafe.publication.stamps import Stamp
 
-__all__ = ["LEVEL_FILES", "full_shape", "measure_levels"]
+__all__ = ["LEVEL_FILES", "finish_level", "full_shape", "measure_stored"]
 
 LEVEL_FILES: MeasurementFiles[LevelMeasurements] = MeasurementFiles(
     write_level_measurements, read_level_measurements, lambda measured: {measured.source}
 )
 
 
-def measure_levels(
-    config: TopdownConfig, loaded: Loaded, door: Door, reading: ReadOptions
-) -> dict[str, LevelMeasurements]:
-    """Take every part through the door; parts that are done are read instead.
-
-    Returns:
-        Measurements by name of the part, in the order of the plan.
+def measure_stored(load: LevelWorkload, exact: ExactHistograms, door: Door) -> LevelMeasurements:
+    """Take one part through the door and keep all its answers; a part that is done is read instead.
 
     Raises:
         CheckError: a stored file belongs to another part, plan or kind of key, or was changed.
     """
-    depths = {level.name: depth for depth, level in enumerate(config.run_levels)}
-    found = {}
-    for load in workloads(config):
-        exact = loaded.exact[load.histogram.name][depths[load.level.name]]
-        shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
-        draw = partial(measure_level, exact, load.part, load.queries, shapes)
-        with reading.observer.stage(f"measure {load.part.name}"):
-            measured = door.once(load.part, draw, LEVEL_FILES)
-        _require_part(door, load.part, measured, exact.geounits)
-        found[load.part.name] = measured
-    return found
+    shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
+    draw = partial(measure_level, exact, load.part, load.queries, shapes)
+    measured = door.once(load.part, draw, LEVEL_FILES)
+    _require_part(door, load.part, measured, exact.geounits)
+    return measured
+
+
+def finish_level(
+    load: LevelWorkload, exact: ExactHistograms, door: Door, descent: Descent, observer: Observer
+) -> FinishedLevel:
+    """Take one part through the door and estimate it at once, from the answers that its parents' cells touch.
+
+    What is kept and committed are the final histograms. A level that has them already is read instead.
+
+    Args:
+        load: the queries of the part.
+        exact: confidential; histograms of its level.
+        door: who reserves and commits.
+        descent: the levels above; the finished one is added to it.
+        observer: who is told of stages.
+
+    Raises:
+        CheckError: a stored file belongs to another part, plan or kind of key, or was changed; or the estimate failed.
+    """
+    name = load.part.name
+
+    def draw(key: ReleasePartKey | TestPartKey) -> FinishedLevel:
+        budgets = LevelBudgets.even(load.part, exact.nodes)
+        source = LazyAnswers(exact, load.part, load.queries, key, budgets)
+        labels = [query.label for query in load.queries]
+        objective = LevelObjective.drawing(labels, level_variances(budgets), budgets.kinds, source)
+        with observer.stage(f"measure and estimate {name}"):
+            level, report = descent.estimate(name, objective)
+        return FinishedLevel.of(name, level, report.document(), source.source)
+
+    def write(path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None) -> str:
+        with observer.stage(f"write {name}"):
+            return write_finished_level(path, finished, plan_digest=plan_digest, stamp=stamp)
+
+    estimated = len(descent.levels)
+    finished = door.once(
+        load.part, draw, MeasurementFiles(write, read_finished_level, lambda found: {found.source})
+    )
+    if finished.part != name:
+        raise CheckError(f"{door.path(load.part)} holds {finished.part}; restore the file of {name}")
+    if len(descent.levels) == estimated:
+        descent.adopt(finished.level(exact.geounits))
+    return finished
 
 
 def _require_part(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Literal
 
 from censafe.errors import UsageError
 from censafe.estimation.topdown.normal_equations import LevelObjective
-from censafe.model import SparseLevel
+from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.level_measurements import LevelMeasurements
 from censafe.population.findings import Finding
 from censafe.products.account import one_file
@@ -17,17 +18,19 @@ from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.runner import Release, RunResult, run_job
 from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.estimating import CellRules, LevelReport, LevelTask, estimate_level
+from censafe.products.topdown.descending import Descent
+from censafe.products.topdown.estimating import LevelReport
 from censafe.products.topdown.intake import Intake, PublicFacts
-from censafe.products.topdown.measuring import measure_levels
-from censafe.products.topdown.plan import part_name, plan_release, workloads
+from censafe.products.topdown.measuring import finish_level, measure_stored
+from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, output_files, publish
+from censafe.publication.finished_levels import read_finished_level
 from censafe.publication.level_measurement_files import read_level_measurements
 from censafe.publication.level_statement import LevelFacts
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.sums import require_confidence
 
-__all__ = ["TopdownJob", "estimate", "estimate_histogram", "rules_of", "run", "validate"]
+__all__ = ["TopdownJob", "estimate", "estimate_histogram", "run", "validate"]
 
 
 def validate(
@@ -72,7 +75,7 @@ def run(
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
     require_confidence(options.confidence)
-    return run_job(TopdownJob(_load(config, settings, reading)), data, out, reading, options)
+    return run_job(TopdownJob(_load(config, settings, reading), options.workers), data, out, reading, options)
 
 
 def estimate(out: Path, options: EstimateOptions) -> RunResult:
@@ -88,10 +91,17 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
 
 
 class TopdownJob:
-    """TopDown's part of a run."""
+    """TopDown's part of a run.
 
-    def __init__(self, config: TopdownConfig) -> None:
+    Args:
+        config: what is measured, and how.
+        workers: threads of the estimation; results do not depend on them.
+    """
+
+    def __init__(self, config: TopdownConfig, workers: int = 1) -> None:
         self._config = config
+        self._workers = workers
+        self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
         self.config = ConfigRecord(config.origin, config.overrides, config.settings)
         self.config_digest = config.digest
@@ -107,21 +117,44 @@ class TopdownJob:
 
     def verify(self, path: Path) -> None:
         """Raise unless the file holds complete measurements of the plan."""
-        read_level_measurements(path, plan_digest=self.plan.digest())
+        (read_finished_level if self._lazy else read_level_measurements)(path, plan_digest=self.plan.digest())
 
     def measure(self, source: Intake, door: Door, reading: ReadOptions) -> Estimates:
-        """Take every part through the door, then estimate from what came out and what is published exactly."""
+        """Every histogram from the root down: a level through the door, then its estimate, then the next level."""
         loaded = source.load()
         public = loaded.facts
-        measured = measure_levels(self._config, loaded, door, reading)
-        del loaded  # from here on nothing confidential is in reach
-        levels, reports = {}, {}
+        exact = {name: list(levels) for name, levels in loaded.exact.items()}
+        del loaded
+        levels: dict[str, tuple[SparseLevel, ...]] = {}
+        reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
+        facts: list[LevelFacts] = []
         for histogram in self._config.histograms:
-            parts = [measured[part_name(histogram, level)] for level in self._config.run_levels]
-            levels[histogram.name], reports[histogram.name] = estimate_histogram(
-                histogram, public, parts, reading.observer
-            )
-        return Estimates(public, levels, reports, _facts(self._config, measured))
+            descent = Descent(histogram, public, reading.observer, self._workers)
+            found = []
+            loads = [load for load in workloads(self._config) if load.histogram.name == histogram.name]
+            for load in loads:
+                counts = exact[histogram.name].pop(0)  # what a level needed is let go when it is done
+                facts += _facts(load, counts.nodes, door.source)
+                found.append(self._level(load, counts, door, descent, reading.observer))
+            levels[histogram.name], reports[histogram.name] = descent.levels, tuple(found)
+        return Estimates(public, levels, reports, tuple(facts))
+
+    def _level(
+        self,
+        load: LevelWorkload,
+        counts: ExactHistograms,
+        door: Door,
+        descent: Descent,
+        observer: Observer,
+    ) -> Mapping[str, Any]:
+        """Measure and estimate one level; returns the report."""
+        if self._lazy:
+            return finish_level(load, counts, door, descent, observer).report
+        with observer.stage(f"measure {load.part.name}"):
+            measured = measure_stored(load, counts, door)
+        objective = LevelObjective.measured([query.label for query in load.queries], measured)
+        with observer.stage(f"estimate {load.part.name}"):
+            return descent.estimate(load.part.name, objective)[1].document()
 
     def publish(self, release: Release[Estimates]) -> None:
         """Write everything that is published."""
@@ -141,6 +174,7 @@ def estimate_histogram(
     public: PublicFacts,
     parts: list[LevelMeasurements],
     observer: Observer,
+    workers: int = 1,
 ) -> tuple[tuple[SparseLevel, ...], tuple[LevelReport, ...]]:
     """Estimate one histogram at every level, from the root down.
 
@@ -149,60 +183,26 @@ def estimate_histogram(
         public: what is published exactly.
         parts: measurements of every level, root first.
         observer: who is told of stages.
+        workers: threads that estimate parents.
 
     Raises:
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
-    found: list[SparseLevel] = []
+    descent = Descent(histogram, public, observer, workers)
     reports: list[LevelReport] = []
-    spine = public.spine
-    for depth, (level, part) in enumerate(zip(spine.levels, parts, strict=True)):
-        queries = [
-            histogram.schema.query(plan.table.removeprefix(f"{histogram.name}.")) for plan in part.queries
-        ]
-        objective = LevelObjective.measured([query.label for query in queries], part)
-        task = LevelTask(level, objective, public.limits[histogram.name][depth])
-        above = (found[-1], spine.levels[depth - 1]) if depth else (None, None)
+    for part in parts:
+        names = [plan.table.removeprefix(f"{histogram.name}.") for plan in part.queries]
+        labels = [histogram.schema.query(name).label for name in names]
         with observer.stage(f"estimate {part.part}"):
-            estimate, report = estimate_level(task, rules_of(histogram, level.name), *above)
-        if report.approximate:
-            observer.remark(
-                f"Warning: {part.part}: {len(report.approximate)} of {sum(report.statuses.values())} problems have no "
-                "certificate of optimality; the manifest names them."
-            )
-        found.append(estimate)
-        reports.append(report)
-    return tuple(found), tuple(reports)
+            reports.append(descent.estimate(part.part, LevelObjective.measured(labels, part))[1])
+    return descent.levels, tuple(reports)
 
 
-def rules_of(histogram: MeasuredHistogram, level: str) -> CellRules:
-    """Cells of a histogram, and the chain of queries that rounding at a level keeps close to the estimates.
-
-    The kinds of units come first in the chain, because their bounds must hold after rounding.
-
-    Example:
-        >>> config = load_config("e2e-1940")
-        >>> [int(label.max()) + 1 for label in rules_of(config.histogram("persons"), "County").tree]
-        [8]
-    """
-    schema = histogram.schema
-    rule = schema.facilities
-    texts = [text for outer in histogram.passes[level].rounding for inner in outer for text in inner]
-    if rule is not None:
-        texts.insert(0, rule.attribute)
-    chain = {query.label.tobytes(): query for query in map(schema.query, texts)}
-    tree = tuple(query.label for query in chain.values() if 1 < query.answers < schema.schema.cells)
-    kinds = None if rule is None else schema.schema.levels_of(rule.attribute)
-    return CellRules(schema.schema.cells, schema.allowed(), kinds, tree)
-
-
-def _facts(config: TopdownConfig, measured: Mapping[str, LevelMeasurements]) -> tuple[LevelFacts, ...]:
-    return tuple(
-        LevelFacts(plan.table, plan.level, plan.law, plan.cost, part.nodes, values.shape[1], part.source)
-        for load in workloads(config)
-        for part in [measured[load.part.name]]
-        for plan, values in zip(part.queries, part.values, strict=True)
-    )
+def _facts(load: LevelWorkload, geounits: int, source: Literal["system", "seeded"]) -> list[LevelFacts]:
+    return [
+        LevelFacts(plan.table, plan.level, plan.law, plan.cost, geounits, query.answers, source)
+        for plan, query in zip(load.part.queries, load.queries, strict=True)
+    ]
 
 
 def _load(config: str, settings: Mapping[str, str], reading: ReadOptions) -> TopdownConfig:

@@ -12,7 +12,6 @@ from typing import Any, Final
 from censafe.model import SparseLevel
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.estimating import LevelReport
 from censafe.products.topdown.intake import PublicFacts
 from censafe.products.topdown.plan import exact_figures
 from censafe.products.topdown.readings import loss_readings
@@ -42,6 +41,7 @@ _TITLES: Final = {
     "e2e-1940": "1940 census: microdata by TopDown",
     "": "Histograms by TopDown",
 }
+_LOWEST: Final = {"pl94-persons": 16, "pl94-units": 16, "e2e-1940": 10}  # digits of the areas of microdata
 _DELTA: Final = Fraction(1, 10**10)
 _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration are not used."
@@ -55,22 +55,28 @@ class Estimates:
     Args:
         public: what is published exactly.
         levels: by histogram, estimated histograms of every level, root first.
-        reports: by histogram, how every level was solved.
+        reports: by histogram, how every level was solved, as JSON values.
         facts: of every measured query.
     """
 
     public: PublicFacts
     levels: Mapping[str, tuple[SparseLevel, ...]]
-    reports: Mapping[str, tuple[LevelReport, ...]]
+    reports: Mapping[str, tuple[Mapping[str, Any], ...]]
     facts: tuple[LevelFacts, ...]
 
 
 def output_files(config: TopdownConfig) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
     forms = {_form(one) for one in config.histograms}
-    microdata = ("microdata",) if forms - {""} else ()
+    microdata = ("microdata",) if _has_microdata(config) else ()
     tables = ("tables",) if "pl94-persons" in forms else ()
     return ("certificate.html", "certificate.json", *microdata, "histograms", *tables, "manifest.json")
+
+
+def _has_microdata(config: TopdownConfig) -> bool:
+    """Whether a record has a layout: shipped schemas at the lowest areas that their layouts know."""
+    lowest = config.run_levels[-1].prefix
+    return any(_LOWEST.get(_form(one)) == lowest for one in config.histograms)
 
 
 def _form(histogram: MeasuredHistogram) -> str:
@@ -108,7 +114,7 @@ def publish(
             write_histograms(path, level, schema=histogram.schema.name, stamp=stamp)
     if "tables" in places:
         write_pl94_tables(staging / "tables", _table_levels(config, estimates), stamp=stamp)
-    solves = {name: [report.document() for report in reports] for name, reports in estimates.reports.items()}
+    solves = estimates.reports
     statement = _statement(config, estimates, manifest, records, solves, ledger_total, confidence)
     write_certificate(staging, statement, stamp=stamp)
     written = [path for path in staging.rglob("*") if path.is_file()]
