@@ -14,7 +14,6 @@ from censafe.estimation.topdown.rounding_steps import (
     ALL_POSITIVE,
     FLAT,
     SNAP,
-    TOTAL_FIRST,
     count_broken,
     number_nodes,
     round_snapped,
@@ -92,14 +91,16 @@ def round_parent(
         CheckError: levels that do not refine each other, or integers that break a sum, a mask or a row.
     """
     nested = tree_of(tree, problem.cells)
-    options = rounding_options(leaves, detailed_cost, total_first)
+    options = rounding_options(leaves, detailed_cost)
     counts = np.zeros(problem.B.shape, dtype=np.int64)
     coupled = problem.p is not None
     p = np.zeros(problem.cells, dtype=np.int64) if problem.p is None else problem.p
     total = 0 if coupled else _root_total(x, problem)
     sides = (problem.allowed, problem.rows, problem.lo, problem.hi, problem.group, problem.group_totals)
     point = np.ascontiguousarray(x, dtype=np.float64)
-    if round_snapped(point, p, coupled, total, *sides, nested.label, nested.parent, options, counts) < 0:
+    weight = np.ones(len(nested.parent), dtype=np.int64)
+    weight[0] = 1_000 if total_first else 1
+    if round_snapped(point, p, coupled, total, *sides, nested.label, nested.parent, weight, options, counts) < 0:
         raise CheckError("a fractional point is too far from the sums of its parent to be rounded")
     names = ("sums over children", "negative counts", "masked cells", "rows", "totals of groups")
     broken = zip(names, count_broken(counts, p, coupled, *sides), strict=True)
@@ -109,9 +110,9 @@ def round_parent(
     return counts
 
 
-def rounding_options(leaves: Leaves, detailed_cost: DetailedCost, total_first: bool) -> int:
+def rounding_options(leaves: Leaves, detailed_cost: DetailedCost) -> int:
     """The choices as the bits that the kernel reads."""
-    chosen = {ALL_POSITIVE: leaves == "all_positive", FLAT: detailed_cost == "flat", TOTAL_FIRST: total_first}
+    chosen = {ALL_POSITIVE: leaves == "all_positive", FLAT: detailed_cost == "flat"}
     return sum(bit for bit, on in chosen.items() if on)
 
 

@@ -9,9 +9,9 @@ from censafe.estimation.topdown.flow import min_cost_flow
 from censafe.estimation.topdown.rounding_kernels import rounding_network
 from censafe.model.compiled import compiled
 
-__all__ = ["ALL_POSITIVE", "FLAT", "SNAP", "TOTAL_FIRST", "count_broken", "number_nodes", "round_snapped"]
+__all__ = ["ALL_POSITIVE", "FLAT", "SNAP", "count_broken", "number_nodes", "round_snapped"]
 
-ALL_POSITIVE, FLAT, TOTAL_FIRST = 1, 2, 4  # bits of the options
+ALL_POSITIVE, FLAT = 1, 2  # bits of the options
 SNAP = 1e-6
 _STEEP = 10_000
 _FAR = np.int64(1) << 50
@@ -88,7 +88,7 @@ def _lowered(whole, f, leaf, need):  # type: ignore[no-untyped-def]
         int64[:, ::1], float64[:, ::1], boolean[:, ::1], int64[::1],
     )
 )  # fmt: skip
-def _snap(x, allowed, p, coupled, total, all_positive, whole, f, leaf, need):  # type: ignore[no-untyped-def]  # noqa: C901
+def _snap(x, allowed, p, coupled, total, all_positive, whole, f, leaf, need):  # type: ignore[no-untyped-def]
     """Floors, fractions, entries that may go up, and how many must go up in each cell (at the root: in all)."""
     children, cells = x.shape
     sinks = cells if coupled else 1
@@ -125,7 +125,7 @@ def _snap(x, allowed, p, coupled, total, all_positive, whole, f, leaf, need):  #
         int64[:, ::1],
     )
 )  # fmt: skip
-def _node_bounds(whole, rows, lo, hi, label, low, high):  # type: ignore[no-untyped-def]  # noqa: C901
+def _node_bounds(whole, rows, lo, hi, label, low, high):  # type: ignore[no-untyped-def]
     """Least and most units that may still be added at the tree nodes whose cells are those of a row."""
     children, cells = whole.shape
     low[:] = -_FAR
@@ -152,40 +152,21 @@ def _node_bounds(whole, rows, lo, hi, label, low, high):  # type: ignore[no-unty
 
 @compiled(
     void(
-        float64[:, ::1], float64[:, ::1], boolean[:, ::1], int64[::1], int64[:, ::1], int64[::1], int64[:, ::1],
+        float64[:, ::1], boolean[:, ::1], int64[::1], int64[:, ::1], int64[::1], int64[::1], int64[:, ::1],
         int64[:, ::1], int32[::1], int64[::1], boolean, boolean, int64[:, ::1],
     )
 )  # fmt: skip
-def _send(  # type: ignore[no-untyped-def]
-    f, price, leaf, need, label, parent, low, high, group, group_need, coupled, only_total, up
-):
+def _send(f, leaf, need, label, parent, weight, low, high, group, group_need, coupled, flat, up):  # type: ignore[no-untyped-def]
     """The cheapest units of all leaves."""
     children, cells = f.shape
-    used, leaves, sinks = parent.shape[0], 0, need.shape[0]
-    for c in range(children):
-        for k in range(cells):
-            leaves += leaf[c, k]
-    most_nodes = 1 + sinks + group_need.shape[0] + children * used
-    room = 9.2e18 / (4.0 * (most_nodes + 1.0) * (2.0 * _STEEP + 1.0))
-    unit = np.int64(1) << np.int64(min(_MOST_BITS, np.floor(np.log2(room))))
-    if only_total:
-        unit = np.int64(most_nodes + 1)  # whole costs: this much is exact
-    arcs = np.empty((4, leaves + 4 * children * used + group_need.shape[0]), dtype=np.int64)
+    used, leaves, sinks, groups = parent.shape[0], np.int64(leaf.sum()), need.shape[0], group_need.shape[0]
+    most_nodes = 1 + sinks + groups + children * used
+    steep = _STEEP * weight.max()
+    room = 9.2e18 / (4.0 * (most_nodes + 1.0) * (2.0 * steep + 1.0))
+    unit = np.int64(1) << np.int64(max(0.0, min(_MOST_BITS, np.floor(np.log2(room)))))
+    arcs = np.empty((4, leaves + 4 * children * used + 4 * groups), dtype=np.int64)
     nodes, count = rounding_network(
-        f,
-        price,
-        leaf,
-        label,
-        parent,
-        low,
-        high,
-        group,
-        group_need,
-        not coupled,
-        only_total,
-        unit,
-        _STEEP,
-        arcs,
+        f, leaf, label, parent, weight, low, high, group, group_need, not coupled, flat, unit, steep * unit, arcs
     )
     supply, flow = np.zeros(nodes, dtype=np.int64), np.zeros(count, dtype=np.int64)
     supply[0] = need.sum()
@@ -222,11 +203,11 @@ def _cost(f, price, up, label, nodes):  # type: ignore[no-untyped-def]
 @compiled(
     float64(
         float64[:, ::1], int64[::1], boolean, int64, boolean[:, ::1], uint8[:, ::1], float64[:, ::1],
-        float64[:, ::1], int32[::1], float64[::1], int64[:, ::1], int64[::1], int64, int64[:, ::1],
+        float64[:, ::1], int32[::1], float64[::1], int64[:, ::1], int64[::1], int64[::1], int64, int64[:, ::1],
     )
 )  # fmt: skip
 def round_snapped(  # type: ignore[no-untyped-def]
-    x, p, coupled, total, allowed, rows, lo, hi, group, group_totals, label, parent, options, counts
+    x, p, coupled, total, allowed, rows, lo, hi, group, group_totals, label, parent, weight, options, counts
 ):
     """Round a fractional point to integers that keep sums, masks, totals of groups and those rows that are tree nodes.
 
@@ -243,7 +224,8 @@ def round_snapped(  # type: ignore[no-untyped-def]
         group_totals: records of each group.
         label: tree node of each cell on each level, coarse to fine, shape (L, K).
         parent: tree node above each node, -1 at the top.
-        options: bits ``ALL_POSITIVE`` (which leaves may go up), ``FLAT`` (prices are rounded), ``TOTAL_FIRST``.
+        weight: price of a unit away from a tree node's rounded fractions; a leaf's is 1.
+        options: bits ``ALL_POSITIVE`` (which leaves may go up) and ``FLAT`` (fractions of leaves are rounded).
         counts: receives the integers, shape (C, K).
 
     Returns:
@@ -267,11 +249,8 @@ def round_snapped(  # type: ignore[no-untyped-def]
         for c in range(children):
             if group[c] >= 0:
                 group_need[group[c]] -= counts[c].sum()
-        if options & TOTAL_FIRST and coupled:
-            _send(f, price, leaf, need, label, parent, low, high, group, group_need, coupled, True, up)
-            for c in range(children):
-                low[c, 0] = high[c, 0] = up[c].sum()
-        _send(f, price, leaf, need, label, parent, low, high, group, group_need, coupled, False, up)
+        flat = options & FLAT != 0
+        _send(f, leaf, need, label, parent, weight, low, high, group, group_need, coupled, flat, up)
     cost = _cost(f, price, up, label, parent.shape[0])
     counts += up
     return cost
@@ -283,7 +262,7 @@ def round_snapped(  # type: ignore[no-untyped-def]
         int32[::1], float64[::1],
     )
 )  # fmt: skip
-def count_broken(counts, p, coupled, allowed, rows, lo, hi, group, group_totals):  # type: ignore[no-untyped-def]  # noqa: C901
+def count_broken(counts, p, coupled, allowed, rows, lo, hi, group, group_totals):  # type: ignore[no-untyped-def]
     """Sums over children, signs, masks, rows and groups that integers break."""
     children, cells = counts.shape
     sums = negative = masked = sides = groups = 0
