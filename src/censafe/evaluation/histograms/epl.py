@@ -6,11 +6,25 @@ epsilon. Its maximum is biased upwards, the more the fewer residuals there are.
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from censafe.evaluation.histograms.frames import Mode
+from censafe.errors import UsageError
+from censafe.evaluation.histograms.epl_estimators import (
+    Estimate,
+    Grid,
+    cumulative,
+    discrete,
+    grid_of,
+    histogram,
+    kernel,
+    neighbours_of_zero,
+)
+from censafe.evaluation.histograms.frames import Mode, frame_of
 from censafe.evaluation.histograms.residuals import Residuals
 
 __all__ = ["CAUTION", "epl_curve", "epl_discrete", "epl_summary"]
@@ -19,6 +33,17 @@ CAUTION: Final = (
     "Empirical privacy loss is no bound on privacy loss: it takes areas to be exchangeable, and facts published exactly can "
     "make it larger than epsilon. Its maximum is biased upwards; the median is nearly unbiased for losses up to about 0.5."
 )
+_FACTOR: Final = 0.1
+_PERCENTILE: Final = 95.0
+_SUMMARY: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("mode", "estimator", "statistic")),
+        ("reported", pa.bool_()),
+        *((name, pa.float64()) for name in ("value", "lo", "hi", "bias")),
+        *((name, pa.int64()) for name in ("n", "n_grid", "n_areas")),
+        ("reason", pa.string()),
+    ]
+)
 
 
 def epl_curve(
@@ -26,14 +51,15 @@ def epl_curve(
     *,
     bandwidth_factor: float | None = None,
     bandwidth_persons: float | None = None,
-    percentile: float = 95.0,
+    percentile: float = _PERCENTILE,
     multiplier: float = 1.0,
 ) -> pa.Table:
     """Densities of residuals and their log ratios on the unit grid of the study.
 
     Args:
         residuals: pooled residuals.
-        bandwidth_factor: kernel standard deviation as a share of that of the residuals (the study: 0.1).
+        bandwidth_factor: kernel standard deviation as a share of that of the residuals (the study: 0.1, which is used when
+            neither is given).
         bandwidth_persons: kernel standard deviation in persons; one of the two, not both.
         percentile: the grid ends at the larger of this percentile and the opposite one, by size.
         multiplier: of that end.
@@ -42,19 +68,74 @@ def epl_curve(
         Columns x, hist, epl_hist, epl_cusum, smooth_hist, smooth_epl; the last row has no ratios. No rows where the grid has
         fewer than two points.
 
+    Raises:
+        UsageError: both bandwidths, or one that is not above zero.
+
     Source: Petti & Flaxman (2020), methods; their published code.
+
+    Example:
+        >>> from censafe.evaluation.histograms.residuals import residuals_of
+        >>> r = residuals_of(np.array([-2, -1, -1, 0, 0, 0, 0, 1, 1, 2, 3, -3, 0, 1, -1]))
+        >>> [round(one, 6) for one in epl_curve(r, bandwidth_factor=0.5).column("smooth_epl").to_pylist()[:3]]
+        [-0.630171, -0.353051, 0.647474]
     """
-    raise NotImplementedError
+    deviation = _deviation(residuals, bandwidth_factor, bandwidth_persons)
+    grid = grid_of(residuals.tally, percentile, multiplier)
+    if len(grid.edges) < 3:
+        names = ("x", "hist", "epl_hist", "epl_cusum", "smooth_hist", "smooth_epl")
+        return frame_of({name: np.zeros(0) for name in names})
+    counts = residuals.counts[None].astype(np.float64)
+    binned = histogram(residuals.values, counts, grid)
+    smooth = kernel(residuals.values, counts, grid, deviation)
+    after = cumulative(residuals.values, counts, grid)
+    return frame_of(
+        {
+            "x": grid.points,
+            "hist": binned.density[0],
+            "epl_hist": np.append(binned.loss[0], np.nan),
+            "epl_cusum": np.append(after.loss[0], np.nan),
+            "smooth_hist": smooth.density[0],
+            "smooth_epl": np.append(smooth.loss[0], np.nan),
+        }
+    )
 
 
 def epl_discrete(residuals: Residuals, *, n_min: int = 25) -> pa.Table:
-    """Log ratios of neighbouring whole residuals, away from zero: columns k, towards, n_near, n_far, epl.
+    """Log ratios of neighbouring whole residuals, the nearer to zero over the farther.
 
     Args:
         residuals: whole numbers.
         n_min: both counts must be at least this.
+
+    Returns:
+        Columns k (the nearer residual), next (the farther), n_near, n_far, epl.
+
+    Example:
+        >>> from censafe.evaluation.histograms.residuals import residuals_of
+        >>> found = epl_discrete(residuals_of(np.repeat([-1, 0, 1], [10, 40, 20])), n_min=5)
+        >>> found.column("k").to_pylist(), [round(one, 3) for one in found.column("epl").to_pylist()]
+        ([0, 0], [1.386, 0.693])
     """
-    raise NotImplementedError
+    near, far = _enough(residuals, n_min)
+    found = discrete(residuals.values, residuals.counts[None].astype(np.float64), (near, far))
+    return frame_of(
+        {
+            "k": residuals.values[near],
+            "next": residuals.values[far],
+            "n_near": residuals.counts[near],
+            "n_far": residuals.counts[far],
+            "epl": found.loss[0],
+        }
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Residuals with their bootstrap samples: row 0 is the sample itself."""
+
+    residuals: Residuals
+    counts: NDArray[np.float64]
+    confidence: float
 
 
 def epl_summary(
@@ -70,10 +151,15 @@ def epl_summary(
 ) -> pa.Table:
     """Maximum, median and weighted mean of every estimator, with bootstrap intervals over areas.
 
+    Intervals are basic bootstrap intervals (twice the value less the quantiles of the replicates), since the replicates of a
+    maximum lie above it; ``bias`` is the mean of the replicates less the value, and shows by how much the maximum is too high.
+    Grid and bandwidth are those of the sample itself.
+
     Args:
         residuals: with ``by_group`` for intervals.
-        mode: ``as_published`` (kernel, factor 0.1, maximum) or ``corrected`` (whole residuals with enough counts; kernel for
-            weighted samples). Both give all estimators that apply; ``reported`` marks the one that the mode reports.
+        mode: ``as_published`` (kernel, factor 0.1, maximum) or ``corrected`` (median of the ratios of whole residuals with enough
+            counts; of the kernel for weighted samples). Both give all estimators that apply; ``reported`` marks the one that
+            the mode reports.
         bandwidth_factor: see :func:`epl_curve`.
         bandwidth_persons: see :func:`epl_curve`.
         n_min: see :func:`epl_discrete`.
@@ -83,6 +169,112 @@ def epl_summary(
 
     Returns:
         Columns mode, estimator (discrete, kernel, histogram, cumulative), statistic (max, median, mean), reported, value, lo,
-        hi, bias (bootstrap estimate), n, n_grid, reason (``all_equal``, ``grid_too_small``, ``too_few``).
+        hi, bias, n, n_grid, n_areas, reason (``all_equal``, ``grid_too_small``, ``too_few``).
     """
-    raise NotImplementedError
+    sample = _Sample(residuals, _bootstrap(residuals, replicates, seed), confidence)
+    whole = residuals.values.dtype.kind in "iu"
+    reported = ("kernel", "max") if mode == "as_published" else ("discrete" if whole else "kernel", "median")
+    if len(residuals.values) < 2:
+        value, reason = (np.inf, "all_equal") if len(residuals.values) else (np.nan, "too_few")
+        row = _row(sample, reported, value, 0) | {"mode": mode, "reported": True, "reason": reason}
+        return pa.Table.from_pylist([row], schema=_SUMMARY)
+    rows = []
+    grid = grid_of(residuals.tally, _PERCENTILE, 1.0)
+    deviation = _deviation(residuals, bandwidth_factor, bandwidth_persons)
+    for name, estimate in _estimates(sample, grid, deviation, n_min, whole=whole):
+        for row in _statistics(sample, name, estimate):
+            rows.append(row | {"mode": mode, "reported": (name, row["statistic"]) == reported})
+    return pa.Table.from_pylist(rows, schema=_SUMMARY)
+
+
+def _estimates(
+    sample: _Sample, grid: Grid, deviation: float, n_min: int, *, whole: bool
+) -> list[tuple[str, Estimate]]:
+    values, counts = sample.residuals.values, sample.counts
+    nothing = Estimate(np.zeros((len(counts), 0)), np.zeros((len(counts), 0)))
+    found = [("discrete", discrete(values, counts, _enough(sample.residuals, n_min)))] if whole else []
+    wide = len(grid.edges) >= 3
+    found.append(("kernel", kernel(values, counts, grid, deviation) if wide else nothing))
+    found.append(("histogram", histogram(values, counts, grid) if wide else nothing))
+    found.append(("cumulative", cumulative(values, counts, grid) if wide else nothing))
+    return found
+
+
+def _statistics(sample: _Sample, name: str, estimate: Estimate) -> list[dict[str, Any]]:
+    """Rows of one estimator; points at which the sample itself has no finite ratio are left out.
+
+    Ratios of whole residuals point away from zero, so that their median and mean keep the sign: chance then cancels out.
+    """
+    size = np.abs(estimate.loss)
+    loss = estimate.loss if name == "discrete" else size
+    kept = np.isfinite(loss[0])
+    if not kept.any():
+        reason = "too_few" if name == "discrete" else "grid_too_small"
+        return [
+            _row(sample, (name, statistic), np.nan, 0) | {"reason": reason}
+            for statistic in ("max", "median", "mean")
+        ]
+    loss, size = (np.where(np.isfinite(one), one, np.nan)[:, kept] for one in (loss, size))
+    weight = np.where(np.isnan(loss), 0.0, estimate.density[:, : len(kept)][:, kept])
+    rows = []
+    mean = np.nansum(loss * weight, axis=1) / weight.sum(axis=1)
+    for statistic, values in (
+        ("max", np.nanmax(size, axis=1)),
+        ("median", np.nanmedian(loss, axis=1)),
+        ("mean", mean),
+    ):
+        row = _row(sample, (name, statistic), float(values[0]), int(kept.sum()))
+        if len(values) > 1:
+            share = (1 - sample.confidence) / 2
+            low, high = np.quantile(values[1:], [share, 1 - share])
+            row |= {
+                "lo": 2 * values[0] - high,
+                "hi": 2 * values[0] - low,
+                "bias": float(values[1:].mean() - values[0]),
+            }
+        rows.append(row)
+    return rows
+
+
+def _row(sample: _Sample, key: tuple[str, str], value: float, grid: int) -> dict[str, Any]:
+    return {
+        "estimator": key[0],
+        "statistic": key[1],
+        "value": value,
+        "lo": np.nan,
+        "hi": np.nan,
+        "bias": np.nan,
+        "n": sample.residuals.number,
+        "n_grid": grid,
+        "n_areas": sample.residuals.areas,
+        "reason": "",
+    }
+
+
+def _bootstrap(residuals: Residuals, replicates: int, seed: int) -> NDArray[np.float64]:
+    """Counts of the sample and of replicates that draw groups of areas with replacement."""
+    own = residuals.counts[None].astype(np.float64)
+    if residuals.by_group is None or not replicates:
+        return own
+    groups = len(residuals.by_group)
+    rng = np.random.default_rng(seed)
+    weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=replicates).astype(np.float64)
+    return np.concatenate([own, weights @ residuals.by_group.astype(np.float64)])
+
+
+def _enough(residuals: Residuals, n_min: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    if residuals.values.dtype.kind not in "iu":
+        raise UsageError("residuals of weighted samples are not whole; use the kernel estimator")
+    near, far = neighbours_of_zero(residuals.values)
+    kept = (residuals.counts[near] >= n_min) & (residuals.counts[far] >= n_min)
+    return near[kept], far[kept]
+
+
+def _deviation(residuals: Residuals, factor: float | None, persons: float | None) -> float:
+    if factor is not None and persons is not None:
+        raise UsageError("give bandwidth_factor or bandwidth_persons, not both")
+    if (factor is not None and factor <= 0) or (persons is not None and persons <= 0):
+        raise UsageError("a bandwidth must be above zero")
+    if persons is not None:
+        return persons
+    return (_FACTOR if factor is None else factor) * residuals.tally.deviation

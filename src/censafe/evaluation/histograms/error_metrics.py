@@ -58,7 +58,9 @@ def error_metrics(sample: ErrorSample, *, non_zero_counts: bool = False) -> dict
     """
     number = len(sample.confidential) + sample.zero_zero
     if not number:
-        return dict.fromkeys(METRICS, (_NAN, _NAN, _NAN)) | dict.fromkeys(("n_cells", "n_zero_zero", "n_from_zero"), (0.0, _NAN, _NAN))
+        return dict.fromkeys(METRICS, (_NAN, _NAN, _NAN)) | dict.fromkeys(
+            ("n_cells", "n_zero_zero", "n_from_zero"), (0.0, _NAN, _NAN)
+        )
     residual = sample.published - sample.confidential
     signed = tally_of(residual).with_zeros(sample.zero_zero)
     count = tally_of(sample.confidential).with_zeros(sample.zero_zero)

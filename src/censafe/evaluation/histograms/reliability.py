@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from censafe.evaluation.histograms.areas import Areas
+from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.pairing import Pair
 from censafe.model.schema import CellQuery
 
@@ -42,13 +46,64 @@ def reliability(
 
     Args:
         pair: truth (the reference) and published runs.
-        areas: areas.
-        groups: exclusive groups, of :func:`~.diversity.race_groups`.
-        run: position of the published run.
+        areas: areas. Those where nobody lives in the truth are in no bin.
+        groups: exclusive groups, of :func:`~.diversity.race_groups`; ties for the largest go to the first.
+        run: position of the published run. Where it has nobody in an area, the share there is 0.
         alpha: largest difference of the shares.
         beta: share of areas that may be off.
         bin_width: persons.
 
     Source: Wright & Irimata (SSS 2021-02).
     """
-    raise NotImplementedError
+    true, public = match(pair, areas, groups, run).dense()
+    total = true.sum(axis=1)
+    peopled = total > 0
+    close = _close(true[peopled], public[peopled], alpha)
+    place = total[peopled] // bin_width
+    number = np.bincount(place)
+    good = np.bincount(place[close], minlength=len(number))
+    held = np.flatnonzero(number)
+    # whole numbers where they decide, so that 95 of 100 is not lost to rounding
+    enough = good[held] >= (1 - beta) * number[held] - 1e-9
+    lasting = np.logical_and.accumulate(enough[::-1])[::-1]
+    rows: list[dict[str, Any]] = [
+        {
+            "run_id": pair.runs[run].run_id,
+            "level": areas.level,
+            "area_class": areas.area_class,
+            "bin_low": int(one) * bin_width,
+            "bin": _name(int(one), bin_width),
+            "n_areas": int(number[one]),
+            "n_reliable": int(good[one]),
+            "share": float(good[one] / number[one]),
+        }
+        for one in held
+    ]
+    first, alone = (held[chosen][:1].tolist() for chosen in (lasting, enough))
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in ("run_id", "level", "area_class")),
+            ("bin_low", pa.int64()),
+            ("bin", pa.string()),
+            ("n_areas", pa.int64()),
+            ("n_reliable", pa.int64()),
+            ("share", pa.float64()),
+        ]
+    )
+    return Reliability(
+        *(_name(one[0], bin_width) if one else "" for one in (first, alone)),
+        pa.Table.from_pylist(rows, schema=schema),
+    )
+
+
+def _name(place: int, width: int) -> str:
+    return f"{place * width}-{place * width + width - 1}"
+
+
+def _close(true: NDArray[np.int64], public: NDArray[Any], alpha: float) -> NDArray[np.bool_]:
+    """Whether the share of the group that is largest in the truth is within alpha."""
+    rows = np.arange(len(true))
+    largest = true.argmax(axis=1)
+    total = public.sum(axis=1)
+    share = np.where(total > 0, public[rows, largest] / np.where(total > 0, total, 1), 0.0)
+    return np.abs(share - true[rows, largest] / true.sum(axis=1)) <= alpha + 1e-12
