@@ -1,0 +1,174 @@
+"""Seconds and memory of a whole TopDown run: a state, a share of the nation, or the nation.
+
+    python benchmarks/topdown_scale.py --config pl94-us|e2e-1940 --nation FRACTION | --like VT|TX [--json]
+        [--data DIR] [--seed S] [--workers N]
+
+Makes the block histograms of a synthetic population straight, or takes those that an earlier call left in DIR, then runs
+`censafe run topdown` on them in a process of its own, with the production budgets, noise drawn where the estimate touches
+it, and the test key: reading, checking, measuring, least squares, rounding, writing, level by level. `seconds` is the wall
+time of that process, start of the interpreter included and synthesis not; `peak_gib` its largest resident memory;
+`gap_max` the largest duality gap of a certified solve, in half chi-square units; `violations` the number of cells of any
+published level that are not the sum of the published blocks, counted after the run from its files.
+
+--nation 1 has 51 states, 3,143 counties, about 84,000 tracts, 250,000 block groups and 8.1 million blocks, and 331 million
+persons (1940: 132 million in about 135,000 districts). A fraction of it has all states and counties and that share of
+persons, tracts and blocks, so that the root and the step to the states are those of the nation. --like is one state
+alone, with the state as root.
+Marks on two cores: Vermont 20 s, Texas 120 s, nation 20 minutes and 16 GiB, a twentieth of it 90 s, 1940 3 minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.geography.spine import E2E_1940, PL94_US, build_spine, pack_geocodes
+from censafe.geography.spine_sums import sum_histograms
+from censafe.population.synthetic.histograms import HistogramLayoutName, synthesize_histograms
+from censafe.publication.block_histograms import read_histograms
+from child import censafe, in_folder, parser_of, stages_of, table
+
+PERSONS = {"pl94-us": 331_449_281, "e2e-1940": 132_404_766}
+STATES = {"VT": ("50", 643_077), "TX": ("48", 29_145_505), "RI": ("44", 1_097_379)}
+SHARE_1940 = PERSONS["e2e-1940"] / PERSONS["pl94-us"]
+LAYOUTS: dict[str, HistogramLayoutName] = {"pl94-us": "pl94", "e2e-1940": "e2e"}
+RULES = {"pl94-us": PL94_US, "e2e-1940": E2E_1940}
+CELLS = {"persons": {"pl94-us": 2016, "e2e-1940": 192}, "units": {"pl94-us": 2}}
+SETTINGS = ("--set", "noisy_measurements=lazy", "--test-key", "1", "--quiet")
+
+
+@dataclass(frozen=True)
+class Measured:
+    config: str
+    persons: int
+    blocks: int
+    workers: int | None
+    seconds: float
+    peak_gib: float
+    stages: dict[str, float]
+    levels: dict[str, Any]
+    gap_max: float
+    violations: int
+
+
+def inputs(data: Path, config: str, persons: int, states: tuple[str, ...] | None, seed: int) -> None:
+    """Block histograms in the folder, made when it is not there."""
+    if data.exists():
+        return
+    started = time.perf_counter()
+    made = synthesize_histograms(data, persons=persons, states=states, seed=seed, layout=LAYOUTS[config])
+    seconds = time.perf_counter() - started
+    print(f"synthesis: {seconds:.1f} s, {made.persons:,} persons, {made.blocks:,} blocks", file=sys.stderr)
+
+
+def files_of(data: Path, name: str) -> list[Path]:
+    return [*data.glob(f"{name}.parquet"), *sorted(data.glob(f"{name}/*.parquet"))]
+
+
+def geocodes(data: Path, config: str) -> NDArray[np.int64]:
+    """Codes of all blocks, from the file of units."""
+    digits = RULES[config][-1].digits
+    found = []
+    for path in files_of(data, "units"):
+        for batch in pq.ParquetFile(path).iter_batches(1 << 20, columns=["geocode"]):
+            texts = np.array(batch.column(0).cast("string").to_pylist(), np.str_)
+            found.append(pack_geocodes(texts, digits))
+    return np.concatenate(found)
+
+
+def violations(out: Path, data: Path, config: str) -> tuple[int, int]:
+    """Number of blocks, and of cells of all levels that are not the sums of the blocks."""
+    spine = build_spine(geocodes(data, config), RULES[config])
+    wrong = 0
+    for name, cells in CELLS.items():
+        levels = {level.name: level for level in spine.levels}
+        path = out / "histograms" / f"{name}_{spine.leaf.name}.parquet"
+        if not path.exists():
+            continue
+        blocks = read_histograms(path, spine.leaf.geounits)
+        for level, summed in zip(spine.levels, sum_histograms(spine, blocks, cells[config]), strict=True):
+            path = out / "histograms" / f"{name}_{level.name}.parquet"
+            if not path.exists():  # above the root of a state's run
+                continue
+            found = read_histograms(path, levels[level.name].geounits)
+            same = np.array_equal(found.node_ptr, summed.node_ptr) and np.array_equal(found.cell, summed.cell)
+            wrong += int((found.count != summed.count).sum()) if same else len(summed.cell)
+    return spine.leaf.nodes, wrong
+
+
+def solves_of(out: Path) -> dict[str, Any]:
+    """Reports of the levels, by histogram."""
+    post = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
+    return {key.removeprefix("levels_"): value for key, value in post.items() if key.startswith("levels_")}
+
+
+def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
+    config, seed = arguments.config, arguments.seed
+    root: tuple[str, ...] = ()
+    if arguments.like:
+        code, people = STATES[arguments.like]
+        states, persons = (code,), people if config == "pl94-us" else round(people * SHARE_1940)
+        root = ("--set", "root=State")
+    else:
+        states, persons = None, round(arguments.nation * PERSONS[config])
+    data = folder / f"{config}-{persons}-{arguments.like or 'nation'}-seed-{seed}"
+    inputs(data, config, persons, states, seed)
+    workers = () if arguments.workers is None else ("--workers", str(arguments.workers))
+    with TemporaryDirectory(dir=folder) as scratch:
+        out = Path(scratch) / "run"
+        command = ["run", "topdown", config, str(data), str(out), *root, *SETTINGS, *workers]
+        seconds, peak = censafe(command)
+        solves, stages = solves_of(out), stages_of(out)
+        blocks, wrong = violations(out, data, config)
+    gap = max(level["gap_most"] for levels in solves.values() for level in levels)
+    return Measured(
+        config,
+        persons,
+        blocks,
+        arguments.workers,
+        round(seconds, 3),
+        round(peak, 3),
+        stages,
+        solves,
+        gap,
+        wrong,
+    )
+
+
+def text(measured: Measured) -> str:
+    last = (
+        f"{measured.persons:,} persons, {measured.blocks:,} blocks, peak {measured.peak_gib:.2f} GiB, "
+        f"largest gap {measured.gap_max:.2g}, violations {measured.violations}"
+    )
+    return "\n".join([*table(measured.stages, measured.seconds), last])
+
+
+def parse() -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    parser.add_argument("--config", choices=sorted(PERSONS), default="pl94-us")
+    size = parser.add_mutually_exclusive_group(required=True)
+    size.add_argument("--nation", type=float, metavar="FRACTION")
+    size.add_argument("--like", choices=sorted(STATES))
+    parser.add_argument("--workers", type=int)
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse()
+    measured = in_folder(arguments.data, partial(measure, arguments=arguments))
+    print(json.dumps(asdict(measured)) if arguments.json else text(measured))
+
+
+if __name__ == "__main__":
+    main()
