@@ -12,6 +12,11 @@ _MODULES = {
     "phsafe": ("censafe.cli.evaluate_tables:phsafe", "Noise draws of PHSafe against the truth."),
     "safetab-p": ("censafe.cli.evaluate_tables:safetab_p", "The same of SafeTab-P."),
     "safetab-h": ("censafe.cli.evaluate_tables:safetab_h", "The same of SafeTab-H."),
+    "topdown": (
+        "censafe.cli.evaluate_topdown",
+        "TopDown against block-by-block noise and raw noisy counts, level by level.",
+    ),
+    "report": ("censafe.cli.evaluate_report", "Write the page of an evaluation again from its files."),
 }
 
 

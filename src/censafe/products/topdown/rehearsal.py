@@ -1,49 +1,36 @@
 """TopDown in memory with a test key, many times over one input: no folder, no ledger, nothing private.
 
-Evaluations and sweeps use it. Parts go through the same door function as in a release; only what comes out is thrown
-away instead of being stored.
+Evaluations and sweeps use it. A rehearsal takes the same path as a release; only what comes through the door is handed on
+instead of being stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
-from typing import TypeVar
+from pathlib import Path
+from typing import Literal, TypeVar, cast
 
-from censafe.model import PartPlan, ReleasePlan, SparseLevel
-from censafe.model.level_measurements import LevelMeasurements
-from censafe.privacy.histograms import measure_level
+from censafe.model import PartPlan, ReleasePlan
 from censafe.privacy.keys import ReleasePartKey, TestKey, TestPartKey, derive_part_key
+from censafe.products.door import Door, MeasurementFiles
 from censafe.products.observer import Observer, SilentObserver
+from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.estimating import LevelReport
-from censafe.products.topdown.intake import Loaded
-from censafe.products.topdown.measuring import full_shape
-from censafe.products.topdown.plan import part_name, plan_release, workloads
-from censafe.products.topdown.recipe import estimate_histogram
+from censafe.products.topdown.intake import Intake, Loaded
+from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.recipe import TopdownJob
+from censafe.products.topdown.release import Estimates
 
-__all__ = ["Rehearsal", "TestDoor", "at_loss", "measure_in_memory", "rehearse"]
+__all__ = ["TestDoor", "at_loss", "rehearse"]
 
 Measured = TypeVar("Measured")
 _COMMITMENT = b"rehearsal"
 
 
-@dataclass(frozen=True, eq=False)
-class Rehearsal:
-    """What one run in memory gives; made with a test key, so never private.
-
-    Args:
-        levels: by histogram, estimated histograms of every level, root first.
-        reports: by histogram, how every level was solved.
-    """
-
-    levels: Mapping[str, tuple[SparseLevel, ...]] = field(repr=False)
-    reports: Mapping[str, tuple[LevelReport, ...]]
-
-
 class TestDoor:
-    """Draws every part with the part keys of one test key and keeps nothing.
+    """Stands where the door of a release stands: draws every part with one test key, and keeps nothing.
 
     Args:
         plan: what may be measured.
@@ -51,13 +38,23 @@ class TestDoor:
     """
 
     __test__ = False  # not a test case
+    source: Literal["system", "seeded"] = "seeded"
 
     def __init__(self, plan: ReleasePlan, seed: int) -> None:
         self._digest = plan.digest()
         self._seed = seed
 
-    def draw(self, part: PartPlan, draw: Callable[[ReleasePartKey | TestPartKey], Measured]) -> Measured:
-        """Measure one part of the plan."""
+    def path(self, part: PartPlan) -> Path:
+        """What messages call the part; there is no such file."""
+        return Path(part.name)
+
+    def once(
+        self,
+        part: PartPlan,
+        draw: Callable[[ReleasePartKey | TestPartKey], Measured],
+        files: MeasurementFiles[Measured],
+    ) -> Measured:
+        """Measure one part; ``files`` is how a release would store it."""
         with TestKey(self._seed) as key:
             part_key = derive_part_key(key, self._digest, _COMMITMENT, part.name)
         try:
@@ -66,45 +63,42 @@ class TestDoor:
             part_key.close()
 
 
-def rehearse(config: TopdownConfig, loaded: Loaded, seed: int, observer: Observer | None = None) -> Rehearsal:
+class _Opened:
+    """Records that were read before, as a recipe opens them."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+
+    def load(self) -> Loaded:
+        return self._loaded
+
+
+def rehearse(
+    config: TopdownConfig,
+    loaded: Loaded,
+    seed: int,
+    observer: Observer | None = None,
+    *,
+    workers: int = 1,
+) -> Estimates:
     """Measure and estimate once in memory, with a test key.
 
     Args:
-        config: whose budgets and passes are used.
+        config: whose budgets, spine and passes are used; its geography and schemas are those of the records.
         loaded: the records, as :meth:`censafe.products.topdown.intake.Intake.load` gives them; they are not changed.
         seed: of the test key; the same seed gives the same histograms.
         observer: who is told of stages and remarks.
+        workers: threads; results do not depend on them.
+
+    Returns:
+        What a release with this key would publish. It is never private.
 
     Raises:
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
-    measured = measure_in_memory(config, loaded, seed)
-    found = {}
-    for histogram in config.histograms:
-        parts = [measured[part_name(histogram, level)] for level in config.run_levels]
-        found[histogram.name] = estimate_histogram(
-            histogram, loaded.facts, parts, observer or SilentObserver()
-        )
-    return Rehearsal(
-        {name: levels for name, (levels, _) in found.items()},
-        {name: reports for name, (_, reports) in found.items()},
-    )
-
-
-def measure_in_memory(config: TopdownConfig, loaded: Loaded, seed: int) -> dict[str, LevelMeasurements]:
-    """Noisy answers of every part, by name of the part, drawn with a test key."""
-    door = TestDoor(plan_release(config), seed)
-    depths = {level.name: depth for depth, level in enumerate(config.run_levels)}
-    found = {}
-    for load in workloads(config):
-        exact = loaded.exact[load.histogram.name][depths[load.level.name]]
-        shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
-
-        def draw(key: ReleasePartKey | TestPartKey) -> LevelMeasurements:
-            return measure_level(exact, load.part, load.queries, shapes, key)  # noqa: B023 (called at once)
-
-        found[load.part.name] = door.draw(load.part, draw)
-    return found
+    door = cast(Door, TestDoor(plan_release(config), seed))
+    reading = ReadOptions(observer=observer or SilentObserver())
+    return TopdownJob(config, workers).measure(cast(Intake, _Opened(loaded)), door, reading)
 
 
 def at_loss(config: TopdownConfig, loss: Fraction) -> TopdownConfig:

@@ -1,0 +1,204 @@
+"""CONFIDENTIAL. ``evaluate topdown``: accuracy level by level, as frames and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.histograms.areas import level_areas
+from censafe.evaluation.histograms.cells import match
+from censafe.evaluation.histograms.frames import stacked
+from censafe.evaluation.outputs import (
+    side_by_side,
+    wide_metrics,
+    write_codebook,
+    write_document,
+    write_frame,
+)
+from censafe.evaluation.report_topdown import mean_errors
+from censafe.evaluation.reporting import write_report
+from censafe.evaluation.topdown_accuracy import (
+    METHODS,
+    accuracy_frame,
+    compare_methods,
+    expected_errors,
+    growth_frames,
+)
+from censafe.evaluation.topdown_population import Population, characteristics
+from censafe.evaluation.topdown_runs import RunRequest, SourceOf, read_runs, run_all
+from censafe.model import CellQuery
+from censafe.products.options import ReadOptions
+from censafe.products.topdown.plan import plan_release
+
+__all__ = ["TopdownEvaluation", "answer_labels", "evaluate_topdown"]
+
+
+@dataclass(frozen=True)
+class TopdownEvaluation:
+    """CONFIDENTIAL unless public. What an evaluation found and where it was written."""
+
+    lines: tuple[str, ...]
+    files: tuple[Path, ...]
+
+    def text(self) -> str:
+        """A short summary."""
+        return "\n".join([*self.lines, "Files:", *(f"  {path}" for path in self.files)])
+
+
+def evaluate_topdown(
+    source: SourceOf,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    runs: int,
+    seed: int,
+    workers: int,
+    public: bool = False,
+) -> TopdownEvaluation:
+    """Run TopDown with test keys and compare it, block-by-block noise and raw noisy counts with the truth.
+
+    Args:
+        source: configuration and records.
+        out: a new or empty folder, or the folder of the same evaluation.
+        reading: who is told of stages.
+        runs: independent runs of every method.
+        seed: of the test keys.
+        workers: processes.
+        public: whether to write only what the noise laws imply, without any comparison with the truth.
+
+    Raises:
+        UsageError: the folder holds something else.
+        InputError: the configuration or the records break a rule.
+    """
+    population = source.open(reading)
+    identity = {
+        "kind": "topdown accuracy, public" if public else "topdown accuracy",
+        "configuration": population.config.digest,
+        "input": population.commitment,
+        "seed": str(seed),
+    }
+    with evaluation_folder(out, identity, confidential=not public) as folder:
+        document = {"kind": "topdown", "public": public, "runs": runs, "seed": seed, **_described(population)}
+        if public:
+            files = _write_public(out, population, document)
+        else:
+            requests = [
+                RunRequest(plan_release(population.config).total, run + 1, seed) for run in range(runs)
+            ]
+            run_all(
+                population, source, requests, folder.measurements, workers=workers, observer=reading.observer
+            )
+            files = _write(out, population, requests, folder.measurements, document, reading)
+        with reading.observer.stage("report"):
+            files += list(write_report(out))
+    lines = ["Public: only what the noise laws imply."] if public else _summary(out, document)
+    return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))
+
+
+def _described(population: Population) -> dict[str, Any]:
+    config = population.config
+    plan = plan_release(config)
+    return {
+        "configuration": config.origin,
+        "overrides": dict(config.overrides),
+        "definition": config.definition.value,
+        "symbol": config.definition.symbol,
+        "loss": float(plan.total),
+        "levels": list(population.levels),
+        "geounits": {
+            name: level.nodes
+            for name, level in zip(population.levels, population.loaded.facts.spine.levels, strict=True)
+        },
+        "histograms": {
+            histogram.name: {one.query: one.words for one in characteristics(histogram.schema)}
+            for histogram in config.histograms
+        },
+        "records": {histogram.schema.name: histogram.schema.record.value for histogram in config.histograms},
+        "choices": {name: str(value).lower() for name, value in vars(config.choices).items()},
+    }
+
+
+def _write_public(out: Path, population: Population, document: Mapping[str, Any]) -> list[str]:
+    expected = expected_errors(population)
+    name = write_frame(out, "expected", expected, confidential=False)
+    write_document(out, document)
+    return [name, write_codebook(out, {name: expected.column_names})]
+
+
+def _write(
+    out: Path,
+    population: Population,
+    requests: Sequence[RunRequest],
+    folder: Path,
+    document: Mapping[str, Any],
+    reading: ReadOptions,
+) -> list[str]:
+    frames: dict[str, pa.Table] = {}
+    accuracies, bins, slopes, sides = [], [], [], []
+    wide: dict[str, pa.Table] = {}
+    for histogram in population.config.histograms:
+        runs = read_runs(population.pairs[histogram.name], histogram.name, requests, folder)
+        pair = population.pairs[histogram.name].with_runs(runs)
+        with reading.observer.stage(f"compare {histogram.name}"):
+            compared = compare_methods(
+                population, histogram, runs, noise_runs=len(runs), seed=requests[0].seed
+            )
+            accuracies.append(accuracy_frame(compared))
+            grown, steep = growth_frames(pair, compared)
+        bins.append(grown)
+        slopes.append(steep)
+        for one in characteristics(histogram.schema):
+            query = pair.query(one.query)
+            labels = answer_labels(query)
+            for level in population.levels:
+                long, side = side_by_side(match(pair, level_areas(pair.spine, level), query), labels)
+                sides.append(long)
+                if side is not None:
+                    name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{level}"
+                    wide[f"side_by_side/{name}"] = side
+    frames["metrics_long"] = stacked(accuracies)
+    frames["metrics_wide"] = wide_metrics(frames["metrics_long"])
+    frames["topdown_vs_blocks"] = stacked(bins)
+    frames["slopes"] = stacked(slopes)
+    frames["expected"] = expected_errors(population)
+    frames["side_by_side_long"] = stacked(sides)
+    with_parquet = {"metrics_long", "side_by_side_long"}
+    with reading.observer.stage("write"):
+        written = {
+            write_frame(out, name, frame, parquet=name in with_parquet or name in wide): frame.column_names
+            for name, frame in {**frames, **wide}.items()
+        }
+        write_document(out, document)
+        book = write_codebook(out, written)
+    return [name for name in written if "/" not in name] + (["side_by_side"] if wide else []) + [book]
+
+
+def answer_labels(query: CellQuery) -> list[str]:
+    """A label for every answer of a query: attribute and level of each attribute that it tells apart.
+
+    Example:
+        >>> from censafe.products.topdown.shipped import shipped_schemas
+        >>> answer_labels(shipped_schemas()["pl94-persons"].query("votingage * hispanic"))[-1]
+        'votingage1_hispanic1'
+    """
+    labels = [""]
+    for name, size in zip(query.attributes, (size for size in query.shape if size > 1), strict=True):
+        labels = [f"{label}_{name}{level}" for label in labels for level in range(size)]
+    return [label.removeprefix("_") or "total" for label in labels]
+
+
+def _summary(out: Path, document: Mapping[str, Any]) -> list[str]:
+    lines = [f"CONFIDENTIAL. Mean absolute errors of {document['runs']} runs against the truth."]
+    head = "".join(f"{words[:25]:>27}" for words in METHODS.values())
+    lines.append(f"{'characteristic':<34}{'level':<14}{head}")
+    for (_, characteristic, level), values in mean_errors(out).items():
+        numbers = "".join(
+            f"{values[name].value:>27,.2f}" if name in values else f"{'n/a':>27}" for name in METHODS
+        )
+        lines.append(f"{characteristic[:33]:<34}{level[:13]:<14}{numbers}")
+    return lines
