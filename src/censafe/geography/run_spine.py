@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,12 @@ from censafe.geography.bypass import BypassRule, bypass
 from censafe.geography.path_sums import LevelShares, check_path_sums
 from censafe.geography.spine import Spine, unpack_geocodes
 from censafe.geography.spine_codes import COUNTY_UNIT, STATE_UNIT, TRACT_UNIT, parted_spine, split_spine
+from censafe.geography.spine_sums import reordered, sum_histograms
+from censafe.model.sparse import ExactHistograms, SparseLevel
 
-__all__ = ["RunSpine", "SpineChoice", "build_run_spine"]
+__all__ = ["RunSpine", "SpineChoice", "build_run_spine", "standard_levels"]
+
+_Histograms = TypeVar("_Histograms", ExactHistograms, SparseLevel)
 
 _NAMED = 5
 _CENSUS_DIGITS = 16
@@ -64,18 +69,6 @@ class RunSpine:
     standard: Spine
     order: NDArray[np.int64] | None = field(repr=False)
     shares: Mapping[str, tuple[LevelShares, ...]] = field(repr=False)
-
-    def whole(self, depth: int) -> NDArray[np.int32]:
-        """Position in the same level of the standard spine of what a geounit is, or is a part of, shape (n,).
-
-        Only where the geounits of the level are parts of standard geounits: from the root to the level of the tracts.
-
-        Args:
-            depth: of the level, 0 for the root.
-        """
-        blocks = self.spine.starts[depth]
-        first = blocks if self.order is None else self.order[blocks]
-        return self.standard.ancestors(depth)[first]
 
 
 def build_run_spine(
@@ -121,6 +114,24 @@ def build_run_spine(
     for name, own in choice.shares.items():
         check_path_sums(spine, done.shares[name], sum(own, Fraction(0)))
     return RunSpine(choice.name, spine, standard, order, done.shares)
+
+
+def standard_levels(run: RunSpine, levels: Sequence[_Histograms], cells: int) -> tuple[_Histograms, ...]:
+    """Histograms of the standard levels, from those of the blocks of a run: what is published.
+
+    Args:
+        run: the tree.
+        levels: histograms of its levels, root first, of which the last are those of the blocks.
+        cells: cells of the schema.
+    """
+    if run.spine is run.standard:
+        return tuple(levels)
+    blocks = levels[-1]
+    if run.order is not None:
+        back = np.empty_like(run.order)
+        back[run.order] = np.arange(len(back))
+        blocks = reordered(blocks, back, run.standard.leaf.geounits)
+    return sum_histograms(run.standard, blocks, cells)
 
 
 def _checked(standard: Spine, areas: BlockAreas | None) -> BlockAreas:

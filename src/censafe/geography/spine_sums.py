@@ -12,7 +12,7 @@ from censafe.errors import DataError
 from censafe.geography.spine import Spine
 from censafe.model.sparse import ExactHistograms, SparseLevel
 
-__all__ = ["sum_histograms", "sum_vectors"]
+__all__ = ["reordered", "sum_histograms", "sum_vectors"]
 
 _Histograms = TypeVar("_Histograms", ExactHistograms, SparseLevel)
 _LARGEST = 2**31 - 1
@@ -49,6 +49,34 @@ def sum_histograms(spine: Spine, blocks: _Histograms, cells: int) -> tuple[_Hist
             )
         found.insert(0, type(blocks)(level.geounits, node_ptr, cell, count.astype(np.int32)))
     return tuple(found)
+
+
+def reordered(blocks: _Histograms, order: NDArray[np.int64], geounits: NDArray[np.str_]) -> _Histograms:
+    """The same histograms in another order of the geounits, under other codes.
+
+    Args:
+        blocks: histograms.
+        order: position in `blocks` of every geounit of the result, each once, shape (n,).
+        geounits: codes of the result, shape (n,).
+
+    Returns:
+        Histograms of the same kind as `blocks`.
+
+    Raises:
+        ValueError: the order is not one of these geounits.
+
+    Example:
+        >>> pointer, cell, count = np.array([0, 1, 3]), np.array([4, 0, 5], np.int32), np.array([9, 7, 8], np.int32)
+        >>> turned = reordered(SparseLevel(np.array(["a", "b"]), pointer, cell, count), np.array([1, 0]), np.array(["x", "y"]))
+        >>> turned.node_ptr.tolist(), turned.cell.tolist(), turned.count.tolist()
+        ([0, 2, 3], [0, 5, 4], [7, 8, 9])
+    """
+    if not np.array_equal(np.bincount(order, minlength=blocks.nodes), np.ones(blocks.nodes)):
+        raise ValueError("an order must name every geounit once")
+    pointer = np.zeros(blocks.nodes + 1, np.int64)
+    np.cumsum(np.diff(blocks.node_ptr)[order], out=pointer[1:])
+    cell, count = _moved(order, pointer, blocks.node_ptr, blocks.cell, blocks.count)
+    return type(blocks)(geounits, pointer, cell, count)
 
 
 def sum_vectors(spine: Spine, blocks: NDArray[np.integer]) -> tuple[NDArray[np.int64], ...]:
@@ -101,3 +129,21 @@ def _sum_children(
             held[cell_out[place]] = 0
         pointer[parent + 1] = written
     return pointer, cell_out[:written].copy(), count_out[:written].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def _moved(
+    order: NDArray[np.int64],
+    pointer: NDArray[np.int64],
+    node_ptr: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    count: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Entries of every row at its new place."""
+    cell_out, count_out = np.empty_like(cell), np.empty_like(count)
+    for row in range(len(order)):
+        first, start = node_ptr[order[row]], pointer[row]
+        for entry in range(pointer[row + 1] - start):
+            cell_out[start + entry] = cell[first + entry]
+            count_out[start + entry] = count[first + entry]
+    return cell_out, count_out

@@ -67,9 +67,13 @@ class LevelBudgets:
         )
 
     def same_as(self, other: LevelBudgets) -> bool:
-        """Whether every geounit has the same laws and costs."""
-        return (self.laws, self.costs) == (other.laws, other.costs) and np.array_equal(
-            self.kinds, other.kinds
+        """Whether every geounit has the same laws and costs, however the kinds are numbered."""
+        if len(self.kinds) != len(other.kinds):
+            return False
+        pairs = np.unique(self.kinds.astype(np.int64) * len(other.laws) + other.kinds)
+        return all(
+            (self.laws[own], self.costs[own]) == (other.laws[theirs], other.costs[theirs])
+            for own, theirs in (divmod(pair, len(other.laws)) for pair in pairs.tolist())
         )
 
 

@@ -75,6 +75,8 @@ class ReleasePlan:
         other_losses: the total loss under other neighbour relations, by relation.
         parts: in the order in which they are measured.
         settings: further public facts that are part of the plan's identity, as text.
+        joint: whether a part may spend, for some records, what a later part states: only the sum over all parts is exact.
+            All parts are then reserved together, and stay charged once one of them is committed.
     """
 
     product: str
@@ -84,6 +86,7 @@ class ReleasePlan:
     other_losses: Mapping[Neighbours, Fraction]
     parts: tuple[PartPlan, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
+    joint: bool = False
 
     @property
     def total(self) -> Fraction:
@@ -100,6 +103,7 @@ class ReleasePlan:
             "other_losses": {relation.value: str(loss) for relation, loss in self.other_losses.items()},
             "parts": [_part_document(part) for part in self.parts],
             "settings": dict(self.settings),
+            **({"joint": True} if self.joint else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeVar
@@ -88,6 +88,16 @@ class Door:
     def path(self, part: PartPlan) -> Path:
         """The measurement file or folder of a part."""
         return self._folder / self._place(part.name)
+
+    def reserve(self, parts: Sequence[PartPlan]) -> None:
+        """Reserve all these parts before the first of them is measured; parts that are done have been paid for.
+
+        Raises:
+            BudgetError: a cost is refused; no noise was drawn.
+        """
+        for part in parts:
+            if not self.path(part).exists():
+                self._account.reserve(part)
 
     def once(
         self,

@@ -32,6 +32,11 @@ class Descent:
         self._levels: list[SparseLevel] = []
 
     @property
+    def public(self) -> PublicFacts:
+        """What is published exactly."""
+        return self._public
+
+    @property
     def levels(self) -> tuple[SparseLevel, ...]:
         """Final histograms of the levels so far, root first."""
         return tuple(self._levels)

@@ -18,7 +18,7 @@ from censafe.geography.spine_sums import sum_vectors
 from censafe.products.topdown.constraints import contradictions, facility_bounds
 from censafe.products.topdown.schemas import HistogramSchema
 
-__all__ = ["CutLimits", "LevelLimits", "level_limits"]
+__all__ = ["CutLimits", "GroupTotals", "LevelLimits", "level_limits"]
 
 _NAMED = 5
 _MOST_KINDS = 12  # 4,096 sets
@@ -41,6 +41,19 @@ class CutLimits:
 
 
 @dataclass(frozen=True, eq=False)
+class GroupTotals:
+    """Exact totals of groups of sibling geounits, such as the two parts of a state: those of the members are not known.
+
+    Args:
+        of: group of every geounit, -1 for none, shape (geounits,).
+        totals: records of all members of a group, shape (groups,).
+    """
+
+    of: NDArray[np.int32] = field(repr=False)
+    totals: Integers
+
+
+@dataclass(frozen=True, eq=False)
 class LevelLimits:
     """What the histograms of one level must obey.
 
@@ -49,16 +62,22 @@ class LevelLimits:
         lower: fewest records by kind of unit, shape (geounits, kinds); no columns where nothing bounds them.
         upper: most records by kind of unit.
         cuts: further limits on sets of kinds, where the level below has exact totals.
+        groups: exact totals of groups of geounits, where those of single ones are not published; else None.
     """
 
     totals: Integers | None
     lower: Integers = field(repr=False)
     upper: Integers = field(repr=False)
     cuts: CutLimits | None = None
+    groups: GroupTotals | None = None
 
 
 def level_limits(
-    spine: Spine, schema: HistogramSchema, units: Integers, totals: Mapping[str, Integers]
+    spine: Spine,
+    schema: HistogramSchema,
+    units: Integers,
+    totals: Mapping[str, Integers],
+    groups: Mapping[str, GroupTotals] | None = None,
 ) -> tuple[LevelLimits, ...]:
     """Limits of every level, root first.
 
@@ -67,35 +86,42 @@ def level_limits(
         schema: of the histogram.
         units: published counts of units by kind in every block, shape (blocks, kinds).
         totals: records of every geounit, by level; levels whose totals are not published exactly are not there.
+        groups: totals of groups of geounits, by level; their members have bounds without totals.
 
     Raises:
         DataError: published counts of a geounit contradict each other.
     """
-    rule = schema.facilities
+    rule, together = schema.facilities, groups or {}
     if rule is None:
         none = [np.zeros((level.nodes, 0), np.int64) for level in spine.levels]
         return tuple(
-            LevelLimits(totals.get(level.name), empty, empty)
+            LevelLimits(totals.get(level.name), empty, empty, groups=together.get(level.name))
             for level, empty in zip(spine.levels, none, strict=True)
         )
     found: list[LevelLimits] = []
     below: _Sides | None = None
     all_units = sum_vectors(spine, units)
     for level, counts in zip(reversed(spine.levels), reversed(all_units), strict=True):
-        known = totals.get(level.name)
+        known, group = totals.get(level.name), together.get(level.name)
         lower, upper = facility_bounds(rule, counts)
-        limits = LevelLimits(known, lower, upper)
+        limits = LevelLimits(known, lower, upper, groups=group)
         if known is not None:
             limits, below = _with_total(level, limits, known, below)
+        elif group is not None:
+            below = _with_groups(level, limits, group)
         _require_agreement(level, limits.lower, limits.upper, known)
         found.insert(0, limits)
     return tuple(found)
 
 
 def _require_agreement(level: SpineLevel, lower: Integers, upper: Integers, totals: Integers | None) -> None:
-    wrong = np.flatnonzero(contradictions(lower, upper, totals))
+    _refuse(level, np.flatnonzero(contradictions(lower, upper, totals)))
+
+
+def _refuse(level: SpineLevel, wrong: NDArray[np.int64]) -> None:
+    """Stop, naming geounits, unless there are none whose published counts contradict each other."""
     if len(wrong):
-        named: Sequence[str] = level.geounits[wrong[:_NAMED]].tolist()
+        named: Sequence[str] = level.names(wrong[:_NAMED]).tolist()
         more = f" and {len(wrong) - len(named)} more" if len(wrong) > len(named) else ""
         raise DataError(
             f"level {level.name}: in {', '.join(named)}{more} the exact total does not fit the counts of housing units and "
@@ -134,6 +160,30 @@ def _with_total(
         sides = (least[:, tighter].astype(np.float64), most[:, tighter].astype(np.float64))
         cuts = CutLimits(sets[tighter].astype(np.uint8), *sides)
     return LevelLimits(totals, lower, upper, cuts), (least, most)
+
+
+def _with_groups(level: SpineLevel, limits: LevelLimits, groups: GroupTotals) -> _Sides | None:
+    """Fewest and most records of the groups of a level in every set of kinds, each group at the place of its first member.
+
+    Inside a group records are free: the bounds of its members add up, and only the sum has a total.
+    """
+    kinds = limits.lower.shape[1]
+    inside = np.flatnonzero(groups.of >= 0)
+    bounds = np.zeros((2, len(groups.totals), kinds), np.int64)
+    for side, values in zip(bounds, (limits.lower, limits.upper), strict=True):
+        np.add.at(side, groups.of[inside], values[inside])
+    wrong = contradictions(bounds[0], bounds[1], groups.totals)
+    _refuse(level, np.flatnonzero((groups.of >= 0) & wrong[groups.of]))
+    if kinds > _MOST_KINDS:
+        return None
+    sets = np.arange(1 << kinds)[:, None] >> np.arange(kinds) & 1
+    least, most = limits.lower @ sets.T, limits.upper @ sets.T
+    sides = _beside_total(bounds[0] @ sets.T, bounds[1] @ sets.T, groups.totals)
+    group, first = np.unique(groups.of[inside], return_index=True)
+    for values, side in zip((least, most), sides, strict=True):
+        values[inside] = 0
+        values[inside[first]] = side[group]
+    return least, most
 
 
 def _beside_total(least: Integers, most: Integers, totals: Integers) -> _Sides:

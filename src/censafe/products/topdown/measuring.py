@@ -20,31 +20,44 @@ from censafe.products.observer import Observer
 from censafe.products.topdown.descending import Descent
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.publication.finished_levels import FinishedLevel, read_finished_level, write_finished_level
-from censafe.publication.level_measurement_files import read_level_measurements, write_level_measurements
 from censafe.publication.stamps import Stamp
 
-__all__ = ["LEVEL_FILES", "finish_level", "full_shape", "measure_stored"]
-
-LEVEL_FILES: MeasurementFiles[LevelMeasurements] = MeasurementFiles(
-    write_level_measurements, read_level_measurements, lambda measured: {measured.source}
-)
+__all__ = ["finish_level", "full_shape", "measure_stored"]
 
 
-def measure_stored(load: LevelWorkload, exact: ExactHistograms, door: Door) -> LevelMeasurements:
+def measure_stored(
+    load: LevelWorkload,
+    exact: ExactHistograms,
+    budgets: LevelBudgets,
+    door: Door,
+    files: MeasurementFiles[LevelMeasurements],
+) -> LevelMeasurements:
     """Take one part through the door and keep all its answers; a part that is done is read instead.
+
+    Args:
+        load: the queries of the part.
+        exact: confidential; histograms of its level.
+        budgets: laws and costs of its geounits.
+        door: who reserves and commits.
+        files: how the answers are kept.
 
     Raises:
         CheckError: a stored file belongs to another part, plan or kind of key, or was changed.
     """
     shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
-    draw = partial(measure_level, exact, load.part, load.queries, shapes)
-    measured = door.once(load.part, draw, LEVEL_FILES)
-    _require_part(door, load.part, measured, exact.geounits)
+    draw = partial(measure_level, exact, load.part, load.queries, shapes, budgets=budgets)
+    measured = door.once(load.part, draw, files)
+    _require_part(door, load.part, measured, exact.geounits, budgets)
     return measured
 
 
 def finish_level(
-    load: LevelWorkload, exact: ExactHistograms, door: Door, descent: Descent, observer: Observer
+    load: LevelWorkload,
+    exact: ExactHistograms,
+    budgets: LevelBudgets,
+    door: Door,
+    descent: Descent,
+    observer: Observer,
 ) -> FinishedLevel:
     """Take one part through the door and estimate it at once, from the answers that its parents' cells touch.
 
@@ -53,6 +66,7 @@ def finish_level(
     Args:
         load: the queries of the part.
         exact: confidential; histograms of its level.
+        budgets: laws and costs of its geounits.
         door: who reserves and commits.
         descent: the levels above; the finished one is added to it.
         observer: who is told of stages.
@@ -63,7 +77,6 @@ def finish_level(
     name = load.part.name
 
     def draw(key: ReleasePartKey | TestPartKey) -> FinishedLevel:
-        budgets = LevelBudgets.even(load.part, exact.nodes)
         source = LazyAnswers(exact, load.part, load.queries, key, budgets)
         labels = [query.label for query in load.queries]
         objective = LevelObjective.drawing(labels, level_variances(budgets), budgets.kinds, source)
@@ -87,11 +100,16 @@ def finish_level(
 
 
 def _require_part(
-    door: Door, part: PartPlan, measured: LevelMeasurements, geounits: NDArray[np.str_]
+    door: Door,
+    part: PartPlan,
+    measured: LevelMeasurements,
+    geounits: NDArray[np.str_],
+    budgets: LevelBudgets,
 ) -> None:
-    """Refuse a stored file of another part, or of other geounits."""
+    """Refuse a stored file of another part, or of other geounits or budgets."""
     same = (measured.part, measured.queries) == (part.name, part.queries)
-    if not same or not np.array_equal(measured.geounits, geounits):
+    here = np.array_equal(measured.geounits, geounits) and measured.budgets.same_as(budgets)
+    if not same or not here:
         raise CheckError(
             f"{door.path(part)} does not hold the measurements of {part.name} in this run's geounits; restore the file that "
             "was written under this name, or name a new folder"

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from censafe.errors import ConfigError
 from censafe.model import CellQuery, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
 from censafe.products.topdown.sensitivity import noise_law
+from censafe.products.topdown.shipped import shipped_schemas
 
 __all__ = [
     "LevelWorkload",
+    "check_spine",
     "exact_figures",
     "exact_levels",
     "level_costs",
@@ -21,6 +24,8 @@ __all__ = [
     "workloads",
 ]
 
+_LEVELS: Final = (("State", 2), ("County", 5), ("Tract", 11), ("Block_Group", 12), ("Block", 16))
+_SCHEMAS: Final = ("pl94-persons", "pl94-units")
 _RECORDS: Final = {ProtectedUnit.PERSON: "person", ProtectedUnit.HOUSEHOLD: "housing unit"}
 
 
@@ -57,7 +62,11 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
     A record is in one geounit of a level, so a level costs the sum of its queries' costs once, however many geounits
     it has. A query is named ``histogram.query``, for example ``persons.votingage * hispanic``.
 
-    There is no loss for a record added or removed: it would change a total that is published exactly.
+    There is no loss for a record added or removed: it would change a total that is published exactly. Where budget moves
+    along the spine, a part states what it costs at a geounit with the level's own share.
+
+    Raises:
+        ConfigError: the spine does not go with the schemas and levels.
 
     Example:
         >>> from censafe.products.topdown.config import load_config
@@ -65,6 +74,7 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
         >>> plan.total, plan.parts[0].name, plan.parts[0].queries[1].law.parameter
         (Fraction(1, 4), 'persons_National', Fraction(1280, 9))
     """
+    check_spine(config)
     units = {histogram.schema.record for histogram in config.histograms}
     return ReleasePlan(
         product="topdown",
@@ -76,7 +86,34 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
             _part(config, histogram, level) for histogram in config.histograms for level in config.run_levels
         ),
         settings=_settings(config),
+        joint=config.choices.bypass,
     )
+
+
+def check_spine(config: TopdownConfig) -> None:
+    """Refuse parted spines for other schemas and levels than those of the redistricting data.
+
+    Raises:
+        ConfigError: the spine needs census blocks and their levels, or facilities by kind, that the configuration lacks.
+
+    Example:
+        >>> from censafe.products.topdown.config import load_config
+        >>> check_spine(load_config("e2e-1940"))
+        >>> check_spine(load_config("e2e-1940", {"spine": "aian"}))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        censafe.errors.ConfigError: spine: aian needs ...
+    """
+    if config.choices.spine == "standard":
+        return
+    levels = tuple((level.name, level.prefix) for level in config.run_levels if level.name != "US")
+    known = {shipped_schemas()[name].schema.attributes for name in _SCHEMAS}
+    schemas = {histogram.schema.schema.attributes for histogram in config.histograms}
+    if levels != _LEVELS[len(_LEVELS) - len(levels) :] or not schemas <= known:
+        raise ConfigError(
+            f"spine: {config.choices.spine} needs the schemas {' and '.join(_SCHEMAS)} and the levels "
+            f"{', '.join(name for name, _ in _LEVELS)} of census blocks; fix: --set spine=standard"
+        )
 
 
 def workloads(config: TopdownConfig) -> tuple[LevelWorkload, ...]:
@@ -156,6 +193,8 @@ def _settings(config: TopdownConfig) -> dict[str, str]:
     """What decides the measurements besides the laws; how they are estimated is not part of the plan."""
     settings = {
         "levels": ",".join(f"{level.name}:{level.prefix}" for level in config.run_levels),
+        "spine": config.choices.spine,
+        "bypass": str(config.choices.bypass).lower(),
         f"neighbours.{Neighbours.REPLACE.value}": _relation(config),
     }
     for histogram in config.histograms:

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from censafe.errors import UsageError
 from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.geography.run_spine import standard_levels
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.model.level_measurements import LevelMeasurements
+from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.population.findings import Finding
 from censafe.products.account import one_file
 from censafe.products.door import Door
@@ -24,10 +25,11 @@ from censafe.products.topdown.intake import Intake, PublicFacts
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, output_files, publish
+from censafe.products.topdown.stored import place_of, stored_files
 from censafe.publication.finished_levels import read_finished_level
-from censafe.publication.level_measurement_files import read_level_measurements
 from censafe.publication.level_statement import LevelFacts
 from censafe.publication.manifest import ConfigRecord
+from censafe.publication.nmf_reader import read_noisy_measurements
 from censafe.publication.sums import require_confidence
 
 __all__ = ["TopdownJob", "estimate", "estimate_histogram", "run", "validate"]
@@ -106,6 +108,7 @@ class TopdownJob:
         self.config = ConfigRecord(config.origin, config.overrides, config.settings)
         self.config_digest = config.digest
         self.files: tuple[str, ...] = output_files(config)
+        self._places = place_of(config)
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
         """Open the records."""
@@ -113,11 +116,11 @@ class TopdownJob:
 
     def place(self, part: str) -> str:
         """Where a part is kept."""
-        return one_file(part)
+        return one_file(part) if self._lazy else self._places(part)
 
     def verify(self, path: Path) -> None:
         """Raise unless the file holds complete measurements of the plan."""
-        (read_finished_level if self._lazy else read_level_measurements)(path, plan_digest=self.plan.digest())
+        (read_finished_level if self._lazy else read_noisy_measurements)(path, plan_digest=self.plan.digest())
 
     def measure(self, source: Intake, door: Door, reading: ReadOptions) -> Estimates:
         """Every histogram from the root down: a level through the door, then its estimate, then the next level."""
@@ -132,26 +135,32 @@ class TopdownJob:
             descent = Descent(histogram, public, reading.observer, self._workers)
             found = []
             loads = [load for load in workloads(self._config) if load.histogram.name == histogram.name]
+            if self.plan.joint:
+                door.reserve([load.part for load in loads])
             for load in loads:
                 counts = exact[histogram.name].pop(0)  # what a level needed is let go when it is done
                 facts += _facts(load, counts.nodes, door.source)
-                found.append(self._level(load, counts, door, descent, reading.observer))
-            levels[histogram.name], reports[histogram.name] = descent.levels, tuple(found)
+                budgets = public.budgets[load.part.name]
+                found.append(self._level(load, counts, budgets, door, descent, reading.observer))
+            cells = histogram.schema.schema.cells
+            levels[histogram.name] = standard_levels(public.run, descent.levels, cells)
+            reports[histogram.name] = tuple(found)
         return Estimates(public, levels, reports, tuple(facts))
 
     def _level(
         self,
         load: LevelWorkload,
         counts: ExactHistograms,
+        budgets: LevelBudgets,
         door: Door,
         descent: Descent,
         observer: Observer,
     ) -> Mapping[str, Any]:
         """Measure and estimate one level; returns the report."""
         if self._lazy:
-            return finish_level(load, counts, door, descent, observer).report
+            return finish_level(load, counts, budgets, door, descent, observer).report
         with observer.stage(f"measure {load.part.name}"):
-            measured = measure_stored(load, counts, door)
+            measured = measure_stored(load, counts, budgets, door, stored_files(load, descent.public))
         objective = LevelObjective.measured([query.label for query in load.queries], measured)
         with observer.stage(f"estimate {load.part.name}"):
             return descent.estimate(load.part.name, objective)[1].document()

@@ -15,8 +15,9 @@ from censafe.model.level_measurements import LevelMeasurements
 from censafe.products.door import MeasurementFiles
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.intake import PublicFacts
 from censafe.products.topdown.invariants import LevelLimits
-from censafe.products.topdown.plan import part_name
+from censafe.products.topdown.plan import LevelWorkload, part_name
 from censafe.products.topdown.schemas import HistogramSchema
 from censafe.publication.nmf_layout import SUMMED, Constraint, NmfLayout
 from censafe.publication.nmf_reader import read_noisy_measurements
@@ -44,20 +45,17 @@ def place_of(config: TopdownConfig) -> Callable[[str], str]:
     return places.__getitem__
 
 
-def stored_files(
-    histogram: MeasuredHistogram, spine: Spine, depth: int, limits: LevelLimits
-) -> MeasurementFiles[LevelMeasurements]:
+def stored_files(load: LevelWorkload, public: PublicFacts) -> MeasurementFiles[LevelMeasurements]:
     """How the measurements of one histogram at one level are written and read.
 
     Args:
-        histogram: its schema and queries.
-        spine: of the run.
-        depth: of the level, 0 for the root.
-        limits: what is known exactly of its geounits.
+        load: histogram, level and queries.
+        public: what is published exactly.
     """
-    level = spine.levels[depth]
-    constraints = constraints_of(histogram.schema, limits, level.nodes)
-
+    histogram, spine = load.histogram, public.spine
+    depth = spine.names.index(load.level.name)
+    limits = public.limits[histogram.name][depth]
+    constraints = constraints_of(histogram.schema, limits, spine.levels[depth].nodes)
     layout = layout_of(histogram, spine, depth)
     write = partial(write_noisy_measurements, constraints=constraints, layout=layout)
     return MeasurementFiles(write, read_noisy_measurements, lambda measured: {measured.source})
@@ -66,7 +64,7 @@ def stored_files(
 def layout_of(histogram: MeasuredHistogram, spine: Spine, depth: int) -> NmfLayout:
     """What the rows of a level say besides codes and numbers."""
     level = spine.levels[depth]
-    widths = {one.name: one.geounits.dtype.itemsize // 4 for one in spine.levels[: depth + 1]}
+    widths = {one.name: one.prefix_digits + one.digits for one in spine.levels[: depth + 1]}
     names = tuple(histogram.query_shares[level.name])
     return NmfLayout(
         attributes=histogram.schema.schema.names,
