@@ -51,15 +51,12 @@ def tree_of(levels: tuple[NDArray[np.int32], ...], cells: int) -> Tree:
         CheckError: a level does not refine the one before it.
     """
     stacked = np.array(levels, dtype=np.int32).reshape(len(levels), cells)
-    if len(levels) and (stacked[0] == stacked[0, :1]).all():
-        stacked = stacked[1:]
     label = np.zeros((len(stacked) + 1, cells), dtype=np.int64)
     parent = np.empty(stacked.size + 1, dtype=np.int64)
-    nodes = number_nodes(stacked, label, parent)
+    nodes, kept = number_nodes(stacked, label, parent)
     if nodes < 0:
-        ordinal = len(levels) - len(stacked) - 1 - nodes
-        raise CheckError(f"level {ordinal} of the rounding tree does not refine the level before it")
-    return Tree(label, parent[:nodes].copy())
+        raise CheckError(f"level {-1 - nodes} of the rounding tree does not refine the level before it")
+    return Tree(label[:kept].copy(), parent[:nodes].copy())
 
 
 def round_parent(

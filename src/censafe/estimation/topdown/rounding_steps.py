@@ -18,19 +18,23 @@ _FAR = np.int64(1) << 50
 _MOST_BITS = 26
 
 
-@compiled(int64(int32[:, ::1], int64[:, ::1], int64[::1]))
+@compiled(types.UniTuple(int64, 2)(int32[:, ::1], int64[:, ::1], int64[::1]))
 def number_nodes(levels, label, parent):  # type: ignore[no-untyped-def]
     """Number the groups of cells of nested levels, coarse to fine; node 0 is the total.
 
+    Levels of one group are the total, and levels that tell all cells apart say nothing beyond the cells: both are left
+    out.
+
     Args:
         levels: group of each cell on each level, shape (L, K).
-        label: receives the node of each cell on each level, the total on top, shape (L + 1, K).
+        label: receives the node of each cell on each kept level, the total first, shape (L + 1, K).
         parent: receives the node above each node, -1 for the total, shape (at least L K + 1,).
 
     Returns:
-        Number of nodes; -1 less the ordinal of the first level that does not refine the one before it.
+        Number of nodes, or -1 less the ordinal of the first level that does not refine those before it; number of levels
+        with the total.
     """
-    cells, nodes = levels.shape[1], 1
+    cells, nodes, kept = levels.shape[1], 1, 1
     label[0], parent[0] = 0, -1
     for level in range(levels.shape[0]):
         order = np.argsort(levels[level], kind="mergesort")
@@ -39,12 +43,14 @@ def number_nodes(levels, label, parent):  # type: ignore[no-untyped-def]
             k = order[i]
             if i == 0 or levels[level, k] != levels[level, order[i - 1]]:
                 node += 1
-                parent[node] = label[level, k]
-            elif parent[node] != label[level, k]:
-                return -1 - level
-            label[level + 1, k] = node
-        nodes = node + 1
-    return nodes
+                parent[node] = label[kept - 1, k]
+            elif parent[node] != label[kept - 1, k]:
+                return -1 - level, kept
+            label[kept, k] = node
+        if 1 < node + 1 - nodes < cells:
+            nodes = node + 1
+            kept += 1
+    return nodes, kept
 
 
 @compiled(void(int64[:, ::1], int64, int64, int64[::1]))
