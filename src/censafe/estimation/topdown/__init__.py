@@ -6,6 +6,7 @@ exactly and certified, then rounded by a flow that keeps sums and bounds.
 
 from censafe.estimation.topdown.feasibility import Cuts, parent_cuts, violated_cut
 from censafe.estimation.topdown.l2 import solve_l2
+from censafe.estimation.topdown.passes import Fit, OuterPass, ParentEstimate, estimate_parent
 from censafe.estimation.topdown.problem import L2Result, L2Status, ParentProblem
 from censafe.estimation.topdown.repair import CellChange, Repair, repair_parent
 from censafe.estimation.topdown.rounding import round_parent, rounding_cost
@@ -13,10 +14,14 @@ from censafe.estimation.topdown.rounding import round_parent, rounding_cost
 __all__ = [
     "CellChange",
     "Cuts",
+    "Fit",
     "L2Result",
     "L2Status",
+    "OuterPass",
+    "ParentEstimate",
     "ParentProblem",
     "Repair",
+    "estimate_parent",
     "parent_cuts",
     "repair_parent",
     "round_parent",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ __all__ = ["solve_l2"]
 Floats = NDArray[np.float64]
 
 _EPS = 1e-8
+_MOST_STEPS = 8  # towards the optimum of a singular objective
+_RESOLUTION = 1e-15  # of the size of the objective, which is all that floating-point numbers can tell apart
 
 
 @dataclass(eq=False)
@@ -54,7 +56,8 @@ class _Setting:
 def solve_l2(problem: ParentProblem) -> L2Result:
     """Minimise the weighted squared distance of all children to their measurements.
 
-    The start solves without bounds; then cells and rows are fixed and freed by their signs, in blocks while that
+    Where the objective is singular the optimum nearest to the point before is taken, step by step, until what is left is
+    below the tolerance. The start solves without bounds; then cells and rows are fixed and freed by their signs, in blocks while that
     makes progress and one by one otherwise. No point is called a solution by its signs alone: sums, bounds, rows
     and the duality gap are checked, and what fails goes to a slower method and back.
 
@@ -75,6 +78,35 @@ def solve_l2(problem: ParentProblem) -> L2Result:
         array([[4.125, 0.   , 0.625],
                [0.875, 1.   , 3.375]])
     """
+    result = _solve(problem)
+    return _without_ridge(problem, result) if result.ridge and result.status.exact else result
+
+
+def _without_ridge(problem: ParentProblem, result: L2Result) -> L2Result:
+    """Proximal steps: the ridge is measured from the last point, and fades with the length of the steps.
+
+    With the ridge r around the point before, the objective of a step of length d is at most its gap plus r d D
+    above the optimum, where D is the largest distance of two points that meet the sums.
+
+    Source: Rockafellar (1976), "Monotone operators and the proximal point algorithm".
+    """
+    size = problem.p if problem.p is not None else result.x.sum(keepdims=True)
+    reach = float(np.sqrt(2.0 * (size.astype(np.float64) ** 2).sum()))
+    least = max(GAP_TOLERANCE, _RESOLUTION * float(np.abs(problem.B * result.x).sum()))
+    iterations = result.iterations
+    for _ in range(_MOST_STEPS):
+        before = result.x
+        result = _solve(replace(problem, B=problem.B + result.ridge * before))
+        iterations += result.iterations
+        gap = result.gap + result.ridge * float(np.sqrt(((result.x - before) ** 2).sum())) * reach
+        result = replace(result, gap=gap, iterations=iterations)
+        if not result.status.exact or gap <= least:
+            return result
+    return replace(result, status=L2Status.APPROXIMATE)
+
+
+def _solve(problem: ParentProblem) -> L2Result:
+    """Solve with a ridge on a singular objective."""
     tight = tighten(problem)
     if tight.reason:
         return _infeasible(problem, tight.reason, 0)

@@ -10,7 +10,7 @@ from censafe.model.compiled import compiled
 
 __all__ = ["start_point"]
 
-_RIDGE = 1e-9  # share of the mean diagonal that is added to a singular H
+_RIDGE = 1e-4  # share of the mean diagonal that is added to a singular H
 _ILL = 1e13  # product of the largest entries of H and its inverse above which H counts as singular
 
 
