@@ -14,6 +14,7 @@ from censafe.errors import CheckError, StorageError
 from censafe.model import PartPlan, ReleasePlan
 from censafe.privacy.keys import ReleaseKey, TestKey, keyed_commitment
 from censafe.privacy.ledger import Ledger, Reservation
+from censafe.privacy.proofs import proven
 from censafe.products.options import RunOptions
 from censafe.products.run_folder import FolderState, RunFolder
 from censafe.publication.atomic import remove_partials, sha256_path
@@ -195,7 +196,12 @@ class _LedgerAccount:
             self._require_unchanged(part, file, sha256)
         complete = {part: found for part in held if (found := self._complete(part)) is not None}
         self._require_known(set(committed) | set(complete))
-        redo = [part for part in held if part not in complete] if self._same_key else []
+        redo = _kept_reservations(
+            [part for part in held if part not in complete],
+            same_key=self._same_key,
+            joint=self._plan.joint and bool(committed or complete),
+            strict=self._options.strict_ledger,
+        )
         self._held = dict(self._ledger.settle_open(self._folder.run, finished=complete, redo=redo).redo)
 
     def reserve(self, part: PartPlan) -> None:
@@ -258,6 +264,19 @@ class _LedgerAccount:
 
     def _path(self, part: str) -> Path:
         return self._folder.measurements / self._spending.place(part)
+
+
+@proven("joint_parts.proof.md", digest="4a170ceb1a6640e0")
+def _kept_reservations(open_parts: list[str], *, same_key: bool, joint: bool, strict: bool) -> list[str]:
+    """Parts of a killed run whose reservations stay as they are, to pay for what will be drawn again.
+
+    Args:
+        open_parts: reserved, and not measured whole.
+        same_key: whether they will be drawn again with the same key.
+        joint: whether parts of the plan may spend what others state, and one of them is measured.
+        strict: whether reservations of killed runs stay charged as lost.
+    """
+    return open_parts if same_key or (joint and not strict) else []
 
 
 def _canonical(hashes: Mapping[str, str]) -> bytes:
