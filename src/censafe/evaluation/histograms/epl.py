@@ -157,9 +157,9 @@ def epl_summary(
 
     Args:
         residuals: with ``by_group`` for intervals.
-        mode: ``as_published`` (kernel, factor 0.1, maximum) or ``corrected`` (median of the ratios of whole residuals with enough
-            counts; of the kernel for weighted samples). Both give all estimators that apply; ``reported`` marks the one that
-            the mode reports.
+        mode: ``as_published`` (kernel, factor 0.1, maximum) or ``corrected`` (median of the ratios of whole residuals where most
+            residuals lie at values with enough counts; of the kernel otherwise, and for weighted samples). Both give all
+            estimators that apply; ``reported`` marks the one that the mode reports.
         bandwidth_factor: see :func:`epl_curve`.
         bandwidth_persons: see :func:`epl_curve`.
         n_min: see :func:`epl_discrete`.
@@ -173,7 +173,7 @@ def epl_summary(
     """
     sample = _Sample(residuals, _bootstrap(residuals, replicates, seed), confidence)
     whole = residuals.values.dtype.kind in "iu"
-    reported = ("kernel", "max") if mode == "as_published" else ("discrete" if whole else "kernel", "median")
+    reported = ("kernel", "max") if mode == "as_published" else (_corrected(residuals, n_min), "median")
     if len(residuals.values) < 2:
         value, reason = (np.inf, "all_equal") if len(residuals.values) else (np.nan, "too_few")
         row = _row(sample, reported, value, 0) | {"mode": mode, "reported": True, "reason": reason}
@@ -182,8 +182,10 @@ def epl_summary(
     grid = grid_of(residuals.tally, _PERCENTILE, 1.0)
     deviation = _deviation(residuals, bandwidth_factor, bandwidth_persons)
     for name, estimate in _estimates(sample, grid, deviation, n_min, whole=whole):
-        for row in _statistics(sample, name, estimate):
-            rows.append(row | {"mode": mode, "reported": (name, row["statistic"]) == reported})
+        rows += [
+            row | {"mode": mode, "reported": (name, row["statistic"]) == reported}
+            for row in _statistics(sample, name, estimate)
+        ]
     return pa.Table.from_pylist(rows, schema=_SUMMARY)
 
 
@@ -205,35 +207,41 @@ def _statistics(sample: _Sample, name: str, estimate: Estimate) -> list[dict[str
 
     Ratios of whole residuals point away from zero, so that their median and mean keep the sign: chance then cancels out.
     """
-    size = np.abs(estimate.loss)
-    loss = estimate.loss if name == "discrete" else size
-    kept = np.isfinite(loss[0])
+    kept = np.isfinite(estimate.loss[0])
     if not kept.any():
         reason = "too_few" if name == "discrete" else "grid_too_small"
         return [
             _row(sample, (name, statistic), np.nan, 0) | {"reason": reason}
             for statistic in ("max", "median", "mean")
         ]
-    loss, size = (np.where(np.isfinite(one), one, np.nan)[:, kept] for one in (loss, size))
-    weight = np.where(np.isnan(loss), 0.0, estimate.density[:, : len(kept)][:, kept])
-    rows = []
-    mean = np.nansum(loss * weight, axis=1) / weight.sum(axis=1)
-    for statistic, values in (
-        ("max", np.nanmax(size, axis=1)),
-        ("median", np.nanmedian(loss, axis=1)),
-        ("mean", mean),
-    ):
-        row = _row(sample, (name, statistic), float(values[0]), int(kept.sum()))
-        if len(values) > 1:
-            share = (1 - sample.confidence) / 2
-            low, high = np.quantile(values[1:], [share, 1 - share])
-            row |= {
-                "lo": 2 * values[0] - high,
-                "hi": 2 * values[0] - low,
-                "bias": float(values[1:].mean() - values[0]),
-            }
-        rows.append(row)
-    return rows
+    found = np.where(np.isfinite(estimate.loss), estimate.loss, np.nan)[:, kept]
+    found = found[~np.isnan(found).all(axis=1)]  # row 0, the sample, stays
+    size = np.abs(found)
+    loss = found if name == "discrete" else size
+    weight = estimate.density[0, : len(kept)][kept]
+    statistics = {
+        "max": np.nanmax(size, axis=1),
+        "median": np.nanmedian(loss, axis=1),
+        "mean": np.nansum(loss * weight, axis=1) / np.where(np.isnan(loss), 0.0, weight).sum(axis=1),
+    }
+    return [
+        _row(sample, (name, statistic), float(values[0]), int(kept.sum()))
+        | _interval(values, sample.confidence)
+        for statistic, values in statistics.items()
+    ]
+
+
+def _interval(values: NDArray[np.float64], confidence: float) -> dict[str, float]:
+    """Basic bootstrap interval and bias of the first value from the others; nothing without them."""
+    if len(values) < 2:
+        return {}
+    share = (1 - confidence) / 2
+    low, high = np.quantile(values[1:], [share, 1 - share])
+    return {
+        "lo": float(2 * values[0] - high),
+        "hi": float(2 * values[0] - low),
+        "bias": float(values[1:].mean() - values[0]),
+    }
 
 
 def _row(sample: _Sample, key: tuple[str, str], value: float, grid: int) -> dict[str, Any]:
@@ -260,6 +268,17 @@ def _bootstrap(residuals: Residuals, replicates: int, seed: int) -> NDArray[np.f
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=replicates).astype(np.float64)
     return np.concatenate([own, weights @ residuals.by_group.astype(np.float64)])
+
+
+def _corrected(residuals: Residuals, n_min: int) -> str:
+    """Whole residuals where at least half of all lie at values with enough of them; the kernel otherwise.
+
+    The discrete estimator is nearly unbiased at any loss but needs counts; the kernel needs few and is wrong above a loss of 0.5.
+    """
+    if residuals.values.dtype.kind not in "iu":
+        return "kernel"
+    used = np.unique(np.concatenate(_enough(residuals, n_min)))
+    return "discrete" if 2 * int(residuals.counts[used].sum()) >= residuals.number else "kernel"
 
 
 def _enough(residuals: Residuals, n_min: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

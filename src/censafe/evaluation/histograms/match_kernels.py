@@ -19,9 +19,7 @@ __all__ = ["match_entries"]
         int64[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1],
     )
 )  # fmt: skip
-def match_entries(
-    order, starts, label, c_ptr, c_cell, c_count, p_ptr, p_cell, p_count, held, ptr, answer, true, public
-):  # type: ignore[no-untyped-def]  # noqa: C901
+def match_entries(order, starts, label, c_ptr, c_cell, c_count, p_ptr, p_cell, p_count, held, ptr, answer, true, public):  # type: ignore[no-untyped-def]  # fmt: skip
     """Write one entry for every area and answer at which either side is not zero, answers rising within an area.
 
     Args:

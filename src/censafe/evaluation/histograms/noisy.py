@@ -1,36 +1,148 @@
-"""CONFIDENTIAL. Comparators: noisy answers as they are, and blocks that are protected one by one without a hierarchy."""
+"""CONFIDENTIAL. Comparator: blocks that are protected one by one with the whole budget, without a hierarchy."""
 
 from __future__ import annotations
 
-from censafe.evaluation.histograms.areas import Areas
-from censafe.evaluation.histograms.cells import MatchedCells
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.evaluation.histograms.block_fit_kernels import fit_blocks
 from censafe.evaluation.histograms.pairing import Pair, PublishedRun
+from censafe.model.laws import NoiseLaw
+from censafe.model.schema import CellQuery
+from censafe.model.sparse import ExactHistograms, SparseLevel
+from censafe.privacy.keys import TestKey, TestPartKey, derive_part_key
+from censafe.privacy.sampler import add_noise
+from censafe.privacy.variance import exact_variance
 from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.sensitivity import noise_law
 
-__all__ = ["block_by_block", "noisy_counts"]
+__all__ = ["block_by_block"]
+
+_CHUNK: Final = 1 << 22  # answers at a time
+_TOLERANCE: Final = 1e-3
+_SWEEPS: Final = 1_000
+_LEAST_VARIANCE: Final = 1e-4
+_PART: Final = "blocks one by one"
 
 
-def noisy_counts(
-    pair: Pair, config: TopdownConfig, histogram: str, level: str, query: str, *, seed: int
-) -> MatchedCells:
-    """The raw noisy answers of one query at one level, as the configuration would measure them.
+@dataclass(frozen=True, eq=False)
+class _Workload:
+    """The queries of a block, answers one after the other."""
 
-    Raises:
-        UsageError: the configuration does not measure that query there.
-    """
-    raise NotImplementedError
+    queries: tuple[CellQuery, ...]
+    laws: tuple[NoiseLaw, ...]
+    label: NDArray[np.int32] = field(repr=False)
+    first: NDArray[np.int64] = field(repr=False)
+    weight: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def answers(self) -> int:
+        return sum(query.answers for query in self.queries)
 
 
 def block_by_block(
-    pair: Pair, config: TopdownConfig, histogram: str, *, seed: int, run_id: str = ""
+    pair: Pair,
+    config: TopdownConfig,
+    histogram: str,
+    *,
+    seed: int,
+    run_id: str = "",
+    facilities: NDArray[np.integer] | None = None,
 ) -> PublishedRun:
     """Each block's queries with the whole budget of the histogram, fitted to whole counts of zero or more, block alone.
 
+    The queries and their shares are those of the lowest level; the budget is what all levels of a run get together. Answers are
+    fitted by least squares with one over the variance as weight (to a thousandth of a record), then the largest fractions are
+    rounded up so that the total is the nearest whole number. No block knows of any other.
+
     Args:
         pair: whose truth is measured.
-        config: budget, and queries with their shares at the level of the blocks.
+        config: budget, and queries with their shares.
         histogram: of the configuration.
         seed: of the noise; a test key.
         run_id: name of the run.
+        facilities: published facilities, shape (blocks, kinds), as the readers give them: kinds without any hold nobody. Without
+            them every kind may hold records.
+
+    Raises:
+        KeyError: the configuration does not measure that histogram.
     """
-    raise NotImplementedError
+    measured = config.histogram(histogram)
+    work = _workload(config, measured)
+    exact, cells = pair.confidential, measured.schema.schema.cells
+    nodes, found_cells, counts = [], [], []
+    with TestKey(seed) as run_key:
+        key = derive_part_key(run_key, "", b"evaluation", _PART)
+    try:
+        for first, last in _chunks(exact.nodes, max(work.answers, cells)):
+            noisy = _noisy(exact, work, key, first, last)
+            fitted = np.zeros((last - first, cells), np.int32)
+            allowed = _allowed(measured, facilities, first, last)
+            fit_blocks(noisy, work.label, work.first, work.weight, allowed, _TOLERANCE, _SWEEPS, fitted)
+            node, cell = np.nonzero(fitted)
+            nodes.append(node + first)
+            found_cells.append(cell.astype(np.int32))
+            counts.append(fitted[node, cell])
+    finally:
+        key.close()
+    pointer = np.searchsorted(np.concatenate(nodes), np.arange(exact.nodes + 1)).astype(np.int64)
+    histograms = SparseLevel(exact.geounits, pointer, np.concatenate(found_cells), np.concatenate(counts))
+    return PublishedRun(run_id or f"blocks {seed}", histograms, setting="blocks one by one")
+
+
+def _workload(config: TopdownConfig, measured: MeasuredHistogram) -> _Workload:
+    loss = sum(
+        (measured.loss * measured.level_shares[level.name] for level in config.run_levels), Fraction(0)
+    )
+    shares = measured.query_shares[config.run_levels[-1].name]
+    queries = tuple(measured.schema.query(text) for text in shares)
+    laws = tuple(noise_law(config.definition, loss * share) for share in shares.values())
+    answers = np.array([query.answers for query in queries], np.int64)
+    return _Workload(
+        queries,
+        laws,
+        np.ascontiguousarray(np.stack([query.label for query in queries])),
+        np.cumsum(answers) - answers,
+        np.array([1 / max(exact_variance(law), _LEAST_VARIANCE) for law in laws]),
+    )
+
+
+def _chunks(blocks: int, width: int) -> Iterator[tuple[int, int]]:
+    step = max(1, _CHUNK // width)
+    for first in range(0, blocks, step):
+        yield first, min(first + step, blocks)
+
+
+def _noisy(
+    exact: ExactHistograms, work: _Workload, key: TestPartKey, first: int, last: int
+) -> NDArray[np.int64]:
+    """Noisy answers of some blocks, shape (last - first, answers)."""
+    entries = slice(int(exact.node_ptr[first]), int(exact.node_ptr[last]))
+    node = np.repeat(np.arange(last - first), np.diff(exact.node_ptr[first : last + 1]))
+    found = np.empty((last - first, work.answers), np.int64)
+    geounits = np.arange(first, last, dtype=np.uint64)
+    for ordinal, (query, law) in enumerate(zip(work.queries, work.laws, strict=True)):
+        true = np.zeros((last - first, query.answers), np.int64)
+        np.add.at(true, (node, query.label[exact.cell[entries]]), exact.count[entries])
+        start = int(work.first[ordinal])
+        noisy = add_noise(true, law, key, query=ordinal, geounits=geounits)
+        found[:, start : start + query.answers] = noisy
+    return found
+
+
+def _allowed(
+    measured: MeasuredHistogram, facilities: NDArray[np.integer] | None, first: int, last: int
+) -> NDArray[np.bool_]:
+    """Cells that may hold records, shape (last - first, cells)."""
+    allowed = np.broadcast_to(measured.schema.allowed(), (last - first, measured.schema.schema.cells)).copy()
+    rule = measured.schema.facilities
+    if facilities is not None and rule is not None:
+        held = facilities[first:last, : len(rule.minimum)] > 0
+        allowed &= held[:, measured.schema.schema.levels_of(rule.attribute)]
+    return np.ascontiguousarray(allowed)

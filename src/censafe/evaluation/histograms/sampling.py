@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
+from censafe.errors import UsageError
+from censafe.evaluation.histograms.frames import frame_of
 from censafe.evaluation.histograms.pairing import Pair, PublishedRun
+from censafe.model.sparse import SparseLevel
 
 __all__ = ["matching_rates", "sample_runs", "sample_variance"]
+
+_MOST: Final = 999_999_999  # persons that numpy's law of a sample takes
 
 
 def sample_runs(pair: Pair, rate: Fraction, *, replicates: int, seed: int) -> tuple[PublishedRun, ...]:
@@ -20,23 +26,89 @@ def sample_runs(pair: Pair, rate: Fraction, *, replicates: int, seed: int) -> tu
         rate: share of persons, in (0, 1].
         replicates: how many; each has its own stream of random numbers (the study drew one sample four times).
         seed: of all of them.
+
+    Returns:
+        Runs ``sample 1`` and so on, of weight one over the rate.
+
+    Raises:
+        UsageError: a rate outside (0, 1], no replicate, or more than 999,999,999 persons.
+
+    Source: Petti & Flaxman (2020); multivariate hypergeometric law.
     """
-    raise NotImplementedError
+    if not 0 < rate <= 1 or replicates < 1:
+        raise UsageError("the rate of a sample must be above 0 and at most 1, with one replicate or more")
+    truth = pair.confidential
+    persons = int(truth.count.sum(dtype=np.int64))
+    if persons > _MOST:
+        raise UsageError(f"samples are drawn from at most {_MOST:,} persons; sample the states one by one")
+    size = round(rate * persons)
+    runs = []
+    for number, stream in enumerate(np.random.SeedSequence(seed).spawn(replicates), start=1):
+        rng = np.random.default_rng(stream)
+        drawn = rng.multivariate_hypergeometric(truth.count, size, method="marginals")
+        kept = drawn > 0
+        ends = np.append(0, np.cumsum(kept))
+        histograms = SparseLevel(
+            truth.geounits,
+            ends[truth.node_ptr].astype(np.int64),
+            truth.cell[kept],
+            drawn[kept].astype(np.int32),
+        )
+        runs.append(PublishedRun(f"sample {number}", histograms, 1 / rate, f"srs {rate}"))
+    return tuple(runs)
 
 
 def sample_variance(cell: int, population: int, rate: Fraction) -> float:
-    """Exact variance of the weighted count of a cell."""
-    raise NotImplementedError
+    """Exact variance of the weighted count of a cell.
+
+    Args:
+        cell: its true count.
+        population: all persons.
+        rate: of the sample.
+
+    Example:
+        >>> sample_variance(100, 10_000, Fraction(1, 2))
+        99.00990099009901
+    """
+    size = round(rate * population)
+    share = Fraction(cell, population)
+    return float(size / rate**2 * share * (1 - share) * Fraction(population - size, population - 1))
 
 
 def matching_rates(topdown: pa.Table, srs: pa.Table) -> pa.Table:
-    """The sampling rate that is most like each budget: nearest by abs(log ratio of median errors) + abs(log ratio of EPL).
+    """The sampling rate that is most like each budget: nearest by the log ratios of median errors and of privacy losses.
+
+    The distance is the sum of both absolute log ratios. Of equal ones the smaller rate is taken.
 
     Args:
         topdown: columns epsilon, median_ae, epl.
         srs: columns sample_pct, median_ae, epl.
 
     Returns:
-        Columns epsilon, sample_pct, distance.
+        Columns epsilon, sample_pct, distance. A budget without finite distance to any rate has NaN.
+
+    Example:
+        >>> one = pa.table({"epsilon": [1.0], "median_ae": [6.0], "epl": [0.2]})
+        >>> two = pa.table({"sample_pct": [5, 50], "median_ae": [19.0, 5.0], "epl": [0.03, 0.2]})
+        >>> matching_rates(one, two).column("sample_pct").to_pylist()
+        [50.0]
     """
-    raise NotImplementedError
+    with np.errstate(divide="ignore", invalid="ignore"):
+        budget, rate = (
+            [np.log(np.asarray(table.column(name), np.float64)) for name in ("median_ae", "epl")]
+            for table in (topdown, srs)
+        )
+        distance = sum(np.abs(one[:, None] - two[None, :]) for one, two in zip(budget, rate, strict=True))
+    distance = np.where(np.isfinite(distance), distance, np.inf)
+    percents = np.asarray(srs.column("sample_pct"), np.float64)
+    order = np.argsort(percents, kind="stable")
+    nearest = order[distance[:, order].argmin(axis=1)]
+    found = distance[np.arange(len(nearest)), nearest]
+    known = np.isfinite(found)
+    return frame_of(
+        {
+            "epsilon": np.asarray(topdown.column("epsilon"), np.float64),
+            "sample_pct": np.where(known, percents[nearest], np.nan),
+            "distance": np.where(known, found, np.nan),
+        }
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -56,7 +57,7 @@ def size_classes(population: NDArray[np.int64], edges: Sequence[int]) -> Strata:
         >>> found.names[0], found.names[-1], found.of_area.tolist()
         ('0-999', '100000+', [0, 1, 5])
     """
-    names = [f"{low}-{high - 1}" for low, high in zip(edges, edges[1:], strict=False)] + [f"{edges[-1]}+"]
+    names = [f"{low}-{high - 1}" for low, high in pairwise(edges)] + [f"{edges[-1]}+"]
     place = np.searchsorted(np.asarray(edges, np.int64), population, side="right") - 1
     return Strata("population", tuple(names), place.astype(np.int32))
 
