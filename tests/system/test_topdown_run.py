@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -60,8 +61,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def hashes(folder: Path) -> dict[str, str]:
     return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.iterdir())
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
 
@@ -165,17 +166,18 @@ def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
     for out, seed in ((straight, 1), (other, 2)):
         assert censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", seed).code == 0
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(recipe, "estimate_level", stop)
+        patched.setattr(recipe, "publish", stop)
         with pytest.raises(KeyboardInterrupt):
             recipe.run(
                 "e2e-1940", districts, stopped, {}, recipe.ReadOptions(), recipe.RunOptions(test_key=1)
             )
     measured = hashes(stopped / "measurements")
-    assert len(measured) == 4
+    levels = {name.partition(".parquet")[0] for name in measured}
+    assert levels == {f"US_Person_1940_E2E/{name}" for name in ("National", "State", "County", "Enumdist")}
     assert censafe("run", "topdown", "e2e-1940", districts, stopped, "--test-key", 1).code == 0
     assert hashes(stopped / "measurements") == measured
     assert hashes(stopped / "microdata") == hashes(straight / "microdata")
@@ -185,11 +187,11 @@ def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
 def test_stored_measurements_of_another_level_are_refused(
     censafe: CommandLine, districts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(recipe, "estimate_level", stop)
+        patched.setattr(recipe, "publish", stop)
         with pytest.raises(KeyboardInterrupt):
             recipe.run(
                 "e2e-1940",
@@ -199,8 +201,9 @@ def test_stored_measurements_of_another_level_are_refused(
                 recipe.ReadOptions(),
                 recipe.RunOptions(test_key=1),
             )
-    folder = tmp_path / "out" / "measurements"
-    (folder / "persons_State.parquet").rename(folder / "persons_County.parquet")
+    folder = tmp_path / "out" / "measurements" / "US_Person_1940_E2E"
+    shutil.rmtree(folder / "County.parquet")
+    (folder / "State.parquet").rename(folder / "County.parquet")
     done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--test-key", 1)
     assert done.code == 4
     assert "does not hold the measurements of persons_County" in done.err

@@ -92,6 +92,7 @@ def test_missing_keys_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "title",
         "measure",
         ("histograms", "persons", "exact_totals"),
+        ("histograms", "persons", "measurements"),
         ("histograms", "persons", "passes"),
     }
     for path_ in paths(document):
