@@ -113,7 +113,7 @@ def _samples(runs: Sequence[MatchedCells], asked: _Asked) -> Iterator[tuple[tupl
     for stratum in range(classes):
         for at, answer_ in enumerate(asked.answers):
             place = stratum * len(asked.answers) + at
-            chosen = order if order == slice(None) else order[starts[place] : starts[place + 1]]  # type: ignore[index]
+            chosen = order if order == slice(None) else order[starts[place] : starts[place + 1]]
             held = true[chosen]
             domain = int(areas[stratum]) * len(runs) * (runs[0].answers if answer_ == _EVERY else 1)
             empty = domain - len(held) if asked.zeros == "all" else 0

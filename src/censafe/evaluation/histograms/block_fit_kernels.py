@@ -67,12 +67,12 @@ def fit_blocks(noisy, label, first, weight, allowed, tolerance, sweeps, out):  #
         total = 0.0
         held = 0
         for cell in range(cells):
-            whole = np.int64(count[cell])
+            whole = int(count[cell])
             out[block, cell] = whole
             fraction[cell] = whole - count[cell]
             total += count[cell]
             held += whole
-        more = np.int64(total + 0.5) - held
+        more = int(total + 0.5) - held
         if more > 0:
             order = np.argsort(fraction, kind="mergesort")
             for place in range(more):

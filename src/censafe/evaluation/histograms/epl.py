@@ -31,7 +31,8 @@ __all__ = ["CAUTION", "epl_curve", "epl_discrete", "epl_summary"]
 
 CAUTION: Final = (
     "Empirical privacy loss is no bound on privacy loss: it takes areas to be exchangeable, and facts published exactly can "
-    "make it larger than epsilon. Its maximum is biased upwards; the median is nearly unbiased for losses up to about 0.5."
+    "make it larger than epsilon. Its maximum is biased upwards; the median of whole residuals is nearly unbiased, that of the "
+    "kernel for losses up to about 0.5."
 )
 _FACTOR: Final = 0.1
 _PERCENTILE: Final = 95.0

@@ -15,7 +15,7 @@ from censafe.evaluation.histograms.pairing import Pair, PublishedRun
 from censafe.model.laws import NoiseLaw
 from censafe.model.schema import CellQuery
 from censafe.model.sparse import ExactHistograms, SparseLevel
-from censafe.privacy.keys import TestKey, TestPartKey, derive_part_key
+from censafe.privacy.keys import ReleasePartKey, TestKey, TestPartKey, derive_part_key
 from censafe.privacy.sampler import add_noise
 from censafe.privacy.variance import exact_variance
 from censafe.products.topdown.config import TopdownConfig
@@ -120,7 +120,7 @@ def _chunks(blocks: int, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _noisy(
-    exact: ExactHistograms, work: _Workload, key: TestPartKey, first: int, last: int
+    exact: ExactHistograms, work: _Workload, key: ReleasePartKey | TestPartKey, first: int, last: int
 ) -> NDArray[np.int64]:
     """Noisy answers of some blocks, shape (last - first, answers)."""
     entries = slice(int(exact.node_ptr[first]), int(exact.node_ptr[last]))

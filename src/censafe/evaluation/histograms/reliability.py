@@ -91,8 +91,9 @@ def reliability(
         ]
     )
     return Reliability(
-        *(_name(one[0], bin_width) if one else "" for one in (first, alone)),
-        pa.Table.from_pylist(rows, schema=schema),
+        answer=_name(first[0], bin_width) if first else "",
+        answer_alone=_name(alone[0], bin_width) if alone else "",
+        bins=pa.Table.from_pylist(rows, schema=schema),
     )
 
 

@@ -158,7 +158,9 @@ def _lattice(query: TouchedQuery, step: float) -> _Lattice:
     ]
     start = int(places[0][0])
     width = int(places[1][-1]) - start + 1
-    null, other = (np.bincount(place - start, weights=total, minlength=width) for place in places)
+    null, other = (
+        np.bincount(place - start, weights=total, minlength=width).astype(np.float64) for place in places
+    )
     return _Lattice(start, null, other)
 
 
