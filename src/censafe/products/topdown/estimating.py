@@ -17,6 +17,7 @@ from censafe.geography.spine import SpineLevel
 from censafe.model import SparseLevel
 from censafe.products.topdown.invariants import LevelLimits
 from censafe.products.topdown.level_checks import check_level
+from censafe.products.topdown.roots import root_problems
 
 __all__ = ["CellRules", "LevelReport", "LevelTask", "estimate_level"]
 
@@ -132,9 +133,7 @@ def estimate_level(
     report = LevelReport(task.level.name, task.level.nodes)
     if parents is None or above is None:
         report.parents = 1
-        support = _root_support(rules, task.limits)
-        pieces = [_solved(task, rules, _Family("", 0, 1, support, None), report)]
-        place = [0]
+        pieces, place = _roots(task, rules, report)
     else:
         report.parents = above.nodes
         pieces, place = _children(task, rules, parents, above, report)
@@ -181,20 +180,24 @@ def _children(
     return pieces, place
 
 
+def _roots(task: LevelTask, rules: CellRules, report: LevelReport) -> tuple[list[_Piece], list[int]]:
+    """The geounits without a parent, in their order."""
+    found: dict[int, _Piece] = {}
+    for roots in root_problems(task.objective, task.limits, rules.allowed, rules.kinds):
+        where = f"level {task.level.name}, the root"
+        counts = _integers(roots.problem, roots.tree(rules.tree), where, "", report)
+        for member, cells, held in roots.split(counts[0]):
+            found[member] = (np.array([len(cells)]), cells, held)
+    place = sorted(found)
+    return [found[root] for root in place], place
+
+
 def _solved(task: LevelTask, rules: CellRules, family: _Family, report: LevelReport) -> _Piece:
-    h, _, b = task.objective.equations(family.first, family.last, family.support)
-    problem = _problem(task.limits, rules, family, h[0], b)
-    result = solve_l2(problem)
+    h, h_of, b = task.objective.equations(family.first, family.last, family.support)
+    problem = _problem(task.limits, rules, family, h, h_of, b)
     where = f"level {task.level.name}, children of {family.parent or 'the root'}"
-    if result.status is L2Status.INFEASIBLE:
-        raise CheckError(f"{where}: no histograms meet their counts and limits: {result.reason}")
-    report.add(result, len(family.support))
-    if not result.status.exact:
-        report.approximate.append(family.parent)
-    try:
-        counts = round_parent(result.x, problem, tuple(label[family.support] for label in rules.tree))
-    except CheckError as error:
-        raise CheckError(f"{where} ({result.status.value}): {error}") from error
+    tree = tuple(label[family.support] for label in rules.tree)
+    counts = _integers(problem, tree, where, family.parent, report)
     child, cell = np.nonzero(counts)
     return (
         np.bincount(child, minlength=family.last - family.first),
@@ -203,11 +206,24 @@ def _solved(task: LevelTask, rules: CellRules, family: _Family, report: LevelRep
     )
 
 
-def _root_support(rules: CellRules, limits: LevelLimits) -> Integers:
-    allowed = rules.allowed
-    if rules.kinds is not None:
-        allowed = allowed & (limits.upper[0] > 0)[rules.kinds]
-    return np.flatnonzero(allowed).astype(np.int64)
+def _integers(
+    problem: ParentProblem,
+    tree: tuple[NDArray[np.int32], ...],
+    where: str,
+    parent: str,
+    report: LevelReport,
+) -> Integers:
+    """Solve and round one problem, and count it in the report."""
+    result = solve_l2(problem)
+    if result.status is L2Status.INFEASIBLE:
+        raise CheckError(f"{where}: no histograms meet their counts and limits: {result.reason}")
+    report.add(result, problem.cells)
+    if not result.status.exact:
+        report.approximate.append(parent)
+    try:
+        return round_parent(result.x, problem, tree)
+    except CheckError as error:
+        raise CheckError(f"{where} ({result.status.value}): {error}") from error
 
 
 def _problem(
@@ -215,9 +231,10 @@ def _problem(
     rules: CellRules,
     family: _Family,
     h: NDArray[np.float64],
+    h_of: NDArray[np.int32],
     b: NDArray[np.float64],
 ) -> ParentProblem:
-    """The parent with its masks and those side rows that can bind."""
+    """The parent with its masks, groups and those side rows that can bind."""
     children, cells = b.shape
     these = slice(family.first, family.last)
     allowed = np.ones((children, cells), dtype=np.bool_)
@@ -246,7 +263,10 @@ def _problem(
         np.stack(side, axis=1).astype(np.float64) if side else np.zeros((children, 0)) for side in (lo, hi)
     ]
     matrix = np.array(rows, dtype=np.uint8).reshape(len(rows), cells)
-    return ParentProblem(h, b, family.p, allowed, matrix, sides[0], sides[1])
+    group, totals = np.zeros(0, np.int32), np.zeros(0)
+    if limits.groups is not None:
+        group, totals = limits.groups.within(family.first, family.last)
+    return ParentProblem(h, b, family.p, allowed, matrix, sides[0], sides[1], h_of, group, totals)
 
 
 def _may_bind(lower: Integers, upper: Integers, members: NDArray[np.bool_], p: Integers | None) -> bool:

@@ -52,6 +52,23 @@ class GroupTotals:
     of: NDArray[np.int32] = field(repr=False)
     totals: Integers
 
+    def within(self, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Groups among some neighbours, numbered from 0, and their totals.
+
+        Args:
+            first: of the geounits.
+            last: one past the last of them.
+
+        Example:
+            >>> groups = GroupTotals(np.array([7, 0, 0, 2, -1], np.int32), np.arange(8))
+            >>> [part.tolist() for part in groups.within(1, 5)]
+            [[0, 0, 1, -1], [0.0, 2.0]]
+        """
+        own = self.of[first:last]
+        present = np.unique(own[own >= 0])
+        numbers = np.where(own >= 0, np.searchsorted(present, own), -1)
+        return numbers.astype(np.int32), self.totals[present].astype(np.float64)
+
 
 @dataclass(frozen=True, eq=False)
 class LevelLimits:

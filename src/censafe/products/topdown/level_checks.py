@@ -41,10 +41,16 @@ def check_level(
     _require(level, "counts below 1", np.unique(node[found.count < 1]))
     if parents is not None:
         _check_parents(level, found, node, cells, parents)
+    totals = np.zeros(found.nodes, dtype=np.int64)
+    np.add.at(totals, node, found.count)
     if limits.totals is not None:
-        totals = np.zeros(found.nodes, dtype=np.int64)
-        np.add.at(totals, node, found.count)
         _require(level, "totals that are not the exact ones", np.flatnonzero(totals != limits.totals))
+    if limits.groups is not None:
+        of, inside = limits.groups.of, limits.groups.of >= 0
+        sums = np.zeros(len(limits.groups.totals), dtype=np.int64)
+        np.add.at(sums, of[inside], totals[inside])
+        wrong = inside & (sums != limits.groups.totals)[of]
+        _require(level, "totals that do not add up to the exact one of their group", np.flatnonzero(wrong))
     if kinds is not None:
         held = np.zeros(limits.lower.shape, dtype=np.int64)
         np.add.at(held, (node, kinds[found.cell]), found.count)

@@ -1,0 +1,122 @@
+"""The geounits of the widest level, which have no parent: one alone, or the parts of one whose total is known for the sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown import ParentProblem
+from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.products.topdown.invariants import LevelLimits
+
+__all__ = ["RootProblem", "root_problems"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RootProblem:
+    """Roots that are solved together: the cells of all of them side by side, as those of one geounit without a parent.
+
+    Args:
+        members: positions of the roots.
+        edges: first cell of every member, and the number of all cells, shape (members + 1,).
+        cells: cell of the schema at every place, shape (K,).
+        problem: of all places.
+    """
+
+    members: tuple[int, ...]
+    edges: tuple[int, ...]
+    cells: Integers = field(repr=False)
+    problem: ParentProblem = field(repr=False)
+
+    def tree(self, groups: tuple[NDArray[np.int32], ...]) -> tuple[NDArray[np.int32], ...]:
+        """Groups of the cells of the schema as groups of the places, those of different members apart.
+
+        Args:
+            groups: coarse to fine, each of shape (cells of the schema,).
+        """
+        member = np.repeat(np.arange(len(self.members)), np.diff(self.edges))
+        apart = [member] if len(self.members) > 1 else []
+        apart += [member * (int(group.max(initial=0)) + 1) + group[self.cells] for group in groups]
+        return tuple(one.astype(np.int32) for one in apart)
+
+    def split(self, counts: Integers) -> Iterator[tuple[int, Integers, Integers]]:
+        """Position, cells and counts of every member, from counts at all places."""
+        for member, (first, last) in zip(self.members, pairwise(self.edges), strict=True):
+            held = np.flatnonzero(counts[first:last]) + first
+            yield member, self.cells[held], counts[held]
+
+
+def root_problems(
+    objective: LevelObjective,
+    limits: LevelLimits,
+    allowed: NDArray[np.bool_],
+    kinds: NDArray[np.int32] | None,
+) -> Iterator[RootProblem]:
+    """The problems of the widest level: one for each root, and one for each group whose total is known.
+
+    Args:
+        objective: measurements of the roots.
+        limits: of the level.
+        allowed: which cells may hold records, shape (cells,).
+        kinds: kind of unit of each cell; None where units bound nothing.
+    """
+    roots = len(limits.lower)
+    own = np.full(roots, -1) if limits.groups is None else limits.groups.of
+    for group in np.unique(own[own >= 0]).tolist():
+        members = tuple(np.flatnonzero(own == group).tolist())
+        total = None if limits.groups is None else float(limits.groups.totals[group])
+        yield _joined(objective, limits, allowed, kinds, members, total)
+    for root in np.flatnonzero(own < 0).tolist():
+        total = None if limits.totals is None else float(limits.totals[root])
+        yield _joined(objective, limits, allowed, kinds, (root,), total)
+
+
+def _joined(
+    objective: LevelObjective,
+    limits: LevelLimits,
+    allowed: NDArray[np.bool_],
+    kinds: NDArray[np.int32] | None,
+    members: tuple[int, ...],
+    total: float | None,
+) -> RootProblem:
+    supports = [
+        np.flatnonzero(allowed if kinds is None else allowed & (limits.upper[root] > 0)[kinds]).astype(
+            np.int64
+        )
+        for root in members
+    ]
+    edges = np.cumsum([0, *map(len, supports)])
+    places = int(edges[-1])
+    h, b = np.zeros((places, places)), np.zeros((1, places))
+    rows: list[NDArray[np.bool_]] = []
+    sides: list[tuple[float, float]] = []
+    if total is not None:
+        rows.append(np.ones(places, np.bool_))
+        sides.append((total, total))
+    for root, support, first, last in zip(members, supports, edges[:-1], edges[1:], strict=True):
+        stack, _, b[:, first:last] = objective.equations(root, root + 1, support)
+        h[first:last, first:last] = stack[0]
+        for kind in range(limits.lower.shape[1]) if kinds is not None else ():
+            inside = np.zeros(places, np.bool_)
+            inside[first:last] = kinds[support] == kind
+            if inside.any() and not (rows and inside.all()):
+                rows.append(inside)
+                sides.append((float(limits.lower[root, kind]), float(limits.upper[root, kind])))
+        if limits.cuts is not None and kinds is not None:
+            for members_of, low, high in zip(
+                limits.cuts.sets, limits.cuts.lower[root], limits.cuts.upper[root], strict=True
+            ):
+                inside = np.zeros(places, np.bool_)
+                inside[first:last] = members_of[kinds[support]] != 0
+                rows.append(inside)
+                sides.append((float(low), float(high)))
+    matrix = np.array(rows, dtype=np.uint8).reshape(len(rows), places)
+    low, high = np.array(sides).reshape(-1, 2).T
+    problem = ParentProblem(h, b, None, np.ones((1, places), np.bool_), matrix, low[None], high[None])
+    return RootProblem(members, tuple(edges.tolist()), np.concatenate(supports), problem)
