@@ -8,50 +8,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from censafe.errors import DataError
-from censafe.geography.run_spine import RunSpine, build_run_spine
-from censafe.geography.spine import Spine
+from censafe.geography.run_spine import RunSpine
 from censafe.geography.spine_sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, ProtectedUnit
-from censafe.model.level_measurements import LevelBudgets
 from censafe.population.histograms import BlockData, block_files, read_blocks
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.exact_totals import declared_totals
-from censafe.products.topdown.invariants import LevelLimits, level_limits
+from censafe.products.topdown.facts import PublicFacts, public_facts, run_spine
 from censafe.products.topdown.layout import histogram_layout
 from censafe.products.topdown.plan import exact_levels
-from censafe.products.topdown.spines import gq_patterns, level_budgets, spine_choice
 
 __all__ = ["Intake", "Loaded", "PublicFacts"]
-
-
-@dataclass(frozen=True, eq=False)
-class PublicFacts:
-    """What is known about a run without its measurements: all of it is published exactly.
-
-    Args:
-        run: the tree that the run walks, and the standard one.
-        facilities: counts of units by kind in every block, shape (blocks, unit columns), in the standard order.
-        limits: by name of the histogram, what the histograms of every level must obey, root first.
-        budgets: by name of the part, laws and costs of every geounit.
-        imputed: in words, what in the input was made up by a rule.
-    """
-
-    run: RunSpine
-    facilities: NDArray[np.int32]
-    limits: Mapping[str, tuple[LevelLimits, ...]]
-    budgets: Mapping[str, LevelBudgets]
-    imputed: tuple[str, ...]
-
-    @property
-    def spine(self) -> Spine:
-        """The tree that the run walks."""
-        return self.run.spine
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,18 +90,17 @@ class Intake:
         for words in blocks.imputed:
             self._observer.remark(f"Made up, not read: {words}")
         with self._observer.stage("add up"):
-            run = build_run_spine(
-                blocks.spine,
-                spine_choice(self._config),
-                blocks.areas,
-                gq_patterns(self._config, blocks.facilities),
-            )
+            run = run_spine(self._config, blocks.spine, blocks.areas, blocks.facilities)
             exact = {one.name: self._levels(one, blocks, run) for one in self._config.histograms}
-            limits = {
-                one.name: self._limits(one, blocks, run, exact[one.name]) for one in self._config.histograms
+            # of the totals, those of declared levels leave here, and no others
+            totals = {
+                one.name: declared_totals(run, exact[one.name], exact_levels(one))
+                for one in self._config.histograms
             }
-        budgets = level_budgets(self._config, run)
-        return Loaded(exact, PublicFacts(run, blocks.facilities, limits, budgets, blocks.imputed))
+            facts = public_facts(
+                self._config, run, blocks.facilities, totals, imputed=blocks.imputed, areas=blocks.areas
+            )
+        return Loaded(exact, facts)
 
     def _levels(
         self, histogram: MeasuredHistogram, blocks: BlockData, run: RunSpine
@@ -142,19 +111,3 @@ class Intake:
         if run.order is not None:
             exact = reordered(exact, run.order, run.spine.leaf.geounits)
         return sum_histograms(run.spine, exact, histogram.schema.schema.cells)
-
-    def _limits(
-        self,
-        histogram: MeasuredHistogram,
-        blocks: BlockData,
-        run: RunSpine,
-        exact: tuple[ExactHistograms, ...],
-    ) -> tuple[LevelLimits, ...]:
-        """Limits from declared invariants; totals leave here for the levels that the configuration declares, and no others."""
-        totals = declared_totals(run, exact, exact_levels(histogram))
-        rule = histogram.schema.facilities
-        kinds = 0 if rule is None else len(rule.minimum)
-        units = blocks.facilities[:, :kinds].astype(np.int64)
-        if run.order is not None:
-            units = units[run.order]
-        return level_limits(run.spine, histogram.schema, units, totals.single, totals.groups)

@@ -15,7 +15,7 @@ from censafe.model.level_measurements import LevelMeasurements
 from censafe.products.door import MeasurementFiles
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.intake import PublicFacts
+from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.invariants import LevelLimits
 from censafe.products.topdown.plan import LevelWorkload, part_name
 from censafe.products.topdown.schemas import HistogramSchema
