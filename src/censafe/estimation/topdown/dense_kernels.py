@@ -10,7 +10,7 @@ from numba import boolean, float64, int64, void
 
 from censafe.model.compiled import compiled
 
-__all__ = ["BLOCK", "DEPENDENT", "factor", "invert", "solve_factored", "solve_vector"]
+__all__ = ["BLOCK", "DEPENDENT", "factor", "invert", "solve_factored", "solve_vector", "subtract_products"]
 
 BLOCK = 8  # terms of one pass over a row
 DEPENDENT = 1e-10  # a pivot below this share of its diagonal belongs to a dependent equation
@@ -42,7 +42,7 @@ def _sweep(a, first, last, column):  # type: ignore[no-untyped-def]
 
 
 @compiled(void(float64[:, ::1], int64, float64[:, ::1], float64[:, ::1], int64))
-def _subtract_products(a, start, left, right, width):  # type: ignore[no-untyped-def]
+def subtract_products(a, start, left, right, width):  # type: ignore[no-untyped-def]
     """Subtract left[i] @ right[:, start:i+1] from a[i, start:i+1] for i from start on."""
     for i in range(start, a.shape[0]):
         row = a[i, start : i + 1]
@@ -79,15 +79,15 @@ def _sweep_block(a, k0, k1, left, right, column):  # type: ignore[no-untyped-def
         for s in range(q + 1):
             middle[q, s] = a[k0 + q, k0 + s]
             middle[s, q] = middle[q, s]
-    for i in range(n):
-        row = left[i, :m]
-        row[:] = 0.0
+    for q in range(m):
+        column[:] = 0.0
         for s in range(m):
-            w, other = right[s, i], middle[s]
-            if w != 0.0:
-                for q in range(m):
-                    row[q] -= w * other[q]
-    _subtract_products(a, 0, left, right, m)
+            w, other = middle[q, s], right[s]
+            for i in range(n):
+                column[i] -= w * other[i]
+        for i in range(n):
+            left[i, q] = column[i]
+    subtract_products(a, 0, left, right, m)
     for q in range(m):
         for i in range(k0):
             a[k0 + q, i] = left[i, q]
@@ -112,42 +112,46 @@ def invert(a):  # type: ignore[no-untyped-def]
             a[j, i] = a[i, j]
 
 
-@compiled(void(float64[:, ::1], int64, int64, float64[::1], boolean[::1], float64[::1]))
-def _factor_panel(a, k0, k1, diagonal, kept, column):  # type: ignore[no-untyped-def]
+@compiled(
+    void(float64[:, ::1], int64, int64, float64[::1], boolean[::1], float64[:, ::1], float64[:, ::1])
+)
+def _factor_panel(a, k0, k1, diagonal, kept, left, right):  # type: ignore[no-untyped-def]
+    """Factor the columns k0 .. k1 - 1; leaves them in ``left`` and, transposed, in ``right``."""
     n = a.shape[0]
-    for k in range(k0, k1):
-        kept[k] = a[k, k] > DEPENDENT * diagonal[k]
-        root = np.sqrt(a[k, k]) if kept[k] else 1.0
-        for i in range(k + 1, n):
-            a[i, k] = a[i, k] / root if kept[k] else 0.0
+    for q in range(k1 - k0):
+        k = k0 + q
+        column = right[q]
+        for i in range(k, n):
             column[i] = a[i, k]
-        a[k, k] = root
-        for i in range(k + 1, n):
-            w = column[i]
+        for s in range(q):
+            w, other = right[s, k], right[s]
             if w != 0.0:
-                row, other = a[i, k + 1 : min(i + 1, k1)], column[k + 1 : min(i + 1, k1)]
-                for j in range(row.shape[0]):
-                    row[j] -= w * other[j]
+                for i in range(k, n):
+                    column[i] -= w * other[i]
+        kept[k] = column[k] > DEPENDENT * diagonal[k]
+        root = np.sqrt(column[k]) if kept[k] else 1.0
+        share = 1.0 / root if kept[k] else 0.0
+        for i in range(k + 1, n):
+            column[i] *= share
+        column[k] = root
+        for i in range(k, n):
+            a[i, k] = column[i]
+            left[i, q] = column[i]
 
 
 @compiled(void(float64[:, ::1], boolean[::1]))
 def factor(a, kept):  # type: ignore[no-untyped-def]
     """Cholesky factor in the lower triangle; a dependent equation is left out and its ``kept`` set to false."""
     n = a.shape[0]
-    diagonal, column = np.empty(n), np.empty(n)
+    diagonal = np.empty(n)
     for i in range(n):
         diagonal[i] = a[i, i]
-    size = n if n > BLOCK else 0
-    left, right = np.empty((size, BLOCK)), np.empty((BLOCK, size))
+    left, right = np.empty((n, BLOCK)), np.empty((BLOCK, n))
     for k0 in range(0, n, BLOCK):
         k1 = min(n, k0 + BLOCK)
-        _factor_panel(a, k0, k1, diagonal, kept, column)
+        _factor_panel(a, k0, k1, diagonal, kept, left, right)
         if k1 < n:
-            for i in range(k1, n):
-                for q in range(k1 - k0):
-                    left[i, q] = a[i, k0 + q]
-                    right[q, i] = a[i, k0 + q]
-            _subtract_products(a, k1, left, right, k1 - k0)
+            subtract_products(a, k1, left, right, k1 - k0)
 
 
 @compiled(void(float64[::1], float64, float64[::1]))
