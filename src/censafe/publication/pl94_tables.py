@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -20,9 +22,10 @@ from censafe.publication.stamps import Stamp
 
 __all__ = ["TableLevel", "table_items", "write_pl94_tables"]
 
-_CELLS = 252  # votingage 2, hispanic 2, cenrace 63
 _KINDS = 8
+_NONINSTITUTIONAL = 5  # first level of hhgq outside of institutions
 _CHUNK = 4_000
+_WIDE_CHUNK = 1 << 16
 _Ints = NDArray[np.int64]
 
 
@@ -59,52 +62,67 @@ def table_items(level: TableLevel, first: int, last: int) -> _Ints:
     Source:
         2020 Census P.L. 94-171 technical documentation, tables P1 to P5 and H1.
     """
-    persons = _dense(level.persons, first, last, _CELLS, lambda cell: cell % _CELLS).reshape(-1, 2, 2, 63)
-    kinds = _dense(level.persons, first, last, _KINDS, lambda cell: cell // _CELLS)
-    everyone, adults = persons.sum(axis=1), persons[:, 1]
-    parts = [
-        _by_race(everyone.sum(axis=1)),
-        _with_origin(everyone),
-        _by_race(adults.sum(axis=1)),
-        _with_origin(adults),
-        _quarters(kinds),
-    ]
+    found = np.zeros((len(_names(level)), last - first), np.int64)
+    persons = level.persons
+    _add_up(persons.node_ptr, persons.cell, persons.count, *_items_of_cells(), first, last, found)
     if level.occupancy is not None:
-        vacant, occupied = _dense(level.occupancy, first, last, 2, lambda cell: cell).T
-        parts.append(np.stack([vacant + occupied, occupied, vacant], axis=1))
-    return np.concatenate(parts, axis=1)
+        homes = level.occupancy
+        _add_up(homes.node_ptr, homes.cell, homes.count, *_items_of_homes(), first, last, found)
+    return found.T
 
 
-def _dense(level: SparseLevel, first: int, last: int, width: int, column: Callable[[_Ints], _Ints]) -> _Ints:
-    """Sums of the cells that share a column, shape (geounits, width)."""
-    entries = slice(int(level.node_ptr[first]), int(level.node_ptr[last]))
-    node = np.repeat(np.arange(last - first), np.diff(level.node_ptr[first : last + 1]))
-    place = node * width + column(level.cell[entries].astype(np.int64))
-    # weights are added as doubles, exact below 2**53
-    sums = np.bincount(place, level.count[entries], (last - first) * width)
-    return sums.astype(np.int64).reshape(-1, width)
+@numba.njit(cache=True, nogil=True)
+def _add_up(
+    node_ptr: _Ints,
+    cell: NDArray[np.int32],
+    count: NDArray[np.int32],
+    item_ptr: _Ints,
+    items: _Ints,
+    first: int,
+    last: int,
+    found: _Ints,
+) -> None:
+    """Add every cell of some geounits to its items, shape (items, geounits)."""
+    for node in range(first, last):
+        for entry in range(node_ptr[node], node_ptr[node + 1]):
+            for place in range(item_ptr[cell[entry]], item_ptr[cell[entry] + 1]):
+                found[items[place], node - first] += count[entry]
 
 
-def _by_race(persons: _Ints) -> _Ints:
-    """The 71 items of P1 or P3 from persons by race, shape (geounits, 63)."""
-    # doubles go through the fast matrix product and are exact below 2**53
-    return (persons.astype(np.float64) @ race_matrix().T.astype(np.float64)).astype(np.int64)
+@lru_cache(maxsize=1)
+def _items_of_cells() -> tuple[_Ints, _Ints]:
+    """Positions of the items that each of the 2,016 cells of a person counts in, and where those of a cell start."""
+    starts = dict(zip(TABLE_ITEMS, np.cumsum([0, *TABLE_ITEMS.values()]).tolist(), strict=False))
+    races = [np.flatnonzero(column) for column in race_matrix().T]
+    chosen: list[list[int]] = []
+    for kind in range(_KINDS):
+        for adult, hispanic, race in np.ndindex(2, 2, 63):
+            items: list[int] = []
+            for by_race, by_origin in (("P1", "P2"), ("P3", "P4"))[: 1 + adult]:
+                items += (starts[by_race] + races[race]).tolist()
+                items += [starts[by_origin], starts[by_origin] + 1] if hispanic else []
+                items += (
+                    [] if hispanic else [starts[by_origin], *(starts[by_origin] + 2 + races[race]).tolist()]
+                )
+            if kind:
+                items += [
+                    starts["P5"] + item
+                    for item in (0, 1 if kind < _NONINSTITUTIONAL else 6, GQ_ITEMS[kind - 1])
+                ]
+            chosen.append(items)
+    return _pointers(chosen)
 
 
-def _with_origin(persons: _Ints) -> _Ints:
-    """The 73 items of P2 or P4 from persons by origin and race, shape (geounits, 2, 63)."""
-    not_hispanic, hispanic = _by_race(persons[:, 0]), persons[:, 1].sum(axis=1)
-    total = not_hispanic[:, 0] + hispanic
-    return np.column_stack([total, hispanic, not_hispanic])
+@lru_cache(maxsize=1)
+def _items_of_homes() -> tuple[_Ints, _Ints]:
+    """The same for vacant and occupied housing units."""
+    start = len(item_names()) - TABLE_ITEMS["H1"]
+    return _pointers([[start, start + 2], [start, start + 1]])
 
 
-def _quarters(kinds: _Ints) -> _Ints:
-    """The 10 items of P5 from persons by kind of quarters, shape (geounits, 8)."""
-    items = np.zeros((len(kinds), TABLE_ITEMS["P5"]), np.int64)
-    items[:, list(GQ_ITEMS)] = kinds[:, 1:]
-    items[:, 1], items[:, 6] = kinds[:, 1:5].sum(axis=1), kinds[:, 5:].sum(axis=1)
-    items[:, 0] = items[:, 1] + items[:, 6]
-    return items
+def _pointers(chosen: list[list[int]]) -> tuple[_Ints, _Ints]:
+    pointer = np.cumsum([0, *(len(items) for items in chosen)]).astype(np.int64)
+    return pointer, np.array([item for items in chosen for item in items], np.int64)
 
 
 def write_pl94_tables(
@@ -146,7 +164,11 @@ def write_pl94_tables(
 
 def _writer(path: Path, schema: pa.Schema, file_format: str) -> pq.ParquetWriter | pc.CSVWriter:
     if file_format == "parquet":
-        return pq.ParquetWriter(path, schema, compression="zstd")
+        # most items of most blocks are zero: plain pages pack as small as dictionaries and are made faster
+        dictionaries = [name for name in schema.names if schema.field(name).type == pa.string()]
+        return pq.ParquetWriter(
+            path, schema, compression="zstd", compression_level=1, use_dictionary=dictionaries
+        )
     return pc.CSVWriter(path, schema, write_options=pc.WriteOptions(quoting_style="none"))
 
 
@@ -156,7 +178,7 @@ def _names(level: TableLevel) -> tuple[str, ...]:
 
 def _schema(level: TableLevel, form: str) -> pa.Schema:
     if form == "wide":
-        return pa.schema([("geocode", pa.string()), *((name, pa.int64()) for name in _names(level))])
+        return pa.schema([("geocode", pa.string()), *((name, pa.int32()) for name in _names(level))])
     return pa.schema(
         [("geocode", pa.string()), ("table", pa.string()), ("item", pa.int16()), ("count", pa.int64())]
     )
@@ -164,12 +186,16 @@ def _schema(level: TableLevel, form: str) -> pa.Schema:
 
 def _batches(level: TableLevel, schema: pa.Schema, form: str) -> Iterator[pa.Table]:
     names = _names(level)
-    for first in range(0, level.persons.nodes, _CHUNK):
-        last = min(first + _CHUNK, level.persons.nodes)
+    step = _CHUNK if form == "tidy" else _WIDE_CHUNK
+    for first in range(0, level.persons.nodes, step):
+        last = min(first + step, level.persons.nodes)
         items = table_items(level, first, last)
         geocodes = level.persons.geounits[first:last]
         if form == "wide":
-            columns = [pa.array(geocodes.tolist(), pa.string()), *(pa.array(column) for column in items.T)]
+            columns = [
+                pa.array(geocodes.tolist(), pa.string()),
+                *(pa.array(column, pa.int32()) for column in items.T),
+            ]
         else:
             row, item = np.divmod(np.arange(items.size), len(names))
             tables = [name.split("_")[0] for name in names]

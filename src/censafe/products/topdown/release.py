@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from censafe.model import SparseLevel
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.intake import PublicFacts
-from censafe.products.topdown.plan import exact_figures
+from censafe.products.topdown.facts import PublicFacts
+from censafe.products.topdown.kept import KEPT, write_facts
+from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
 from censafe.products.topdown.shipped import shipped_schemas
 from censafe.publication.atomic import move_into_place
@@ -33,7 +34,7 @@ from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.statement import CertificateInput, CheckGroup
 from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
 
-__all__ = ["Estimates", "output_files", "publish"]
+__all__ = ["Estimates", "output_files", "publish", "query_facts"]
 
 _TITLES: Final = {
     "pl94-persons": "Redistricting data (P.L. 94-171): microdata and tables by TopDown",
@@ -113,10 +114,15 @@ def publish(
             path = staging / "histograms" / f"{histogram.name}_{name}.parquet"
             write_histograms(path, level, schema=histogram.schema.name, stamp=stamp)
     if "tables" in places:
-        write_pl94_tables(staging / "tables", _table_levels(config, estimates), stamp=stamp)
+        write_pl94_tables(staging / "tables", _table_levels(config, estimates), form="wide", stamp=stamp)
     solves = estimates.reports
     statement = _statement(config, estimates, manifest, records, solves, ledger_total, confidence)
     write_certificate(staging, statement, stamp=stamp)
+    kept: tuple[str, ...] = ()
+    if config.choices.noisy_measurements == "stored":
+        (staging / "measurements").mkdir()
+        write_facts(staging, config, estimates.public, stamp=stamp)
+        kept = KEPT
     written = [path for path in staging.rglob("*") if path.is_file()]
     whole = replace(
         manifest,
@@ -125,7 +131,17 @@ def publish(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     write_manifest(staging / "manifest.json", whole)
-    move_into_place(staging, out, places)
+    move_into_place(staging, out, (*kept, *places))
+
+
+def query_facts(
+    load: LevelWorkload, geounits: int, source: Literal["system", "seeded"]
+) -> tuple[LevelFacts, ...]:
+    """What certificate and tables say of the measured queries of a level."""
+    return tuple(
+        LevelFacts(plan.table, plan.level, plan.law, plan.cost, geounits, query.answers, source)
+        for plan, query in zip(load.part.queries, load.queries, strict=True)
+    )
 
 
 def _listed(solves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
