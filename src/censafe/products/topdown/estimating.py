@@ -1,131 +1,67 @@
-"""From the measurements of every level to integer histograms that add up: level by level, parent by parent."""
+"""From the measurements of a level to integer histograms that add up to the level above, in batches of parents."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
+from numba import int32, int64, void
 from numpy.typing import NDArray
 
-from censafe.errors import CheckError
-from censafe.estimation.topdown import L2Result, L2Status, ParentProblem, round_parent, solve_l2
-from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.parents import BatchFound, FamilyRules, batch_edges, estimate_batch
+from censafe.estimation.topdown.passes import ParentEstimate
 from censafe.geography.spine import SpineLevel
 from censafe.model import SparseLevel
-from censafe.products.topdown.invariants import LevelLimits
+from censafe.model.compiled import compiled
+from censafe.model.families import Families
+from censafe.products.topdown.general_parents import Family, estimate_family, estimate_roots, root_family
 from censafe.products.topdown.level_checks import check_level
-from censafe.products.topdown.roots import root_problems
+from censafe.products.topdown.level_report import LevelReport, RepairedParent
+from censafe.products.topdown.level_task import CellRules, LevelTask, PassRule, family_rules
 
-__all__ = ["CellRules", "LevelReport", "LevelTask", "estimate_level"]
+__all__ = [
+    "CellRules",
+    "Estimated",
+    "LevelReport",
+    "LevelTask",
+    "PassRule",
+    "Progress",
+    "RepairedParent",
+    "estimate_level",
+]
 
 Integers = NDArray[np.int64]
+Progress = Callable[[float], None]
+"""Takes the share of a level's work that is done, 0 to 1."""
 
-
-@dataclass(frozen=True, eq=False)
-class CellRules:
-    """What is known about the cells of a histogram.
-
-    Args:
-        cells: number of cells.
-        allowed: which cells may hold records, shape (cells,).
-        kinds: kind of unit of each cell, shape (cells,); None where units bound nothing.
-        tree: groups of the cells that rounding keeps close, coarse to fine, each of shape (cells,).
-    """
-
-    cells: int
-    allowed: NDArray[np.bool_] = field(repr=False)
-    kinds: NDArray[np.int32] | None = field(repr=False)
-    tree: tuple[NDArray[np.int32], ...] = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class LevelTask:
-    """One level, ready to be estimated.
-
-    Args:
-        level: its geounits.
-        objective: its weighted measurements.
-        limits: what its histograms must obey.
-    """
-
-    level: SpineLevel
-    objective: LevelObjective
-    limits: LevelLimits
-
-
-@dataclass
-class LevelReport:
-    """How the parents of one level were solved; everything here follows from measurements and invariants.
-
-    Args:
-        level: name of the level whose histograms were estimated.
-        geounits: of the level.
-        parents: all of them; of the root one, which stands for no parent.
-        empty: parents without records.
-        copied: parents with one child.
-        statuses: solved parents by status.
-        iterations: of all solves.
-        most_iterations: of one solve.
-        gap: largest duality gap, in half chi-square units.
-        violation: largest relative violation before rounding.
-        most_cells: largest number of cells of a solved parent.
-        approximate: geounits of parents that were solved without a certificate of optimality.
-    """
-
-    level: str
-    geounits: int
-    parents: int = 0
-    empty: int = 0
-    copied: int = 0
-    statuses: Counter[str] = field(default_factory=Counter)
-    iterations: int = 0
-    most_iterations: int = 0
-    gap: float = 0.0
-    violation: float = 0.0
-    most_cells: int = 0
-    approximate: list[str] = field(default_factory=list)
-
-    def add(self, result: L2Result, cells: int) -> None:
-        """Count one solve."""
-        self.statuses[result.status.value] += 1
-        self.iterations += result.iterations
-        self.most_iterations = max(self.most_iterations, result.iterations)
-        self.gap = max(self.gap, result.gap)
-        self.violation = max(self.violation, result.violation)
-        self.most_cells = max(self.most_cells, cells)
-
-    def document(self) -> dict[str, Any]:
-        """The report as JSON values, for the manifest."""
-        return {
-            "level": self.level,
-            "geounits": self.geounits,
-            "parents": self.parents,
-            "parents_empty": self.empty,
-            "parents_with_one_child": self.copied,
-            "solved": dict(sorted(self.statuses.items())),
-            "iterations": self.iterations,
-            "iterations_most": self.most_iterations,
-            "gap_most": self.gap,
-            "violation_most": self.violation,
-            "cells_most": self.most_cells,
-            "approximate": list(self.approximate),
-            "integers_checked": True,
-        }
+_AHEAD = 3  # batches under way or waiting, for every worker
 
 
 def estimate_level(
-    task: LevelTask, rules: CellRules, parents: SparseLevel | None, above: SpineLevel | None
+    task: LevelTask,
+    rules: CellRules,
+    parents: SparseLevel | None,
+    above: SpineLevel | None,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
 ) -> tuple[SparseLevel, LevelReport]:
     """Integer histograms of all geounits of a level.
+
+    Ordinary parents are estimated by compiled kernels, the others the general way. The result does not depend on
+    the number of workers: batches are cut by work alone, and every parent is estimated by itself.
 
     Args:
         task: the level.
         rules: of the cells.
         parents: final histograms of the level above; None for the root.
         above: that level; None for the root.
+        workers: threads that estimate batches of parents.
+        progress: is told after every batch how far the level is.
 
     Raises:
         CheckError: the children of a parent cannot meet its counts and their own limits, or integers break them.
@@ -133,156 +69,224 @@ def estimate_level(
     report = LevelReport(task.level.name, task.level.nodes)
     if parents is None or above is None:
         report.parents = 1
-        pieces, place = _roots(task, rules, report)
+        found, wanted = _roots(task, rules, report), None
     else:
         report.parents = above.nodes
-        pieces, place = _children(task, rules, parents, above, report)
-    found = _joined(task.level, pieces, place)
-    check_level(task.level, found, task.limits, rules.kinds, rules.cells, parents)
+        found, wanted = _children(
+            _Level(task, rules, parents, above, family_rules(task, rules)), report, workers, progress
+        )
+    check_level(task.level, found, task.limits, rules.kinds, rules.cells, wanted)
     return found, report
 
 
 @dataclass(frozen=True, eq=False)
-class _Family:
-    """The children ``first`` .. ``last - 1`` of a parent with its cells and counts; of the root no counts."""
+class _Level:
+    """A level with the final one above it; ``family`` is None where all parents go the general way."""
 
-    parent: str
-    first: int
-    last: int
-    support: Integers
-    p: Integers | None
+    task: LevelTask
+    rules: CellRules
+    parents: SparseLevel
+    above: SpineLevel
+    family: FamilyRules | None
 
 
-_Piece = tuple[Integers, Integers, Integers]
-"""Number of entries of every child, then cells and counts of all entries."""
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """What became of a batch of parents.
+
+    Args:
+        parents: positions in the level above.
+        families: their children and cells.
+        found: the ordinary parents.
+        general: the others, by place in the batch.
+    """
+
+    parents: Integers
+    families: Families
+    found: BatchFound
+    general: tuple[tuple[int, ParentEstimate], ...] = field(default=())
+
+
+def _roots(task: LevelTask, rules: CellRules, report: LevelReport) -> SparseLevel:
+    """The geounits without a parent: one alone by the passes, several by one fit of each group."""
+    if task.level.nodes == 1 and task.limits.groups is None:
+        family = root_family(rules, task.limits)
+        made = estimate_family(task, rules, family)
+        _count(made, family, report)
+        found = {0: (family.support, made.counts[0])}
+    else:
+        found = estimate_roots(task, rules, report)
+    held = [(found[root][0], found[root][1]) for root in sorted(found)]
+    pointer = np.append(0, np.cumsum([np.count_nonzero(counts) for _, counts in held])).astype(np.int64)
+    cell = np.concatenate([cells[counts > 0] for cells, counts in held])
+    count = np.concatenate([counts[counts > 0] for _, counts in held])
+    return SparseLevel(task.level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32))
 
 
 def _children(
-    task: LevelTask, rules: CellRules, parents: SparseLevel, above: SpineLevel, report: LevelReport
-) -> tuple[list[_Piece], list[int]]:
-    pieces: list[_Piece] = []
-    place: list[int] = []
-    edges, starts = above.first_child.tolist(), parents.node_ptr.tolist()
-    for node in range(above.nodes):
-        first, last = edges[node], edges[node + 1]
-        support = parents.cell[starts[node] : starts[node + 1]].astype(np.int64)
-        p = parents.count[starts[node] : starts[node + 1]].astype(np.int64)
-        if not len(support):
-            report.empty += 1
-            continue
-        place.append(first)
-        if last - first == 1:
-            report.copied += 1
-            pieces.append((np.array([len(support)]), support, p))
-        else:
-            family = _Family(str(above.geounits[node]), first, last, support, p)
-            pieces.append(_solved(task, rules, family, report))
-    return pieces, place
+    level: _Level, report: LevelReport, workers: int, progress: Progress | None
+) -> tuple[SparseLevel, SparseLevel]:
+    """Histograms of the children, and what they must add up to: the level above with its repairs."""
+    cells, children = np.diff(level.parents.node_ptr), np.diff(level.above.first_child)
+    report.empty = int((cells == 0).sum())
+    report.copied = int(((cells > 0) & (children == 1)).sum())
+    chosen = np.flatnonzero((cells > 0) & (children > 1))
+    edges = batch_edges(children[chosen], cells[chosen]) if len(chosen) else np.zeros(1, np.int64)
+    work = np.append(0.0, np.cumsum(children[chosen] * cells[chosen].astype(np.float64) ** 2))
+    spans = [chosen[first:last] for first, last in pairwise(edges.tolist())]
+    done: list[Estimated] = []
+    for batch in _in_order(level, spans, workers):
+        done.append(batch)
+        _report(level, batch, report)
+        if progress is not None:
+            progress(float(work[edges[len(done)]] / work[-1]))
+    return _joined(level, done, np.flatnonzero((cells > 0) & (children == 1))), _repaired(level, done)
 
 
-def _roots(task: LevelTask, rules: CellRules, report: LevelReport) -> tuple[list[_Piece], list[int]]:
-    """The geounits without a parent, in their order."""
-    found: dict[int, _Piece] = {}
-    for roots in root_problems(task.objective, task.limits, rules.allowed, rules.kinds):
-        where = f"level {task.level.name}, the root"
-        counts = _integers(roots.problem, roots.tree(rules.tree), where, "", report)
-        for member, cells, held in roots.split(counts[0]):
-            found[member] = (np.array([len(cells)]), cells, held)
-    place = sorted(found)
-    return [found[root] for root in place], place
+def _in_order(level: _Level, spans: list[Integers], workers: int) -> Iterator[Estimated]:
+    """Batches in the order of their parents, estimated by some threads a few batches ahead."""
+    if workers <= 1:
+        yield from (_batch(level, span) for span in spans)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[Estimated]] = deque()
+        try:
+            for span in spans:
+                waiting.append(pool.submit(_batch, level, span))
+                if len(waiting) >= _AHEAD * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
-def _solved(task: LevelTask, rules: CellRules, family: _Family, report: LevelReport) -> _Piece:
-    h, h_of, b = task.objective.equations(family.first, family.last, family.support)
-    problem = _problem(task.limits, rules, family, h, h_of, b)
-    where = f"level {task.level.name}, children of {family.parent or 'the root'}"
-    tree = tuple(label[family.support] for label in rules.tree)
-    counts = _integers(problem, tree, where, family.parent, report)
-    child, cell = np.nonzero(counts)
-    return (
-        np.bincount(child, minlength=family.last - family.first),
-        family.support[cell],
-        counts[child, cell],
+def _batch(level: _Level, parents: Integers) -> Estimated:
+    """Estimate some parents: the ordinary ones compiled, then the others one by one."""
+    families, counts = _families(level, parents)
+    if level.family is None:
+        found = BatchFound.none(families)
+    else:
+        found = estimate_batch(level.task.objective, level.family, families, counts)
+    general = []
+    for place in np.flatnonzero(~found.done).tolist():
+        family = _family(level, families, counts, parents, place)
+        general.append((place, estimate_family(level.task, level.rules, family)))
+    return Estimated(parents, families, found, tuple(general))
+
+
+def _families(level: _Level, parents: Integers) -> tuple[Families, Integers]:
+    """Children and cells of some parents, and the counts of the cells."""
+    child_ptr, child = _ranges(level.above.first_child, parents)
+    cell_ptr, entry = _ranges(level.parents.node_ptr, parents)
+    families = Families(child_ptr, child, cell_ptr, level.parents.cell[entry])
+    return families, level.parents.count[entry].astype(np.int64)
+
+
+def _ranges(pointer: Integers, chosen: Integers) -> tuple[Integers, Integers]:
+    """Positions that some rows of a pointer own, one row after another, and where each row starts."""
+    sizes = pointer[chosen + 1] - pointer[chosen]
+    starts = np.zeros(len(chosen) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts, np.arange(starts[-1]) + np.repeat(pointer[chosen] - starts[:-1], sizes)
+
+
+def _family(level: _Level, families: Families, counts: Integers, parents: Integers, place: int) -> Family:
+    children = families.child[families.child_ptr[place] : families.child_ptr[place + 1]]
+    cells = slice(int(families.cell_ptr[place]), int(families.cell_ptr[place + 1]))
+    name = str(level.above.names(parents[place : place + 1])[0])
+    return Family(
+        name, int(children[0]), int(children[-1]) + 1, families.cell[cells].astype(np.int64), counts[cells]
     )
 
 
-def _integers(
-    problem: ParentProblem,
-    tree: tuple[NDArray[np.int32], ...],
-    where: str,
-    parent: str,
-    report: LevelReport,
-) -> Integers:
-    """Solve and round one problem, and count it in the report."""
-    result = solve_l2(problem)
-    if result.status is L2Status.INFEASIBLE:
-        raise CheckError(f"{where}: no histograms meet their counts and limits: {result.reason}")
-    report.add(result, problem.cells)
-    if not result.status.exact:
-        report.approximate.append(parent)
-    try:
-        return round_parent(result.x, problem, tree)
-    except CheckError as error:
-        raise CheckError(f"{where} ({result.status.value}): {error}") from error
+def _report(level: _Level, batch: Estimated, report: LevelReport) -> None:
+    cells = np.diff(batch.families.cell_ptr)
+    report.add_batch(batch.found, int(cells[batch.found.done].max(initial=0)))
+    for place, made in batch.general:
+        family = _family(
+            level, batch.families, np.zeros(len(batch.families.cell), np.int64), batch.parents, place
+        )
+        _count(made, family, report)
+        report.general += 1
 
 
-def _problem(
-    limits: LevelLimits,
-    rules: CellRules,
-    family: _Family,
-    h: NDArray[np.float64],
-    h_of: NDArray[np.int32],
-    b: NDArray[np.float64],
-) -> ParentProblem:
-    """The parent with its masks, groups and those side rows that can bind."""
-    children, cells = b.shape
-    these = slice(family.first, family.last)
-    allowed = np.ones((children, cells), dtype=np.bool_)
-    rows: list[NDArray[np.bool_]] = []
-    lo: list[NDArray[Any]] = []
-    hi: list[NDArray[Any]] = []
-    if limits.totals is not None:
-        rows.append(np.ones(cells, dtype=np.bool_))
-        lo.append(limits.totals[these])
-        hi.append(limits.totals[these])
-    if rules.kinds is not None:
-        kinds = rules.kinds[family.support]
-        lower, upper = limits.lower[these], limits.upper[these]
-        allowed = (upper > 0)[:, kinds]
-        for kind in np.unique(kinds).tolist():
-            members = kinds == kind
-            if _may_bind(lower[:, kind], upper[:, kind], members, family.p) and not (rows and members.all()):
-                rows.append(members)
-                lo.append(lower[:, kind])
-                hi.append(upper[:, kind])
-        if limits.cuts is not None:
-            rows += [members[kinds] != 0 for members in limits.cuts.sets]
-            lo += list(limits.cuts.lower[these].T)
-            hi += list(limits.cuts.upper[these].T)
-    sides = [
-        np.stack(side, axis=1).astype(np.float64) if side else np.zeros((children, 0)) for side in (lo, hi)
-    ]
-    matrix = np.array(rows, dtype=np.uint8).reshape(len(rows), cells)
-    group, totals = np.zeros(0, np.int32), np.zeros(0)
-    if limits.groups is not None:
-        group, totals = limits.groups.within(family.first, family.last)
-    return ParentProblem(h, b, family.p, allowed, matrix, sides[0], sides[1], h_of, group, totals)
+def _count(made: ParentEstimate, family: Family, report: LevelReport) -> None:
+    """Count a parent of the general way; its worst solve says how it ended."""
+    for solve in made.solves:
+        report.add(solve, len(family.support))
+    worst = [solve.status for solve in made.solves if not solve.status.exact]
+    later = [solve.status for solve in made.solves if solve.status.value != "ok"]
+    report.statuses[(worst or later or [made.solves[-1].status])[0].value] += 1
+    report.rounded[made.roundings[-1]] += 1
+    if worst:
+        report.approximate.append(family.parent)
+    if made.changes:
+        cells = tuple((int(family.support[one.cell]), one.before, one.after) for one in made.changes)
+        report.repairs.append(RepairedParent(family.parent, cells))
 
 
-def _may_bind(lower: Integers, upper: Integers, members: NDArray[np.bool_], p: Integers | None) -> bool:
-    """Whether bounds of a kind say more than the counts of the parent and the masks do."""
-    if (lower > 0).any() or p is None:
-        return True
-    return bool(((upper > 0) & (upper < p[members].sum())).any())
-
-
-def _joined(level: SpineLevel, pieces: Sequence[_Piece], place: Sequence[int]) -> SparseLevel:
-    entries = np.zeros(level.nodes, dtype=np.int64)
-    for (sizes, _, _), first in zip(pieces, place, strict=True):
-        entries[first : first + len(sizes)] = sizes
-    pointer = np.zeros(level.nodes + 1, dtype=np.int64)
+def _joined(level: _Level, done: list[Estimated], copied: Integers) -> SparseLevel:
+    """The histograms of all children, in the order of the level."""
+    nodes, first_child = level.task.level.nodes, level.above.first_child
+    entries = np.zeros(nodes, np.int64)
+    entries[first_child[copied]] = np.diff(level.parents.node_ptr)[copied]
+    for batch in done:
+        entries[batch.families.child] = batch.found.sizes
+        for place, made in batch.general:
+            span = slice(int(batch.families.child_ptr[place]), int(batch.families.child_ptr[place + 1]))
+            entries[batch.families.child[span]] = (made.counts > 0).sum(axis=1)
+    pointer = np.zeros(nodes + 1, np.int64)
     np.cumsum(entries, out=pointer[1:])
-    empty = np.zeros(0, dtype=np.int64)
-    cell = np.concatenate([empty, *(cells for _, cells, _ in pieces)])
-    count = np.concatenate([empty, *(counts for _, _, counts in pieces)])
-    return SparseLevel(level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32))
+    cell, count = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], np.int32)
+    _, entry = _ranges(level.parents.node_ptr, copied)
+    starts = np.append(0, np.cumsum(np.diff(level.parents.node_ptr)[copied]))
+    _place(
+        pointer[first_child[copied]],
+        starts,
+        level.parents.cell[entry],
+        level.parents.count[entry],
+        cell,
+        count,
+    )
+    for batch in done:
+        found = batch.found
+        _place(pointer[first_child[batch.parents]], found.starts, found.cell, found.count, cell, count)
+        for place, made in batch.general:
+            support = batch.families.cell[batch.families.cell_ptr[place] : batch.families.cell_ptr[place + 1]]
+            child, held = np.nonzero(made.counts)
+            start = int(pointer[batch.families.child[batch.families.child_ptr[place]]])
+            cell[start : start + len(held)] = support[held]
+            count[start : start + len(held)] = made.counts[child, held]
+    return SparseLevel(level.task.level.geounits, pointer, cell, count)
+
+
+def _repaired(level: _Level, done: list[Estimated]) -> SparseLevel:
+    """The level above with the counts that were changed for its children."""
+    changed = [
+        (int(batch.parents[place]), made.changes)
+        for batch in done
+        for place, made in batch.general
+        if made.changes
+    ]
+    parents = level.parents
+    if not changed:
+        return parents
+    count = parents.count.copy()
+    for parent, changes in changed:
+        for change in changes:
+            count[parents.node_ptr[parent] + change.cell] = change.after
+    kept = count > 0
+    pointer = np.append(0, np.cumsum(kept))[parents.node_ptr]
+    return replace(parents, node_ptr=pointer.astype(np.int64), cell=parents.cell[kept], count=count[kept])
+
+
+@compiled(void(int64[::1], int64[::1], int32[::1], int32[::1], int32[::1], int32[::1]))
+def _place(targets, starts, cell, count, cell_out, count_out):  # type: ignore[no-untyped-def]
+    """Copy the entries of every parent's children to their place."""
+    for parent in range(targets.shape[0]):
+        at = targets[parent]
+        for entry in range(starts[parent], starts[parent + 1]):
+            cell_out[at], count_out[at] = cell[entry], count[entry]
+            at += 1

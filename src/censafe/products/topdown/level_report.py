@@ -1,0 +1,115 @@
+"""How the parents of a level were solved, for the manifest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from censafe.estimation.topdown import L2Result
+from censafe.estimation.topdown.parents import BatchFound
+
+__all__ = ["LevelReport", "RepairedParent"]
+
+
+@dataclass(frozen=True)
+class RepairedParent:
+    """A parent whose cells were changed because its children could not meet them.
+
+    Args:
+        geounit: of the parent.
+        cells: flat cell of the schema, count before, count after.
+    """
+
+    geounit: str
+    cells: tuple[tuple[int, int, int], ...]
+
+    def document(self) -> dict[str, Any]:
+        """The change as JSON values; counts are estimates, not records."""
+        return {"geounit": self.geounit, "cells": [list(change) for change in self.cells]}
+
+
+@dataclass
+class LevelReport:
+    """How the parents of one level were solved; everything here follows from measurements and invariants.
+
+    Args:
+        level: name of the level whose histograms were estimated.
+        geounits: of the level.
+        parents: all of them; of the root one, which stands for no parent.
+        empty: parents without records.
+        copied: parents with one child.
+        statuses: solved parents by status.
+        iterations: of all solves.
+        most_iterations: of one solve.
+        gap: largest duality gap, in half chi-square units.
+        violation: largest relative violation before rounding.
+        most_cells: largest number of cells of a solved parent.
+        general: parents that were not ordinary and went the general way.
+        rounded: solved parents by the method of rounding.
+        rounding_cost: of all ordinary parents: distance of cells to fractions and of marginals to rounded fractions.
+        approximate: geounits of parents that were solved without a certificate of optimality.
+        repairs: parents that were changed.
+    """
+
+    level: str
+    geounits: int
+    parents: int = 0
+    empty: int = 0
+    copied: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    iterations: int = 0
+    most_iterations: int = 0
+    gap: float = 0.0
+    violation: float = 0.0
+    most_cells: int = 0
+    general: int = 0
+    rounded: Counter[str] = field(default_factory=Counter)
+    rounding_cost: float = 0.0
+    approximate: list[str] = field(default_factory=list)
+    repairs: list[RepairedParent] = field(default_factory=list)
+
+    def add(self, result: L2Result, cells: int) -> None:
+        """Count one solve of the general way."""
+        self.iterations += result.iterations
+        self.most_iterations = max(self.most_iterations, result.iterations)
+        self.gap = max(self.gap, result.gap)
+        self.violation = max(self.violation, result.violation)
+        self.most_cells = max(self.most_cells, cells)
+
+    def add_batch(self, found: BatchFound, most_cells: int) -> None:
+        """Count the ordinary parents of a batch."""
+        done = found.done
+        if not done.any():
+            return
+        self.statuses["ok"] += int(done.sum())
+        self.rounded["flow"] += int(done.sum())
+        self.iterations += int(found.iterations[done].sum())
+        self.most_iterations = max(self.most_iterations, int(found.iterations[done].max()))
+        self.gap = max(self.gap, float(found.gap[done].max()))
+        self.violation = max(self.violation, float(found.violation[done].max()))
+        self.rounding_cost += float(found.cost[done].sum())
+        self.most_cells = max(self.most_cells, most_cells)
+
+    def document(self) -> dict[str, Any]:
+        """The report as JSON values, for the manifest."""
+        return {
+            "level": self.level,
+            "geounits": self.geounits,
+            "parents": self.parents,
+            "parents_empty": self.empty,
+            "parents_with_one_child": self.copied,
+            "parents_general": self.general,
+            "solved": dict(sorted(self.statuses.items())),
+            "iterations": self.iterations,
+            "iterations_most": self.most_iterations,
+            "gap_most": self.gap,
+            "violation_most": self.violation,
+            "cells_most": self.most_cells,
+            "rounded": dict(sorted(self.rounded.items())),
+            "rounding_cost": self.rounding_cost,
+            "violations": 0,
+            "approximate": list(self.approximate),
+            "repairs": [repair.document() for repair in self.repairs],
+            "integers_checked": True,
+        }
