@@ -81,6 +81,7 @@ class EstimateOptions:
         settings: overrides of keys that say what is done to measurements.
         data: the geography file or its folder, where it is needed; no other file there is opened.
         config: configuration or folder with the parameter files, where they are not the shipped ones.
+        workers: threads of the estimation of topdown; results do not depend on them.
         observer: who is told of stages.
     """
 
@@ -88,4 +89,5 @@ class EstimateOptions:
     settings: Mapping[str, str] = field(default_factory=dict)
     data: Path | None = None
     config: str | None = None
+    workers: int = field(default_factory=lambda: min(2, cores()))
     observer: Observer = field(default_factory=SilentObserver)

@@ -68,10 +68,10 @@ def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = list(csv.DictReader(stream))
+            reader = csv.DictReader(stream)
+            rows, header = list(reader), set(reader.fieldnames or ())
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{path}: the table of totals cannot be read as text") from error
-    header = set(rows[0]) if rows else set()
     if not set(_NEEDED) <= header:
         raise DataError(
             f"{path}: a table of totals has a header with geocode and value (and name), and a row a geounit"

@@ -11,14 +11,14 @@ from typing import Final, Literal, cast
 
 from censafe.model import Definition
 from censafe.products.config_rules import Problems
-from censafe.products.config_source import Document
+from censafe.products.config_source import Document, locate
 from censafe.products.topdown.config_checks import (
     check_histograms,
     check_levels,
     check_loss,
     check_root,
 )
-from censafe.products.topdown.config_source import read_document
+from censafe.products.topdown.config_source import PRODUCT, read_document
 from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
 
 __all__ = ["Choices", "Reader", "TopdownConfig", "load_config"]
@@ -32,6 +32,7 @@ _CHOICES: Final = {
     "infeasible": ("repair", "stop"),
     "leaves": ("fractional", "all_positive"),
     "detailed_cost": ("fraction", "flat"),
+    "hispanic9": ("not_hispanic", "hispanic"),
 }
 
 
@@ -46,6 +47,7 @@ class Choices:
         infeasible: a parent whose children cannot meet its counts is changed and logged (``repair``), or the run stops.
         leaves: cells that rounding may raise: the ``fractional`` ones, or ``all_positive`` ones.
         detailed_cost: rounding prefers the larger ``fraction`` of a cell, or is ``flat`` between rounded ones.
+        hispanic9: how a person of 1940 counts whose Hispanic origin was not reported; ``hispanic`` is the rule of the Bureau's code.
         bypass: whether the budget of an only child moves to its parent.
     """
 
@@ -55,6 +57,7 @@ class Choices:
     infeasible: str
     leaves: str
     detailed_cost: str
+    hispanic9: str
     bypass: bool
 
 
@@ -65,13 +68,15 @@ class TopdownConfig:
     Args:
         levels: of the geography, the widest first.
         root: the level at which a run starts; wider ones are neither measured nor paid for.
-        reader: ``histogram`` for our Parquet, ``pl94`` for a state's published PL 94-171 files.
+        reader: ``histogram`` for our Parquet, ``pl94`` for a state's published PL 94-171 files, ``ipums-1940`` for an extract of the
+            1940 census, ``cef`` for Census Edited Files.
         definition: zCDP (losses are rho) or pure DP (losses are epsilon).
         histograms: that are measured, in order.
         choices: how it is measured and estimated.
         origin: where the configuration came from.
         overrides: what ``--set`` changed, as it was typed.
         warnings: what the user should know.
+        text: of the configuration file, without the overrides.
     """
 
     levels: tuple[GeoLevel, ...]
@@ -83,6 +88,7 @@ class TopdownConfig:
     origin: str
     overrides: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    text: str = field(default="", repr=False)
 
     @property
     def run_levels(self) -> tuple[GeoLevel, ...]:
@@ -164,6 +170,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         origin=document.origin,
         overrides=document.overrides,
         warnings=tuple(warnings),
+        text=locate(PRODUCT, source)[0].read_text(encoding="utf-8"),
     )
 
 

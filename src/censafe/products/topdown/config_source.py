@@ -25,6 +25,7 @@ _TEXTS: Final = (
     "infeasible",
     "leaves",
     "detailed_cost",
+    "hispanic9",
 )
 _FIXED: Final = ("title", "levels", "schemas")
 # Keys below which numbers stand, and how many names lead to one.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from censafe.errors import UsageError
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.geography.run_spine import standard_levels
 from censafe.model import ExactHistograms, SparseLevel
@@ -17,6 +16,7 @@ from censafe.products.door import Door
 from censafe.products.observer import Observer
 from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.runner import Release, RunResult, run_job
+from censafe.products.topdown.again import estimate_again
 from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.descending import Descent
@@ -24,7 +24,7 @@ from censafe.products.topdown.estimating import LevelReport
 from censafe.products.topdown.intake import Intake, PublicFacts
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
-from censafe.products.topdown.release import Estimates, output_files, publish
+from censafe.products.topdown.release import Estimates, output_files, publish, query_facts
 from censafe.products.topdown.stored import place_of, stored_files
 from censafe.publication.finished_levels import read_finished_level
 from censafe.publication.level_statement import LevelFacts
@@ -41,7 +41,7 @@ def validate(
     """Check a configuration as for a run, then every rule on the block histograms.
 
     Returns:
-        Nothing; whatever is wrong stops.
+        What deserves a warning; whatever is wrong stops.
 
     Raises:
         ConfigError: the configuration breaks a rule.
@@ -50,8 +50,7 @@ def validate(
     chosen = _load(config, settings, reading)
     plan_release(chosen)
     with Intake(data, chosen, reading) as intake:
-        intake.load()
-    return ()
+        return intake.load().findings
 
 
 def run(
@@ -81,15 +80,18 @@ def run(
 
 
 def estimate(out: Path, options: EstimateOptions) -> RunResult:
-    """Refuse: a TopDown run keeps no copy of the figures that limit its estimates, so it cannot be estimated again.
+    """Estimate and publish a finished run once more, from its folder alone.
+
+    Args:
+        out: the run folder.
+        options: level of the margins of error, and choices of the estimation that change.
 
     Raises:
-        UsageError: always.
+        UsageError: a run that kept no measurements, a run of another product, or a key that may not change.
+        CheckError: measurements, blocks or configuration are not those of the run.
+        StorageError: there is no finished run.
     """
-    raise UsageError(
-        f"{out} is a run of topdown, which cannot be estimated again from its folder alone: its published counts of housing "
-        "units and group quarters are in the input. Start a new run in a new folder."
-    )
+    return estimate_again(out, options)
 
 
 class TopdownJob:
@@ -139,7 +141,7 @@ class TopdownJob:
                 door.reserve([load.part for load in loads])
             for load in loads:
                 counts = exact[histogram.name].pop(0)  # what a level needed is let go when it is done
-                facts += _facts(load, counts.nodes, door.source)
+                facts += query_facts(load, counts.nodes, door.source)
                 budgets = public.budgets[load.part.name]
                 found.append(self._level(load, counts, budgets, door, descent, reading.observer))
             cells = histogram.schema.schema.cells
@@ -205,13 +207,6 @@ def estimate_histogram(
         with observer.stage(f"estimate {part.part}"):
             reports.append(descent.estimate(part.part, LevelObjective.measured(labels, part))[1])
     return descent.levels, tuple(reports)
-
-
-def _facts(load: LevelWorkload, geounits: int, source: Literal["system", "seeded"]) -> list[LevelFacts]:
-    return [
-        LevelFacts(plan.table, plan.level, plan.law, plan.cost, geounits, query.answers, source)
-        for plan, query in zip(load.part.queries, load.queries, strict=True)
-    ]
 
 
 def _load(config: str, settings: Mapping[str, str], reading: ReadOptions) -> TopdownConfig:

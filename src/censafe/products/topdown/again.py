@@ -1,0 +1,147 @@
+"""Everything right of the door again, from the folder of a finished TopDown run; no input is opened, nothing is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from censafe.errors import CheckError, UsageError
+from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.geography.run_spine import standard_levels
+from censafe.model import SparseLevel
+from censafe.model.level_measurements import LevelMeasurements
+from censafe.products.config_rules import nearest
+from censafe.products.options import EstimateOptions
+from censafe.products.run_folder import RunFolder
+from censafe.products.runner import RunResult
+from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.products.topdown.descending import Descent
+from censafe.products.topdown.facts import PublicFacts
+from censafe.products.topdown.kept import CONFIGURATION, KEPT, read_facts
+from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
+from censafe.products.topdown.release import Estimates, output_files, publish, query_facts
+from censafe.products.topdown.stored import place_of
+from censafe.publication.level_statement import LevelFacts
+from censafe.publication.manifest import ConfigRecord, Manifest, read_manifest, verify_outputs
+from censafe.publication.nmf_reader import read_noisy_measurements
+from censafe.publication.sums import require_confidence
+
+__all__ = ["AFTERWARDS", "estimate_again"]
+
+AFTERWARDS: Final = ("passes", "infeasible", "leaves", "detailed_cost")
+"""Keys that say how measurements are estimated; they may change after a run."""
+
+
+def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
+    """Estimate and publish once more, in another way where other choices are given.
+
+    Args:
+        out: the folder of a finished run.
+        options: level of confidence and what changes.
+
+    Raises:
+        UsageError: a run that kept no measurements, a run of another product, or a key that may not change.
+        ConfigError: a value that is not allowed.
+        CheckError: measurements, blocks or configuration are not those of the run.
+        StorageError: there is no finished run, or the folder is not writable.
+    """
+    require_confidence(options.confidence)
+    manifest = read_manifest(out / "manifest.json")
+    config = _rebuilt(out, manifest, options)
+    observer = options.observer
+    with RunFolder(out) as folder:
+        with observer.stage("read"):
+            verify_outputs(out, replace(manifest, outputs=_kept(manifest)))
+            public = read_facts(out, config, manifest.plan.digest())
+        estimates = _estimated(out, config, manifest, public, options)
+        record = ConfigRecord(manifest.config.origin, config.overrides, config.settings)
+        with observer.stage("publish"):
+            publish(
+                out,
+                folder.staging,
+                config,
+                estimates,
+                replace(manifest, config=record),
+                ledger_total=None if manifest.test_key else manifest.plan.total,
+                confidence=options.confidence,
+            )
+    return RunResult(
+        out,
+        manifest.plan,
+        not manifest.test_key,
+        resumed=True,
+        files=output_files(config),
+        stages=observer.stages,
+    )
+
+
+def _kept(manifest: Manifest) -> dict[str, str]:
+    return {name: digest for name, digest in manifest.outputs.items() if name in KEPT}
+
+
+def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> TopdownConfig:
+    """The configuration of the run with the changes."""
+    if manifest.plan.product != "topdown":
+        raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of topdown")
+    if manifest.config.settings.get("noisy_measurements") == "lazy":
+        raise UsageError(
+            f"{out} was run with noisy_measurements = lazy: it drew the answers that its estimate touched and kept none, so "
+            "there is nothing to estimate from again. Start a new run with --set noisy_measurements=stored."
+        )
+    if options.data is not None or options.config is not None:
+        raise UsageError("a run of topdown holds all that its estimate needs; leave out --data and --config")
+    refused = [key for key in options.settings if key not in AFTERWARDS]
+    if refused:
+        hints = "".join(nearest(key, AFTERWARDS) for key in refused)
+        raise UsageError(
+            f"--set {', '.join(refused)}: what was measured stays as it is. After a run only {', '.join(AFTERWARDS)} can "
+            f"change.{hints} For anything else start a new run in a new folder."
+        )
+    verify_outputs(out, replace(manifest, parts=(), outputs=_kept(manifest)))
+    overrides: Mapping[str, str] = {**manifest.config.overrides, **options.settings}
+    config = replace(load_config(out / CONFIGURATION, overrides), origin=manifest.config.origin)
+    if plan_release(config).digest() != manifest.plan.digest():
+        raise CheckError(
+            f"the plan cannot be rebuilt from {out / CONFIGURATION}; it was changed by hand, or another version of censafe "
+            "wrote it"
+        )
+    return config
+
+
+def _estimated(
+    out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts, options: EstimateOptions
+) -> Estimates:
+    """Every histogram from the root down, one level in memory at a time."""
+    observer, place = options.observer, place_of(config)
+    levels: dict[str, tuple[SparseLevel, ...]] = {}
+    reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    facts: list[LevelFacts] = []
+    for histogram in config.histograms:
+        descent = Descent(histogram, public, observer, options.workers)
+        found = []
+        for load in (load for load in workloads(config) if load.histogram.name == histogram.name):
+            with observer.stage(f"read {load.part.name}"):
+                path = out / "measurements" / place(load.part.name)
+                measured = read_noisy_measurements(path, plan_digest=manifest.plan.digest())
+                _require_same(path, load, measured, public)
+            facts += query_facts(load, measured.nodes, measured.source)
+            with observer.stage(f"estimate {load.part.name}"):
+                objective = LevelObjective.measured([query.label for query in load.queries], measured)
+                found.append(descent.estimate(load.part.name, objective)[1].document())
+        levels[histogram.name] = standard_levels(public.run, descent.levels, histogram.schema.schema.cells)
+        reports[histogram.name] = tuple(found)
+    return Estimates(public, levels, reports, tuple(facts))
+
+
+def _require_same(path: Path, load: LevelWorkload, measured: LevelMeasurements, public: PublicFacts) -> None:
+    """Refuse measurements of other geounits or budgets than the run's blocks have."""
+    level = public.spine.levels[public.spine.names.index(load.level.name)]
+    same = (measured.part, measured.queries) == (load.part.name, load.part.queries)
+    budgets = measured.budgets.same_as(public.budgets[load.part.name])
+    if not (same and budgets and measured.geounits.tolist() == level.geounits.tolist()):
+        raise CheckError(
+            f"{path} does not hold the measurements of {load.part.name} at the geounits of the run; restore the run folder "
+            "from a copy"
+        )
