@@ -13,13 +13,15 @@ from censafe.cli.progress import TerminalObserver
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
+    from censafe.population.synthetic.fixed_width import FixedLayout
     from censafe.population.synthetic.histograms import HistogramLayoutName
-    from censafe.population.synthetic.population import Layout
+    from censafe.population.synthetic.population import Layout, SynthReport
 
 __all__ = ["command"]
 
 _LAYOUTS: Mapping[str, Layout] = {"phsafe": "phsafe", "safetab": "safetab", "all": "all"}
 _HISTOGRAMS: Mapping[str, HistogramLayoutName] = {"pl94": "pl94", "e2e-1940": "e2e"}
+_FIXED: Mapping[str, FixedLayout] = {"ipums-1940": "ipums-1940", "cef": "cef"}
 
 
 @click.command(name="synth")
@@ -41,10 +43,11 @@ _HISTOGRAMS: Mapping[str, HistogramLayoutName] = {"pl94": "pl94", "e2e-1940": "e
 )
 @click.option(
     "--layout",
-    type=click.Choice([*_LAYOUTS, *_HISTOGRAMS]),
+    type=click.Choice([*_LAYOUTS, *_HISTOGRAMS, *_FIXED]),
     default="phsafe",
     show_default=True,
-    help="Whose input files to write: records (phsafe, safetab, all: of the same people) or block histograms (pl94, e2e-1940).",
+    help="Whose input files to write: records (phsafe, safetab, all, cef, ipums-1940: of the same people) or block histograms "
+    "(pl94, e2e-1940).",
 )
 @click.option(
     "--areas-of",
@@ -71,12 +74,17 @@ def command(
       censafe synth data/ --persons 50000 --states 44,50 --format csv --seed 7
       censafe synth data/ --persons 1000000 --layout all
       censafe synth data/ --persons 643077 --states 50 --layout pl94
+      censafe synth data/ --persons 100000 --states 44 --layout cef
     """
     observer = TerminalObserver(quiet=quiet)
     codes = tuple(code.strip() for code in states.split(",")) if states else None
-    if layout in _HISTOGRAMS:
-        if areas_of is not None:
-            raise UsageError("--areas-of: block histograms have the areas of their own persons; leave it out")
+    if layout not in _LAYOUTS and areas_of is not None:
+        raise UsageError(
+            f"--areas-of: files of the layout {layout} have the areas of their own persons; leave it out"
+        )
+    if layout in _FIXED:
+        _fixed_width(out, persons, codes, seed, _FIXED[layout], observer)
+    elif layout in _HISTOGRAMS:
         _histograms(out, persons, codes, seed, file_format, _HISTOGRAMS[layout], observer)
     else:
         _records(out, persons, codes, seed, file_format, _LAYOUTS[layout], areas_of, observer)
@@ -105,10 +113,36 @@ def _records(
             areas_of=areas_of,
             progress=observer.counter("persons", persons),
         )
+    _show(report)
+
+
+def _show(report: SynthReport) -> None:
     click.echo(
         f"{report.persons:,} persons in {report.housing_units:,} housing units ({report.vacant:,} vacant) and "
         f"{report.group_quarters:,} group quarters of {report.states} state{'' if report.states == 1 else 's'}, in {report.folder}"
     )
+
+
+def _fixed_width(
+    out: Path,
+    persons: int,
+    codes: tuple[str, ...] | None,
+    seed: int,
+    layout: FixedLayout,
+    observer: TerminalObserver,
+) -> None:
+    from censafe.population.synthetic.fixed_width import synthesize_fixed
+
+    with observer.stage("synthetic population"):
+        report = synthesize_fixed(
+            out,
+            persons=persons,
+            states=codes,
+            seed=seed,
+            layout=layout,
+            progress=observer.counter("persons", persons),
+        )
+    _show(report)
 
 
 def _histograms(

@@ -1,11 +1,12 @@
-"""CONFIDENTIAL. Histograms of blocks: read from columns (Parquet, CSV) or from a published P.L. 94-171 folder, checked, and held sparse.
+"""CONFIDENTIAL. Histograms of blocks: read from columns (Parquet, CSV), a published P.L. 94-171 folder, an extract of the 1940
+census or Census Edited Files, checked, and held sparse.
 
 What leaves this room are the spine of the blocks, their exact histograms and the counts of housing units and
 facilities that are published as they are.
 """
 
 from censafe.population.histograms.layout import BlockData, HistogramLayout, e2e_layout, pl94_layout
-from censafe.population.histograms.source import BlockFiles, block_files, read_blocks
+from censafe.population.histograms.source import BlockFiles, block_files, read_block_files, read_blocks
 
 __all__ = [
     "BlockData",
@@ -14,5 +15,6 @@ __all__ = [
     "block_files",
     "e2e_layout",
     "pl94_layout",
+    "read_block_files",
     "read_blocks",
 ]

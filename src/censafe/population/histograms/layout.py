@@ -14,6 +14,7 @@ from censafe.geography.block_areas import BlockAreas
 from censafe.geography.spine import LevelRule, Spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
+from censafe.population.findings import Finding
 
 __all__ = ["MOST_COUNT", "BlockData", "HistogramLayout", "e2e_layout", "pl94_layout"]
 
@@ -119,6 +120,7 @@ class BlockData:
         imputed: in words, what in these data was not read but made up by a rule.
         files: the files read.
         areas: American Indian areas, places and county subdivisions of the blocks; None where the input has none. Public.
+        findings: what deserves a warning.
     """
 
     spine: Spine
@@ -128,6 +130,7 @@ class BlockData:
     imputed: tuple[str, ...]
     files: tuple[Path, ...]
     areas: BlockAreas | None = None
+    findings: tuple[Finding, ...] = ()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("block data are confidential and cannot be pickled")

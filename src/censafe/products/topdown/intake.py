@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,7 +12,8 @@ from censafe.errors import DataError
 from censafe.geography.run_spine import RunSpine
 from censafe.geography.spine_sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, ProtectedUnit
-from censafe.population.histograms import BlockData, block_files, read_blocks
+from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.histograms import BlockData, block_files, read_block_files
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
@@ -31,10 +32,12 @@ class Loaded:
     Args:
         exact: by name of the histogram, exact histograms of every level, root first.
         facts: what is published exactly.
+        findings: what deserves a warning.
     """
 
     exact: Mapping[str, tuple[ExactHistograms, ...]] = field(repr=False)
     facts: PublicFacts
+    findings: tuple[Finding, ...] = ()
 
 
 class Intake:
@@ -55,11 +58,8 @@ class Intake:
         self._config = config
         self._observer = options.observer
         self._layout = histogram_layout(config)
-        found = block_files(data)
-        if bool(found.legacy) != (config.reader == "pl94"):
-            kind, reader = ("P.L. 94-171 files", "pl94") if found.legacy else ("histograms", "histogram")
-            raise DataError(f"{data}: the folder holds {kind}; fix: --set reader={reader}")
-        self._files = found.all
+        self._strict = options.checks == "strict"
+        self._files = block_files(data, config.reader, persons=self._layout.schema is not None)
 
     def __enter__(self) -> Self:
         return self
@@ -72,12 +72,12 @@ class Intake:
     @property
     def files(self) -> tuple[Path, ...]:
         """The files with records."""
-        return self._files
+        return self._files.all
 
     @property
     def public_files(self) -> tuple[Path, ...]:
-        """None; the geography stands in the files with records."""
-        return ()
+        """Block files; elsewhere the geography stands in the files with records."""
+        return self._files.public
 
     def load(self) -> Loaded:
         """Read and check everything, and add it up.
@@ -86,7 +86,12 @@ class Intake:
             DataError: all that is wrong with the files, or published counts that contradict each other.
         """
         with self._observer.stage("read and validate"):
-            blocks = read_blocks(self._data, self._layout)
+            hispanic9 = self._config.choices.hispanic9 == "hispanic"
+            blocks = read_block_files(self._files, self._layout, hispanic9=hispanic9)
+        if self._strict:
+            raise_if_fatal([replace(finding, severity="stop") for finding in blocks.findings], "records")
+        for finding in blocks.findings:
+            self._observer.remark(f"Warning: {finding.text()}")
         for words in blocks.imputed:
             self._observer.remark(f"Made up, not read: {words}")
         with self._observer.stage("add up"):
@@ -100,7 +105,7 @@ class Intake:
             facts = public_facts(
                 self._config, run, blocks.facilities, totals, imputed=blocks.imputed, areas=blocks.areas
             )
-        return Loaded(exact, facts)
+        return Loaded(exact, facts, blocks.findings)
 
     def _levels(
         self, histogram: MeasuredHistogram, blocks: BlockData, run: RunSpine

@@ -10,9 +10,9 @@ import pytest
 from censafe.errors import DataError, StorageError
 from censafe.geography.spine import E2E_1940, PL94_PR, PL94_US, LevelRule
 from censafe.population.histograms import e2e_layout, pl94_layout, read_blocks
-from censafe.population.histograms.imputation import impute_quarters
 from support.histograms import E2E, PL94, dense, units_table, write_table
 from support.shared import shared_data
+from support.topdown_shared import tract_counts, write_illinois
 
 BLOCKS = ["4400100010011000", "4400100010011001", "4400700030033001"]
 LAYOUT = pl94_layout(PL94, PL94_PR)
@@ -215,39 +215,14 @@ def test_blocks_of_two_states_need_the_nation_as_root(tmp_path):
     assert read_blocks(folder, pl94_layout(PL94, PL94_US)).spine.levels[1].nodes == 2
 
 
-def _tract_columns():
-    import pyarrow.parquet as pq
-
-    cells = pq.read_table(shared_data("population/il2020_tracts_cells.parquet")).to_pydict()
-    tracts = pq.read_table(shared_data("population/il2020_tracts.parquet")).to_pydict()
-    row = {geoid: place for place, geoid in enumerate(tracts["geoid"])}
-    counts = np.zeros((len(row), 2, 2, 63), np.int64)
-    place = np.array([row[geoid] for geoid in cells["geoid"]])
-    counts[place, cells["va"], cells["hisp"], np.array(cells["race63"]) - 1] = cells["n"]
-    names = ("correctional", "juvenile", "nursing", "other_inst", "college", "military", "other_noninst")
-    quarters = np.stack([tracts[f"gq_{name}"] for name in names], axis=1)
-    return tracts, counts.reshape(len(row), 2, 126), np.column_stack([np.zeros(len(row), np.int64), quarters])
-
-
 def test_tracts_of_illinois_as_a_user_histogram(tmp_path):
-    tracts, counts, quarters = _tract_columns()
-    split = np.stack([impute_quarters(cells, row) for cells, row in zip(counts, quarters, strict=True)])
-    assert np.array_equal(split.sum(axis=1), counts)
-    assert np.array_equal(split.sum(axis=(2, 3))[:, 1:], quarters[:, 1:])
-    tract, cell = np.nonzero(split.reshape(len(split), -1))
-    geocodes = np.array(tracts["geoid"])
-    persons = {
-        "geocode": geocodes[tract],
-        "cell": cell,
-        "count": split.reshape(len(split), -1)[tract, cell].astype(np.int32),
-    }
-    units = units_table(
-        tracts["geoid"],
-        np.column_stack([tracts["units"], quarters[:, 1:] > 0]).tolist(),
-        tracts["occupied"],
-    )
+    tracts, counts, quarters = tract_counts()
     rules = (LevelRule("State", 2), LevelRule("County", 5), LevelRule("Tract", 11))
-    data = read_blocks(_folder(tmp_path, persons, units), pl94_layout(PL94, rules))
+    data = read_blocks(write_illinois(tmp_path), pl94_layout(PL94, rules))
+    held = dense(data.persons, PL94.cells).reshape(-1, 8, 2, 126)
+    order = np.argsort(tracts["geoid"])
+    assert np.array_equal(counts[order], held.sum(axis=1))
+    assert np.array_equal(quarters[order, 1:], held.sum(axis=(2, 3))[:, 1:])
     assert [level.nodes for level in data.spine.levels] == [1, 102, 3265]
     assert int(data.persons.count.sum()) == 12_812_508
     assert int(data.facilities[:, 0].sum()) == 5_426_429

@@ -1,0 +1,103 @@
+"""Fixed-width files as chunks of whole lines, read ahead of the kernels that parse them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, StorageError
+from censafe.population.findings import Finding
+from censafe.population.histograms.checks import finding
+
+__all__ = ["CHUNK_BYTES", "length_findings", "line_chunks"]
+
+CHUNK_BYTES = 1 << 24
+_LINE_FEED = 10
+_GZIP = b"\x1f\x8b"
+_Bytes = NDArray[np.uint8]
+
+
+def line_chunks(path: Path) -> Iterator[_Bytes]:
+    """The lines of a file, some megabytes of whole lines at a time; gzip is told by its first bytes.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Bytes of whole lines with their line feeds; only the last line of the file may lack one. An array is valid until the
+        next one is asked for.
+
+    Raises:
+        DataError: a compressed file that is cut short or damaged.
+        StorageError: the file cannot be read.
+    """
+    carry = np.zeros(0, np.uint8)
+    try:
+        with _opened(path) as stream, ThreadPoolExecutor(1) as ahead:
+            coming = ahead.submit(_read, stream, CHUNK_BYTES)
+            while len(block := coming.result()):
+                coming = ahead.submit(_read, stream, CHUNK_BYTES)
+                joined = np.concatenate([carry, block])
+                size = _whole(joined)
+                carry = joined[size:].copy()
+                if size:
+                    yield joined[:size]
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise DataError(
+            f"{path.name}: the compressed file is cut short or damaged; allowed: a whole gzip file; fix: copy the file again"
+        ) from None
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    if len(carry):
+        yield carry
+
+
+def _whole(block: _Bytes) -> int:
+    """Bytes up to and with the last line feed."""
+    step = 4096
+    for stop in range(len(block), 0, -step):
+        found = np.flatnonzero(block[max(0, stop - step) : stop] == _LINE_FEED)
+        if len(found):
+            return max(0, stop - step) + int(found[-1]) + 1
+    return 0
+
+
+def _opened(path: Path) -> BinaryIO:
+    with path.open("rb") as stream:
+        packed = stream.read(2) == _GZIP
+    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def _read(stream: BinaryIO, size: int) -> _Bytes:
+    """As many bytes as there are, up to `size`."""
+    block = np.empty(size, np.uint8)
+    view, done = block.data, 0
+    while done < size and (read := cast(io.BufferedIOBase, stream).readinto(view[done:])):
+        done += read
+    return block[:done]
+
+
+def length_findings(file: str, width: int, wrong: int, cut: bool) -> list[Finding]:
+    """Findings about lines of another length.
+
+    Args:
+        file: its name.
+        width: characters of a record.
+        wrong: lines of another length, the last one not counted when it was cut.
+        cut: whether the last line is shorter than a record and has no line feed.
+    """
+    allowed = f"{width} characters in every line"
+    return [
+        *finding(file, "", "record-length", wrong, "records of another length", allowed,
+                 "write the file again in its layout"),
+        *finding(file, "", "truncated", int(cut), "the last record is cut off", allowed,
+                 "a file that was cut short must be copied again"),
+    ]  # fmt: skip

@@ -1,0 +1,308 @@
+"""A drawn population as fixed-width files: the 1940 extract, or Census Edited Files with their block file GRF-C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import UsageError
+from censafe.population.synthetic.block_areas import area_columns, place_in_group
+from censafe.population.synthetic.layouts import Coded, Column, geo_columns
+from censafe.population.synthetic.marginals import race_codes, states
+from censafe.population.synthetic.plan import Plan, make_plan
+from censafe.population.synthetic.population import SynthReport, draw
+from censafe.population.synthetic.structures import People, Units
+from censafe.population.synthetic.text import csv_lines
+from censafe.population.synthetic.writing import folder_when_complete
+
+__all__ = ["FixedLayout", "synthesize_fixed"]
+
+FixedLayout = Literal["ipums-1940", "cef"]
+
+CHUNK_PERSONS = 250_000
+_UNIT_WIDTH, _PERSON_WIDTH, _IPUMS_WIDTH = 76, 91, 273
+_BLANK, _ZERO, _LINE_FEED = 32, 48, 10
+_MOST_DISTRICTS, _MOST_SERIALS = 9_999, 99_999_999
+_VACANT_FOR_RENT = 1
+_NOT_REPORTED = 9
+_NOT_REPORTED_OF = 997  # one person of so many did not report Hispanic origin in 1940
+# kinds of quarters of the synthetic population: none, correctional, nursing, college, military, other noninstitutional
+_QUARTERS_2020 = np.array([0, 103, 301, 501, 601, 801])
+_QUARTERS_1940 = np.array([0, 2, 4, 7, 6, 9])
+_Ints = NDArray[np.int64]
+_Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """Some tracts with their people and units."""
+
+    plan: Plan
+    people: People
+    units: Units
+
+    @property
+    def unit_of_person(self) -> _Ints:
+        return np.repeat(np.arange(len(self.units.pop)), self.units.pop)
+
+    @property
+    def vacant(self) -> NDArray[np.bool_]:
+        return (self.units.rtype == 2) & (self.units.pop == 0)
+
+
+def synthesize_fixed(
+    out: Path,
+    *,
+    persons: int,
+    states: tuple[str, ...] | None,
+    seed: int,
+    layout: FixedLayout,
+    progress: Callable[[int], None] | None = None,
+) -> SynthReport:
+    """Write a synthetic population as the fixed-width files that TopDown reads.
+
+    The people are those of the other layouts of records with the same persons, states and seed. ``cef`` writes CEF20_UNIT.txt,
+    CEF20_PER.txt, CEF20_CNT.txt (control totals) and GRF-C.txt; ``ipums-1940`` writes ipums1940.dat, where a district is a block
+    group of the other layouts, races are the first one reported, and a few persons did not report Hispanic origin.
+
+    Args:
+        out: a folder that does not exist or is empty; it appears when it is complete.
+        persons: how many, exactly, 1 to 399,999,999.
+        states: two-digit state codes; None for the 50 states and the District of Columbia.
+        seed: zero or more; the same seed gives the same files.
+        layout: ``cef`` or ``ipums-1940``.
+        progress: called with the persons written so far whenever a chunk is complete.
+
+    Returns:
+        The files and how many records they hold.
+
+    Raises:
+        UsageError: the folder is not empty, a number is out of range, a state code is unknown or repeated, or there would be
+            more households or districts than their codes can tell apart.
+        StorageError: the folder cannot be written, or the disk is full.
+
+    Source:
+        The layouts of the 1940 extract and of the Census Edited File, as the Bureau's TopDown code reads them.
+    """
+    plan = make_plan(persons, states, seed)
+    writer = _Cef() if layout == "cef" else _Ipums()
+    housing = vacant = quarters = done = 0
+    with folder_when_complete(out) as partial:
+        files = writer.open(partial)
+        try:
+            for first, last in plan.cuts(CHUNK_PERSONS):
+                part = plan.slice(first, last)
+                chunk = _Chunk(part, *draw(part))
+                writer.write(chunk)
+                quarters += int((chunk.units.rtype == 4).sum())
+                housing += int((chunk.units.rtype == 2).sum())
+                vacant += int(chunk.vacant.sum())
+                done += len(chunk.people.age)
+                if progress is not None:
+                    progress(done)
+            writer.finish(partial)
+        finally:
+            writer.close()
+    return SynthReport(out, tuple(out / name for name in files), done, housing, vacant, quarters,
+                       len(set(plan.tracts.state.tolist())), seed)  # fmt: skip
+
+
+class _Cef:
+    """Units, persons, blocks and control totals."""
+
+    _NAMES = ("CEF20_UNIT.txt", "CEF20_PER.txt", "GRF-C.txt")
+
+    def open(self, folder: Path) -> tuple[str, ...]:
+        self._files = [(folder / name).open("wb") for name in self._NAMES]
+        self._started = False
+        self._totals: dict[int, _Ints] = {}
+        return (*self._NAMES, "CEF20_CNT.txt")
+
+    def write(self, chunk: _Chunk) -> None:
+        units, persons, blocks = self._files
+        first, columns = _blocks(chunk)
+        units.write(_unit_lines(chunk, columns["OIDTABBLK"]).data)
+        persons.write(_person_lines(chunk).data)
+        rows = {name: _rows_of(column, first) for name, column in columns.items()}
+        if not self._started:
+            blocks.write(("|".join(rows) + "\n").encode("ascii"))
+            self._started = True
+        blocks.write(csv_lines(rows, "|").data)
+        state = chunk.plan.tracts.state[chunk.units.tract]
+        for row in np.unique(state).tolist():
+            here = state == row
+            numbers = np.array([int(chunk.units.pop[here].sum()), int((chunk.units.rtype[here] == 2).sum()),
+                                int((chunk.units.rtype[here] == 4).sum())])  # fmt: skip
+            self._totals[row] = self._totals.get(row, np.zeros(3, np.int64)) + numbers
+
+    def finish(self, folder: Path) -> None:
+        lines = ["TABBLKST|PERSONS|HOUSING_UNITS|GROUP_QUARTERS"]
+        lines += [
+            "|".join([states()[row].code, *map(str, sums)]) for row, sums in sorted(self._totals.items())
+        ]
+        (folder / "CEF20_CNT.txt").write_text("\n".join(lines) + "\n", encoding="ascii")
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+class _Ipums:
+    """Households, each followed by its persons."""
+
+    def open(self, folder: Path) -> tuple[str, ...]:
+        self._file = (folder / "ipums1940.dat").open("wb")
+        self._serial = 0
+        self._districts: dict[int, int] = {}
+        return ("ipums1940.dat",)
+
+    def write(self, chunk: _Chunk) -> None:
+        units = len(chunk.units.pop)
+        if self._serial + units > _MOST_SERIALS:
+            raise UsageError(
+                f"persons: there would be more than {_MOST_SERIALS:,} households; give fewer persons"
+            )
+        serial = self._serial + 1 + np.arange(units)
+        self._file.write(_ipums_lines(chunk, serial, _district_codes(chunk, self._districts)).data)
+        self._serial += units
+
+    def finish(self, folder: Path) -> None:
+        del folder
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _lines(rows: int, width: int) -> _Bytes:
+    out = np.full((rows, width + 1), _BLANK, np.uint8)
+    out[:, width] = _LINE_FEED
+    return out
+
+
+def _put(out: _Bytes, start: int, digits: int, numbers: NDArray[np.generic] | int) -> None:
+    """Write a field of decimal digits with leading zeros."""
+    left = np.asarray(numbers, np.int64)
+    for column in range(start + digits - 1, start - 1, -1):
+        left, digit = np.divmod(left, 10)
+        out[:, column] = _ZERO + digit
+
+
+def _blocks(chunk: _Chunk) -> tuple[_Ints, Mapping[str, Coded]]:
+    """The first unit of every block, and the columns of GRF-C for every unit."""
+    units, plan = chunk.units, chunk.plan
+    first = np.flatnonzero(np.diff(units.tract.astype(np.int64) * 10_000 + units.block, prepend=-1))
+    geo = geo_columns(units, plan)
+    areas = area_columns(plan, units.tract[first], (units.block[first] // 1000).astype(np.int32))
+    row = np.cumsum(np.isin(np.arange(len(units.pop)), first)) - 1
+    named = {
+        name.upper(): Coded(column.codes, column.positions[row])
+        for name, column in areas.items()
+        if isinstance(column, Coded)
+    }
+    parts = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+    coded = {name: column for name in parts if isinstance(column := geo[name], Coded)}
+    text = ["".join(coded[name].codes[coded[name].positions[unit]] for name in parts) for unit in first]
+    identifiers = tuple(f"210000{code}" for code in text)
+    return first, {"OIDTABBLK": Coded(identifiers, row), **coded, **named}
+
+
+def _rows_of(column: Coded, rows: _Ints) -> Column:
+    return Coded(column.codes, column.positions[rows])
+
+
+def _unit_lines(chunk: _Chunk, place: Coded) -> _Bytes:
+    units = chunk.units
+    out = _lines(len(units.pop), _UNIT_WIDTH)
+    states_of = np.array([int(state.code) for state in states()])[chunk.plan.tracts.state]
+    _put(out, 0, 1, units.rtype)
+    _put(out, 1, 9, units.mafid)
+    _put(out, 10, 2, states_of[units.tract])
+    _put(out, 17, 5, units.pop)
+    _put(out, 25, 1, units.hispanic)
+    _put(out, 27, 2, units.race)
+    _put(out, 29, 1, units.tenure)
+    _put(out, 32, 1, np.where(chunk.vacant, _VACANT_FOR_RENT, 0))
+    inside = units.quarters > 0
+    code = np.zeros((len(inside), 4), np.uint8)
+    _put(code, 0, 3, _QUARTERS_2020[units.quarters])
+    out[inside, 33:36] = code[inside, :3]
+    texts = np.array(place.codes, np.bytes_)
+    out[:, 37:59] = texts.view(np.uint8).reshape(len(texts), -1)[place.positions]
+    _put(out, 59, 1, units.hht)
+    _put(out, 60, 2, units.hht2)
+    _put(out, 62, 1, units.cplt)
+    return out
+
+
+def _person_lines(chunk: _Chunk) -> _Bytes:
+    people, units = chunk.people, chunk.units
+    out = _lines(len(people.age), _PERSON_WIDTH)
+    code = _QUARTERS_2020[units.quarters][chunk.unit_of_person]
+    _put(out, 0, 1, np.where(people.relship >= 37, 5, 3))
+    _put(out, 1, 9, people.mafid)
+    _put(out, 22, 1, people.sex)
+    _put(out, 23, 3, people.age)
+    _put(out, 47, 1, people.hispanic)
+    _put(out, 81, 2, people.race)
+    _put(out, 85, 2, people.relship)
+    _put(out, 87, 3, code)
+    alone = np.repeat(units.pop == 1, units.pop)
+    _put(out, 90, 1, np.where(people.relship >= 37, 0, np.where(alone, 1, 2)))
+    return out
+
+
+def _district_codes(chunk: _Chunk, districts: dict[int, int]) -> _Ints:
+    """State, county and district of every unit as one number of ten digits; a block group is a district."""
+    units, plan = chunk.units, chunk.plan
+    codes = np.array([int(state.code) for state in states()])
+    county = (codes[plan.tracts.state] * 1000 + plan.places.county)[units.tract]
+    group = units.tract.astype(np.int64) * 10 + units.block // 1000
+    new = np.diff(group, prepend=-1) != 0
+    first = np.flatnonzero(new)
+    number = place_in_group(county[first]) + 1
+    number += np.array([districts.get(code, 0) for code in county[first].tolist()])
+    districts.update(zip(county[first].tolist(), number.tolist(), strict=True))
+    if int(number.max()) > _MOST_DISTRICTS:
+        raise UsageError(
+            f"persons: a county would have more than {_MOST_DISTRICTS:,} enumeration districts; give fewer persons"
+        )
+    of_unit = np.cumsum(new) - 1
+    return county * 10 * 10**4 + number[of_unit]
+
+
+def _ipums_lines(chunk: _Chunk, serial: _Ints, district: _Ints) -> _Bytes:
+    people, units = chunk.people, chunk.units
+    home = np.arange(len(units.pop)) + np.cumsum(units.pop) - units.pop
+    unit = chunk.unit_of_person
+    person = np.setdiff1d(np.arange(len(units.pop) + len(people.age)), home, assume_unique=True)
+    out = _lines(len(units.pop) + len(people.age), _IPUMS_WIDTH)
+    homes = out[home]
+    homes[:, 0] = ord("H")
+    _put(homes, 7, 8, serial)
+    _put(homes, 15, 2, np.minimum(units.pop, 99))
+    _put(homes, 53, 2, district // 10**8)
+    _put(homes, 55, 4, district // 10**4 % 10**4)
+    _put(homes, 93, 1, np.where(chunk.vacant, 0, np.where(units.quarters > 0, 3, 1)))
+    _put(homes, 94, 1, _QUARTERS_1940[units.quarters])
+    _put(homes, 95, 3, _QUARTERS_1940[units.quarters] * 100)
+    _put(homes, 124, 4, district % 10**4)
+    out[home] = homes
+    rows = out[person]
+    rows[:, 0] = ord("P")
+    _put(rows, 7, 8, serial[unit])
+    _put(rows, 15, 4, place_in_group(unit) + 1)
+    _put(rows, 66, 2, np.where(people.relship == 20, 1, np.where(people.relship >= 37, 13, 2)))
+    _put(rows, 72, 1, people.sex)
+    _put(rows, 73, 3, people.age)
+    first_race = np.array([races[0] for races in race_codes()])
+    _put(rows, 84, 1, first_race[people.race - 1])
+    silent = (people.hispanic == 1) & ((people.mafid * 31 + people.age) % _NOT_REPORTED_OF == 0)
+    _put(rows, 88, 1, np.where(silent, _NOT_REPORTED, people.hispanic - 1))
+    _put(rows, 117, 1, 0)
+    out[person] = rows
+    return out
