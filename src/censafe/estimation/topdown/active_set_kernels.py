@@ -1,17 +1,18 @@
 """Compiled primal-dual active set on the whole optimality system of one parent.
 
-A child's state is its free cells and its active side rows; its answer is x = v + P (lambda + gamma), where P is the
-inverse of its H on the free cells, projected on the active rows, lambda the multipliers of the parent's sums and gamma
-that of the total of the child's group. P is computed again only where the state changed. The multipliers of the
-groups follow those of the sums in one vector.
+A child's state is its free cells and its active side rows; its answer is x = v + P (lambda + gamma), where lambda are the
+multipliers of the parent's sums, gamma that of the total of the child's group, and P = Q - M' W: Q is the inverse of
+its H on the free cells, M the active rows times Q, and W makes P vanish on the active rows. Q is carried from state
+to state. The multipliers of the groups follow those of the sums in one vector.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, uint8, void
+from numba import boolean, float64, int8, int32, int64, types, uint8, void
 
-from censafe.estimation.topdown.dense_kernels import factor, invert, solve_factored, solve_vector
+from censafe.estimation.topdown.dense_kernels import factor, factor_scaled, solve_factored, solve_vector
+from censafe.estimation.topdown.inverse_kernels import refresh_inverse
 from censafe.model.compiled import compiled
 
 __all__ = ["solve_active_set"]
@@ -70,7 +71,7 @@ def _give_cells(free, allowed, rows, active, group, groups, dirty, coupled):  # 
     )
 )  # fmt: skip
 def _project(inverse, v, rows, index, held, sides, m, w, q):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Restrict the inverse and the free solution to the active rows; leave what gives the rows' multipliers."""
+    """Restrict the free solution to the active rows; leave M and W, and in q what gives the rows' multipliers."""
     n, a = index.shape[0], held.shape[0]
     s, rest = np.zeros((a, a)), np.empty((a, 1))
     for r in range(a):
@@ -99,32 +100,18 @@ def _project(inverse, v, rows, index, held, sides, m, w, q):  # type: ignore[no-
         w[r, :n] = share[r]
         for j in range(n):
             v[j] += m[r, j] * rest[r, 0]
-    for i in range(n):
-        row = inverse[i]
-        for r in range(a):
-            y, other = m[r, i], share[r]
-            for j in range(n):
-                row[j] -= y * other[j]
 
 
 @compiled(
-    int64(
+    types.UniTuple(int64, 2)(
         float64[:, ::1], float64[::1], uint8[:, ::1], float64[::1], float64[::1], boolean[::1], int8[::1],
-        float64[::1], float64[::1], int64[::1], float64[:, ::1], float64[::1],
+        float64[::1], float64[::1], int64[::1], int64, float64[:, ::1], float64[:, ::1], float64[::1],
     )
 )  # fmt: skip
-def _factor_child(h, b, rows, lo, hi, free, active, store, v, index, w, q):  # type: ignore[no-untyped-def]
-    """P (in ``store``, packed) and v of one child; returns the number of free cells."""
-    n = 0
-    for k in range(h.shape[0]):
-        if free[k]:
-            index[n] = k
-            n += 1
+def _factor_child(h, b, rows, lo, hi, free, active, store, v, index, n, m, w, q):  # type: ignore[no-untyped-def]
+    """Q (in ``store``, packed), M, W and v of one child; returns the numbers of free cells and active rows."""
+    n = refresh_inverse(h, free, store, index, n)
     inverse = store[: n * n].reshape(n, n)
-    for i in range(n):
-        for j in range(i + 1):
-            inverse[i, j] = h[index[i], index[j]]
-    invert(inverse)
     v[:n] = 0.0
     for j in range(n):
         s, row, out = b[index[j]], inverse[j], v[:n]
@@ -138,28 +125,44 @@ def _factor_child(h, b, rows, lo, hi, free, active, store, v, index, w, q):  # t
             sides[a] = hi[r] if active[r] == 1 else lo[r]
             a += 1
     if a > 0 and n > 0:
-        m = np.empty((a, n))
         _project(inverse, v, rows, index[:n], held[:a], sides[:a], m, w, q)
-    return n
+    return n, a
 
 
-@compiled(void(float64[:, ::1], int64[::1], int64[:, ::1], int32[::1], int64, float64[:, ::1], boolean[::1]))
-def _schur(store, count, index, group, cells, t, kept):  # type: ignore[no-untyped-def]
-    """Factor the sum of the children's inverses, on which the multipliers of sums and groups depend."""
+@compiled(
+    void(
+        float64[:, ::1], int64[::1], int64[:, ::1], int64[::1], float64[:, :, ::1], float64[:, :, ::1],
+        int32[::1], int64, float64[:, ::1], boolean[::1],
+    )
+)  # fmt: skip
+def _schur(store, count, index, held, m, w, group, cells, t, kept):  # type: ignore[no-untyped-def]
+    """Factor the sum of the children's P, on which the multipliers of sums and groups depend."""
     t[:] = 0.0
+    line, scale = (
+        np.empty(cells),
+        np.zeros(t.shape[0]),
+    )  # what rows take from P may leave nothing but rounding errors
     for c in range(store.shape[0]):
-        n = count[c]
+        n, row_sum = count[c], 0.0
         inverse = store[c, : n * n].reshape(n, n)
         for i in range(n):
-            for j in range(i + 1):
-                t[index[c, i], index[c, j]] += inverse[i, j]
-        if group[c] >= 0:
-            row = t[cells + group[c]]
-            for i in range(n):
-                whole = inverse[i].sum()
-                row[index[c, i]] += whole
-                row[cells + group[c]] += whole
-    factor(t, kept)
+            k, own = index[c, i], line[:n]
+            own[:] = inverse[i]
+            scale[k] += own[i]
+            if group[c] >= 0:
+                scale[cells + group[c]] += own.sum()
+            for r in range(held[c]):
+                y, other = m[c, r, i], w[c, r]
+                for j in range(n):
+                    own[j] -= y * other[j]
+            target = t[k]
+            for j in range(n):
+                target[index[c, j]] += own[j]
+            if group[c] >= 0:
+                row_sum = own.sum()
+                t[cells + group[c], k] += row_sum
+                t[cells + group[c], cells + group[c]] += row_sum
+    factor_scaled(t, scale, kept)
 
 
 @compiled(float64(float64[::1], int32, int64))
@@ -170,11 +173,36 @@ def _shift(multiplier, group, cells):  # type: ignore[no-untyped-def]
 
 @compiled(
     void(
-        float64[:, ::1], boolean[::1], boolean, float64[:, ::1], int64[::1], int64[:, ::1], float64[:, ::1],
-        float64[::1], int32[::1], float64[::1], float64[::1], float64[:, ::1],
+        float64[::1], int64[::1], int64, float64[:, ::1], float64[:, ::1], float64[::1], float64, float64,
+        float64[::1],
     )
 )  # fmt: skip
-def _couple(t, kept, coupled, store, count, index, v, p, group, group_totals, step, x):  # type: ignore[no-untyped-def]
+def _push(store, index, held, m, w, force, shift, sign, value):  # type: ignore[no-untyped-def]
+    """Add sign P (force + shift) to the free cells' values of a child."""
+    n = index.shape[0]
+    inverse = store[: n * n].reshape(n, n)
+    for j in range(n):
+        s, row = sign * (force[index[j]] + shift), inverse[j]
+        if s != 0.0:
+            for i in range(n):
+                value[i] += s * row[i]
+    for r in range(held):
+        s, row = 0.0, m[r]
+        for j in range(n):
+            s += w[r, j] * (force[index[j]] + shift)
+        s *= sign
+        for i in range(n):
+            value[i] -= s * row[i]
+
+
+@compiled(
+    void(
+        float64[:, ::1], boolean[::1], boolean, float64[:, ::1], int64[::1], int64[:, ::1], int64[::1],
+        float64[:, :, ::1], float64[:, :, ::1], float64[:, ::1], float64[::1], int32[::1], float64[::1],
+        float64[::1], float64[:, ::1],
+    )
+)  # fmt: skip
+def _couple(t, kept, coupled, store, count, index, held, m, w, v, p, group, group_totals, step, x):  # type: ignore[no-untyped-def]
     """Set x = v + P step, with the step of the multipliers that makes children add up to parent and groups."""
     children, cells = x.shape
     step[:] = 0.0
@@ -187,15 +215,13 @@ def _couple(t, kept, coupled, store, count, index, v, p, group, group_totals, st
                 if group[c] >= 0:
                     step[cells + group[c]] -= v[c, i]
         solve_vector(t, kept, step)
+    value = np.empty(cells)
     for c in range(children):
         n = count[c]
-        inverse = store[c, : n * n].reshape(n, n)
-        value, shift = v[c, :n].copy(), _shift(step, group[c], cells)
-        for j in range(n):
-            w, row = step[index[c, j]] + shift, inverse[j]
-            if w != 0.0:
-                for i in range(n):
-                    value[i] += w * row[i]
+        value[:n] = v[c, :n]
+        if coupled:
+            shift = _shift(step, group[c], cells)
+            _push(store[c], index[c, :n], held[c], m[c], w[c], step, shift, 1.0, value)
         x[c, :] = 0.0
         for i in range(n):
             x[c, index[c, i]] = value[i]
@@ -240,26 +266,23 @@ def _row_step(active, index, w, force, shift, nu):  # type: ignore[no-untyped-de
     void(
         float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean, uint8[:, ::1], int8[:, ::1],
         int32[::1], float64[::1], float64[:, ::1], boolean[::1], float64[:, ::1], int64[::1], int64[:, ::1],
-        float64[:, :, ::1], float64[:, ::1], float64[::1], float64[:, ::1], float64[:, ::1],
+        int64[::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, ::1], float64[::1], float64[:, ::1],
+        float64[:, ::1],
     )
 )  # fmt: skip
 def _refine(  # type: ignore[no-untyped-def]
-    h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, w, x, multiplier, nu, mu
+    h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, held, m, w,
+    x, multiplier, nu, mu
 ):  # fmt: skip
     """One step of iterative refinement at the final state: rounding errors shrink to those of the gradient."""
     children, cells = x.shape
     v, step = np.zeros((children, cells)), np.empty(multiplier.shape[0])
     for c in range(children):
         n = count[c]
-        inverse = store[c, : n * n].reshape(n, n)
-        value = v[c, :n]
         for i in range(n):
-            value[i] = x[c, index[c, i]]
-        for j in range(n):
-            s, row = mu[c, index[c, j]], inverse[j]
-            for i in range(n):
-                value[i] -= s * row[i]
-    _couple(t, kept, coupled, store, count, index, v, p, group, group_totals, step, x)
+            v[c, i] = x[c, index[c, i]]
+        _push(store[c], index[c, :n], held[c], m[c], w[c], mu[c], 0.0, -1.0, v[c])
+    _couple(t, kept, coupled, store, count, index, held, m, w, v, p, group, group_totals, step, x)
     multiplier += step
     for c in range(children):
         shift = _shift(step, group[c], cells)
@@ -335,7 +358,8 @@ def solve_active_set(  # type: ignore[no-untyped-def]  # noqa: C901
     store = np.empty((children, cells * cells))  # a child touches only the square of its free cells
     v, mu = np.empty((children, cells)), np.empty((children, cells))
     index, count = np.empty((children, cells), dtype=np.int64), np.zeros(children, dtype=np.int64)
-    w, q = np.empty((children, rows.shape[0], cells)), np.zeros((children, rows.shape[0]))
+    m, w = np.empty((children, rows.shape[0], cells)), np.empty((children, rows.shape[0], cells))
+    q, held = np.zeros((children, rows.shape[0])), np.zeros(children, dtype=np.int64)
     flip, move = np.zeros((children, cells), dtype=np.bool_), np.zeros(active.shape, dtype=np.int8)
     dirty = np.ones(children, dtype=np.bool_)
     size = multiplier.shape[0]
@@ -345,13 +369,14 @@ def solve_active_set(  # type: ignore[no-untyped-def]  # noqa: C901
         _give_cells(free, allowed, rows, active, group, size - cells, dirty, coupled)
         for c in range(children):
             if dirty[c]:
-                count[c] = _factor_child(
-                    h[h_of[c]], b[c], rows, lo[c], hi[c], free[c], active[c], store[c], v[c], index[c], w[c], q[c]
+                count[c], held[c] = _factor_child(
+                    h[h_of[c]], b[c], rows, lo[c], hi[c], free[c], active[c], store[c], v[c], index[c], count[c],
+                    m[c], w[c], q[c],
                 )  # fmt: skip
                 dirty[c] = False
         if coupled:
-            _schur(store, count, index, group, cells, t, kept)
-        _couple(t, kept, coupled, store, count, index, v, p, group, group_totals, multiplier, x)
+            _schur(store, count, index, held, m, w, group, cells, t, kept)
+        _couple(t, kept, coupled, store, count, index, held, m, w, v, p, group, group_totals, multiplier, x)
         left = 0
         for c in range(children):
             nu[c], shift = q[c], _shift(multiplier, group[c], cells)
@@ -359,8 +384,8 @@ def solve_active_set(  # type: ignore[no-untyped-def]  # noqa: C901
             _gradient(h[h_of[c]], b[c], rows, multiplier, shift, x[c], nu[c], mu[c])
         if stalls > 0:  # signs within rounding errors would go round in circles
             _refine(
-                h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, w,
-                x, multiplier, nu, mu,
+                h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, held, m,
+                w, x, multiplier, nu, mu,
             )  # fmt: skip
         for c in range(children):
             left += _mark(
@@ -371,8 +396,8 @@ def solve_active_set(  # type: ignore[no-untyped-def]  # noqa: C901
         if last:
             for _ in range(2):
                 _refine(
-                    h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, w,
-                    x, multiplier, nu, mu,
+                    h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, held, m,
+                    w, x, multiplier, nu, mu,
                 )  # fmt: skip
             return iteration if left == 0 else -iteration
         if left < fewest:

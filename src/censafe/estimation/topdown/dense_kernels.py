@@ -10,7 +10,16 @@ from numba import boolean, float64, int64, void
 
 from censafe.model.compiled import compiled
 
-__all__ = ["BLOCK", "DEPENDENT", "factor", "invert", "solve_factored", "solve_vector", "subtract_products"]
+__all__ = [
+    "BLOCK",
+    "DEPENDENT",
+    "factor",
+    "factor_scaled",
+    "invert",
+    "solve_factored",
+    "solve_vector",
+    "subtract_products",
+]
 
 BLOCK = 8  # terms of one pass over a row
 DEPENDENT = 1e-10  # a pivot below this share of its diagonal belongs to a dependent equation
@@ -112,10 +121,8 @@ def invert(a):  # type: ignore[no-untyped-def]
             a[j, i] = a[i, j]
 
 
-@compiled(
-    void(float64[:, ::1], int64, int64, float64[::1], boolean[::1], float64[:, ::1], float64[:, ::1])
-)
-def _factor_panel(a, k0, k1, diagonal, kept, left, right):  # type: ignore[no-untyped-def]
+@compiled(void(float64[:, ::1], int64, int64, float64[::1], boolean[::1], float64[:, ::1], float64[:, ::1]))
+def _factor_panel(a, k0, k1, scale, kept, left, right):  # type: ignore[no-untyped-def]
     """Factor the columns k0 .. k1 - 1; leaves them in ``left`` and, transposed, in ``right``."""
     n = a.shape[0]
     for q in range(k1 - k0):
@@ -128,7 +135,7 @@ def _factor_panel(a, k0, k1, diagonal, kept, left, right):  # type: ignore[no-un
             if w != 0.0:
                 for i in range(k, n):
                     column[i] -= w * other[i]
-        kept[k] = column[k] > DEPENDENT * diagonal[k]
+        kept[k] = column[k] > DEPENDENT * scale[k]
         root = np.sqrt(column[k]) if kept[k] else 1.0
         share = 1.0 / root if kept[k] else 0.0
         for i in range(k + 1, n):
@@ -139,19 +146,25 @@ def _factor_panel(a, k0, k1, diagonal, kept, left, right):  # type: ignore[no-un
             left[i, q] = column[i]
 
 
-@compiled(void(float64[:, ::1], boolean[::1]))
-def factor(a, kept):  # type: ignore[no-untyped-def]
-    """Cholesky factor in the lower triangle; a dependent equation is left out and its ``kept`` set to false."""
+@compiled(void(float64[:, ::1], float64[::1], boolean[::1]))
+def factor_scaled(a, scale, kept):  # type: ignore[no-untyped-def]
+    """Factor where the size from which a pivot counts is given by equation."""
     n = a.shape[0]
-    diagonal = np.empty(n)
-    for i in range(n):
-        diagonal[i] = a[i, i]
     left, right = np.empty((n, BLOCK)), np.empty((BLOCK, n))
     for k0 in range(0, n, BLOCK):
         k1 = min(n, k0 + BLOCK)
-        _factor_panel(a, k0, k1, diagonal, kept, left, right)
+        _factor_panel(a, k0, k1, scale, kept, left, right)
         if k1 < n:
             subtract_products(a, k1, left, right, k1 - k0)
+
+
+@compiled(void(float64[:, ::1], boolean[::1]))
+def factor(a, kept):  # type: ignore[no-untyped-def]
+    """Cholesky factor in the lower triangle; a dependent equation is left out and its ``kept`` set to false."""
+    scale = np.empty(a.shape[0])
+    for i in range(a.shape[0]):
+        scale[i] = a[i, i]
+    factor_scaled(a, scale, kept)
 
 
 @compiled(void(float64[::1], float64, float64[::1]))

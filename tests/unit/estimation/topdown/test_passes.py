@@ -35,7 +35,7 @@ def fit(labels, truth, rng, *, held=(), scale=1.0):
 
 
 def parent(truth, *, slack=1):
-    rows = np.array([KINDS == g for g in range(3)], np.uint8)
+    rows = np.array([g == KINDS for g in range(3)], np.uint8)
     have = (truth @ rows.T).astype(float)
     nothing = np.zeros((6, 6)), np.zeros(truth.shape)
     return ParentProblem(
@@ -94,8 +94,8 @@ def test_answers_of_an_outer_pass_are_equality_rows_of_the_next():
     assert np.array_equal(found.counts.sum(axis=0), alone.counts.sum(axis=0))
     second = found.solves[1].x
     for pair in range(3):
-        held = second[:, PAIRS == pair].sum(axis=1)
-        assert held == pytest.approx(found.counts[:, PAIRS == pair].sum(axis=1), abs=1e-6)
+        held = second[:, pair == PAIRS].sum(axis=1)
+        assert held == pytest.approx(found.counts[:, pair == PAIRS].sum(axis=1), abs=1e-6)
 
 
 def test_a_band_lets_the_held_total_move_by_its_width():
