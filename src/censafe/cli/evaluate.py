@@ -16,6 +16,7 @@ _MODULES = {
         "censafe.cli.evaluate_topdown",
         "TopDown against block-by-block noise and raw noisy counts, level by level.",
     ),
+    "sweep": ("censafe.cli.evaluate_sweep", "TopDown at several budgets: errors, bias, empirical loss."),
     "report": ("censafe.cli.evaluate_report", "Write the page of an evaluation again from its files."),
 }
 

@@ -35,7 +35,7 @@ from censafe.model import CellQuery
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.plan import plan_release
 
-__all__ = ["TopdownEvaluation", "answer_labels", "evaluate_topdown"]
+__all__ = ["TopdownEvaluation", "answer_labels", "described", "evaluate_topdown"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def evaluate_topdown(
         "seed": str(seed),
     }
     with evaluation_folder(out, identity, confidential=not public) as folder:
-        document = {"kind": "topdown", "public": public, "runs": runs, "seed": seed, **_described(population)}
+        document = {"kind": "topdown", "public": public, "runs": runs, "seed": seed, **described(population)}
         if public:
             files = _write_public(out, population, document)
         else:
@@ -100,7 +100,8 @@ def evaluate_topdown(
     return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))
 
 
-def _described(population: Population) -> dict[str, Any]:
+def described(population: Population) -> dict[str, Any]:
+    """What a page says about configuration and geography."""
     config = population.config
     plan = plan_release(config)
     return {
@@ -112,7 +113,9 @@ def _described(population: Population) -> dict[str, Any]:
         "levels": list(population.levels),
         "geounits": {
             name: level.nodes
-            for name, level in zip(population.levels, population.loaded.facts.spine.levels, strict=True)
+            for name, level in zip(
+                population.levels, population.pairs[population.main.name].spine.levels, strict=True
+            )
         },
         "histograms": {
             histogram.name: {one.query: one.words for one in characteristics(histogram.schema)}

@@ -107,7 +107,7 @@ def noisy_level(
         seed: of the test key.
     """
     depth = population.levels.index(level)
-    exact = population.loaded.exact[histogram.name][depth]
+    exact = population.exact[histogram.name][depth]
     wanted = histogram.schema.query(characteristic)
     run_id = f"noisy/{seed}"
     if wanted.answers == 1 and level in exact_levels(histogram):

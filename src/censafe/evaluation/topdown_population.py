@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from censafe.evaluation.histograms.pairing import Pair
+from censafe.geography.run_spine import standard_levels
 from censafe.model import ExactHistograms
 from censafe.privacy.keys import TestKey, keyed_commitment
 from censafe.products.options import ReadOptions
@@ -40,12 +41,14 @@ class Population:
     Args:
         config: of the runs.
         loaded: the records.
-        pairs: by histogram, the truth without any published run.
+        exact: by histogram, true histograms of every standard level, root first.
+        pairs: by histogram, the truth over the standard levels, without any published run.
         commitment: keyed fingerprint of the input files, hexadecimal.
     """
 
     config: TopdownConfig
     loaded: Loaded = field(repr=False)
+    exact: Mapping[str, tuple[ExactHistograms, ...]] = field(repr=False)
     pairs: Mapping[str, Pair] = field(repr=False)
     commitment: str
 
@@ -81,16 +84,13 @@ def open_population(config: str, data: Path, settings: Mapping[str, str], readin
         loaded = intake.load()
     with TestKey(0) as key:
         commitment = keyed_commitment(key, json.dumps(hashes, sort_keys=True).encode()).hex()
-    return Population(chosen, loaded, _pairs(chosen, loaded), commitment)
-
-
-def _pairs(config: TopdownConfig, loaded: Loaded) -> dict[str, Pair]:
-    spine = loaded.facts.spine
-    found = {}
-    for histogram in config.histograms:
-        blocks: ExactHistograms = loaded.exact[histogram.name][-1]
-        found[histogram.name] = Pair(histogram.schema, spine, blocks, ())
-    return found
+    run = loaded.facts.run
+    exact = {
+        one.name: standard_levels(run, loaded.exact[one.name], one.schema.schema.cells)
+        for one in chosen.histograms
+    }
+    pairs = {one.name: Pair(one.schema, run.standard, exact[one.name][-1], ()) for one in chosen.histograms}
+    return Population(chosen, loaded, exact, pairs, commitment)
 
 
 def characteristics(schema: HistogramSchema) -> tuple[Characteristic, ...]:

@@ -6,7 +6,7 @@ instead of being stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +22,7 @@ from censafe.products.topdown.intake import Intake, Loaded
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.recipe import TopdownJob
 from censafe.products.topdown.release import Estimates
+from censafe.products.topdown.spines import level_budgets
 
 __all__ = ["TestDoor", "at_loss", "rehearse"]
 
@@ -47,6 +48,9 @@ class TestDoor:
     def path(self, part: PartPlan) -> Path:
         """What messages call the part; there is no such file."""
         return Path(part.name)
+
+    def reserve(self, parts: Sequence[PartPlan]) -> None:
+        """A test key spends nothing."""
 
     def once(
         self,
@@ -98,7 +102,9 @@ def rehearse(
     """
     door = cast(Door, TestDoor(plan_release(config), seed))
     reading = ReadOptions(observer=observer or SilentObserver())
-    return TopdownJob(config, workers).measure(cast(Intake, _Opened(loaded)), door, reading)
+    facts = replace(loaded.facts, budgets=level_budgets(config, loaded.facts.run))
+    opened = cast(Intake, _Opened(Loaded(loaded.exact, facts)))
+    return TopdownJob(config, workers).measure(opened, door, reading)
 
 
 def at_loss(config: TopdownConfig, loss: Fraction) -> TopdownConfig:
