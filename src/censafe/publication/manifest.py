@@ -224,6 +224,7 @@ def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:
         },
         parts=parts,
         settings=document["settings"],
+        joint=document.get("joint", False),
     )
 
 
