@@ -108,7 +108,8 @@ def draw_growth(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> 
         _quiet(axes)
     grid[0].set_ylabel("RMSE of the total, records", fontsize=9)
     figure.legend(
-        list(seen.values()), [words[name] for name in seen], loc="outside lower center", ncols=4, frameon=False, fontsize=9
+        list(seen.values()), [words[name] for name in seen], loc="outside lower center", ncols=2 if len(levels) < 3 else 4,
+        frameon=False, fontsize=9,
     )  # fmt: skip
     return figure
 

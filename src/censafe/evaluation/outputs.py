@@ -165,7 +165,7 @@ def _meaning(column: str) -> tuple[str, str]:
 
 def write_document(folder: Path, document: Mapping[str, Any]) -> None:
     """Write what the page needs beside the frames, as ``evaluation.json``."""
-    text = json.dumps(document, indent=1, sort_keys=True, default=_plain)
+    text = json.dumps(document, indent=1, default=_plain)
     atomic_text(folder / _DOCUMENT, text + "\n")
 
 

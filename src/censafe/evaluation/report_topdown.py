@@ -10,7 +10,7 @@ from typing import Any
 from censafe.evaluation.figures_accuracy import draw_growth, draw_levels
 from censafe.evaluation.outputs import number_text, read_document, read_frame
 from censafe.evaluation.page import Exhibit, Page, PageTable
-from censafe.evaluation.topdown_accuracy import METHODS
+from censafe.evaluation.topdown_accuracy import METHODS, SHORT
 from censafe.publication.page_tables import SYMBOLS
 
 __all__ = ["Estimate", "mean_errors", "metric_values", "topdown_page"]
@@ -91,7 +91,7 @@ def _answer(document: Mapping[str, Any], errors: Mapping[_Key, Mapping[str, Esti
             found.append(f"{name}: {', '.join(parts)}")
     if not found:
         return ["Every figure compared here is published exactly."]
-    return [f"Mean absolute error of TopDown in records. {'; '.join(found[:2]).capitalize()}."]
+    return [f"Mean absolute error of TopDown in records. {_capital('; '.join(found[:2]))}."]
 
 
 def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -203,24 +203,29 @@ def _accuracy_table(
                     level.replace("_", " "),
                     f"{own.units:,}",
                     number_text(mean[key]["topdown"].value),
-                    number_text(own.value, 2),
-                    f"{number_text(own.lo, 2)} to {number_text(own.hi, 2)}",
-                    number_text(high[key]["topdown"].value),
-                    number_text(bias[key]["topdown"].value, 2),
+                    _with_margin(own),
                     *(number_text(_triple(values.get(name))[0], 2) for name in METHODS if name != "topdown"),
+                    number_text(bias[key]["topdown"].value, 2),
+                    number_text(high[key]["topdown"].value),
                 ]
             )
-        groups.append((name.capitalize(), len(rows) - before))
+        groups.append((_capital(name), len(rows) - before))
     return PageTable(
-        f"Mean absolute error of the {histogram} in records",
-        (
-            "Level", "Areas", "Mean true count", "TopDown", "90% interval", "TopDown, 95th percentile", "TopDown, bias",
-            *(f"{METHODS[name][0].upper()}{METHODS[name][1:]}" for name in METHODS if name != "topdown"),
-        ),
+        f"Mean absolute error of the {histogram} in records (with half of the 90% interval), and more about TopDown",
+        ("Level", "Areas", "Mean count", *SHORT.values(), "Bias", "95th pct."),
         rows,
-        numbers=6 + len(METHODS),
+        numbers=4 + len(METHODS),
         groups=groups,
-    )  # fmt: skip
+    )
+
+
+def _with_margin(one: Estimate) -> str:
+    half = (one.hi - one.lo) / 2
+    return number_text(one.value, 2) + ("" if half != half else f" ±{number_text(half, 2)}")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _growth(folder: Path) -> list[Exhibit]:
@@ -244,7 +249,7 @@ def _growth_exhibit(
     by_place = {(row["level"], row["method"]): row for row in slopes}
     table = PageTable(
         "Slope of the logarithm of the squared error on the logarithm of the number of blocks",
-        ("Level", "Areas", *(METHODS[name][0].upper() + METHODS[name][1:] for name in METHODS)),
+        ("Level", "Areas", *SHORT.values()),
         [
             [
                 level.replace("_", " "),
@@ -274,6 +279,8 @@ def _growth_exhibit(
             "Areas are put into classes of which each has twice as many blocks as the one before. The slope is fitted to the squared "
             "errors of all areas of a level; 0 means that the error does not depend on the number of blocks, 1 that the squared "
             "error grows like it. Levels of fewer than ten areas, or with exact totals, have no slope.",
+            "An area of few blocks is closer to the truth than its own noisy count, because the noisy counts of its blocks say as "
+            "much; with more blocks the error of TopDown rises to that of the area's own noisy count and stays there.",
         ),
         files=["topdown_vs_blocks.csv", "slopes.csv"],
     )
@@ -302,7 +309,7 @@ def _public_page(folder: Path, document: Mapping[str, Any]) -> Page:
             for level in document["levels"]:
                 values = [own.get((method, level), _NAN) for method in ("noisy", "blocks_noise")]
                 lines.append([level.replace("_", " "), *(number_text(value, 2) for value in values)])
-            groups.append((name.capitalize(), len(document["levels"])))
+            groups.append((_capital(name), len(document["levels"])))
         figure = draw_levels(panels, document["levels"], METHODS)
         for axes in figure.axes:
             axes.set_ylabel("RMSE, records", fontsize=9)

@@ -21,7 +21,15 @@ from censafe.evaluation.topdown_population import Population, characteristics
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.plan import exact_levels
 
-__all__ = ["METHODS", "Compared", "accuracy_frame", "compare_methods", "expected_errors", "growth_frames"]
+__all__ = [
+    "METHODS",
+    "SHORT",
+    "Compared",
+    "accuracy_frame",
+    "compare_methods",
+    "expected_errors",
+    "growth_frames",
+]
 
 METHODS: Final[Mapping[str, str]] = {
     "topdown": "TopDown",
@@ -30,6 +38,13 @@ METHODS: Final[Mapping[str, str]] = {
     "blocks_noise": "noisy blocks, added up",
 }
 """Names of the methods, and their words."""
+SHORT: Final[Mapping[str, str]] = {
+    "topdown": "TopDown",
+    "noisy": "Noisy counts",
+    "blocks": "Fitted blocks",
+    "blocks_noise": "Noisy blocks",
+}
+"""The same for the head of a table."""
 
 _FEWEST: Final = 10  # areas, below which no slope is fitted
 
