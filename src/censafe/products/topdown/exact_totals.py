@@ -13,7 +13,7 @@ from censafe.geography.run_spine import RunSpine
 from censafe.model import ExactHistograms
 from censafe.products.topdown.invariants import GroupTotals
 
-__all__ = ["DeclaredTotals", "declared_totals"]
+__all__ = ["DeclaredTotals", "declared_totals", "whole_geounits"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def declared_totals(
         if run.spine is run.standard or names[-1] in declared:
             found.single[name] = totals
             continue
-        whole = _whole(run, depth)
+        whole = whole_geounits(run, depth)
         if len(whole) == run.standard.levels[depth].nodes:
             found.single[name] = totals
         else:
@@ -64,7 +64,7 @@ def declared_totals(
     return found
 
 
-def _whole(run: RunSpine, depth: int) -> NDArray[np.int32]:
+def whole_geounits(run: RunSpine, depth: int) -> NDArray[np.int32]:
     """Of every geounit, the standard geounit that it is a part of, whose parts must be siblings."""
     level = run.spine.levels[depth]
     held = run.standard.ancestors(depth)

@@ -15,7 +15,7 @@ from censafe.geography.spine import build_spine
 from censafe.geography.states import states
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.exact_totals import DeclaredTotals
+from censafe.products.topdown.exact_totals import DeclaredTotals, whole_geounits
 from censafe.products.topdown.facts import PublicFacts, public_facts, run_spine
 from censafe.products.topdown.invariants import GroupTotals
 from censafe.products.topdown.layout import level_rules
@@ -111,7 +111,7 @@ def group_totals(
             "their totals in a table with the columns geocode, name and value"
         )
     values: NDArray[np.int64] = np.array([known[code] for code in level.geounits.tolist()], np.int64)
-    return GroupTotals(run.whole(depth), values)
+    return GroupTotals(whole_geounits(run, depth), values)
 
 
 def _grouped(config: TopdownConfig, public: PublicFacts) -> list[ExactTotal]:
