@@ -23,6 +23,9 @@ class Observer(Protocol):
     def remark(self, text: str) -> None:
         """Take one line for the operator."""
 
+    def advance(self, share: float) -> None:
+        """Hear how much of the work of the innermost stage is done, 0 to 1."""
+
 
 class SilentObserver:
     """Keeps the stage times and says nothing; the default of the Python interface."""
@@ -41,3 +44,6 @@ class SilentObserver:
     def remark(self, text: str) -> None:
         """Keep the remark."""
         self.remarks.append(text)
+
+    def advance(self, share: float) -> None:
+        """Pass over it."""

@@ -119,7 +119,7 @@ def _estimated(
     reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
     facts: list[LevelFacts] = []
     for histogram in config.histograms:
-        descent = Descent(histogram, public, observer, options.workers)
+        descent = Descent(histogram, public, observer, config.choices, options.workers)
         found = []
         for load in (load for load in workloads(config) if load.histogram.name == histogram.name):
             with observer.stage(f"read {load.part.name}"):

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
 from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.rounding import DetailedCost, Leaves
+from censafe.geography.spine import Spine
+from censafe.geography.spine_sums import sum_histograms
 from censafe.model import SparseLevel
 from censafe.products.observer import Observer
+from censafe.products.topdown.config import Choices
 from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.estimating import CellRules, LevelReport, LevelTask, estimate_level
+from censafe.products.topdown.estimating import CellRules, LevelReport, LevelTask, PassRule, estimate_level
 from censafe.products.topdown.intake import PublicFacts
+from censafe.products.topdown.level_checks import adds_up
 
 __all__ = ["Descent", "rules_of"]
 
@@ -18,18 +28,26 @@ class Descent:
     Args:
         histogram: its schema and passes.
         public: what is published exactly.
-        observer: who is told of remarks.
+        observer: who is told of remarks and of progress.
+        choices: how parents are fitted, rounded and repaired.
         workers: threads that estimate parents; the result does not depend on them.
     """
 
     def __init__(
-        self, histogram: MeasuredHistogram, public: PublicFacts, observer: Observer, workers: int = 1
+        self,
+        histogram: MeasuredHistogram,
+        public: PublicFacts,
+        observer: Observer,
+        choices: Choices,
+        workers: int = 1,
     ) -> None:
         self._histogram = histogram
         self._public = public
         self._observer = observer
+        self._choices = choices
         self._workers = workers
         self._levels: list[SparseLevel] = []
+        self._repaired = False
 
     @property
     def public(self) -> PublicFacts:
@@ -38,8 +56,11 @@ class Descent:
 
     @property
     def levels(self) -> tuple[SparseLevel, ...]:
-        """Final histograms of the levels so far, root first."""
-        return tuple(self._levels)
+        """Final histograms of the levels so far, root first; they add up, also where parents were repaired."""
+        if not self._repaired:
+            return tuple(self._levels)
+        part = Spine(self._public.spine.levels[: len(self._levels)])
+        return sum_histograms(part, self._levels[-1], self._histogram.schema.schema.cells)
 
     def estimate(self, part: str, objective: LevelObjective) -> tuple[SparseLevel, LevelReport]:
         """Estimate the next level.
@@ -55,37 +76,89 @@ class Descent:
         level = spine.levels[depth]
         task = LevelTask(level, objective, self._public.limits[self._histogram.name][depth])
         above = (self._levels[-1], spine.levels[depth - 1]) if depth else (None, None)
-        found, report = estimate_level(task, rules_of(self._histogram, level.name), *above)
+        found, report = estimate_level(
+            task, rules_of(self._histogram, level.name, self._choices), *above,
+            workers=self._workers, progress=self._observer.advance,
+        )  # fmt: skip
         if report.approximate:
             self._observer.remark(
                 f"Warning: {part}: {len(report.approximate)} of {sum(report.statuses.values())} problems have no "
                 "certificate of optimality; the manifest names them."
             )
-        self.adopt(found)
+        if report.repairs:
+            self._observer.remark(
+                f"Warning: {part}: {len(report.repairs)} parents were changed so that their children could meet the published "
+                "counts; the manifest names them with every changed cell."
+            )
+        self._repaired = self._repaired or bool(report.repairs)
+        self._levels.append(found)
         return found, report
 
     def adopt(self, level: SparseLevel) -> None:
-        """Take the next level as it was estimated before."""
+        """Take the next level as it was estimated before; where it was, a repair of its parents shows in its sums."""
+        if self._levels and not self._repaired:
+            own = self._public.spine.levels[len(self._levels)]
+            cells = self._histogram.schema.schema.cells
+            self._repaired = not adds_up(own, level, cells, self._levels[-1])
         self._levels.append(level)
 
 
-def rules_of(histogram: MeasuredHistogram, level: str) -> CellRules:
-    """Cells of a histogram, and the chain of queries that rounding at a level keeps close to the estimates.
+def rules_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> CellRules:
+    """Cells of a histogram, its passes at a level, and the chain of queries that rounding keeps close to the estimates.
 
     The kinds of units come first in the chain, because their bounds must hold after rounding.
 
     Example:
         >>> from censafe.products.topdown.config import load_config
-        >>> config = load_config("e2e-1940")
-        >>> [int(label.max()) + 1 for label in rules_of(config.histogram("persons"), "County").tree]
-        [8]
+        >>> config = load_config("pl94-us")
+        >>> rules = rules_of(config.histogram("persons"), "County", config.choices)
+        >>> [int(label.max()) + 1 for label in rules.tree], rules.passes[0].fits
+        ([8, 16, 1008], ((0,), (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)))
     """
+    schema, passes = histogram.schema, histogram.passes[level]
+    kinds = None if schema.facilities is None else schema.schema.levels_of(schema.facilities.attribute)
+    l2, rounding = passes.l2, passes.rounding
+    if choices.passes == "one":
+        l2, rounding = (
+            ((tuple(text for outer in lists for inner in outer for text in inner),),)
+            for lists in (l2, rounding)
+        )
+    chains = [_chains(histogram, outer) for outer in rounding]
+    fits = [_fits(histogram, level, outer) for outer in l2]
+    rules = tuple(PassRule(fit, chain, chain[-1]) for fit, chain in zip(fits, chains, strict=True) if fit)
+    tree = tuple(label for chain in chains for inner in chain for label in inner if label.any())
+    return CellRules(
+        schema.schema.cells, schema.allowed(), kinds, tree, rules,
+        infeasible=cast(Literal["repair", "stop"], choices.infeasible),
+        leaves=cast(Leaves, choices.leaves),
+        detailed_cost=cast(DetailedCost, choices.detailed_cost),
+    )  # fmt: skip
+
+
+def _fits(
+    histogram: MeasuredHistogram, level: str, outer: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[int, ...], ...]:
+    """Ordinals of the measured queries of every inner pass; a pass of which nothing is measured is left out."""
+    measured = [histogram.schema.query(text).label.tobytes() for text in histogram.query_shares[level]]
+    named = [[histogram.schema.query(text).label.tobytes() for text in inner] for inner in outer]
+    fits = (tuple(q for q, label in enumerate(measured) if label in inner) for inner in named)
+    return tuple(fit for fit in fits if fit)
+
+
+def _chains(
+    histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[NDArray[np.int32], ...], ...]:
+    """Groups of the cells in every inner pass of rounding: the totals alone where they come first, then the chain."""
     schema = histogram.schema
     rule = schema.facilities
-    texts = [text for outer in histogram.passes[level].rounding for inner in outer for text in inner]
-    if rule is not None:
-        texts.insert(0, rule.attribute)
-    chain = {query.label.tobytes(): query for query in map(schema.query, texts)}
-    tree = tuple(query.label for query in chain.values() if 1 < query.answers < schema.schema.cells)
-    kinds = None if rule is None else schema.schema.levels_of(rule.attribute)
-    return CellRules(schema.schema.cells, schema.allowed(), kinds, tree)
+    queries = [[schema.query(text) for text in inner] for inner in outer]
+    first = len(outer) > 1 and all(query.answers == 1 for query in queries[0])
+    kinds = [] if rule is None else [schema.query(rule.attribute)]
+    seen: set[bytes] = set()
+    chains: list[tuple[NDArray[np.int32], ...]] = [(queries[0][0].label,)] if first else []
+    for ordinal, inner in enumerate(queries[int(first) :]):
+        chain = {query.label.tobytes(): query for query in (kinds if ordinal == 0 else []) + inner}
+        own = {key: query for key, query in chain.items() if key not in seen}
+        seen |= set(own)
+        chains.append(tuple(one.label for one in own.values() if 1 < one.answers < schema.schema.cells))
+    return tuple(chains)

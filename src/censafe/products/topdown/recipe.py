@@ -17,7 +17,7 @@ from censafe.products.observer import Observer
 from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.runner import Release, RunResult, run_job
 from censafe.products.topdown.again import estimate_again
-from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.products.topdown.config import Choices, TopdownConfig, load_config
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.descending import Descent
 from censafe.products.topdown.estimating import LevelReport
@@ -134,7 +134,7 @@ class TopdownJob:
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
         facts: list[LevelFacts] = []
         for histogram in self._config.histograms:
-            descent = Descent(histogram, public, reading.observer, self._workers)
+            descent = Descent(histogram, public, reading.observer, self._config.choices, self._workers)
             found = []
             loads = [load for load in workloads(self._config) if load.histogram.name == histogram.name]
             if self.plan.joint:
@@ -185,6 +185,7 @@ def estimate_histogram(
     public: PublicFacts,
     parts: list[LevelMeasurements],
     observer: Observer,
+    choices: Choices,
     workers: int = 1,
 ) -> tuple[tuple[SparseLevel, ...], tuple[LevelReport, ...]]:
     """Estimate one histogram at every level, from the root down.
@@ -194,12 +195,13 @@ def estimate_histogram(
         public: what is published exactly.
         parts: measurements of every level, root first.
         observer: who is told of stages.
+        choices: how parents are fitted, rounded and repaired.
         workers: threads that estimate parents.
 
     Raises:
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
-    descent = Descent(histogram, public, observer, workers)
+    descent = Descent(histogram, public, observer, choices, workers)
     reports: list[LevelReport] = []
     for part in parts:
         names = [plan.table.removeprefix(f"{histogram.name}.") for plan in part.queries]
