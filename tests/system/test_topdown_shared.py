@@ -89,7 +89,7 @@ def test_tracts_as_the_lowest_areas(censafe: CommandLine, tmp_path: Path) -> Non
     units = published(out, "units", "Tract", geounits, 2)
     assert np.array_equal(units.sum(axis=1), np.array(tracts["units"])[order])
     assert not (out / "microdata").exists()
-    items = pq.read_table(
-        out / "tables" / "Tract.parquet", filters=[("table", "==", "P1"), ("item", "==", 1)]
-    )
-    assert items["count"].to_pylist() == held.sum(axis=(1, 2, 3)).tolist()
+    items = pq.read_table(out / "tables" / "Tract.parquet", columns=["geocode", "P1_001", "P5_001"])
+    assert items["geocode"].to_pylist() == geounits.tolist()
+    assert items["P1_001"].to_pylist() == held.sum(axis=(1, 2, 3)).tolist()
+    assert items["P5_001"].to_pylist() == held[:, 1:].sum(axis=(1, 2, 3)).tolist()

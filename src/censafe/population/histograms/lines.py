@@ -20,6 +20,7 @@ from censafe.population.histograms.checks import finding
 __all__ = ["CHUNK_BYTES", "length_findings", "line_chunks"]
 
 CHUNK_BYTES = 1 << 24
+_LONGEST = 1 << 26
 _LINE_FEED = 10
 _GZIP = b"\x1f\x8b"
 _Bytes = NDArray[np.uint8]
@@ -36,7 +37,7 @@ def line_chunks(path: Path) -> Iterator[_Bytes]:
         next one is asked for.
 
     Raises:
-        DataError: a compressed file that is cut short or damaged.
+        DataError: a compressed file that is cut short or damaged, or a file without lines.
         StorageError: the file cannot be read.
     """
     carry = np.zeros(0, np.uint8)
@@ -48,6 +49,11 @@ def line_chunks(path: Path) -> Iterator[_Bytes]:
                 joined = np.concatenate([carry, block])
                 size = _whole(joined)
                 carry = joined[size:].copy()
+                if len(carry) > _LONGEST:
+                    raise DataError(
+                        f"{path.name}: more than {_LONGEST:,} characters without a line feed; allowed: one record a line; fix: "
+                        "write the file again in its layout"
+                    )
                 if size:
                     yield joined[:size]
     except (EOFError, zlib.error, gzip.BadGzipFile):
