@@ -17,6 +17,10 @@ _MODULES = {
         "TopDown against block-by-block noise and raw noisy counts, level by level.",
     ),
     "sweep": ("censafe.cli.evaluate_sweep", "TopDown at several budgets: errors, bias, empirical loss."),
+    "uncertainty": (
+        "censafe.cli.evaluate_uncertainty",
+        "Error of what is already published, from the published file alone.",
+    ),
     "report": ("censafe.cli.evaluate_report", "Write the page of an evaluation again from its files."),
 }
 

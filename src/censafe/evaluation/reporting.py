@@ -11,10 +11,15 @@ from censafe.evaluation.outputs import read_document, write_page
 from censafe.evaluation.page import Page
 from censafe.evaluation.report_sweep import sweep_page
 from censafe.evaluation.report_topdown import topdown_page
+from censafe.evaluation.report_uncertainty import uncertainty_page
 
 __all__ = ["write_report"]
 
-_PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {"topdown": topdown_page, "sweep": sweep_page}
+_PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
+    "topdown": topdown_page,
+    "sweep": sweep_page,
+    "uncertainty": uncertainty_page,
+}
 
 
 def write_report(folder: Path) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.plan import exact_levels
 from censafe.products.topdown.sensitivity import noise_law
 
-__all__ = ["BestQuery", "best_query", "leaf_loss", "level_loss", "noisy_blocks", "noisy_level"]
+__all__ = ["BestQuery", "answers_of", "best_query", "leaf_loss", "level_loss", "noisy_blocks", "noisy_level"]
 
 _CHUNK_ANSWERS = 1 << 22
 
@@ -111,7 +111,7 @@ def noisy_level(
     wanted = histogram.schema.query(characteristic)
     run_id = f"noisy/{seed}"
     if wanted.answers == 1 and level in exact_levels(histogram):
-        true = _answers(exact, wanted, 0, exact.nodes)
+        true = answers_of(exact, wanted, 0, exact.nodes)
         return _cells(true, true, exact.geounits, level, characteristic, run_id)
     found = best_query(population.config, histogram, level, wanted, level_loss(histogram, level))
     if found is None:
@@ -156,7 +156,7 @@ def _noisy(
         key = derive_part_key(run_key, "", b"evaluation", part)
     try:
         for first, last in _chunks(exact.nodes, source.query.answers):
-            answers = _answers(exact, source.query, first, last)
+            answers = answers_of(exact, source.query, first, last)
             geounits = np.arange(first, last, dtype=np.uint64)
             drawn = add_noise(answers, source.law, key, query=source.ordinal, geounits=geounits)
             for values, sums in ((answers, true), (drawn, noisy)):
@@ -172,7 +172,7 @@ def _chunks(geounits: int, answers: int) -> Iterator[tuple[int, int]]:
         yield first, min(first + step, geounits)
 
 
-def _answers(
+def answers_of(
     exact: ExactHistograms | SparseLevel, query: CellQuery, first: int, last: int
 ) -> NDArray[np.int64]:
     """CONFIDENTIAL. True answers of some geounits, shape (last - first, answers)."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Protocol
 
 from censafe.evaluation.histograms.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown_population import Population, open_population
@@ -19,7 +20,7 @@ from censafe.products.topdown.rehearsal import at_loss, rehearse
 from censafe.publication.block_histograms import read_histograms, write_histograms
 from censafe.publication.stamps import STAMP
 
-__all__ = ["RunRequest", "SourceOf", "read_runs", "run_all", "text_of_loss"]
+__all__ = ["RunRequest", "RunSource", "SourceOf", "read_runs", "run_all", "text_of_loss"]
 
 _SEEDS = 1_000_000
 
@@ -46,6 +47,16 @@ class SourceOf:
     def open(self, reading: ReadOptions) -> Population:
         """Read it."""
         return open_population(self.config, self.data, dict(self.settings), reading)
+
+
+class RunSource(Protocol):
+    """Opens a population, in any process; hashable and picklable."""
+
+    def __hash__(self) -> int:
+        """By value."""
+
+    def open(self, reading: ReadOptions) -> Population:
+        """Read it."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ def text_of_loss(loss: Fraction) -> str:
 
 def run_all(
     population: Population,
-    source: SourceOf,
+    source: RunSource,
     requests: Sequence[RunRequest],
     folder: Path,
     *,
@@ -159,10 +170,10 @@ def _run(population: Population, request: RunRequest, folder: Path) -> None:
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(source: SourceOf) -> Population:
+def _opened(source: RunSource) -> Population:
     """The population of a further process, which lives for one evaluation and opens it once."""
     return source.open(ReadOptions())
 
 
-def _run_elsewhere(source: SourceOf, request: RunRequest, folder: Path) -> None:
+def _run_elsewhere(source: RunSource, request: RunRequest, folder: Path) -> None:
     _run(_opened(source), request, folder)

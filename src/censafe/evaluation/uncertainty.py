@@ -1,0 +1,120 @@
+"""Approximate Monte Carlo: further runs on the published file tell how far the published file is from the truth.
+
+The published file is like the truth, so that its distance to a run on it is like the distance of the truth to the published
+file. Everything here is post-processing of published figures and costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.evaluation.histograms.cells import MatchedCells
+from censafe.evaluation.histograms.frames import frame_of
+
+__all__ = ["SIZES", "cell_intervals", "error_classes", "size_class"]
+
+SIZES: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000)
+"""Lower ends of the classes of published counts that errors are pooled in."""
+
+
+def size_class(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in ``SIZES`` of the class of every count.
+
+    Example:
+        >>> size_class(np.array([0, 9, 10, 123456])).tolist()
+        [0, 1, 2, 6]
+    """
+    return np.searchsorted(np.array(SIZES), counts, side="right").astype(np.int64) - 1
+
+
+def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.Table:
+    """Errors of further runs by size of the count that they started from, all runs and areas of a level together.
+
+    Args:
+        runs: counts of further runs beside the published ones that they started from.
+        confidence: of the interval.
+
+    Returns:
+        Columns level, characteristic, size_class (lower end), n_cells, bias, rmse, mean_ae, lo, hi. The interval is for
+        true less published: the truth lies between the published count plus lo and the published count plus hi.
+
+    Source: approximate Monte Carlo, arXiv 2503.19714.
+    """
+    rows: list[dict[str, Any]] = []
+    sizes = [size_class(cells.confidential) for cells in runs]
+    for one in range(len(SIZES)):
+        errors = [cells.residual[size == one] for cells, size in zip(runs, sizes, strict=True)]
+        empty = sum(cells.zero_zero for cells in runs) if one == 0 else 0
+        pooled = np.concatenate(errors)
+        if len(pooled) + empty:
+            rows.append(
+                {
+                    "level": runs[0].level,
+                    "characteristic": runs[0].query,
+                    "size_class": str(SIZES[one]),
+                    **_moments(pooled, empty, confidence),
+                }
+            )
+    return pa.Table.from_pylist(rows)
+
+
+def _moments(errors: NDArray[np.int64], empty: int, confidence: float) -> dict[str, float]:
+    """Bias, root mean square, mean size and interval of errors, ``empty`` more of which are 0."""
+    number = len(errors) + empty
+    values, counts = np.unique(errors, return_counts=True)
+    if empty:
+        values, counts = np.append(values, 0), np.append(counts, empty)
+        order = np.argsort(values, kind="stable")
+        values, counts = values[order], counts[order]
+    reached = np.cumsum(counts)
+    share = (1 - confidence) / 2
+    low, high = (values[np.searchsorted(reached, at * number)] for at in (share, 1 - share))
+    floats = values.astype(float)
+    return {
+        "n_cells": number,
+        "bias": float((floats * counts).sum() / number),
+        "rmse": float(np.sqrt((floats**2 * counts).sum() / number)),
+        "mean_ae": float((np.abs(floats) * counts).sum() / number),
+        "lo": float(-high),
+        "hi": float(-low),
+    }
+
+
+def cell_intervals(
+    runs: Sequence[MatchedCells], classes: pa.Table, published: NDArray[np.int64], labels: Sequence[str]
+) -> pa.Table:
+    """Every published count of one characteristic and level with the error that is expected of it.
+
+    Args:
+        runs: as for :func:`error_classes`.
+        classes: of the same runs.
+        published: shape (areas, answers).
+        labels: of the answers.
+
+    Returns:
+        Columns geocode, label, published, rmse, own_rmse (of the further runs of this very count), lo, hi; the ends are
+        counts, not below 0.
+    """
+    by_class = {int(row["size_class"]): row for row in classes.to_pylist()}
+    squares = np.zeros(published.shape)
+    for cells in runs:
+        squares[cells.area_of_entry, cells.answer] += cells.residual.astype(float) ** 2
+    own = np.sqrt(squares / len(runs))
+    found = [by_class[SIZES[one]] for one in size_class(published.reshape(-1)).tolist()]
+    flat = published.reshape(-1)
+    return frame_of(
+        {
+            "geocode": np.repeat(runs[0].areas, published.shape[1]).tolist(),
+            "label": list(labels) * len(published),
+            "published": flat,
+            "rmse": np.array([row["rmse"] for row in found]),
+            "own_rmse": own.reshape(-1),
+            "lo": np.maximum(flat + np.array([row["lo"] for row in found]), 0.0),
+            "hi": np.maximum(flat + np.array([row["hi"] for row in found]), 0.0),
+        }
+    )
