@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -113,7 +113,7 @@ def _samples(runs: Sequence[MatchedCells], asked: _Asked) -> Iterator[tuple[tupl
     for stratum in range(classes):
         for at, answer_ in enumerate(asked.answers):
             place = stratum * len(asked.answers) + at
-            chosen = order if order == slice(None) else order[starts[place] : starts[place + 1]]
+            chosen = slice(None) if order is None else order[starts[place] : starts[place + 1]]
             held = true[chosen]
             domain = int(areas[stratum]) * len(runs) * (runs[0].answers if answer_ == _EVERY else 1)
             empty = domain - len(held) if asked.zeros == "all" else 0
@@ -123,10 +123,10 @@ def _samples(runs: Sequence[MatchedCells], asked: _Asked) -> Iterator[tuple[tupl
             )
 
 
-def _ordered(group: NDArray[np.int64], groups: int) -> tuple[Any, NDArray[np.int64]]:
-    """Entries by group and where each group starts; everything at once where there is one group."""
+def _ordered(group: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
+    """Entries by group and where each group starts; None where all entries are one group."""
     if groups == 1 and not bool((group < 0).any()):
-        return slice(None), np.array([0, len(group)])
+        return None, np.array([0, len(group)])
     kept = np.flatnonzero(group >= 0)
     order = kept[np.argsort(group[kept], kind="stable")]
     return order, np.searchsorted(group[order], np.arange(groups + 1)).astype(np.int64)

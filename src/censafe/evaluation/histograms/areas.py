@@ -124,8 +124,7 @@ def read_area_list(path: Path, spine: Spine, column: str) -> Areas:
         raise DataError(
             f"{path.name}: no column {column if keys else 'of geocodes'}; allowed: one of {', '.join(BLOCK_COLUMNS)} and {column}"
         )
-    texts = np.array(table.column(keys[0]).to_pylist(), np.str_)
-    blocks = whole_geocodes(texts, spine.leaf.digits)
+    blocks = whole_geocodes(table.column(keys[0]).combine_chunks(), spine.leaf.digits)
     if (blocks < 0).any():
         raise DataError(
             f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {spine.leaf.digits} decimal "

@@ -34,7 +34,7 @@ def noise_law_masses(law: NoiseLaw) -> tuple[NDArray[np.int64], NDArray[np.float
         >>> from fractions import Fraction
         >>> k, p = noise_law_masses(NoiseLaw.laplace(Fraction(1)))
         >>> round(float((p * k**2).sum()), 6)
-        1.841348
+        1.841347
     """
     size = float(law.parameter)
     reach = int(np.ceil(9.2 * np.sqrt(size))) + 2 if law.kind == "gaussian" else int(np.ceil(45 * size)) + 2

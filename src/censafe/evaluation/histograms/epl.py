@@ -67,7 +67,7 @@ def epl_curve(
 
     Returns:
         Columns x, hist, epl_hist, epl_cusum, smooth_hist, smooth_epl; the last row has no ratios. No rows where the grid has
-        fewer than two points.
+        fewer than two points. Where it has more than 20,000, 4,000 of them with the kernel's columns only.
 
     Raises:
         UsageError: both bandwidths, or one that is not above zero.
@@ -78,7 +78,7 @@ def epl_curve(
         >>> from censafe.evaluation.histograms.residuals import residuals_of
         >>> r = residuals_of(np.array([-2, -1, -1, 0, 0, 0, 0, 1, 1, 2, 3, -3, 0, 1, -1]))
         >>> [round(one, 6) for one in epl_curve(r, bandwidth_factor=0.5).column("smooth_epl").to_pylist()[:3]]
-        [-0.630171, -0.353051, 0.647474]
+        [-0.647474, -0.181404, 0.403341]
     """
     deviation = _deviation(residuals, bandwidth_factor, bandwidth_persons)
     grid = grid_of(residuals.tally, percentile, multiplier)
@@ -86,19 +86,17 @@ def epl_curve(
         names = ("x", "hist", "epl_hist", "epl_cusum", "smooth_hist", "smooth_epl")
         return frame_of({name: np.zeros(0) for name in names})
     counts = residuals.counts[None].astype(np.float64)
-    binned = histogram(residuals.values, counts, grid)
+    points = grid.points
     smooth = kernel(residuals.values, counts, grid, deviation)
-    after = cumulative(residuals.values, counts, grid)
-    return frame_of(
-        {
-            "x": grid.points,
-            "hist": binned.density[0],
-            "epl_hist": np.append(binned.loss[0], np.nan),
-            "epl_cusum": np.append(after.loss[0], np.nan),
-            "smooth_hist": smooth.density[0],
-            "smooth_epl": np.append(smooth.loss[0], np.nan),
-        }
-    )
+    columns = {name: np.full(len(points), np.nan) for name in ("hist", "epl_hist", "epl_cusum")}
+    if not grid.wide:
+        binned = histogram(residuals.values, counts, grid)
+        columns["hist"] = binned.density[0]
+        columns["epl_hist"][:-1] = binned.loss[0]
+        columns["epl_cusum"][:-1] = cumulative(residuals.values, counts, grid).loss[0]
+    ratios = np.full(len(points), np.nan)
+    ratios[: smooth.loss.shape[1]] = smooth.loss[0]
+    return frame_of({"x": points, **columns, "smooth_hist": smooth.density[0], "smooth_epl": ratios})
 
 
 def epl_discrete(residuals: Residuals, *, n_min: int = 25) -> pa.Table:
@@ -170,7 +168,7 @@ def epl_summary(
 
     Returns:
         Columns mode, estimator (discrete, kernel, histogram, cumulative), statistic (max, median, mean), reported, value, lo,
-        hi, bias, n, n_grid, n_areas, reason (``all_equal``, ``grid_too_small``, ``too_few``).
+        hi, bias, n, n_grid, n_areas, reason (``all_equal``, ``too_few`` counts, ``no_ratio`` for a grid too small or too wide).
     """
     sample = _Sample(residuals, _bootstrap(residuals, replicates, seed), confidence)
     whole = residuals.values.dtype.kind in "iu"
@@ -196,10 +194,11 @@ def _estimates(
     values, counts = sample.residuals.values, sample.counts
     nothing = Estimate(np.zeros((len(counts), 0)), np.zeros((len(counts), 0)))
     found = [("discrete", discrete(values, counts, _enough(sample.residuals, n_min)))] if whole else []
-    wide = len(grid.edges) >= 3
-    found.append(("kernel", kernel(values, counts, grid, deviation) if wide else nothing))
-    found.append(("histogram", histogram(values, counts, grid) if wide else nothing))
-    found.append(("cumulative", cumulative(values, counts, grid) if wide else nothing))
+    several = len(grid.edges) >= 3
+    found.append(("kernel", kernel(values, counts, grid, deviation) if several else nothing))
+    narrow = several and not grid.wide
+    found.append(("histogram", histogram(values, counts, grid) if narrow else nothing))
+    found.append(("cumulative", cumulative(values, counts, grid) if narrow else nothing))
     return found
 
 
@@ -210,7 +209,7 @@ def _statistics(sample: _Sample, name: str, estimate: Estimate) -> list[dict[str
     """
     kept = np.isfinite(estimate.loss[0])
     if not kept.any():
-        reason = "too_few" if name == "discrete" else "grid_too_small"
+        reason = "too_few" if name == "discrete" else "no_ratio"
         return [
             _row(sample, (name, statistic), np.nan, 0) | {"reason": reason}
             for statistic in ("max", "median", "mean")

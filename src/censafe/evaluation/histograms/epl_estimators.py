@@ -27,18 +27,31 @@ __all__ = [
 
 _Floats = NDArray[np.float64]
 _BLOCK: Final = 1 << 22
+_MOST_POINTS: Final = 20_000
+_THINNED: Final = 4_000
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Edges one apart and the points between them; empty where the residuals are all alike."""
+    """Edges one apart and the points between them; empty where the residuals are all alike.
+
+    A grid of more than 20,000 points is thinned to 4,000: a kernel is smooth over so wide a range, and unit bins are empty.
+    """
 
     edges: _Floats = field(repr=False)
 
     @property
     def points(self) -> _Floats:
-        """Midpoints of the edges."""
-        return (self.edges[:-1] + self.edges[1:]) / 2
+        """Midpoints of the edges, or some of them."""
+        points: _Floats = (self.edges[:-1] + self.edges[1:]) / 2
+        if self.wide:
+            return points[np.linspace(0, len(points) - 2, _THINNED).astype(np.int64)]
+        return points
+
+    @property
+    def wide(self) -> bool:
+        """Whether the points are some of many."""
+        return len(self.edges) > _MOST_POINTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +87,19 @@ def grid_of(tally: Tally, percentile: float, multiplier: float) -> Grid:
 def kernel(values: NDArray[Any], counts: _Floats, grid: Grid, deviation: float) -> Estimate:
     """Gaussian kernel density times the number of residuals, at the points of the grid."""
     points = grid.points
+    density = _smoothed(values, counts, points, deviation)
+    if grid.wide:
+        return Estimate(density, _log_ratio(density, _smoothed(values, counts, points + 1, deviation)))
+    return Estimate(density, _log_ratio(density[:, :-1], density[:, 1:]))
+
+
+def _smoothed(values: NDArray[Any], counts: _Floats, points: _Floats, deviation: float) -> _Floats:
     density = np.zeros((len(counts), len(points)))
     step = max(1, _BLOCK // max(1, len(points)))
     for first in range(0, len(values), step):
         apart = (values[first : first + step, None].astype(np.float64) - points) / deviation
         density += counts[:, first : first + step] @ np.exp(-0.5 * apart * apart)
-    density /= deviation * np.sqrt(2 * np.pi)
-    return Estimate(density, _log_ratio(density[:, :-1], density[:, 1:]))
+    return density / (deviation * np.sqrt(2 * np.pi))
 
 
 def histogram(values: NDArray[Any], counts: _Floats, grid: Grid) -> Estimate:

@@ -136,15 +136,16 @@ def _intervals(sample: ErrorSample, residual: NDArray[Any], number: int) -> dict
     """Intervals of means from sums by area: areas are clusters, a ratio estimator where their numbers of answers differ."""
     if sample.areas < 2:
         return {}
-    area, place = np.unique(sample.area, return_inverse=True)
-    size = np.full(len(area), number / sample.areas)
-    if not sample.zero_zero:
-        size = np.bincount(place, minlength=len(area)).astype(np.float64)
-    silent = sample.areas - len(area) if sample.zero_zero else 0
+    entries = np.bincount(sample.area)
+    present = entries > 0
+    size = entries[present].astype(np.float64)
+    if sample.zero_zero:
+        size[:] = number / sample.areas
+    silent = sample.areas - len(size) if sample.zero_zero else 0
     floats = residual.astype(np.float64)
     found = {}
     for name, values in (("mean_ae", np.abs(floats)), ("me", floats), ("rmse", floats * floats)):
-        sums = np.bincount(place, weights=values, minlength=len(area))
+        sums = np.bincount(sample.area, weights=values)[present]
         mean = float(sums.sum()) / number
         squares = float(((sums - mean * size) ** 2).sum()) + silent * (mean * number / sample.areas) ** 2
         width = _DEVIATIONS * float(np.sqrt(squares * sample.areas / (sample.areas - 1))) / number

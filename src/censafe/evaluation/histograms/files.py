@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.spine import pack_geocodes
 
 __all__ = ["BlockCells", "read_block_cells", "read_geocodes", "whole_geocodes"]
 
@@ -28,7 +28,8 @@ class BlockCells:
     Args:
         name: of the file.
         schema: that its metadata name; empty when they name none.
-        codes: int64, shape (rows,), geocodes as numbers.
+        codes: int64, shape (b,), geocodes that occur, as numbers.
+        row: int64, shape (rows,), position of the geocode of every row.
         cell: int64, shape (rows,).
         count: int64, shape (rows,).
     """
@@ -36,6 +37,7 @@ class BlockCells:
     name: str
     schema: str
     codes: NDArray[np.int64] = field(repr=False)
+    row: NDArray[np.int64] = field(repr=False)
     cell: NDArray[np.int64] = field(repr=False)
     count: NDArray[np.int64] = field(repr=False)
 
@@ -56,11 +58,16 @@ def read_block_cells(path: Path, digits: int) -> BlockCells:
     for name in _COLUMNS[1:]:
         values = [_whole(table.column(name), path.name, name) for table in tables]
         columns.append(np.concatenate(values))
-    codes = np.concatenate([_codes(table.column("geocode"), digits, path.name) for table in tables])
+    read = [_codes(table.column("geocode"), digits, path.name) for table in tables]
+    codes, place = np.unique(np.concatenate([known for known, _ in read]), return_inverse=True)
+    ends = np.cumsum([0, *(len(known) for known, _ in read)]).tolist()
+    row = [
+        place[start : start + len(known)][index] for start, (known, index) in zip(ends, read, strict=False)
+    ]
     named = {(table.schema.metadata or {}).get(b"schema", b"").decode() for table in tables}
     if len(named) > 1:
         raise DataError(f"{path.name}: its files name different schemas; allowed: one schema")
-    return BlockCells(path.name, named.pop(), codes, *columns)
+    return BlockCells(path.name, named.pop(), codes, np.concatenate(row), *columns)
 
 
 def read_geocodes(path: Path, digits: int) -> NDArray[np.int64]:
@@ -74,22 +81,33 @@ def read_geocodes(path: Path, digits: int) -> NDArray[np.int64]:
         DataError: the column is missing or has values of another form.
         StorageError: nothing can be read there.
     """
-    found = [_codes(_table(file, _COLUMNS[:1]).column("geocode"), digits, path.name) for file in _files(path)]
+    found = [
+        _codes(_table(file, _COLUMNS[:1]).column("geocode"), digits, path.name)[0] for file in _files(path)
+    ]
     return np.unique(np.concatenate(found))
 
 
-def whole_geocodes(texts: NDArray[np.str_], digits: int) -> NDArray[np.int64]:
+def whole_geocodes(texts: pa.Array, digits: int) -> NDArray[np.int64]:
     """Geocodes as numbers; -1 where a text is none. Census blocks of 15 digits get their block group, the block's first digit.
 
+    Args:
+        texts: Arrow array of text.
+        digits: that every geocode must have.
+
     Example:
-        >>> whole_geocodes(np.array(["440010301001000"]), 16).tolist()
-        [4400103010011000]
+        >>> whole_geocodes(pa.array(["440010301001000", "4400103010011001", "44", None]), 16).tolist()
+        [4400103010011000, 4400103010011001, -1, -1]
     """
-    if digits != _CENSUS_DIGITS or not len(texts) or bool((np.strings.str_len(texts) == digits).any()):
-        return pack_geocodes(texts, digits)
-    short = pack_geocodes(texts, digits - 1)
-    tract, block = np.divmod(short, 10_000)
-    return np.where(short < 0, -1, tract * 100_000 + block // 1_000 * 10_000 + block)
+    length = pc.fill_null(pc.utf8_length(texts), 0).to_numpy(zero_copy_only=False)
+    decimal = pc.fill_null(pc.ascii_is_decimal(texts), fill_value=False)
+    short = length == digits - 1 if digits == _CENSUS_DIGITS else np.zeros(len(texts), np.bool_)
+    good = decimal.to_numpy(zero_copy_only=False) & ((length == digits) | short)
+    if not good.all():
+        texts = pc.if_else(pa.array(good), texts, "0")
+    codes: NDArray[np.int64] = pc.cast(texts, pa.int64()).to_numpy(zero_copy_only=False)
+    tract, block = np.divmod(codes, 10_000)
+    codes = np.where(short, tract * 100_000 + block // 1_000 * 10_000 + block, codes)
+    return np.where(good, codes, -1)
 
 
 def _files(path: Path) -> list[Path]:
@@ -111,8 +129,7 @@ def _table(path: Path, columns: tuple[str, ...]) -> pa.Table:
                 column_types={"geocode": pa.string()}, include_columns=list(columns)
             )
             return pa_csv.read_csv(path, convert_options=options)
-        table = pq.read_table(path)
-        return table.select(list(columns))
+        return pq.read_table(path, columns=list(columns), read_dictionary=["geocode"]).select(list(columns))
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
     except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
@@ -130,20 +147,25 @@ def _whole(column: Any, file: str, name: str) -> NDArray[np.int64]:
     return values
 
 
-def _codes(column: Any, digits: int, file: str) -> NDArray[np.int64]:
-    """Geocodes as numbers, each distinct text read once."""
+def _codes(column: Any, digits: int, file: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Geocodes that occur as numbers, rising, and the position of that of every row; each text is read once a chunk."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    column = column.unify_dictionaries().combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    texts = column.dictionary
-    if column.null_count or not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+    kind = column.type.value_type
+    if column.null_count or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(f"{file}, geocode: not text in every row; allowed: {digits} decimal digits as text")
-    codes = whole_geocodes(np.array(texts.to_pylist(), np.str_), digits)
-    wrong = int((codes < 0).sum())
+    parts, rows, start = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for chunk in column.chunks:
+        index = chunk.indices.to_numpy()
+        used = np.bincount(index, minlength=len(chunk.dictionary)) > 0
+        parts.append(whole_geocodes(chunk.dictionary.filter(pa.array(used)), digits))
+        rows.append((np.cumsum(used) - 1 + start)[index])
+        start += len(parts[-1])
+    found = np.concatenate(parts)
+    wrong = int((found < 0).sum())
     if wrong:
         raise DataError(
             f"{file}, geocode: {wrong} codes are not of the right form; allowed: {digits} decimal digits, leading zeros included"
         )
-    return codes[column.indices.to_numpy()]
+    codes, place = np.unique(found, return_inverse=True)
+    return codes, place[np.concatenate(rows)]

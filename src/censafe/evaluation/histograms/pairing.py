@@ -137,7 +137,7 @@ def pair_files(
         for one in (true, *public.values()):
             _inside(one, blocks, rules)
     else:
-        known = np.unique(true.codes)
+        known = true.codes
         others = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.codes for one in public.values())]))
         common = len(np.intersect1d(known, others, assume_unique=True))
         if public and len(known) and len(others) and not common:
@@ -171,7 +171,7 @@ def _checked(rows: BlockCells, schema: HistogramSchema) -> BlockCells:
 def _inside(rows: BlockCells, blocks: NDArray[np.int64], rules: Sequence[LevelRule]) -> None:
     """Refuse areas that the list of blocks does not have; name the widest level at which they differ."""
     digits = rules[-1].digits
-    foreign = np.setdiff1d(rows.codes, blocks)
+    foreign = np.setdiff1d(rows.codes, blocks, assume_unique=True)
     if not len(foreign):
         return
     for rule in rules:
@@ -190,7 +190,7 @@ def _sparse(
 ) -> tuple[NDArray[np.str_], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Rows in the order of the spine; cells of count zero are left out."""
     cells = schema.schema.cells
-    key = np.searchsorted(spine.leaf.codes, rows.codes) * cells + rows.cell
+    key = (np.searchsorted(spine.leaf.codes, rows.codes) * cells)[rows.row] + rows.cell
     count = rows.count
     if bool((np.diff(key) <= 0).any()):
         order = np.argsort(key, kind="stable")

@@ -117,7 +117,7 @@ def discrete_gaussian_power(
     Example:
         >>> query = TouchedQuery(Fraction(4), 1)
         >>> [round(one, 4) for one in discrete_gaussian_power([query], [0.05])]
-        [0.1285]
+        [0.1248]
     """
     if not queries:
         raise ValueError("power needs at least one query")

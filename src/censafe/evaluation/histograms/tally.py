@@ -57,8 +57,8 @@ class Tally:
         """Quantile by linear interpolation; NaN without values.
 
         Example:
-            >>> tally_of(np.array([0, 0, 10, 3, 2])).quantile(0.9)
-            7.2
+            >>> tally_of(np.array([0, 0, 10, 3, 2])).quantile(0.75)
+            3.0
         """
         if not self.number:
             return float("nan")
@@ -68,7 +68,7 @@ class Tally:
             float(self.values[np.searchsorted(ends, int(at), side="right")])
             for at in (np.floor(place), np.ceil(place))
         )
-        return low + (high - low) * (place - np.floor(place))
+        return low + (high - low) * float(place - np.floor(place))
 
     def absolute(self) -> Tally:
         """The tally of absolute values."""
@@ -126,4 +126,4 @@ def sorted_quantile(ordered: NDArray[np.float64], zeros: int, share: float) -> f
         0.0 if at < zeros else float(ordered[at - zeros])
         for at in (int(np.floor(place)), int(np.ceil(place)))
     )
-    return low + (high - low) * (place - np.floor(place))
+    return low + (high - low) * float(place - np.floor(place))
