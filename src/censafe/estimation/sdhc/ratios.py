@@ -1,0 +1,272 @@
+"""Ratios of noisy counts whose bounds are known, by quadrature: averages per household (PH1, PH5, PH8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import erfcx, ndtr
+
+from censafe.estimation.sdhc.truncated_normal import log_interval
+
+__all__ = ["RatioEstimate", "RatioModel", "estimate_joint", "estimate_single"]
+
+Floats = NDArray[np.float64]
+
+_NODES = 128
+_LEAST = 1e-12
+_NATS = 45.0  # weights below the largest by more than this factor of e are left out
+_REACH = 12.0
+_ROOT2 = float(np.sqrt(2.0))
+
+
+@dataclass(frozen=True)
+class RatioModel:
+    """What is known before the noise: lowest x den <= num <= largest x den, and den is 1 or more.
+
+    Args:
+        lowest: least ratio, 1 or 2.
+        largest: largest ratio.
+        tail: probability outside the interval on each side.
+    """
+
+    lowest: float
+    largest: float = 10.0
+    tail: float = 0.05
+
+
+@dataclass(frozen=True)
+class RatioEstimate:
+    """Posterior of one ratio.
+
+    Args:
+        ratio: mean of the ratio.
+        low: lower quantile.
+        high: upper quantile.
+        num: mean of the numerator.
+        den: mean of the denominator.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    num: float
+    den: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Weighted points of one variable, weights summing to 1."""
+
+    at: Floats
+    weight: Floats = field(repr=False)
+
+
+def estimate_single(
+    num: tuple[float, float], den: tuple[float, float], model: RatioModel, nodes: int = 2 * _NODES
+) -> RatioEstimate:
+    """Posterior of num / den where each is measured once (PH8).
+
+    Args:
+        num: noisy numerator and its variance.
+        den: noisy denominator and its variance.
+        model: the bounds.
+        nodes: Gauss-Legendre points of every piece.
+
+    Source: quadrature over the denominator; given it, the numerator is a normal cut off at both bounds.
+
+    Example:
+        >>> found = estimate_single((100, 1709), (60, 1709), RatioModel(1))
+        >>> round(found.ratio, 4), round(found.low, 4), round(found.high, 4)
+        (2.5079, 1.074, 6.2708)
+    """
+    (zn, vn), (zd, vd) = num, den
+    sn, sd = vn**0.5, vd**0.5
+
+    def log_weight(d: Floats) -> Floats:
+        a, b = (model.lowest * d - zn) / sn, (model.largest * d - zn) / sn
+        return np.asarray(-((d - zd) ** 2) / (2 * vd) + log_interval(a, b))
+
+    reach = max(zd, zn / model.lowest, 1.0) + _REACH * (sd + sn / model.lowest)
+    grid = _grid(log_weight, 1.0, reach, (), nodes)
+    d, w = grid.at, grid.weight
+    a, b = (model.lowest * d - zn) / sn, (model.largest * d - zn) / sn
+    mean = zn + sn * _cut_mean(a, b)
+
+    def below(x: float) -> float:
+        return float(w @ _share(a, b, ((x * d - zn) / sn)[:, None])[:, 0])
+
+    low, high = (_quantile(below, p, model.lowest, model.largest) for p in (model.tail, 1 - model.tail))
+    return RatioEstimate(float(w @ (mean / d)), low, high, float(w @ mean), float(w @ d))
+
+
+def estimate_joint(
+    first: tuple[float, float],
+    second: tuple[float, float],
+    den: tuple[float, float],
+    model: RatioModel,
+    nodes: int | None = None,
+) -> tuple[RatioEstimate, RatioEstimate, RatioEstimate]:
+    """Posteriors of (first + second) / den, first / den and second / den (PH1, PH5).
+
+    Both parts are 0 or more; the bounds hold for their sum.
+
+    Args:
+        first: noisy first part of the numerator and its variance.
+        second: the other part.
+        den: noisy denominator and its variance.
+        model: the bounds.
+        nodes: Gauss-Legendre points of every piece of the sum's range; None for as many as the variances ask for.
+
+    Source: quadrature over the sum t of the parts; given t, the first part and the denominator are independent normals,
+        each cut off at two bounds.
+
+    Example:
+        >>> found = estimate_joint((300, 1709), (700, 1709), (380, 1709), RatioModel(1))
+        >>> [round(one.ratio, 4) for one in found], round(found[0].low, 4), round(found[0].high, 4)
+        ([2.6639, 0.7992, 1.8647], 2.1683, 3.2689)
+    """
+    (z2, v2), (z3, v3), (zd, vd) = first, second, den
+    nodes = nodes or _nodes(v2, v3, vd)
+    total, spread, sd = z2 + z3, v2 + v3, vd**0.5
+    share, conditional = v2 / spread, (v2 * v3 / spread) ** 0.5
+
+    def parts(t: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        mean = z2 + share * (t - total)
+        d1, d2 = np.maximum(1.0, t / model.largest), t / model.lowest
+        return mean, -mean / conditional, (t - mean) / conditional, (d1 - zd) / sd, (d2 - zd) / sd
+
+    def log_weight(t: Floats) -> Floats:
+        _, a, b, c, e = parts(t)
+        return np.asarray(-((t - total) ** 2) / (2 * spread) + log_interval(a, b) + log_interval(c, e))
+
+    reach = max(total, zd * model.largest, model.largest) + _REACH * (spread**0.5 + sd * model.largest)
+    grid = _grid(log_weight, model.lowest, reach, (model.largest,), nodes)
+    t, w = grid.at, grid.weight
+    mean, a, b, c, e = parts(t)
+    whole = _inner(t, zd, sd, model, np.full(t.shape, np.inf), nodes // 2)
+    one = mean + conditional * _cut_mean(a, b)
+    reciprocal = (whole.weight / whole.at).sum(axis=1)
+
+    def sum_below(x: float) -> Floats:
+        return np.asarray(1 - _share(c, e, ((t / x - zd) / sd)[:, None])[:, 0])
+
+    def part_below(x: float, *, upper: bool) -> float:
+        sure = sum_below(x)  # where x den is above t, both parts are below it
+        grid = _inner(t, zd, sd, model, t / x, nodes // 2)
+        bound = t[:, None] - x * grid.at if upper else x * grid.at
+        share = _share(a, b, (bound - mean[:, None]) / conditional)
+        share = (grid.weight * (1 - share if upper else share)).sum(axis=1)
+        return float(w @ (sure + (1 - sure) * share))
+
+    curves: tuple[Callable[[float], float], ...] = (
+        lambda x: float(w @ sum_below(x)),
+        lambda x: part_below(x, upper=False),
+        lambda x: part_below(x, upper=True),
+    )
+    numerators = (t, one, t - one)
+    ranges = (model.lowest, _LEAST, _LEAST)
+    den_mean = float(w @ (whole.weight * whole.at).sum(axis=1))
+    found = []
+    for number, below, least in zip(numerators, curves, ranges, strict=True):
+        low, high = (_quantile(below, p, least, model.largest) for p in (model.tail, 1 - model.tail))
+        found.append(RatioEstimate(float(w @ (number * reciprocal)), low, high, float(w @ number), den_mean))
+    return found[0], found[1], found[2]
+
+
+def _nodes(*variances: float) -> int:
+    """Points for standard deviations that differ by some factor; narrow laws inside wide ones need more."""
+    apart = (max(variances) / min(variances)) ** 0.5
+    return int(_NODES * (1 if apart <= 3 else 2 if apart <= 10 else 4 if apart <= 40 else 8))
+
+
+def _grid(
+    log_weight: Callable[[Floats], Floats], low: float, high: float, kinks: tuple[float, ...], nodes: int
+) -> _Grid:
+    """Points where the weight matters, in pieces that end at kinks."""
+    left, right = _support(log_weight, low, high)
+    edges = [left, *(kink for kink in kinks if left < kink < right), right]
+    x, gauss = _legendre(nodes)
+    at = np.concatenate([(b - a) / 2 * x + (a + b) / 2 for a, b in pairwise(edges)])
+    factor = np.concatenate([(b - a) / 2 * gauss for a, b in pairwise(edges)])
+    logs = log_weight(at)
+    weight = np.exp(logs - logs.max()) * factor
+    return _Grid(at, weight / weight.sum())
+
+
+def _support(log_weight: Callable[[Floats], Floats], low: float, high: float) -> tuple[float, float]:
+    """Narrow a range to where the logarithm of the weight is near its largest value, twice."""
+    for _ in range(4):
+        u = np.linspace(0.0, 1.0, 400)
+        at = np.concatenate([low + (high - low) * u, low + (high - low) * u**4])
+        at = np.unique(at)
+        logs = log_weight(at)
+        near = np.flatnonzero(logs >= np.nanmax(logs) - _NATS)
+        low, high = float(at[max(near[0] - 1, 0)]), float(at[min(near[-1] + 1, at.size - 1)])
+    return low, high
+
+
+def _inner(t: Floats, zd: float, sd: float, model: RatioModel, most: Floats, nodes: int) -> _Grid:
+    """Points of the denominator below ``most`` for every t, shape (t, nodes), where its normal law has mass."""
+    d1, d2 = np.maximum(1.0, t / model.largest), np.minimum(t / model.lowest, most)
+    d2 = np.maximum(d2, d1)
+    mode = np.clip(zd, d1, d2)
+    slope = np.abs(mode - zd) / sd**2
+    width = np.minimum(_REACH * sd, _NATS / np.maximum(slope, 1e-300))
+    left, right = np.maximum(d1, mode - width), np.minimum(d2, mode + width)
+    x, gauss = _legendre(nodes)
+    half = ((right - left) / 2)[:, None]
+    at = half * x + ((left + right) / 2)[:, None]
+    logs = -((at - zd) ** 2) / (2 * sd**2)
+    weight = np.exp(logs - logs.max(axis=1, keepdims=True)) * gauss
+    return _Grid(at, weight / weight.sum(axis=1, keepdims=True))
+
+
+def _share(a: Floats, b: Floats, u: Floats) -> Floats:
+    """Probability below u of a standard normal variable that lies between a and b.
+
+    Args:
+        a: shape (n,).
+        b: shape (n,).
+        u: shape (n, m).
+    """
+    flip = b < 0
+    low, high = np.where(flip, -b, a)[:, None], np.where(flip, -a, b)[:, None]
+    at = np.clip(np.where(flip[:, None], -u, u), low, high)
+    far = low > 0
+
+    def tail(v: Floats) -> Floats:
+        found = ndtr(-v)
+        rows = far[:, 0]
+        if rows.any():
+            # relative to exp(-low^2 / 2), so that nothing underflows
+            some, base = v[rows], low[rows]
+            found[rows] = erfcx(some / _ROOT2) * np.exp((base - some) * (base + some) / 2) / 2
+        return np.asarray(found)
+
+    start, end = tail(low), tail(high)
+    below = (start - tail(at)) / (start - end)
+    return np.asarray(np.where(flip[:, None], 1 - below, below))
+
+
+def _cut_mean(a: Floats, b: Floats) -> Floats:
+    """Mean of a standard normal variable that lies between a and b, shape (n,)."""
+    logs = log_interval(a, b)
+    difference = np.exp(-(a**2) / 2 - logs) - np.exp(-(b**2) / 2 - logs)
+    return np.asarray(np.clip(difference / np.sqrt(2 * np.pi), a, b))
+
+
+def _quantile(below: Callable[[float], float], p: float, low: float, high: float) -> float:
+    """The x at which an increasing function reaches p."""
+    return float(brentq(lambda x: below(x) - p, low, high, xtol=1e-9, rtol=1e-9))
+
+
+@lru_cache(maxsize=4)
+def _legendre(nodes: int) -> tuple[Floats, Floats]:
+    x, weight = np.polynomial.legendre.leggauss(nodes)
+    return x, weight
