@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model.sparse import SparseLevel
-from censafe.publication.microdata_rows import Rows, chunks, geounit_text, table_text, write_rows
+from censafe.publication.microdata_rows import Rows, chunks, expand, geounit_text, table_text, write_rows
 
 __all__ = [
     "E2E_PERSON_HEADER",
@@ -53,6 +53,7 @@ _E2E_PERSON_TAIL = "|".join(["9999"] * 9 + ["9"])
 _E2E_UNIT_TAIL = "9|99|99|9|9|9|999|9|99|9|99|99|99|99"
 _E2E_GQTYPE = (0, 2, 3, 4, 6, 7, 8, 9)
 _E2E_CELLS_OF_KIND = 24
+_ONE_KIND = 1 << 31
 _Ints = NDArray[np.int64]
 
 
@@ -77,9 +78,8 @@ def write_pl94_persons(path: Path, blocks: SparseLevel) -> int:
 
     def parts() -> Iterator[Rows]:
         for first, last, text in _texts(blocks, _persons_of(blocks), "MPD|1.1.0|", _BLOCK_WIDTHS):
-            node, cell = _expand(blocks, first, last)
-            number = _place_in_group(node) + 1
-            yield text, node - first, number[:, None], cell, _no_numbers(node)
+            node, cell, place, _ = expand(blocks, first, last, _ONE_KIND)
+            yield text, node, (place + 1)[:, None], cell, _no_numbers(node)
 
     return write_rows(path, PL94_PERSON_HEADER, parts(), table_text(codes), "")
 
@@ -144,11 +144,10 @@ def write_e2e_persons(path: Path, districts: SparseLevel, facilities: NDArray[np
         for first, last, text in _texts(
             districts, _persons_of(districts), "MPD1940|3.1.4|", _DISTRICT_WIDTHS
         ):
-            node, cell = _expand(districts, first, last)
-            kind = cell // _E2E_CELLS_OF_KIND
-            turn, place = np.divmod(_place_in_group(node * _KINDS + kind), units[node, kind])
-            numbers = np.stack([first_unit[node, kind] + place + 1, turn + 1], axis=1)
-            yield text, node - first, numbers, cell, _no_numbers(node)
+            node, cell, number, kind = expand(districts, first, last, _E2E_CELLS_OF_KIND)
+            turn, place = np.divmod(number, units[first + node, kind])
+            numbers = np.stack([first_unit[first + node, kind] + place + 1, turn + 1], axis=1)
+            yield text, node, numbers, cell, _no_numbers(node)
 
     return write_rows(path, E2E_PERSON_HEADER, parts(), table_text(codes), _E2E_PERSON_TAIL)
 
@@ -217,14 +216,6 @@ def _texts(
     """Ranges of geounits, and the text of each geounit of the range."""
     for first, last in chunks(rows):
         yield first, last, geounit_text(head, blocks.geounits[first:last], widths)
-
-
-def _expand(blocks: SparseLevel, first: int, last: int) -> tuple[_Ints, _Ints]:
-    """Geounit and cell of every person of a range of geounits."""
-    entries = slice(int(blocks.node_ptr[first]), int(blocks.node_ptr[last]))
-    count = blocks.count[entries]
-    node = np.repeat(np.arange(first, last), np.diff(blocks.node_ptr[first : last + 1]))
-    return np.repeat(node, count), np.repeat(blocks.cell[entries].astype(np.int64), count)
 
 
 def _place_in_group(group: _Ints) -> _Ints:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_bytes
 
-__all__ = ["Rows", "chunks", "geounit_text", "table_text", "write_rows"]
+__all__ = ["Rows", "chunks", "expand", "geounit_text", "table_text", "write_rows"]
 
 _PIPE, _ZERO = 124, 48
 _NUMBER = 20  # bytes that the longest number and its pipe take
-_CHUNK_ROWS = 1_000_000
+_CHUNK_ROWS = 250_000  # buffers of this size are used again by the allocator
 
 _Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]
@@ -57,7 +59,7 @@ def geounit_text(head: str, geounits: NDArray[np.str_], widths: Sequence[int]) -
 
 
 def chunks(rows: _Ints) -> Iterator[tuple[int, int]]:
-    """Ranges of geounits of about a million rows each.
+    """Ranges of geounits of about a quarter of a million rows each.
 
     Args:
         rows: of every geounit, shape (n,).
@@ -66,6 +68,57 @@ def chunks(rows: _Ints) -> Iterator[tuple[int, int]]:
         group = (np.cumsum(rows) - rows) // _CHUNK_ROWS
         starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
         yield from zip(starts, [*starts[1:], len(rows)], strict=True)
+
+
+def expand(
+    level: SparseLevel, first: int, last: int, cells_of_kind: int
+) -> tuple[_Ints, _Ints, _Ints, _Ints]:
+    """One row for every record of some geounits, in the order of geounits and cells.
+
+    Args:
+        level: histograms.
+        first: of the geounits.
+        last: one past the last of them.
+        cells_of_kind: how many cells in a row are of one kind.
+
+    Returns:
+        Of every record: its geounit counted from `first`, its cell, its position from 0 among the records of its geounit and
+        kind, and the kind.
+    """
+    pointer = level.node_ptr
+    records = int(level.count[pointer[first] : pointer[last]].sum(dtype=np.int64))
+    found = tuple(np.empty(records, np.int64) for _ in range(4))
+    _expand(pointer, level.cell, level.count, first, last, cells_of_kind, *found)
+    return found[0], found[1], found[2], found[3]
+
+
+@numba.njit(cache=True, nogil=True)
+def _expand(
+    node_ptr: _Ints,
+    cells: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    first: int,
+    last: int,
+    cells_of_kind: int,
+    node: _Ints,
+    cell: _Ints,
+    place: _Ints,
+    kind: _Ints,
+) -> None:
+    row = 0
+    for unit in range(first, last):
+        held, before = 0, -1
+        for entry in range(node_ptr[unit], node_ptr[unit + 1]):
+            now = cells[entry] // cells_of_kind
+            if now != before:
+                held, before = 0, now
+            for _ in range(counts[entry]):
+                node[row] = unit - first
+                cell[row] = cells[entry]
+                place[row] = held
+                kind[row] = now
+                held += 1
+                row += 1
 
 
 def write_rows(path: Path, header: Sequence[str], parts: Iterator[Rows], codes: _Bytes, tail: str) -> int:
@@ -88,12 +141,18 @@ def write_rows(path: Path, header: Sequence[str], parts: Iterator[Rows], codes: 
     end = np.frombuffer(f"{tail}\n".encode("ascii"), np.uint8)
     with atomic_bytes(path) as stream:
         stream.write(f"{'|'.join(header)}\n".encode("ascii"))
-        for text, geounit, before, code, after in parts:
-            numbers = _NUMBER * (before.shape[1] + after.shape[1])
-            out = np.empty(len(geounit) * (text.shape[1] + numbers + codes.shape[1] + len(end)), np.uint8)
-            size = _format(text, geounit, before, codes, code, after, end, out)
-            stream.write(out[:size].data)
-            written += len(geounit)
+        with ThreadPoolExecutor(1) as disk:  # one chunk is written while the next one is made
+            pending: list[Future[int]] = []
+            for text, geounit, before, code, after in parts:
+                numbers = _NUMBER * (before.shape[1] + after.shape[1])
+                out = np.empty(len(geounit) * (text.shape[1] + numbers + codes.shape[1] + len(end)), np.uint8)
+                size = _format(text, geounit, before, codes, code, after, end, out)
+                for earlier in pending:
+                    earlier.result()
+                pending = [disk.submit(stream.write, out[:size].data)]
+                written += len(geounit)
+            for earlier in pending:
+                earlier.result()
     return written
 
 

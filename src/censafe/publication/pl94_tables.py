@@ -15,6 +15,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from censafe.errors import CheckError
 from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_matrix
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_folder
@@ -25,7 +26,8 @@ __all__ = ["TableLevel", "table_items", "write_pl94_tables"]
 _KINDS = 8
 _NONINSTITUTIONAL = 5  # first level of hhgq outside of institutions
 _CHUNK = 4_000
-_WIDE_CHUNK = 1 << 16
+_LARGEST = 2**31 - 1
+_WIDE_CHUNK = 50_001  # no power of two: columns that far apart share no place in the cache
 _Ints = NDArray[np.int64]
 
 
@@ -48,7 +50,7 @@ class TableLevel:
             raise ValueError("occupancy and persons must be of the same geounits")
 
 
-def table_items(level: TableLevel, first: int, last: int) -> _Ints:
+def table_items(level: TableLevel, first: int, last: int) -> NDArray[np.int32]:
     """Items of the tables for a range of geounits.
 
     Args:
@@ -57,13 +59,20 @@ def table_items(level: TableLevel, first: int, last: int) -> _Ints:
         last: one past the last of them.
 
     Returns:
-        int64, shape (last - first, 301) in the order of :func:`item_names`; 298 without occupancy.
+        int32, shape (last - first, 301) in the order of :func:`item_names`; 298 without occupancy.
+
+    Raises:
+        CheckError: a level has more than 2,147,483,647 persons.
 
     Source:
         2020 Census P.L. 94-171 technical documentation, tables P1 to P5 and H1.
     """
-    found = np.zeros((len(_names(level)), last - first), np.int64)
     persons = level.persons
+    if persons.total > _LARGEST:
+        raise CheckError(
+            f"level {level.name}: more than {_LARGEST:,} persons, which no table of items can hold"
+        )
+    found = np.zeros((len(_names(level)), last - first), np.int32)
     _add_up(persons.node_ptr, persons.cell, persons.count, *_items_of_cells(), first, last, found)
     if level.occupancy is not None:
         homes = level.occupancy
@@ -80,7 +89,7 @@ def _add_up(
     items: _Ints,
     first: int,
     last: int,
-    found: _Ints,
+    found: NDArray[np.int32],
 ) -> None:
     """Add every cell of some geounits to its items, shape (items, geounits)."""
     for node in range(first, last):
@@ -180,7 +189,7 @@ def _schema(level: TableLevel, form: str) -> pa.Schema:
     if form == "wide":
         return pa.schema([("geocode", pa.string()), *((name, pa.int32()) for name in _names(level))])
     return pa.schema(
-        [("geocode", pa.string()), ("table", pa.string()), ("item", pa.int16()), ("count", pa.int64())]
+        [("geocode", pa.string()), ("table", pa.string()), ("item", pa.int16()), ("count", pa.int32())]
     )
 
 
@@ -194,7 +203,7 @@ def _batches(level: TableLevel, schema: pa.Schema, form: str) -> Iterator[pa.Tab
         if form == "wide":
             columns = [
                 pa.array(geocodes.tolist(), pa.string()),
-                *(pa.array(column, pa.int32()) for column in items.T),
+                *(pa.array(column) for column in items.T),
             ]
         else:
             row, item = np.divmod(np.arange(items.size), len(names))
