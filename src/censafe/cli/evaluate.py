@@ -21,6 +21,12 @@ _MODULES = {
         "censafe.cli.evaluate_uncertainty",
         "Error of what is already published, from the published file alone.",
     ),
+    "pair": ("censafe.cli.evaluate_pair", "Every measure on two files, the true and the published one."),
+    "epl": ("censafe.cli.evaluate_pair:epl", "Empirical privacy loss of a published file."),
+    "reliability": (
+        "censafe.cli.evaluate_pair:reliability",
+        "From which size on shares of groups can be trusted.",
+    ),
     "report": ("censafe.cli.evaluate_report", "Write the page of an evaluation again from its files."),
 }
 

@@ -1,0 +1,149 @@
+"""``censafe evaluate pair``, ``epl`` and ``reliability``: measures on a true and a published file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from censafe.cli.options import out_argument, parse_settings, set_option
+from censafe.cli.progress import TerminalObserver
+
+__all__ = ["command", "epl", "reliability"]
+
+_PATH = click.Path(exists=True, path_type=Path)
+_SHARED = (
+    click.option("--quiet", is_flag=True, help="No progress."),
+    click.option(
+        "--mode",
+        type=click.Choice(["corrected", "as_published"]),
+        default="corrected",
+        show_default=True,
+        help="The right formulas, or the arithmetic of Petti & Flaxman.",
+    ),
+    click.option("--groups", metavar="QUERY", help="Exclusive groups, for schemas without race and origin."),
+    click.option("--by", metavar="COLUMNS", help="Tables: columns whose values make the levels."),
+    click.option("--count", metavar="COLUMN", help="Tables: column of the counts [default: COUNT]."),
+    click.option("--domain", type=_PATH, help="Histograms: file with a column geocode of every block."),
+    click.option("--also", type=_PATH, multiple=True, help="Histograms: a further published run."),
+    click.option("--histogram", metavar="NAME", help="Histogram of the configuration [default: the first]."),
+    set_option,
+    click.option("--config", metavar="CONFIG", help="Both sides are block histograms of this configuration."),
+    out_argument,
+    click.argument("published", type=_PATH, metavar="PUBLISHED"),
+    click.argument("truth", type=_PATH, metavar="TRUTH"),
+)
+
+
+def _shared(function: Callable[..., None]) -> Callable[..., None]:
+    for option in _SHARED:
+        function = option(function)
+    return function
+
+
+@click.command(name="pair")
+@_shared
+def command(**options: Any) -> None:
+    """Compare a true file with a published one: errors, empirical privacy loss, bias, reliability, impossible areas.
+
+    With --config both are block histograms: a file of geocode, cell and count, a data folder, or the folder of a run.
+    Without it they are tables with the same columns, of any product. Everything written is CONFIDENTIAL.
+
+    \b
+    Examples:
+      censafe evaluate pair blocks/ redistricting/ comparison/ --config pl94-us --set root=State
+      censafe evaluate pair truth/tables/PH3/PH3.csv release/tables/PH3/PH3.csv comparison/ --by REGION_TYPE
+    """
+    from censafe.evaluation.pair_evaluation import SUITES
+
+    _compare(SUITES, **options)
+
+
+@click.command(name="epl")
+@_shared
+def epl(**options: Any) -> None:
+    """Empirical privacy loss of a published file: by every estimator, with intervals. It is no bound on privacy loss.
+
+    TRUTH and PUBLISHED as for ``evaluate pair``.
+
+    \b
+    Example:
+      censafe evaluate epl blocks/ redistricting/ loss/ --config pl94-us --set root=State
+    """
+    _compare(("epl",), **options)
+
+
+@click.command(name="reliability")
+@_shared
+def reliability(**options: Any) -> None:
+    """From which population on the share of the largest group is within 5 points in 95% of areas.
+
+    TRUTH and PUBLISHED are block histograms; see ``evaluate pair``.
+
+    \b
+    Example:
+      censafe evaluate reliability blocks/ redistricting/ shares/ --config pl94-us --set root=State
+    """
+    if options["config"] is None:
+        raise click.UsageError("reliability needs block histograms: give --config.")
+    _compare(("reliability",), **options)
+
+
+def _compare(
+    suites: Sequence[str],
+    *,
+    truth: Path,
+    published: Path,
+    out: Path,
+    config: str | None,
+    settings: tuple[str, ...],
+    histogram: str | None,
+    also: tuple[Path, ...],
+    domain: Path | None,
+    count: str | None,
+    by: str | None,
+    groups: str | None,
+    mode: str,
+    quiet: bool,
+) -> None:
+    from censafe.evaluation.pair_evaluation import evaluate_pair, evaluate_tables
+    from censafe.evaluation.pair_inputs import match_tables
+    from censafe.products.options import ReadOptions
+
+    reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
+    sources = {"truth": str(truth), "published": ", ".join(str(path) for path in (published, *also))}
+    asked: Any = mode
+    if config is None:
+        if settings or histogram or also or domain or groups:
+            raise click.UsageError("--set, --histogram, --also, --domain and --groups need --config.")
+        columns = [name.strip() for name in by.split(",")] if by else []
+        tables = match_tables(truth, published, count=count, by=columns)
+        result = evaluate_tables(tables, out, reading, sources=sources, suites=suites, mode=asked)
+    else:
+        if count or by:
+            raise click.UsageError("--count and --by are for tables; leave out --config.")
+        pair = _opened(config, settings, histogram, truth, (published, *also), domain)
+        result = evaluate_pair(pair, out, reading, sources=sources, suites=suites, mode=asked, groups=groups)
+    click.echo(result.text())
+
+
+def _opened(
+    source: str,
+    settings: tuple[str, ...],
+    histogram: str | None,
+    truth: Path,
+    published: Sequence[Path],
+    domain: Path | None,
+) -> Any:
+    from censafe.evaluation.pair_inputs import open_pair
+    from censafe.products.topdown.config import load_config
+
+    config = load_config(source, parse_settings(settings))
+    names = [one.name for one in config.histograms]
+    chosen = histogram or names[0]
+    if chosen not in names:
+        raise click.UsageError(f"--histogram {chosen}: the configuration has {', '.join(names)}.")
+    runs = {str(number): path for number, path in enumerate(published, 1)}
+    return open_pair(config, config.histogram(chosen), truth, runs, domain)
