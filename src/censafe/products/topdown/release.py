@@ -17,6 +17,7 @@ from censafe.products.topdown.kept import KEPT, write_facts
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
 from censafe.products.topdown.shipped import shipped_schemas
+from censafe.products.topdown.spine_statement import spine_document, spine_remarks
 from censafe.publication.atomic import move_into_place
 from censafe.publication.block_histograms import write_histograms
 from censafe.publication.certificate import write_certificate
@@ -66,12 +67,13 @@ class Estimates:
     facts: tuple[LevelFacts, ...]
 
 
-def output_files(config: TopdownConfig) -> tuple[str, ...]:
+def output_files(config: TopdownConfig, *, measured_here: bool = True) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
     forms = {_form(one) for one in config.histograms}
     microdata = ("microdata",) if _has_microdata(config) else ()
     tables = ("tables",) if "pl94-persons" in forms else ()
-    return ("certificate.html", "certificate.json", *microdata, "histograms", *tables, "manifest.json")
+    certificate = ("certificate.html", "certificate.json") if measured_here else ()
+    return (*certificate, *microdata, "histograms", *tables, "manifest.json")
 
 
 def _has_microdata(config: TopdownConfig) -> bool:
@@ -95,8 +97,20 @@ def publish(
     *,
     ledger_total: Fraction | None,
     confidence: Fraction,
+    measured_here: bool = True,
 ) -> None:
     """Write everything in ``staging`` and move it to ``out``.
+
+    Args:
+        out: the run folder.
+        staging: where files are written before they get their final names.
+        config: of the run.
+        estimates: what is published.
+        manifest: without outputs and finishing time.
+        ledger_total: what the ledger says the run spent; None for a test key.
+        confidence: level of the margins of error.
+        measured_here: whether the run measured, and can state what it protects; estimates from the files of others have no
+            certificate and keep no measurements.
 
     Raises:
         CheckError: estimates and published facts do not belong together, or ledger and plan disagree.
@@ -104,7 +118,7 @@ def publish(
         StorageError: the disk is full or the folder not writable.
     """
     stamp: Stamp | None = STAMP if manifest.test_key else None
-    places = output_files(config)
+    places = output_files(config, measured_here=measured_here)
     records = (
         _write_microdata(staging / "microdata", config, estimates, stamp) if "microdata" in places else {}
     )
@@ -116,17 +130,23 @@ def publish(
     if "tables" in places:
         write_pl94_tables(staging / "tables", _table_levels(config, estimates), form="wide", stamp=stamp)
     solves = estimates.reports
-    statement = _statement(config, estimates, manifest, records, solves, ledger_total, confidence)
-    write_certificate(staging, statement, stamp=stamp)
     kept: tuple[str, ...] = ()
-    if config.choices.noisy_measurements == "stored":
+    if measured_here:
+        statement = _statement(config, estimates, manifest, records, solves, ledger_total, confidence)
+        write_certificate(staging, statement, stamp=stamp)
+    if measured_here and config.choices.noisy_measurements == "stored":
         (staging / "measurements").mkdir()
         write_facts(staging, config, estimates.public, stamp=stamp)
         kept = KEPT
     written = [path for path in staging.rglob("*") if path.is_file()]
     whole = replace(
         manifest,
-        post_processing={"passes": "one", "records": dict(records), **_listed(solves)},
+        post_processing={
+            "passes": "one",
+            "records": dict(records),
+            "spine": spine_document(config, estimates.public.run, estimates.public.areas),
+            **_listed(solves),
+        },
         outputs=hash_outputs(staging, written),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -213,7 +233,7 @@ def _statement(
             facts=estimates.facts,
             records=records,
             exact=exact_figures(config),
-            remarks=(_FITTED_AT_ONCE, *imputed),
+            remarks=(_FITTED_AT_ONCE, *spine_remarks(config, estimates.public.run), *imputed),
             solves=solves,
             readings=_readings(config),
         ),
