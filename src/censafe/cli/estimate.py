@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,12 +10,23 @@ import click
 
 from censafe.cli.options import EXACT, parse_settings
 from censafe.cli.progress import TerminalObserver
+from censafe.errors import UsageError
 
 __all__ = ["command"]
 
 
 @click.command(name="estimate")
-@click.argument("out", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="OUT")
+@click.argument("words", nargs=-1, required=True, metavar="OUT | topdown CONFIG OUT")
+@click.option(
+    "--measurements",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="topdown: start from the public noisy measurement files in this folder instead of a run.",
+)
+@click.option(
+    "--totals",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With --measurements: CSV with geocode, name and value of the exact totals that the files do not hold.",
+)
 @click.option(
     "--confidence", type=EXACT, help="Level of the margins of error [default: as in the product's papers]."
 )
@@ -23,7 +35,8 @@ __all__ = ["command"]
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change what is done to the measurements of a SafeTab run: t1, negatives, coterminous or mark_x.",
+    help="Change what is done to the measurements: of SafeTab t1, negatives, coterminous or mark_x, of TopDown passes, "
+    "infeasible, leaves or detailed_cost.",
 )
 @click.option(
     "--data",
@@ -35,17 +48,22 @@ __all__ = ["command"]
     metavar="CONFIG",
     help="Configuration with the parameter files of the run, when not the shipped ones.",
 )
+@click.option("--workers", type=click.IntRange(1), help="topdown: threads; results do not depend on them.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(
-    out: Path,
+    words: tuple[str, ...],
+    measurements: Path | None,
+    totals: Path | None,
     confidence: Fraction | None,
     settings: tuple[str, ...],
     data: Path | None,
     config: str | None,
+    workers: int | None,
     quiet: bool,
 ) -> None:
-    """Rewrite the tables and the certificate of the finished run in OUT from its stored measurements.
+    """Rewrite everything right of the door of the finished run in OUT from its stored measurements.
 
+    With --measurements, estimate from public noisy measurement files in the Census Bureau's layout, whoever made them.
     Opens no confidential data and spends nothing.
 
     \b
@@ -53,12 +71,17 @@ def command(
       censafe estimate release/ --confidence 0.95
       censafe estimate detailed-a/ --set t1=pooled --set mark_x=true
       censafe estimate detailed-a/ --set coterminous=combined --data data/GRF-C.txt
+      censafe estimate microdata/ --set passes=one
+      censafe estimate topdown pl94-us estimates/ --measurements nmf/ --totals states.csv --set measure=persons
     """
     from censafe.products.options import EstimateOptions
     from censafe.products.registry import planner_of, recipe_of
+    from censafe.products.topdown.from_files import estimate_files
     from censafe.publication.manifest import read_manifest
 
-    product = read_manifest(out / "manifest.json").plan.product
+    source = _source(words, measurements, totals)
+    out = Path(words[-1])
+    product = read_manifest(out / "manifest.json").plan.product if source is None else "topdown"
     options = EstimateOptions(
         confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
         settings=parse_settings(settings),
@@ -66,5 +89,24 @@ def command(
         config=config,
         observer=TerminalObserver(quiet=quiet),
     )
-    result = recipe_of(product).estimate(out, options)
+    if workers is not None:
+        options = replace(options, workers=workers)
+    if source is None or measurements is None:
+        result = recipe_of(product).estimate(out, options)
+    else:
+        result = estimate_files(source, measurements, out, totals, options)
     click.echo(result.summary())
+
+
+def _source(words: tuple[str, ...], measurements: Path | None, totals: Path | None) -> str | None:
+    """The configuration named for public measurement files; None where a run is estimated again."""
+    if measurements is None and len(words) == 1:
+        if totals is not None:
+            raise UsageError("--totals belongs to --measurements; a run keeps its own totals")
+        return None
+    if measurements is None or len(words) != 3 or words[0] != "topdown":
+        raise UsageError(
+            "say 'censafe estimate OUT' for a finished run, or 'censafe estimate topdown CONFIG OUT --measurements DIR' for "
+            "public measurement files"
+        )
+    return words[1]

@@ -39,6 +39,7 @@ class RunResult:
         resumed: whether parts were there from an earlier start.
         files: what to open, relative to ``out``.
         stages: seconds by stage.
+        measured: False where the measurements are those of others and the run spent nothing.
     """
 
     out: Path
@@ -47,16 +48,21 @@ class RunResult:
     resumed: bool
     files: tuple[str, ...]
     stages: Mapping[str, float]
+    measured: bool = True
 
     def summary(self) -> str:
         """A few lines for people."""
         kind = "Protected release" if self.private else "NOT PRIVATE (test key): rehearsal"
         queries = sum(len(part.queries) for part in self.plan.parts)
+        shown = [f"  {self.out / name}" for name in self.files]
+        if not self.measured:
+            kind = "Estimates from public measurements" + ("" if self.private else " (TEST KEY, NOT PRIVATE)")
+            return "\n".join([f"{kind} in {self.out}; nothing was measured or spent", *shown])
         lines = [
             f"{kind} in {self.out}",
             f"  {len(self.plan.parts)} parts with {queries} queries measured; total {self.plan.definition.symbol} {float(self.plan.total):.6g} "
             f"({self.plan.neighbours.value.replace('_', '/')} one {self.plan.unit.value})",
-            *(f"  {self.out / name}" for name in self.files),
+            *shown,
         ]
         return "\n".join(lines)
 

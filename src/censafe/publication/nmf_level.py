@@ -78,7 +78,7 @@ def read_public_level(
         DataError: the level or a folder is missing, a file cannot be read, or rows break a rule; names level, folder,
             number of rows and up to five geounits.
     """
-    tables = {table: _files(folder, name, table) for table in (CONSTRAINT, DPQUERY)}
+    tables = {CONSTRAINT: _files(folder, name), DPQUERY: data_files(folder / DPQUERY)}
     geounits, constraints = _read_constraints(tables[CONSTRAINT], Faults(name, folder / CONSTRAINT))
     taking = _Taking(Faults(name, folder / DPQUERY), geounits, tuple(queries), tuple(shapes))
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -88,11 +88,12 @@ def read_public_level(
     return PublicLevel(name, folder, geounits, constraints, tuple(taking.values), taking.variances, drawn)
 
 
-def _files(folder: Path, name: str, table: str) -> tuple[Path, ...]:
-    found = data_files(folder / table) if (folder / table).is_dir() else ()
+def _files(folder: Path, name: str) -> tuple[Path, ...]:
+    """Files that list the geounits; without measured rows a level may do, when all its geounits are only children."""
+    found = data_files(folder / CONSTRAINT)
     if not found:
         raise DataError(
-            f"level {name}: there are no files in {folder / table}; allowed: one or more Parquet files there or in its folders "
+            f"level {name}: there are no files in {folder / CONSTRAINT}; allowed: one or more Parquet files there or in its folders "
             "State=...; fix: name the folder that holds all levels"
         )
     return found
@@ -175,7 +176,7 @@ class _Taking:
         there = np.isfinite(self.variances)
         self._faults.raise_if_any()
         absent = [query for query, any_ in zip(self._queries, there.any(axis=0), strict=True) if not any_]
-        if absent:
+        if absent and there.any():
             raise DataError(
                 f"level {self._faults.level}, {self._faults.folder}: no rows of {', '.join(absent)}; fix: name a configuration "
                 "that measures at this level what the files hold"

@@ -88,6 +88,8 @@ class Faults:
 
 def data_files(folder: Path) -> tuple[Path, ...]:
     """Files with rows in a folder and its partitions; names that begin with ``_`` or ``.`` are markers, not data."""
+    if not folder.is_dir():
+        return ()
     found = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return tuple(
         path for path in found if not any(name[0] in "_." for name in path.relative_to(folder).parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,10 +28,13 @@ from censafe.publication.manifest import ConfigRecord, Manifest, read_manifest, 
 from censafe.publication.nmf_reader import read_noisy_measurements
 from censafe.publication.sums import require_confidence
 
-__all__ = ["AFTERWARDS", "estimate_again"]
+__all__ = ["AFTERWARDS", "FROM_FILES", "estimate_again", "estimate_all"]
 
 AFTERWARDS: Final = ("passes", "infeasible", "leaves", "detailed_cost")
 """Keys that say how measurements are estimated; they may change after a run."""
+
+FROM_FILES: Final = "public measurements"
+"""What stands for the kind of key in the manifest of estimates from the files of others."""
 
 
 def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
@@ -85,6 +88,11 @@ def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> Topdown
     """The configuration of the run with the changes."""
     if manifest.plan.product != "topdown":
         raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of topdown")
+    if manifest.identity.get("key") == FROM_FILES:
+        raise UsageError(
+            f"{out} was estimated from public measurement files, which it does not hold; start the same command "
+            "(censafe estimate topdown ... --measurements) with another folder"
+        )
     if manifest.config.settings.get("noisy_measurements") == "lazy":
         raise UsageError(
             f"{out} was run with noisy_measurements = lazy: it drew the answers that its estimate touched and kept none, so "
@@ -113,8 +121,35 @@ def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> Topdown
 def _estimated(
     out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts, options: EstimateOptions
 ) -> Estimates:
-    """Every histogram from the root down, one level in memory at a time."""
-    observer, place = options.observer, place_of(config)
+    place = place_of(config)
+
+    def read(load: LevelWorkload) -> LevelMeasurements:
+        path = out / "measurements" / place(load.part.name)
+        measured = read_noisy_measurements(path, plan_digest=manifest.plan.digest())
+        _require_same(path, load, measured, public)
+        return measured
+
+    return estimate_all(config, public, read, options)
+
+
+def estimate_all(
+    config: TopdownConfig,
+    public: PublicFacts,
+    read: Callable[[LevelWorkload], LevelMeasurements],
+    options: EstimateOptions,
+) -> Estimates:
+    """Every histogram from the root down, one level after another.
+
+    Args:
+        config: whose histograms and choices are used.
+        public: what is known exactly.
+        read: the measurements of a level; it is asked once for each.
+        options: workers, and who is told of stages.
+
+    Raises:
+        CheckError: no histograms meet the published figures, or a check of the integers failed.
+    """
+    observer = options.observer
     levels: dict[str, tuple[SparseLevel, ...]] = {}
     reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
     facts: list[LevelFacts] = []
@@ -123,9 +158,7 @@ def _estimated(
         found = []
         for load in (load for load in workloads(config) if load.histogram.name == histogram.name):
             with observer.stage(f"read {load.part.name}"):
-                path = out / "measurements" / place(load.part.name)
-                measured = read_noisy_measurements(path, plan_digest=manifest.plan.digest())
-                _require_same(path, load, measured, public)
+                measured = read(load)
             facts += query_facts(load, measured.nodes, measured.source)
             with observer.stage(f"estimate {load.part.name}"):
                 objective = LevelObjective.measured([query.label for query in load.queries], measured)

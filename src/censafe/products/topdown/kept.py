@@ -27,12 +27,12 @@ from censafe.publication.geography_file import Blocks, read_geography, write_geo
 from censafe.publication.nmf_reader import read_constraints
 from censafe.publication.stamps import Stamp
 
-__all__ = ["CONFIGURATION", "KEPT", "group_totals", "read_facts", "write_facts"]
+__all__ = ["CONFIGURATION", "GEOGRAPHY", "KEPT", "TOTALS", "group_totals", "read_facts", "write_facts"]
 
-_GEOGRAPHY: Final = "measurements/geography.parquet"
-_TOTALS: Final = "measurements/exact_totals.csv"
+GEOGRAPHY: Final = "measurements/geography.parquet"
+TOTALS: Final = "measurements/exact_totals.csv"
 CONFIGURATION: Final = "measurements/configuration.toml"
-KEPT: Final = (_GEOGRAPHY, _TOTALS, CONFIGURATION)
+KEPT: Final = (GEOGRAPHY, TOTALS, CONFIGURATION)
 """Files of a run folder beside its measurements."""
 
 
@@ -47,8 +47,8 @@ def write_facts(folder: Path, config: TopdownConfig, public: PublicFacts, *, sta
     """
     leaf = public.run.standard.leaf
     blocks = Blocks(leaf.codes, leaf.digits, public.facilities, public.areas, public.imputed)
-    write_geography(folder / _GEOGRAPHY, blocks, stamp=stamp)
-    write_exact_totals(folder / _TOTALS, _grouped(config, public))
+    write_geography(folder / GEOGRAPHY, blocks, stamp=stamp)
+    write_exact_totals(folder / TOTALS, _grouped(config, public))
     atomic_text(folder / CONFIGURATION, config.text)
 
 
@@ -64,10 +64,10 @@ def read_facts(out: Path, config: TopdownConfig, plan_digest: str) -> PublicFact
         CheckError: files are damaged, or do not belong together.
         DataError: published counts contradict each other.
     """
-    blocks = read_geography(out / _GEOGRAPHY)
+    blocks = read_geography(out / GEOGRAPHY)
     standard = build_spine(blocks.codes, level_rules(config))
     run = run_spine(config, standard, blocks.areas, blocks.units)
-    table = read_exact_totals(out / _TOTALS)
+    table = read_exact_totals(out / TOTALS)
     totals = {}
     for histogram in config.histograms:
         known = DeclaredTotals({}, {})
