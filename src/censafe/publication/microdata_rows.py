@@ -15,7 +15,8 @@ from censafe.publication.atomic import atomic_bytes
 
 __all__ = ["Rows", "chunks", "expand", "geounit_text", "table_text", "write_rows"]
 
-_PIPE, _ZERO = 124, 48
+_PIPE = 124
+_DIGIT, _TEN, _NOTHING = np.uint64(48), np.uint64(10), np.uint64(0)
 _NUMBER = 20  # bytes that the longest number and its pipe take
 _CHUNK_ROWS = 250_000  # buffers of this size are used again by the allocator
 
@@ -158,7 +159,7 @@ def write_rows(path: Path, header: Sequence[str], parts: Iterator[Rows], codes: 
     return written
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(inline="always")
 def _copy(source: _Bytes, row: int, out: _Bytes, place: int) -> int:
     """Copy one row; indices rather than views, which cost more than the copy."""
     size = source.shape[1]
@@ -167,18 +168,18 @@ def _copy(source: _Bytes, row: int, out: _Bytes, place: int) -> int:
     return place + size
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(inline="always")
 def _numbers(values: _Ints, row: int, out: _Bytes, place: int) -> int:
     """Non-negative numbers, each followed by a pipe."""
     for column in range(values.shape[1]):
-        value, digits = values[row, column], 1
-        left = value
-        while left >= 10:
-            left //= 10
+        value = np.uint64(values[row, column])  # unsigned division is the fast one
+        left, digits = value // _TEN, 1
+        while left > _NOTHING:
+            left //= _TEN
             digits += 1
         for i in range(digits - 1, -1, -1):
-            tenth = value // 10
-            out[place + i] = _ZERO + value - 10 * tenth
+            tenth = value // _TEN
+            out[place + i] = _DIGIT + (value - _TEN * tenth)
             value = tenth
         place += digits
         out[place] = _PIPE
