@@ -130,10 +130,32 @@ def _block(
 
 
 @_kernel
+def _sort(cells: _Counts, held: _Ints) -> None:
+    """Put the cells of a block in order; those of many persons by counting.
+
+    Args:
+        cells: of the persons.
+        held: as long as there are cells, all zero; left so.
+    """
+    if len(cells) < len(held):
+        cells.sort()
+        return
+    for cell in cells:
+        held[cell] += 1
+    place = 0
+    for cell in range(len(held)):
+        for _ in range(held[cell]):
+            cells[place] = cell
+            place += 1
+        held[cell] = 0
+
+
+@_kernel
 def draw_blocks(c: BlockChances, t: TractColumns, o: Drawn) -> int:
     """Draw the blocks of all tracts; the number of blocks."""
     b = 0
     place = 0
+    held = np.zeros(o.units.shape[1] * 4 * c.race_levels, np.int64)  # one entry a cell
     for tract in range(len(t.persons)):
         words = np.array([t.seed[tract]], np.uint64)
         home = (t.state[tract], t.dominant[tract])
@@ -147,7 +169,7 @@ def draw_blocks(c: BlockChances, t: TractColumns, o: Drawn) -> int:
                 b += 1
             start = place
             place = _block(c, home, t.vacancy[tract], first + persons, words, o, b, place)
-            o.cell[start:place].sort()
+            _sort(o.cell[start:place], held)
             o.tract[b], o.group[b], o.end[b] = tract, group, place
             b += 1
     return b

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -26,6 +28,7 @@ HistogramLayoutName = Literal["pl94", "e2e"]
 PART_PERSONS = 20_000_000
 CHUNK_PERSONS = 1_000_000
 _KINDS = 8
+_THREADS = 2  # that draw; results do not depend on it
 _MOST_DISTRICTS = 9_999
 # levels of hhgq of the kinds correctional, nursing, college, military, other noninstitutional
 _FACILITY_LEVELS = {"pl94": (1, 3, 5, 6, 7), "e2e": (1, 3, 5, 4, 7)}
@@ -100,7 +103,7 @@ def synthesize_histograms(
     blocks = housing = quarters = done = 0
     names: list[Path] = []
     districts: dict[int, int] = {}
-    with folder_when_complete(out) as partial:
+    with folder_when_complete(out) as partial, ThreadPoolExecutor(_THREADS) as pool:
         for number, (first, last) in enumerate(parts):
             part = plan.slice(first, last)
             paths = {
@@ -109,14 +112,14 @@ def synthesize_histograms(
             }
             names += [path.relative_to(partial) for path in paths.values()]
             with PartWriter(paths) as writer:
-                for low, high in part.cuts(CHUNK_PERSONS):
-                    chunk = _draw(part.slice(low, high), layout, districts)
+                for piece, drawn in _drawn_ahead(part, layout, pool):
+                    chunk = _chunk(piece, drawn, layout, districts)
                     writer.write("histogram", _histogram_columns(chunk, layout))
                     writer.write("units", _unit_columns(chunk, layout))
                     blocks += len(chunk.geocodes)
                     housing += int(chunk.units[:, 0].sum() + chunk.vacant.sum())
                     quarters += int(chunk.units[:, 1:].sum())
-                    done += int(chunk.count.sum())
+                    done += int(chunk.count.sum(dtype=np.int64))
                     if progress is not None:
                         progress(done)
     return HistogramReport(
@@ -159,14 +162,23 @@ def _block_chances(layout: HistogramLayoutName) -> BlockChances:
     )
 
 
-def _draw(plan: Plan, layout: HistogramLayoutName, districts: dict[int, int]) -> _Chunk:
-    """Draw some tracts.
+def _drawn_ahead(
+    plan: Plan, layout: HistogramLayoutName, pool: ThreadPoolExecutor
+) -> Iterator[tuple[Plan, Drawn]]:
+    """Chunks of tracts in order with what is drawn for them; the next ones are being drawn meanwhile."""
+    waiting: deque[tuple[Plan, Future[Drawn]]] = deque()
+    for low, high in plan.cuts(CHUNK_PERSONS):
+        piece = plan.slice(low, high)
+        waiting.append((piece, pool.submit(_draw, piece, layout)))
+        if len(waiting) > _THREADS:
+            first, drawn = waiting.popleft()
+            yield first, drawn.result()
+    for first, drawn in waiting:
+        yield first, drawn.result()
 
-    Args:
-        plan: those tracts.
-        layout: whose cells and geocodes.
-        districts: by county, how many districts it has so far; changed.
-    """
+
+def _draw(plan: Plan, layout: HistogramLayoutName) -> Drawn:
+    """Draw the blocks of some tracts."""
     tracts = plan.tracts
     persons = int(tracts.persons.sum())
     most = 2 * persons  # every inhabited block has a person and at most one empty block before it
@@ -182,25 +194,42 @@ def _draw(plan: Plan, layout: HistogramLayoutName, districts: dict[int, int]) ->
         tracts.state, tracts.persons, tracts.seed, tracts.dominant.astype(np.int64), tracts.vacancy
     )
     blocks = draw_blocks(_block_chances(layout), columns, drawn)
-    held = np.diff(drawn.end[:blocks], prepend=0)
+    return drawn._replace(
+        tract=drawn.tract[:blocks].copy(),
+        group=drawn.group[:blocks].copy(),
+        units=drawn.units[:blocks].copy(),
+        vacant=drawn.vacant[:blocks].copy(),
+        end=drawn.end[:blocks].copy(),
+    )
+
+
+def _chunk(plan: Plan, drawn: Drawn, layout: HistogramLayoutName, districts: dict[int, int]) -> _Chunk:
+    """Count what was drawn by block and cell.
+
+    Args:
+        plan: the tracts.
+        drawn: their blocks.
+        layout: whose cells and geocodes.
+        districts: by county, how many districts it has so far; changed.
+    """
+    blocks, persons = len(drawn.tract), len(drawn.cell)
+    held = np.diff(drawn.end, prepend=0)
     block = np.repeat(np.arange(blocks), held)
     new = (np.diff(block, prepend=-1) != 0) | (np.diff(drawn.cell, prepend=-1) != 0)
     starts = np.flatnonzero(new)
     return _Chunk(
-        _geocodes(plan, drawn, blocks, layout, districts),
-        drawn.units[:blocks],
-        drawn.vacant[:blocks],
+        _geocodes(plan, drawn, layout, districts),
+        drawn.units,
+        drawn.vacant,
         block[starts],
         drawn.cell[starts],
         np.diff(np.append(starts, persons)).astype(np.int32),
-        area_columns(plan, drawn.tract[:blocks], drawn.group[:blocks]) if layout == "pl94" else {},
+        area_columns(plan, drawn.tract, drawn.group) if layout == "pl94" else {},
     )
 
 
-def _geocodes(
-    plan: Plan, drawn: Drawn, blocks: int, layout: HistogramLayoutName, districts: dict[int, int]
-) -> _Ints:
-    tract, group = drawn.tract[:blocks].astype(np.int64), drawn.group[:blocks].astype(np.int64)
+def _geocodes(plan: Plan, drawn: Drawn, layout: HistogramLayoutName, districts: dict[int, int]) -> _Ints:
+    tract, group = drawn.tract.astype(np.int64), drawn.group.astype(np.int64)
     codes = np.array([int(state.code) for state in states()])
     county = codes[plan.tracts.state] * 1000 + plan.places.county
     if layout == "pl94":
@@ -210,7 +239,7 @@ def _geocodes(
     found, starts = np.unique(of_block, return_index=True)
     before = np.array([districts.get(code, 0) for code in found.tolist()])
     number = place_in_group(of_block) + 1 + before[np.searchsorted(found, of_block)]
-    ends = np.append(starts[1:], blocks) - 1
+    ends = np.append(starts[1:], len(tract)) - 1
     districts.update(zip(found.tolist(), number[ends].tolist(), strict=True))
     if int(number.max()) > _MOST_DISTRICTS:
         raise UsageError(
