@@ -1,0 +1,56 @@
+"""Small pairs of true and published block histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.evaluation.histograms.pairing import Pair, PublishedRun, pair_histograms
+from censafe.geography.spine import LevelRule, Spine, build_spine
+from censafe.model import Attribute, ExactHistograms, ProtectedUnit, Schema, SparseLevel
+from censafe.products.topdown.schemas import HistogramSchema
+
+RULES = (LevelRule("US", 0), LevelRule("State", 1), LevelRule("County", 2), LevelRule("Block", 4))
+SMALL = HistogramSchema(
+    Schema("small", (Attribute("hhgq", 2), Attribute("votingage", 2), Attribute("hispanic", 2), Attribute("race", 3))),
+    ProtectedUnit.PERSON,
+)
+UNITS = HistogramSchema(Schema("units", (Attribute("h1", 2),)), ProtectedUnit.HOUSEHOLD)
+
+
+def spine_of(blocks: int) -> Spine:
+    """Blocks in counties of five and states of two counties."""
+    codes = [f"{1 + b // 10}{b // 5 % 2}{b % 5:02d}" for b in range(blocks)]
+    return build_spine(np.array(codes), RULES)
+
+
+def sparse(grid: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Pointer, cell and count of a matrix of blocks by cells."""
+    node, cell = np.nonzero(grid)
+    pointer = np.searchsorted(node, np.arange(len(grid) + 1)).astype(np.int64)
+    return pointer, cell.astype(np.int32), grid[node, cell].astype(np.int32)
+
+
+def pair_of(
+    true: NDArray[np.integer],
+    published: Sequence[NDArray[np.integer]],
+    schema: HistogramSchema = SMALL,
+    spine: Spine | None = None,
+) -> Pair:
+    """A pair from dense matrices, blocks by cells."""
+    tree = spine or spine_of(len(true))
+    names = tree.leaf.geounits
+    runs = [
+        PublishedRun(str(number), SparseLevel(names, *sparse(grid))) for number, grid in enumerate(published, 1)
+    ]
+    return pair_histograms(schema, tree, ExactHistograms(names, *sparse(true)), runs)
+
+
+def population(blocks: int, seed: int, mean: float = 3.0, cells: int = 24) -> NDArray[np.int64]:
+    """Counts with many zeros and empty blocks."""
+    rng = np.random.default_rng(seed)
+    grid = rng.poisson(mean, (blocks, cells)) * (rng.random((blocks, cells)) < 0.4)
+    grid[rng.random(blocks) < 0.15] = 0
+    return grid.astype(np.int64)
