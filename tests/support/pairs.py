@@ -14,15 +14,19 @@ from censafe.products.topdown.schemas import HistogramSchema
 
 RULES = (LevelRule("US", 0), LevelRule("State", 1), LevelRule("County", 2), LevelRule("Block", 4))
 SMALL = HistogramSchema(
-    Schema("small", (Attribute("hhgq", 2), Attribute("votingage", 2), Attribute("hispanic", 2), Attribute("race", 3))),
+    Schema(
+        "small",
+        (Attribute("hhgq", 2), Attribute("votingage", 2), Attribute("hispanic", 2), Attribute("race", 3)),
+    ),
     ProtectedUnit.PERSON,
 )
 UNITS = HistogramSchema(Schema("units", (Attribute("h1", 2),)), ProtectedUnit.HOUSEHOLD)
 
 
 def spine_of(blocks: int) -> Spine:
-    """Blocks in counties of five and states of two counties."""
-    codes = [f"{1 + b // 10}{b // 5 % 2}{b % 5:02d}" for b in range(blocks)]
+    """Blocks in counties of five (of fifty beyond ninety blocks) and states of two counties."""
+    size = 5 if blocks <= 90 else 50
+    codes = [f"{1 + b // (2 * size)}{b // size % 2}{b % size:02d}" for b in range(blocks)]
     return build_spine(np.array(codes), RULES)
 
 
@@ -43,7 +47,8 @@ def pair_of(
     tree = spine or spine_of(len(true))
     names = tree.leaf.geounits
     runs = [
-        PublishedRun(str(number), SparseLevel(names, *sparse(grid))) for number, grid in enumerate(published, 1)
+        PublishedRun(str(number), SparseLevel(names, *sparse(grid)))
+        for number, grid in enumerate(published, 1)
     ]
     return pair_histograms(schema, tree, ExactHistograms(names, *sparse(true)), runs)
 

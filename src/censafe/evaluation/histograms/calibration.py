@@ -102,14 +102,15 @@ def _values(residuals: Residuals, factor: float | None, n_min: int) -> dict[tupl
     return {key: held.get(key, float("nan")) for key in _STATISTICS}
 
 
-def linear_noise_examples(epsilons: Sequence[float], *, seed: int = 1) -> pa.Table:
-    """Three mechanisms on a tree of 9,261 leaves of 100 persons: noise at leaves, a mean of four draws, raking to the root.
+def linear_noise_examples(epsilons: Sequence[float], *, trees: int = 4, seed: int = 1) -> pa.Table:
+    """Three mechanisms on trees of 9,261 leaves of 100 persons: noise at leaves, a mean of four draws, raking to the root.
 
     The first is geometric noise of epsilon at every leaf, the second the mean of four draws of epsilon / 4 each, the third has a
     quarter of epsilon at each of root, two levels and leaves, and children are scaled to the total of their parent.
 
     Args:
         epsilons: losses.
+        trees: whose residuals are taken together.
         seed: of the draws.
 
     Returns:
@@ -119,23 +120,30 @@ def linear_noise_examples(epsilons: Sequence[float], *, seed: int = 1) -> pa.Tab
     """
     rng = np.random.default_rng(seed)
     columns: dict[str, list[Any]] = {"mechanism": [], "epsilon": [], "epl": [], "ratio": []}
-    true = rng.multinomial(1_000_000, np.full(21**3, 21.0**-3)).reshape(21, 21, 21)
     for epsilon in epsilons:
-        shape = true.shape
-        found = {
-            "noise at leaves": _geometric(rng, epsilon, shape),
-            "mean of four draws": sum(_geometric(rng, epsilon / 4, shape) for _ in range(4)) / 4,
-            "raked from the root": _raked(rng, true, epsilon / 4) - true,
-        }
-        for name, error in found.items():
-            curve = epl_curve(
-                residuals_of(np.asarray(error).reshape(-1)), bandwidth_factor=0.15, multiplier=1.5
-            )
+        found: dict[str, list[NDArray[np.float64]]] = {}
+        for true in rng.multinomial(1_000_000, np.full(21**3, 21.0**-3), size=trees):
+            for name, error in _linear_errors(rng, true.reshape(21, 21, 21), epsilon).items():
+                found.setdefault(name, []).append(error.reshape(-1))
+        for name, parts in found.items():
+            curve = epl_curve(residuals_of(np.concatenate(parts)), bandwidth_factor=0.15, multiplier=1.5)
             loss = np.abs(curve.column("smooth_epl").to_numpy()[:-1])
             value = float(np.median(loss[np.isfinite(loss)]))
             for column, item in zip(columns, (name, epsilon, value, value / epsilon), strict=True):
                 columns[column].append(item)
     return frame_of(columns)
+
+
+def _linear_errors(
+    rng: np.random.Generator, true: NDArray[np.int64], epsilon: float
+) -> dict[str, NDArray[np.float64]]:
+    """Residuals of the leaves under each mechanism."""
+    draws = [_geometric(rng, epsilon / 4, true.shape) for _ in range(4)]
+    return {
+        "noise at leaves": _geometric(rng, epsilon, true.shape),
+        "mean of four draws": np.mean(draws, axis=0),
+        "raked from the root": _raked(rng, true, epsilon / 4) - true,
+    }
 
 
 def _geometric(rng: np.random.Generator, z: float, shape: tuple[int, ...]) -> NDArray[np.float64]:

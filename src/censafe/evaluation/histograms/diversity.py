@@ -31,7 +31,7 @@ def race_groups(schema: HistogramSchema, query: str | None = None) -> CellQuery:
         query: for other schemas, a query of which every answer is a group.
 
     Raises:
-        UsageError: the schema has no such attributes and no query is given.
+        UsageError: the schema has no such attributes and no query is given, or no such query.
 
     Example:
         >>> from censafe.products.topdown.shipped import shipped_schemas
@@ -39,7 +39,10 @@ def race_groups(schema: HistogramSchema, query: str | None = None) -> CellQuery:
         (8, 7)
     """
     if query is not None:
-        return schema.query(query)
+        try:
+            return schema.query(query)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     names = schema.schema.names
     race = next((name for name in _RACES if name in names), None)
     if race is None or "hispanic" not in names:

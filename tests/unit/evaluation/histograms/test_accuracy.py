@@ -48,7 +48,10 @@ def test_the_hand_made_fixture_as_the_study_counts_it() -> None:
     assert found["count_std"] == pytest.approx(np.std([10, 200, 100], ddof=1))
 
 
-@pytest.mark.parametrize(("zeros", "kept"), [("all", C >= 0), ("either", (C > 0) | (P > 0)), ("confidential", C > 0), ("published", P > 0)])
+@pytest.mark.parametrize(
+    ("zeros", "kept"),
+    [("all", C >= 0), ("either", (C > 0) | (P > 0)), ("confidential", C > 0), ("published", P > 0)],
+)
 def test_zero_cells_are_an_explicit_choice(zeros: Any, kept: np.ndarray) -> None:
     cells = [cells_of_counts(C, P)]
     found = values(accuracy(cells, zeros=zeros))
@@ -56,7 +59,10 @@ def test_zero_cells_are_an_explicit_choice(zeros: Any, kept: np.ndarray) -> None
     assert found["median_d"] == np.median((P - C)[kept])
     frame = residual_frame(pooled_residuals(cells, zeros=zeros))
     expected, n = np.unique((P - C)[kept], return_counts=True)
-    assert (frame.column("residual").to_pylist(), frame.column("n").to_pylist()) == (expected.tolist(), n.tolist())
+    assert (frame.column("residual").to_pylist(), frame.column("n").to_pylist()) == (
+        expected.tolist(),
+        n.tolist(),
+    )
 
 
 def test_metrics_by_class_and_answer_equal_those_of_dense_tables() -> None:
@@ -100,7 +106,9 @@ def test_runs_are_reported_alone_pooled_and_by_their_spread() -> None:
     spread = values(run_variability(runs))
     public = np.stack([p for _, p in (one.dense() for one in runs)])
     assert spread["mean_sd"] == pytest.approx(public.std(axis=0, ddof=1).mean())
-    assert spread["mean_rmse"] == pytest.approx(np.sqrt(((public - runs[0].dense()[0]) ** 2).mean(axis=0)).mean())
+    assert spread["mean_rmse"] == pytest.approx(
+        np.sqrt(((public - runs[0].dense()[0]) ** 2).mean(axis=0)).mean()
+    )
     with pytest.raises(UsageError, match="two runs or more"):
         run_variability(runs[:1])
     with pytest.raises(ValueError, match="one query"):
@@ -109,7 +117,11 @@ def test_runs_are_reported_alone_pooled_and_by_their_spread() -> None:
 
 def test_exact_data_have_no_error() -> None:
     true = population(20, 7)
-    found = values(accuracy([match(pair_of(true, [true]), level_areas(pair_of(true, [true]).spine, "Block"), "detailed")]))
+    found = values(
+        accuracy(
+            [match(pair_of(true, [true]), level_areas(pair_of(true, [true]).spine, "Block"), "detailed")]
+        )
+    )
     errors = [name for name in METRICS if not name.startswith(("count_", "n_"))]
     assert {found[name] for name in errors} == {0.0}
 

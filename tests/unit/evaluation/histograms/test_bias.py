@@ -22,7 +22,8 @@ from censafe.products.topdown.schemas import HistogramSchema
 from support.pairs import SMALL, pair_of, population
 
 E2E = HistogramSchema(
-    Schema("e2e", (Attribute("age18plus", 2), Attribute("hispanic", 2), Attribute("race", 6))), ProtectedUnit.PERSON
+    Schema("e2e", (Attribute("age18plus", 2), Attribute("hispanic", 2), Attribute("race", 6))),
+    ProtectedUnit.PERSON,
 )
 NAMES = ("age18plus", "race", "hispanic")
 
@@ -89,7 +90,9 @@ def test_diversity_and_its_quintiles() -> None:
 
 
 def test_groups_of_other_schemas_are_a_query() -> None:
-    plain = HistogramSchema(Schema("plain", (Attribute("va", 2), Attribute("group", 8))), ProtectedUnit.PERSON)
+    plain = HistogramSchema(
+        Schema("plain", (Attribute("va", 2), Attribute("group", 8))), ProtectedUnit.PERSON
+    )
     assert race_groups(plain, "group").answers == 8
     with pytest.raises(UsageError, match="name a query whose answers are the groups"):
         race_groups(plain)
@@ -110,8 +113,12 @@ def towns(shift: float) -> tuple[np.ndarray, np.ndarray]:
     return true, published
 
 
-@pytest.mark.parametrize(("shift", "answer", "alone"), [(0.0, "0-49", "0-49"), (0.04, "0-49", "0-49"), (0.06, "100-149", "0-49")])
-def test_reliability_is_the_first_bin_for_exact_data_and_moves_with_a_planted_shift(shift: float, answer: str, alone: str) -> None:
+@pytest.mark.parametrize(
+    ("shift", "answer", "alone"), [(0.0, "0-49", "0-49"), (0.04, "0-49", "0-49"), (0.06, "100-149", "0-49")]
+)
+def test_reliability_is_the_first_bin_for_exact_data_and_moves_with_a_planted_shift(
+    shift: float, answer: str, alone: str
+) -> None:
     true, published = towns(shift)
     pair = pair_of(true, [published], E2E)
     found = reliability(pair, level_areas(pair.spine, "Block"), race_groups(E2E))

@@ -22,7 +22,9 @@ from support.pairs import RULES, SMALL, pair_of, population, sparse, spine_of
 
 
 def rows(path: Path, geocode: list[str], cell: list[int], count: list[int], schema: str = "") -> Path:
-    table = pa.table({"geocode": geocode, "cell": pa.array(cell, pa.int32()), "count": pa.array(count, pa.int32())})
+    table = pa.table(
+        {"geocode": geocode, "cell": pa.array(cell, pa.int32()), "count": pa.array(count, pa.int32())}
+    )
     if schema:
         table = table.replace_schema_metadata({"schema": schema})
     if path.suffix == ".csv":
@@ -37,12 +39,16 @@ def truth(tmp_path: Path) -> Path:
     return rows(tmp_path / "truth.parquet", ["1001", "1002", "1101"], [3, 5, 0], [2, 7, 1])
 
 
-def paired(tmp_path: Path, truth: Path, *, domain: Path | None = None, name: str = "p.parquet", **columns: list[int]) -> Pair:
+def paired(
+    tmp_path: Path, truth: Path, *, domain: Path | None = None, name: str = "p.parquet", **columns: list[int]
+) -> Pair:
     given = {"geocode": ["1001", "1002"], "cell": [3, 4], "count": [1, 2]} | columns
     return pair_files(SMALL, RULES, truth, {"a": rows(tmp_path / name, **given)}, domain=domain)  # type: ignore[arg-type]
 
 
-def test_files_without_a_list_of_areas_are_joined_and_what_one_side_lacks_is_counted(tmp_path: Path, truth: Path) -> None:
+def test_files_without_a_list_of_areas_are_joined_and_what_one_side_lacks_is_counted(
+    tmp_path: Path, truth: Path
+) -> None:
     pair = paired(tmp_path, truth, geocode=["1001", "2001"])
     assert pair.facts == {"only_confidential": 2, "only_published": 1}
     cells = match(pair, level_areas(pair.spine, "Block"), "detailed")
@@ -53,7 +59,9 @@ def test_files_without_a_list_of_areas_are_joined_and_what_one_side_lacks_is_cou
 
 
 @pytest.mark.parametrize("name", ["p.parquet", "p.csv"])
-def test_rows_in_any_order_and_either_format_give_the_same_pair(tmp_path: Path, truth: Path, name: str) -> None:
+def test_rows_in_any_order_and_either_format_give_the_same_pair(
+    tmp_path: Path, truth: Path, name: str
+) -> None:
     pair = paired(tmp_path, truth, name=name, geocode=["1101", "1001"], cell=[2, 9], count=[5, 0])
     assert pair.runs[0].histograms.cell.tolist() == [2]
     assert match(pair, level_areas(pair.spine, "US"), "total").published.tolist() == [5]
@@ -62,7 +70,10 @@ def test_rows_in_any_order_and_either_format_give_the_same_pair(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"geocode": ["1001", "3001"]}, "1 Block geounits are not in the list of areas, the first at level State"),
+        (
+            {"geocode": ["1001", "3001"]},
+            "1 Block geounits are not in the list of areas, the first at level State",
+        ),
         ({"geocode": ["1001", "1201"]}, "the first at level County"),
         ({"geocode": ["1001", "100"]}, "1 codes are not of the right form"),
         ({"cell": [3, 24]}, "1 rows are outside the schema small"),
@@ -179,7 +190,11 @@ def test_a_published_file_of_a_run_meets_the_synthetic_file_it_came_from(tmp_pat
     level = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
     write_histograms(tmp_path / "persons_Block.parquet", level, schema=schema.name)
     pair = pair_files(
-        schema, PL94_US, data / "histogram.parquet", {"1": tmp_path / "persons_Block.parquet"}, domain=data / "units.parquet"
+        schema,
+        PL94_US,
+        data / "histogram.parquet",
+        {"1": tmp_path / "persons_Block.parquet"},
+        domain=data / "units.parquet",
     )
     cells = match(pair, level_areas(pair.spine, "Tract"), "detailed")
     assert int(cells.confidential.sum()) == 2_000
