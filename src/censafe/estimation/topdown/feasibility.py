@@ -12,6 +12,8 @@ from censafe.estimation.topdown.problem import ParentProblem
 
 __all__ = ["Cuts", "has_point", "parent_cuts", "type_rows", "violated_cut"]
 
+_MARGIN, _RELATIVE = 1e-6, 1e-12
+
 Floats = NDArray[np.float64]
 
 _MOST_TYPES = 12  # 4,096 sets
@@ -119,7 +121,8 @@ def violated_cut(problem: ParentProblem) -> str:
     sides = (None, None) if total is None else (problem.lo[:, total], problem.hi[:, total])
     cuts = parent_cuts(lower, upper, *sides)
     holds = cuts.sets.astype(np.int64) @ have
-    bad = np.flatnonzero((holds < cuts.lo) | (holds > cuts.hi))
+    margin = _MARGIN + _RELATIVE * holds  # held answers of an earlier fit are sums of floats
+    bad = np.flatnonzero((holds < cuts.lo - margin) | (holds > cuts.hi + margin))
     if not len(bad):
         return ""
     members = ", ".join(names[t] for t in np.flatnonzero(cuts.sets[bad[0]]))
