@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from censafe.population.source import open_population
-from censafe.products.phsafe.truth import TruthTable, count_truth
+from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.truth import TruthTable, truth_tables
+from censafe.tabulation.counting import CountAccumulator
 from censafe.tabulation.engine import connect
 from support.shared import shared_data
 
@@ -39,7 +41,10 @@ def actual_rows(table: TruthTable) -> set[tuple[str, str, str, str, int]]:
 def truth_of(folder: Path, states: tuple[str, ...], tmp_path: Path) -> dict[str, TruthTable]:
     backend = connect(tmp_path / "engine")
     source = open_population(folder, reader="csv", states=states, backend=backend, work=tmp_path / "work")
-    truth = count_truth(source.parts())
+    counts = CountAccumulator(phsafe_definitions(), mode="truth")
+    for part in source.parts():
+        counts.add(part)
+    truth = truth_tables(counts)
     backend.disconnect()
     return truth
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from censafe.products.phsafe.counting import count_private
+from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.tabulation.counting import CountAccumulator
 from support.typed_tables import Records, typed
 
 KEYS = tuple(range(6))
@@ -145,7 +146,9 @@ def counts_of(
     datasets: Sequence[Dataset], tau: Mapping[str, int], backend: Any
 ) -> dict[tuple[str, str], Any]:
     """Exact answers by (table, level): int64, shape (datasets, answers), through the real counting code."""
-    finished = count_private([typed(records_of(datasets), backend)], tau).finish()
+    counted = CountAccumulator(phsafe_definitions(), tau=tau)
+    counted.add(typed(records_of(datasets), backend))
+    finished = counted.finish()
     answers = {}
     for (table, level), exact in finished.items():
         if level.startswith("state_"):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -21,7 +20,7 @@ from censafe.publication.stamps import STAMP, Stamp, require_publishable
 from censafe.publication.sums import accuracy_of_sum, require_confidence
 from censafe.publication.tables import key_columns, region_type
 
-__all__ = ["TidyContext", "tidy_table", "write_tidy", "write_tidy_csv"]
+__all__ = ["TidyContext", "tidy_table", "write_tidy"]
 
 _CODE = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {
@@ -95,21 +94,6 @@ def write_tidy(
     table = tidy_table(queries, context, stamp=stamp)
     with atomic_write(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
-
-
-def write_tidy_csv(
-    path: Path, queries: Sequence[PublishedQuery], context: TidyContext, *, stamp: Stamp | None = None
-) -> None:
-    """Write :func:`tidy_table` as a comma-separated file; the columns ``source`` and ``private`` stamp it.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        StorageError: the disk is full or the folder not writable.
-    """
-    table = tidy_table(queries, context, stamp=stamp)
-    plain = table.cast(pa.schema([(name, _TYPES.get(name, pa.string())) for name in table.column_names]))
-    with atomic_write(path) as temporary:
-        pc.write_csv(plain, temporary)
 
 
 def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:

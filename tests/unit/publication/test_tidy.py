@@ -8,7 +8,7 @@ import pytest
 from censafe.errors import ReleaseError
 from censafe.model import Definition
 from censafe.publication.codebook import COLUMNS, write_codebook
-from censafe.publication.tidy import TidyContext, tidy_table, write_tidy, write_tidy_csv
+from censafe.publication.tidy import TidyContext, tidy_table, write_tidy
 from support.publication import CODEBOOK, make_plan, make_published
 
 
@@ -62,18 +62,6 @@ def test_pure_costs_are_called_epsilon() -> None:
     assert set(table["noise_law"].to_pylist()) == {"Two-Sided Geometric"}
 
 
-def test_csv_and_parquet_say_the_same(tmp_path: Path) -> None:
-    queries = make_published(make_plan())
-    write_tidy_csv(tmp_path / "tables.csv", queries, _context())
-    with (tmp_path / "tables.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    expected = tidy_table(queries, _context()).to_pylist()
-    assert [(r["table"], r["cell"], r["iteration"], int(r["count"])) for r in rows] == [
-        (r["table"], r["cell"], r["iteration"], r["count"]) for r in expected
-    ]
-    assert [float(r["variance"]) for r in rows] == [r["variance"] for r in expected]
-
-
 def test_nothing_published_gives_an_empty_table() -> None:
     table = tidy_table([], _context())
     assert (table.num_rows, table.column_names) == (0, list(COLUMNS))
@@ -81,15 +69,12 @@ def test_nothing_published_gives_an_empty_table() -> None:
 
 def test_a_test_key_shows_in_every_row_and_file(tmp_path: Path) -> None:
     seeded = make_published(make_plan(), "seeded")
-    for write in (write_tidy, write_tidy_csv):
-        with pytest.raises(ReleaseError):
-            write(tmp_path / "tables", seeded, _context())
-        write(tmp_path / write.__name__, seeded, _context(), stamp="NOT PRIVATE")
-    table = pq.read_table(tmp_path / "write_tidy")
+    with pytest.raises(ReleaseError):
+        write_tidy(tmp_path / "tables", seeded, _context())
+    write_tidy(tmp_path / "tables", seeded, _context(), stamp="NOT PRIVATE")
+    table = pq.read_table(tmp_path / "tables")
     assert table.schema.metadata[b"stamp"] == b"NOT PRIVATE"
     assert (set(table["source"].to_pylist()), set(table["private"].to_pylist())) == ({"seeded"}, {False})
-    lines = (tmp_path / "write_tidy_csv").read_text().splitlines()
-    assert all("seeded" in line for line in lines[1:])
 
 
 def test_the_codebook_describes_columns_tables_and_codes(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,9 +9,8 @@ import numpy as np
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.tabulation.counting import ITERATION_AXIS, REGION_AXIS, CountAccumulator
 from censafe.tabulation.definitions import EVERYONE
-from censafe.tabulation.profiles import RecordTables
 
-__all__ = ["TruthRow", "TruthTable", "count_truth", "truth_tables"]
+__all__ = ["TruthRow", "TruthTable", "truth_tables"]
 
 
 @dataclass(frozen=True, order=True)
@@ -43,32 +41,11 @@ class TruthTable:
     rows: tuple[TruthRow, ...] = field(repr=False)
 
 
-def count_truth(
-    parts: Iterable[RecordTables], tables: Collection[str] | None = None
-) -> dict[str, TruthTable]:
-    """CONFIDENTIAL. Count all cells of all eleven tables, margins included.
+def truth_tables(accumulator: CountAccumulator) -> dict[str, TruthTable]:
+    """CONFIDENTIAL. The true tables of an accumulator of mode ``truth``: all cells, margins included.
 
     The universes are those of the reference's ground truth, which differ from a release's for PH1_num and
     PH8_num; a record that meets no detailed cell still counts in the margins that it meets.
-
-    Args:
-        parts: the population, or its parts with whole households.
-        tables: names of the tables to count; all eleven when None.
-
-    Returns:
-        True counts by table.
-
-    Raises:
-        DataError: no region is left.
-    """
-    accumulator = CountAccumulator(phsafe_definitions(), tables=tables, mode="truth")
-    for part in parts:
-        accumulator.add(part)
-    return truth_tables(accumulator)
-
-
-def truth_tables(accumulator: CountAccumulator) -> dict[str, TruthTable]:
-    """CONFIDENTIAL. The true tables of an accumulator of mode ``truth``.
 
     Raises:
         DataError: no region is left.

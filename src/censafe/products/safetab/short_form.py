@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import Final
 
 from censafe.errors import DataError
 
-__all__ = ["LONG_HEADER", "expand_short_form", "is_short_form", "short_form_lines", "write_long_form"]
+__all__ = ["LONG_HEADER", "expand_short_form", "is_short_form", "short_form_lines"]
 
 LONG_HEADER: Final = "ITERATION_CODE|RACE_ETH_CODE"
 _LINE: Final = re.compile(
@@ -91,12 +90,6 @@ def short_form_lines(members: Mapping[str, Collection[int]], known: Collection[i
             texts = (f"{run[0]}:{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
             lines.append(f"{iteration}|{','.join(texts)}")
     return tuple(lines)
-
-
-def write_long_form(path: Path, rows: Iterable[tuple[str, str]]) -> None:
-    """Write rows of the long form with its header, LF line ends."""
-    text = "".join(f"{iteration}|{code}\n" for iteration, code in rows)
-    path.write_text(f"{LONG_HEADER}\n{text}", encoding="utf-8", newline="\n")
 
 
 def _bounds(item: str) -> tuple[int, int]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from censafe.model import GroupMeasurements
 from censafe.privacy.adaptive import AdaptiveTables, count_adaptive
 from censafe.privacy.group_rows import GroupRows
-from censafe.privacy.groups import ListedGroups, count_groups
 from censafe.products.safetab.config import SafetabPConfig
 from censafe.products.safetab.counting import GroupCounter
 from censafe.products.safetab.levels import GroupLevel
 from censafe.products.safetab_p.measuring import adaptive_tables
 from censafe.products.safetab_p.tables import table_variants
 
-__all__ = ["private_path", "true_counts", "true_counts_of"]
+__all__ = ["private_path", "true_counts"]
 
 
 def true_counts(counter: GroupCounter, level: GroupLevel, *, threads: int = 1) -> GroupRows:
@@ -30,21 +28,6 @@ def true_counts(counter: GroupCounter, level: GroupLevel, *, threads: int = 1) -
     # A group with a record passes all thresholds; a total of at most 0 is left out.
     everything = AdaptiveTables((1, 1, 1), table_variants(), Fraction(1, 2))
     return count_adaptive(counter.groups(level, None), everything, threads=threads)
-
-
-def true_counts_of(
-    counter: GroupCounter, level: GroupLevel, published: GroupMeasurements, *, threads: int = 1
-) -> GroupRows:
-    """CONFIDENTIAL. The groups and tables that a release has, row for row, empty groups included.
-
-    Args:
-        counter: sorted records of the run.
-        level: which level.
-        published: measurements of the same level.
-        threads: number of threads.
-    """
-    listed = ListedGroups(published.region, published.iteration, published.stat_level, table_variants())
-    return count_groups(counter.groups(level, None), listed, threads=threads)
 
 
 def private_path(

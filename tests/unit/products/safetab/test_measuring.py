@@ -14,6 +14,7 @@ from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.safetab import encode
 from censafe.population.safetab.totals import PopGroupTotals
 from censafe.privacy.adaptive import suppression_threshold
+from censafe.privacy.groups import ListedGroups, count_groups
 from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.products.safetab.config import SafetabHConfig, SafetabPConfig, load_h_config, load_p_config
 from censafe.products.safetab.counting import GroupCounter
@@ -33,7 +34,7 @@ from censafe.products.safetab_h.variants import (
 from censafe.products.safetab_p.measuring import adaptive_tables
 from censafe.products.safetab_p.measuring import measure_level as measure_persons
 from censafe.products.safetab_p.tables import TOTAL, most_detailed_cells, person_tables, table_variants
-from censafe.products.safetab_p.truth import private_path, true_counts_of
+from censafe.products.safetab_p.truth import private_path
 from support.safetab_reference import (
     AGES,
     HOUSEHOLD_BASIS,
@@ -178,7 +179,8 @@ def test_without_suppression_all_regions_times_candidates_are_measured(
     }
     assert groups == key_domain(world, level.level, level.region_type)
     assert tuple(found.laws) == P_QUERIES
-    truth = true_counts_of(persons, level, found)
+    listed = ListedGroups(found.region, found.iteration, found.stat_level, table_variants())
+    truth = count_groups(persons.groups(level, None), listed, threads=1)
     np.testing.assert_array_equal(found.indptr, truth.indptr)
     error = found.values - truth.values
     spread = max(float(law.parameter) for law in found.laws.values()) ** 0.5

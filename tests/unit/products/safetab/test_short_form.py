@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from censafe.errors import DataError
 from censafe.products.safetab.parameters import read_universe
-from censafe.products.safetab.short_form import expand_short_form, short_form_lines, write_long_form
+from censafe.products.safetab.short_form import expand_short_form, short_form_lines
 from support.safetab_universes import FILES, write_parameters
 
 KNOWN = [1010, 1020, 1030, 1040, 2000, 2010]
@@ -87,9 +87,3 @@ def test_malformed_lines_are_reported_with_the_other_breaches(tmp_path: Path) ->
 def test_the_short_form_comes_back(members: dict[str, set[int]]) -> None:
     rows = expand_short_form(short_form_lines(members, KNOWN), KNOWN, "map.txt")
     assert set(rows) == {(code, str(one)) for code, codes in members.items() for one in codes}
-
-
-def test_the_long_form_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "map.txt"
-    write_long_form(path, expand_short_form(["12|1010:1020"], KNOWN, "map.txt"))
-    assert path.read_bytes() == b"ITERATION_CODE|RACE_ETH_CODE\n0012|1010\n0012|1020\n"
