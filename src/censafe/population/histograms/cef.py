@@ -238,10 +238,11 @@ def _read_units(
     for rule, (column, name, problem, allowed) in _UNIT_WORDS.items():
         problems += finding(path.name, column, name, count[rule], problem, allowed)
     blocks = len(counts.units)
-    kinds = units.block.astype(np.int64) * _KINDS + units.kind
+    block = np.maximum(units.block, 0).astype(np.int64)
+    kinds = block * _KINDS + units.kind
     counts.units[:] += np.bincount(kinds, minlength=blocks * _KINDS).reshape(blocks, _KINDS)
     lived = (units.kind == 0) & (units.vacant == 0)
-    counts.occupied[:] += np.bincount(units.block[lived], minlength=blocks)
+    counts.occupied[:] += np.bincount(block[lived], minlength=blocks)
     return units
 
 

@@ -65,7 +65,7 @@ class UnitColumns(NamedTuple):
     """One entry a unit."""
 
     mafid: NDArray[np.int32]
-    block: NDArray[np.int32]
+    block: NDArray[np.int32]  # -1 where GRF-C has none
     kind: NDArray[np.int8]
     vacant: NDArray[np.int8]
     expected: NDArray[np.int32]  # FINAL_POP
@@ -144,16 +144,27 @@ def _find_block(table: BlockTable, text: _Bytes, first: int, stop: int) -> int:
 
 
 @_kernel
+def _same_place(text: _Bytes, one: int, other: int) -> bool:
+    i = BLOCK_TEXT - 1  # the last characters differ most
+    while i >= 0 and text[one + i] == text[other + i]:
+        i -= 1
+    return i < 0
+
+
+@_kernel
 def _unit(
     text: _Bytes, at: int, kinds: NDArray[np.int8], table: BlockTable, seen: NDArray[np.uint64], bad: _Ints,
-    units: UnitColumns, row: int,
+    units: UnitColumns, row: int, before: int,
 ) -> None:  # fmt: skip
     rtype, mafid = number(text, at, 1), number(text, at + 1, 9)
     code = 0 if blank(text, at + 33, 3) else number(text, at + 33, 3)
     vacancy = 0 if blank(text, at + 32, 1) else number(text, at + 32, 1)
     persons = number(text, at + 17, 5)
     kind = kinds[code] if code >= 0 else -1
-    block = _find_block(table, text, at + 37, at + 59)
+    if before >= 0 and _same_place(text, before + 37, at + 37):
+        block = units.block[row - 1]
+    else:
+        block = _find_block(table, text, at + 37, at + 59)
     bad[_RTYPE] += rtype != 2 and rtype != 4
     bad[_MAFID] += mafid < 0
     bad[_QGQTYP] += kind < 0
@@ -168,7 +179,7 @@ def _unit(
     bad[_VACANT_PERSONS] += rtype == 2 and vacancy > 0 and persons > 0
     bad[_NO_PERSONS] += vacancy == 0 and persons == 0
     units.mafid[row] = mafid
-    units.block[row] = max(block, 0)
+    units.block[row] = block
     units.kind[row] = max(kind, 0)
     units.vacant[row] = vacancy > 0
     units.expected[row] = max(persons, 0)
@@ -193,12 +204,13 @@ def parse_units(
         bad: how many records break each of UNIT_RULES.
         units: takes the units; as long as the chunk has lines.
     """
-    at, row = 0, 0
+    at, row, before = 0, 0, -1
     while at < len(text):
         length, after = next_line(text, at, UNIT_WIDTH)
         if length == UNIT_WIDTH:
-            _unit(text, at, kinds, table, seen, bad, units, row)
+            _unit(text, at, kinds, table, seen, bad, units, row, before)
             row += 1
+            before = at
         else:
             bad[_LENGTH] += 1
         at = after
@@ -232,7 +244,7 @@ def _person(text: _Bytes, at: int, kinds: NDArray[np.int8], units: UnitColumns, 
         bad[_P_OTHER] += kind != units.kind[unit]
     hispanic = 1 if origin == 2 else 0
     cell = ((max(kind, 0) * 2 + (age >= 18)) * 2 + hispanic) * _RACES + min(max(race, 1), _RACES) - 1
-    return units.block[unit] * 2016 + cell
+    return max(units.block[unit], 0) * 2016 + cell
 
 
 @_kernel

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 __all__ = ["blank", "mark", "next_line", "number", "slot_of"]
 
 _Bytes = NDArray[np.uint8]
-_kernel = numba.njit(cache=True, nogil=True, inline="always")
+_kernel = numba.njit(cache=True, nogil=True)
 
 
 @_kernel

@@ -19,7 +19,9 @@ from censafe.population.histograms.checks import finding
 
 __all__ = ["CHUNK_BYTES", "length_findings", "line_chunks"]
 
-CHUNK_BYTES = 1 << 24
+CHUNK_BYTES = 1 << 22
+_FRONT = 1 << 12  # room for what is left of the chunk before, longer than any record
+_AT_ONCE = 1 << 20
 _LONGEST = 1 << 26
 _LINE_FEED = 10
 _GZIP = b"\x1f\x8b"
@@ -41,21 +43,21 @@ def line_chunks(path: Path) -> Iterator[_Bytes]:
         StorageError: the file cannot be read.
     """
     carry = np.zeros(0, np.uint8)
+    size = CHUNK_BYTES
+    buffers = [np.empty(_FRONT + size, np.uint8) for _ in range(2)]
     try:
         with _opened(path) as stream, ThreadPoolExecutor(1) as ahead:
-            coming = ahead.submit(_read, stream, CHUNK_BYTES)
-            while len(block := coming.result()):
-                coming = ahead.submit(_read, stream, CHUNK_BYTES)
-                joined = np.concatenate([carry, block])
-                size = _whole(joined)
-                carry = joined[size:].copy()
-                if len(carry) > _LONGEST:
-                    raise DataError(
-                        f"{path.name}: more than {_LONGEST:,} characters without a line feed; allowed: one record a line; fix: "
-                        "write the file again in its layout"
-                    )
-                if size:
-                    yield joined[:size]
+            coming = ahead.submit(_read, stream, buffers[0][_FRONT:])
+            turn = 0
+            while read := coming.result():
+                block = _behind(carry, buffers[turn], read)
+                turn = 1 - turn
+                coming = ahead.submit(_read, stream, buffers[turn][_FRONT:])
+                whole = _whole(block)
+                carry = block[whole:].copy()
+                _require_lines(path, len(carry))
+                if whole:
+                    yield block[:whole]
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError(
             f"{path.name}: the compressed file is cut short or damaged; allowed: a whole gzip file; fix: copy the file again"
@@ -64,6 +66,22 @@ def line_chunks(path: Path) -> Iterator[_Bytes]:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
     if len(carry):
         yield carry
+
+
+def _behind(carry: _Bytes, buffer: _Bytes, read: int) -> _Bytes:
+    """What was left over, and behind it what was read; without copying what was read when the rest is short."""
+    if len(carry) > _FRONT:
+        return np.concatenate([carry, buffer[_FRONT : _FRONT + read]])
+    buffer[_FRONT - len(carry) : _FRONT] = carry
+    return buffer[_FRONT - len(carry) : _FRONT + read]
+
+
+def _require_lines(path: Path, left: int) -> None:
+    if left > _LONGEST:
+        raise DataError(
+            f"{path.name}: more than {_LONGEST:,} characters without a line feed; allowed: one record a line; fix: write the "
+            "file again in its layout"
+        )
 
 
 def _whole(block: _Bytes) -> int:
@@ -82,13 +100,14 @@ def _opened(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
-def _read(stream: BinaryIO, size: int) -> _Bytes:
-    """As many bytes as there are, up to `size`."""
-    block = np.empty(size, np.uint8)
-    view, done = block.data, 0
-    while done < size and (read := cast(io.BufferedIOBase, stream).readinto(view[done:])):
+def _read(stream: BinaryIO, target: _Bytes) -> int:
+    """Fill `target`; how many bytes there were."""
+    view, done = target.data, 0
+    while done < len(target) and (
+        read := cast(io.BufferedIOBase, stream).readinto(view[done : done + _AT_ONCE])
+    ):
         done += read
-    return block[:done]
+    return done
 
 
 def length_findings(file: str, width: int, wrong: int, cut: bool) -> list[Finding]:
