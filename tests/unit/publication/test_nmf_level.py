@@ -1,0 +1,133 @@
+"""Noisy measurement files of others: odd but right ones are read, wrong ones are refused with level, folder and geounits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from censafe.errors import DataError
+from censafe.publication.nmf_level import PublicLevel, read_public_level
+from censafe.publication.nmf_writer import write_noisy_measurements
+from support.noisy_measurements import DIGEST, LAYOUT, SHAPES, constraints, measured, rewrite
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def level(tmp_path: Path) -> Path:
+    path = tmp_path / "Tract.parquet"
+    write_noisy_measurements(path, measured(), constraints=constraints(), layout=LAYOUT, plan_digest=DIGEST)
+    return path
+
+
+def read(path: Path) -> PublicLevel:
+    return read_public_level(path, "Tract", LAYOUT.queries, SHAPES)
+
+
+def same_as_written(found: PublicLevel) -> None:
+    wanted = measured()
+    assert wanted.geounits.tolist() == found.geounits.tolist()
+    for one, two in zip(wanted.values, found.values, strict=True):
+        assert np.array_equal(one, two)
+    assert np.array(wanted.variances)[wanted.kinds].tolist() == found.variances.tolist()
+    for one in constraints():
+        assert one.sign == found.constraints[one.name].sign
+        assert np.array_equal(one.values, found.constraints[one.name].values)
+
+
+def test_our_own_files_are_read(level: Path) -> None:
+    found = read(level)
+    same_as_written(found)
+    assert not found.stamped
+
+
+def test_markers_wide_integers_any_order_and_any_number_of_files_are_read(level: Path) -> None:
+    for table in ("DPQuery", "Constraint"):
+        for state in ("State=01", "State=02"):
+            file = level / table / state / "part-00000.parquet"
+            held: Rows = []
+            rewrite(file, lambda rows, held=held: held.extend(rows) or rows[::-1][: len(rows) // 2])
+            other = file.with_name("8f3a.snappy.float.parquet")
+            other.write_bytes(file.read_bytes())
+            rewrite(other, lambda _, held=held: held[: len(held) - len(held) // 2])
+            (level / table / state / "_SUCCESS").write_text("")
+            (level / table / state / ".part-00000.parquet.crc").write_text("x")
+    same_as_written(read(level))
+
+
+def test_queries_of_one_shape_are_told_apart_by_their_names(level: Path) -> None:
+    found = read_public_level(level, "Tract", ("total", "race * age"), SHAPES)
+    assert np.array_equal(measured().values[1], found.values[1])
+    with pytest.raises(DataError, match=r"no rows of other"):
+        read_public_level(level, "Tract", (*LAYOUT.queries, "other"), (*SHAPES, (2, 3)))
+
+
+def change(level: Path, table: str, edit: Callable[[Rows], Rows]) -> None:
+    rewrite(level / table / "State=02" / "part-00000.parquet", edit)
+
+
+def first_variance(value: float | None) -> Callable[[Rows], Rows]:
+    return lambda rows: [{**rows[0], "variance": value}, *rows[1:]]
+
+
+WRONG: dict[str, tuple[str, Callable[[Rows], Rows], str]] = {
+    "null variance": ("DPQuery", first_variance(None), r"variances that are missing, infinite .* \(1 rows\), geounits 0201"),
+    "infinite variance": ("DPQuery", first_variance(float("inf")), r"variances that are missing, infinite"),
+    "zero variance": ("DPQuery", first_variance(0.0), r"variances that are missing, infinite or not above 0"),
+    "row twice": ("DPQuery", lambda rows: [*rows, rows[0]], r"total: rows there twice \(2 rows\), geounits 0201"),
+    "constraint twice": ("Constraint", lambda rows: [*rows, rows[0]], r"age_total_ub_con: rows there twice .*0201"),
+    "constraint missing": ("Constraint", lambda rows: rows[1:], r"age_total_ub_con: geounits without a row .*0201"),
+    "other area": (
+        "DPQuery",
+        lambda rows: [{**row, "geocode": "09" + row["geocode"][2:]} for row in rows],
+        r"geounits that the constraints lack \(8 rows\), geounits 0901, 0902, 0903, 0904",
+    ),
+    "partly": ("DPQuery", lambda rows: rows[1:], r"geounits with rows of some queries only \(1 rows\), geounits 0201"),
+    "short value": (
+        "DPQuery",
+        lambda rows: [*rows[:-1], {**rows[-1], "value": [1, 2]}],
+        r"age \* race: another number of answers than the shape has \(1 rows\), geounits 0204",
+    ),
+    "other product": (
+        "DPQuery",
+        lambda rows: [{**rows[0], "query_shape": [2, 1], "value": [1, 2], "query_name": "sex_dpq"}, *rows[1:]],
+        r"sex_dpq with shape \(2, 1\) at geounit 0201 is no query that the configuration measures",
+    ),
+    "code length": (
+        "Constraint",
+        lambda rows: [*rows, {**rows[0], "geocode": "02011"}],
+        r"codes of different lengths \(1 rows\), geounits 02011",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_rows_are_named(level: Path, case: str) -> None:
+    table, edit, message = WRONG[case]
+    change(level, table, edit)
+    with pytest.raises(DataError, match=message) as caught:
+        read(level)
+    assert f"level Tract, {level / table}" in str(caught.value)
+
+
+def test_missing_folders_and_broken_files_are_named(level: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"level Tract: there are no files in .*none/Constraint"):
+        read(tmp_path / "none")
+    file = level / "DPQuery" / "State=02" / "part-00000.parquet"
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(DataError, match="cut short or damaged"):
+        read(level)
+    file.write_text("no Parquet")
+    with pytest.raises(DataError, match="no Parquet file"):
+        read(level)
+
+
+def test_a_level_without_measured_rows_is_left_to_the_tree(level: Path) -> None:
+    for state in ("State=01", "State=02"):
+        (level / "DPQuery" / state / "part-00000.parquet").unlink()
+    assert np.isinf(read(level).variances).all()
