@@ -191,7 +191,7 @@ def read_document(folder: Path) -> dict[str, Any]:
 
 
 def write_page(folder: Path, page: Page) -> tuple[str, ...]:
-    """Write ``report.html`` and every figure as a file of its own.
+    """Write ``report.html`` and every figure as a file of its own, with the stamp where the page has it.
 
     Returns:
         Names of the files, the page first.
@@ -201,6 +201,8 @@ def write_page(folder: Path, page: Page) -> tuple[str, ...]:
     for exhibit in page.exhibits:
         if exhibit.figure is None:
             continue
+        if page.confidential:
+            exhibit.figure.suptitle(COMPARED, x=0.01, ha="left", fontsize=8, color="#8c1414")
         files.append(f"figures/{exhibit.name}.svg")
         atomic_text(folder / files[-1], svg_text(exhibit.figure, exhibit.name))
     return tuple(files)

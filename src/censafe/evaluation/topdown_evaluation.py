@@ -170,10 +170,9 @@ def _write(
     frames["slopes"] = stacked(slopes)
     frames["expected"] = expected_errors(population)
     frames["side_by_side_long"] = stacked(sides)
-    with_parquet = {"metrics_long", "side_by_side_long"}
     with reading.observer.stage("write"):
         written = {
-            write_frame(out, name, frame, parquet=name in with_parquet or name in wide): frame.column_names
+            write_frame(out, name, frame, parquet="/" in name or name.endswith("_long")): frame.column_names
             for name, frame in {**frames, **wide}.items()
         }
         write_document(out, document)
