@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +31,7 @@ _BLANK, _ZERO, _LINE_FEED = 32, 48, 10
 _MOST_DISTRICTS, _MOST_SERIALS = 9_999, 99_999_999
 _VACANT_FOR_RENT = 1
 _NOT_REPORTED = 9
+_FIRST_INSIDE = 37  # relationships from here on are those of group quarters
 _NOT_REPORTED_OF = 997  # one person of so many did not report Hispanic origin in 1940
 # kinds of quarters of the synthetic population: none, correctional, nursing, college, military, other noninstitutional
 _QUARTERS_2020 = np.array([0, 103, 301, 501, 601, 801])
@@ -184,12 +186,26 @@ def _lines(rows: int, width: int) -> _Bytes:
     return out
 
 
-def _put(out: _Bytes, start: int, digits: int, numbers: NDArray[np.generic] | int) -> None:
-    """Write a field of decimal digits with leading zeros."""
-    left = np.asarray(numbers, np.int64)
-    for column in range(start + digits - 1, start - 1, -1):
-        left, digit = np.divmod(left, 10)
-        out[:, column] = _ZERO + digit
+_Field = tuple[int, int, NDArray[np.generic]]
+"""Start counted from 0, digits, and the number of every row."""
+
+
+def _put(out: _Bytes, rows: _Ints, fields: Sequence[_Field]) -> None:
+    """Write fields of decimal digits with leading zeros into some rows."""
+    places = np.array([(start, digits) for start, digits, _ in fields], np.int64)
+    numbers = np.stack([np.asarray(values, np.int64) for _, _, values in fields], axis=1)
+    _write_fields(out, rows, places, numbers)
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_fields(out: _Bytes, rows: _Ints, places: _Ints, numbers: _Ints) -> None:
+    for item in range(len(rows)):
+        for field in range(len(places)):
+            left = numbers[item, field]
+            first = places[field, 0]
+            for column in range(first + places[field, 1] - 1, first - 1, -1):
+                out[rows[item], column] = _ZERO + left % 10
+                left //= 10
 
 
 def _blocks(chunk: _Chunk) -> tuple[_Ints, Mapping[str, Coded]]:
@@ -218,41 +234,38 @@ def _rows_of(column: Coded, rows: _Ints) -> Column:
 def _unit_lines(chunk: _Chunk, place: Coded) -> _Bytes:
     units = chunk.units
     out = _lines(len(units.pop), _UNIT_WIDTH)
-    states_of = np.array([int(state.code) for state in states()])[chunk.plan.tracts.state]
-    _put(out, 0, 1, units.rtype)
-    _put(out, 1, 9, units.mafid)
-    _put(out, 10, 2, states_of[units.tract])
-    _put(out, 17, 5, units.pop)
-    _put(out, 25, 1, units.hispanic)
-    _put(out, 27, 2, units.race)
-    _put(out, 29, 1, units.tenure)
-    _put(out, 32, 1, np.where(chunk.vacant, _VACANT_FOR_RENT, 0))
-    inside = units.quarters > 0
-    code = np.zeros((len(inside), 4), np.uint8)
-    _put(code, 0, 3, _QUARTERS_2020[units.quarters])
-    out[inside, 33:36] = code[inside, :3]
+    state = np.array([int(state.code) for state in states()])[chunk.plan.tracts.state]
+    vacancy = np.where(chunk.vacant, _VACANT_FOR_RENT, 0)
+    _put(
+        out,
+        np.arange(len(out)),
+        (
+            (0, 1, units.rtype), (1, 9, units.mafid), (10, 2, state[units.tract]), (17, 5, units.pop), (25, 1, units.hispanic),
+            (27, 2, units.race), (29, 1, units.tenure), (32, 1, vacancy), (59, 1, units.hht), (60, 2, units.hht2),
+            (62, 1, units.cplt),
+        ),
+    )  # fmt: skip
+    quarters = np.flatnonzero(units.quarters)
+    _put(out, quarters, ((33, 3, _QUARTERS_2020[units.quarters[quarters]]),))
     texts = np.array(place.codes, np.bytes_)
     out[:, 37:59] = texts.view(np.uint8).reshape(len(texts), -1)[place.positions]
-    _put(out, 59, 1, units.hht)
-    _put(out, 60, 2, units.hht2)
-    _put(out, 62, 1, units.cplt)
     return out
 
 
 def _person_lines(chunk: _Chunk) -> _Bytes:
     people, units = chunk.people, chunk.units
     out = _lines(len(people.age), _PERSON_WIDTH)
-    code = _QUARTERS_2020[units.quarters][chunk.unit_of_person]
-    _put(out, 0, 1, np.where(people.relship >= 37, 5, 3))
-    _put(out, 1, 9, people.mafid)
-    _put(out, 22, 1, people.sex)
-    _put(out, 23, 3, people.age)
-    _put(out, 47, 1, people.hispanic)
-    _put(out, 81, 2, people.race)
-    _put(out, 85, 2, people.relship)
-    _put(out, 87, 3, code)
-    alone = np.repeat(units.pop == 1, units.pop)
-    _put(out, 90, 1, np.where(people.relship >= 37, 0, np.where(alone, 1, 2)))
+    inside = people.relship >= _FIRST_INSIDE
+    alone = np.where(inside, 0, np.where(np.repeat(units.pop == 1, units.pop), 1, 2))
+    _put(
+        out,
+        np.arange(len(out)),
+        (
+            (0, 1, np.where(inside, 5, 3)), (1, 9, people.mafid), (22, 1, people.sex), (23, 3, people.age),
+            (47, 1, people.hispanic), (81, 2, people.race), (85, 2, people.relship),
+            (87, 3, np.repeat(_QUARTERS_2020[units.quarters], units.pop)), (90, 1, alone),
+        ),
+    )  # fmt: skip
     return out
 
 
@@ -278,31 +291,31 @@ def _district_codes(chunk: _Chunk, districts: dict[int, int]) -> _Ints:
 def _ipums_lines(chunk: _Chunk, serial: _Ints, district: _Ints) -> _Bytes:
     people, units = chunk.people, chunk.units
     home = np.arange(len(units.pop)) + np.cumsum(units.pop) - units.pop
-    unit = chunk.unit_of_person
-    person = np.setdiff1d(np.arange(len(units.pop) + len(people.age)), home, assume_unique=True)
     out = _lines(len(units.pop) + len(people.age), _IPUMS_WIDTH)
-    homes = out[home]
-    homes[:, 0] = ord("H")
-    _put(homes, 7, 8, serial)
-    _put(homes, 15, 2, np.minimum(units.pop, 99))
-    _put(homes, 53, 2, district // 10**8)
-    _put(homes, 55, 4, district // 10**4 % 10**4)
-    _put(homes, 93, 1, np.where(chunk.vacant, 0, np.where(units.quarters > 0, 3, 1)))
-    _put(homes, 94, 1, _QUARTERS_1940[units.quarters])
-    _put(homes, 95, 3, _QUARTERS_1940[units.quarters] * 100)
-    _put(homes, 124, 4, district % 10**4)
-    out[home] = homes
-    rows = out[person]
-    rows[:, 0] = ord("P")
-    _put(rows, 7, 8, serial[unit])
-    _put(rows, 15, 4, place_in_group(unit) + 1)
-    _put(rows, 66, 2, np.where(people.relship == 20, 1, np.where(people.relship >= 37, 13, 2)))
-    _put(rows, 72, 1, people.sex)
-    _put(rows, 73, 3, people.age)
-    first_race = np.array([races[0] for races in race_codes()])
-    _put(rows, 84, 1, first_race[people.race - 1])
+    person = np.ones(len(out), np.bool_)
+    person[home] = False
+    out[:, 0] = np.where(person, ord("P"), ord("H"))
+    kind = _QUARTERS_1940[units.quarters]
+    _put(
+        out,
+        home,
+        (
+            (7, 8, serial), (15, 2, np.minimum(units.pop, 99)), (53, 2, district // 10**8),
+            (55, 4, district // 10**4 % 10**4), (93, 1, np.where(chunk.vacant, 0, np.where(units.quarters > 0, 3, 1))),
+            (94, 1, kind), (95, 3, kind * 100), (124, 4, district % 10**4),
+        ),
+    )  # fmt: skip
+    unit = chunk.unit_of_person
+    relate = np.where(people.relship == 20, 1, np.where(people.relship >= _FIRST_INSIDE, 13, 2))
+    first_race = np.array([races[0] for races in race_codes()])[people.race - 1]
     silent = (people.hispanic == 1) & ((people.mafid * 31 + people.age) % _NOT_REPORTED_OF == 0)
-    _put(rows, 88, 1, np.where(silent, _NOT_REPORTED, people.hispanic - 1))
-    _put(rows, 117, 1, 0)
-    out[person] = rows
+    _put(
+        out,
+        np.flatnonzero(person),
+        (
+            (7, 8, serial[unit]), (15, 4, place_in_group(unit) + 1), (66, 2, relate), (72, 1, people.sex),
+            (73, 3, people.age), (84, 1, first_race), (88, 1, np.where(silent, _NOT_REPORTED, people.hispanic - 1)),
+            (117, 1, np.zeros(len(unit))),
+        ),
+    )  # fmt: skip
     return out
