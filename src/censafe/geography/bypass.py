@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.geography.path_sums import LevelShares
+from censafe.geography.path_sums import LevelShares, ranked
 
 __all__ = ["BypassRule", "Bypassed", "bypass"]
 
@@ -146,7 +146,7 @@ def _pass_over(
 
 def _added(own: Sequence[Fraction], more: Sequence[Fraction], pair: NDArray[np.int64]) -> LevelShares:
     """Sums of two shares named by ``own position * len(more) + more position``, the largest value first."""
-    pairs, place = np.unique(pair, return_inverse=True)
+    pairs, place = ranked(pair)
     sums = [own[p // len(more)] + more[p % len(more)] for p in pairs.tolist()]
     values = sorted(set(sums), reverse=True)
     position = np.array([values.index(value) for value in sums], np.int32)

@@ -13,7 +13,7 @@ from censafe.errors import BudgetError
 from censafe.geography.spine import Spine
 from censafe.model.proven import proven
 
-__all__ = ["LevelShares", "check_path_sums", "even_shares"]
+__all__ = ["LevelShares", "check_path_sums", "even_shares", "ranked"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ def even_shares(spine: Spine, shares: Sequence[Fraction]) -> tuple[LevelShares, 
     )
 
 
-@proven("path_sums.proof.md", digest="e28f535326d240fa")
+@proven("path_sums.proof.md", digest="d35cafaa61e7a2f9")
 def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction) -> None:
     """Prove that the shares on the way from the root to every block add up to the total.
 
@@ -66,7 +66,7 @@ def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction
     held = np.zeros(1, np.int64)
     for level, share in zip(spine.levels, shares, strict=True):
         above = held[np.maximum(level.parent, 0)]
-        pairs, pair = _ranked(above * len(share.values) + share.index)
+        pairs, pair = ranked(above * len(share.values) + share.index)
         exact = [
             sums[row] + share.values[own]
             for row, own in zip(*(part.tolist() for part in np.divmod(pairs, len(share.values))), strict=True)
@@ -82,7 +82,15 @@ def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction
         )
 
 
-def _ranked(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct values and the place of each value among them; the values are small and not negative."""
+def ranked(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct values, rising, and the place of each value among them.
+
+    Args:
+        values: small and not negative, shape (n,).
+
+    Example:
+        >>> [part.tolist() for part in ranked(np.array([7, 2, 7]))]
+        [[2, 7], [1, 0, 1]]
+    """
     present = np.bincount(values) > 0
     return np.flatnonzero(present), (np.cumsum(present) - 1)[values]

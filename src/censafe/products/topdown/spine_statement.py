@@ -56,6 +56,11 @@ def spine_remarks(config: TopdownConfig, run: RunSpine) -> tuple[str, ...]:
     found = [
         f"The estimation walked the spine {run.name}: {geounits} geounits. Everything is published under the standard levels."
     ]
+    if run.name != "standard":
+        found.append(
+            "What is stated of a block within an area holds for geounits of this spine: the parts of states, counties and tracts "
+            "inside and outside American Indian, Alaska Native and Hawaiian areas."
+        )
     if config.choices.bypass:
         found.append(
             "Where a geounit has one child, its budget and that of the child are spent together, at the upper level. Costs by "

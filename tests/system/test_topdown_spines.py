@@ -1,0 +1,150 @@
+"""Whole TopDown runs on parted and optimised spines: what is exact, where it is published, what it costs, what is refused."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.geography.spine import PL94_PR, PL94_US
+from censafe.geography.spine_sums import sum_histograms
+from censafe.population.histograms import BlockData, pl94_layout, read_blocks
+from censafe.privacy.ledger import read_entries, verify
+from censafe.products.topdown import recipe
+from censafe.products.topdown.config import load_config
+from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.shipped import shipped_schemas
+from support.commands import CommandLine
+from support.histograms import dense, write_table
+from support.topdown_areas import write_pl94
+from support.topdown_inputs import histograms_of_run
+
+PERSONS = 2016
+
+
+@pytest.fixture
+def states(tmp_path: Path) -> Path:
+    return write_pl94(tmp_path / "states")
+
+
+def read(folder: Path, rules: object = PL94_US) -> BlockData:
+    return read_blocks(folder, pl94_layout(shipped_schemas()["pl94-persons"].schema, rules))  # type: ignore[arg-type]
+
+
+def codes_of(blocks: BlockData) -> dict[str, np.ndarray]:
+    return {level.name: level.geounits for level in blocks.spine.levels}
+
+
+def run(censafe: CommandLine, data: Path, out: Path, **settings: object) -> Path:
+    words = [
+        word for key, value in settings.items() for word in ("--set", f"{key.replace('__', '.')}={value}")
+    ]
+    done = censafe("run", "topdown", "pl94-us", data, out, *words, "--test-key", 1, "--quiet")
+    assert done.code == 0, done.err
+    return out
+
+
+@pytest.mark.parametrize("spine", ["aian", "optimised"])
+def test_standard_levels_are_published_and_what_is_declared_is_exact(
+    censafe: CommandLine, states: Path, tmp_path: Path, spine: str
+) -> None:
+    out = run(censafe, states, tmp_path / "out", spine=spine)
+    truth = read(states)
+    found = histograms_of_run(out, "persons", codes_of(truth))
+    for level, histograms in zip(
+        truth.spine.levels, sum_histograms(truth.spine, found["Block"], PERSONS), strict=True
+    ):
+        assert np.array_equal(dense(found[level.name], PERSONS), dense(histograms, PERSONS))
+    exact = dense(sum_histograms(truth.spine, truth.persons, PERSONS)[1], PERSONS).sum(axis=1)
+    assert dense(found["State"], PERSONS).sum(axis=1).tolist() == exact.tolist()
+    kinds = dense(found["Block"], PERSONS).reshape(truth.spine.leaf.nodes, 8, -1).sum(axis=2)
+    assert (kinds[:, 1:] >= truth.facilities[:, 1:]).all()
+    assert (kinds[truth.facilities == 0] == 0).all()
+    units = histograms_of_run(out, "units", codes_of(truth))["Block"]
+    assert dense(units, 2).sum(axis=1).tolist() == truth.facilities[:, 0].tolist()
+    told = json.loads((out / "manifest.json").read_text())["post_processing"]["spine"]
+    assert told["name"] == spine
+    assert [level["geounits"] for level in told["levels"]][:2] == [1, 4]
+    sums = [sum(kind["geounits"] for kind in level["shares"]["persons"]) for level in told["levels"]]
+    assert sums == [level["geounits"] for level in told["levels"]]
+    remarks = json.loads((out / "certificate.json").read_text())["estimated"]["remarks"]
+    assert any(f"walked the spine {spine}" in text for text in remarks)
+    assert any("add up to the total exactly" in text for text in remarks) == (spine == "optimised")
+
+
+@pytest.mark.parametrize("data_states", [(4, 44), (4,)], ids=["nation", "state"])
+def test_without_noise_the_input_comes_back_from_the_optimised_spine(
+    censafe: CommandLine, tmp_path: Path, data_states: tuple[int, ...]
+) -> None:
+    data = write_pl94(tmp_path / "data", data_states)
+    root, rules = ("US", PL94_US) if len(data_states) > 1 else ("State", PL94_PR)
+    huge = {"rho__persons": 10**9, "rho__units": 10**9, "noisy_measurements": "lazy"}
+    out = run(censafe, data, tmp_path / "out", spine="optimised", root=root, **huge)
+    truth = read(data, rules)
+    found = histograms_of_run(out, "persons", codes_of(truth))["Block"]
+    assert np.array_equal(dense(truth.persons, PERSONS), dense(found, PERSONS))
+    units = histograms_of_run(out, "units", codes_of(truth))["Block"]
+    assert np.array_equal(dense(truth.units, 2), dense(units, 2))
+
+
+def test_stored_and_lazy_runs_publish_the_same_microdata_with_budgets_by_geounit(
+    censafe: CommandLine, states: Path, tmp_path: Path
+) -> None:
+    kept = [
+        run(censafe, states, tmp_path / how, spine="optimised", measure="persons", noisy_measurements=how)
+        for how in ("stored", "lazy")
+    ]
+    one, two = ((out / "microdata" / "persons.txt").read_bytes() for out in kept)
+    assert one == two
+
+
+def test_all_parts_are_reserved_first_and_stay_charged_after_a_stop(
+    censafe: CommandLine, states: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"spine": "optimised", "measure": "persons"}
+    plan = plan_release(load_config("pl94-us", config))
+    assert plan.joint
+    out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
+    measured = recipe.measure_stored
+
+    def stop(load: object, *more: object) -> object:
+        if load.part.name == "persons_Tract":  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+        return measured(load, *more)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recipe, "measure_stored", stop)
+        with pytest.raises(KeyboardInterrupt):
+            recipe.run("pl94-us", states, out, config, recipe.ReadOptions(), recipe.RunOptions(ledger=ledger))
+    events = [entry.event for entry in read_entries(ledger)]
+    assert events == ["open", *["reserve"] * 6, *["commit"] * 3]
+    assert sum((row.cost for row in verify(ledger).rows), Fraction(0)) == plan.total
+    words = [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
+    done = censafe("run", "topdown", "pl94-us", states, out, *words, "--ledger", ledger, "--quiet")
+    assert done.code == 0, done.err
+    events = [entry.event for entry in read_entries(ledger)]
+    assert events == ["open", *["reserve"] * 6, *["commit"] * 3, "open", *["commit"] * 3, "close"]
+    assert verify(ledger).totals[0].rho == plan.total
+
+
+def test_spines_that_the_input_or_the_configuration_cannot_have_are_refused(
+    censafe: CommandLine, states: Path, tmp_path: Path
+) -> None:
+    def refused(*words: str, data: Path = states, product: str = "pl94-us") -> str:
+        settings = [word for one in words for word in ("--set", one)]
+        done = censafe("validate", "topdown", product, data, *settings)
+        assert done.code == 1, done.err
+        return " ".join(done.err.split())
+
+    bare = write_pl94(tmp_path / "bare", areas=False)
+    assert "does not say in which American Indian area" in refused("spine=aian", data=bare)
+    assert "aian needs the schemas" in refused("spine=aian", product="e2e-1940")
+    assert "between parents" in refused("spine=aian", "histograms.persons.exact_totals=County")
+    table = pq.read_table(states / "units.parquet").to_pydict()
+    table["aiannhce"][3] = "4995"
+    write_table(states / "units.parquet", table)
+    assert "1 blocks have codes of no type of area, such as 4995" in refused("spine=optimised")
