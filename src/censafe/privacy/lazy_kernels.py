@@ -163,7 +163,7 @@ def _mark(start, end, query, answer, offsets, wanted, slot):  # type: ignore[no-
         slot[offsets[query[i]] + answer[i]] = i - start if wanted else -1
 
 
-@proven("lazy.proof.md", digest="0f8cb73df60ab33f")
+@proven("lazy.proof.md", digest="d821eb6d0b1d33cc")
 @compiled(
     boolean(
         int64, int64, int64,
@@ -219,7 +219,8 @@ def add_counts(  # type: ignore[no-untyped-def]
             for ordinal in range(labels.shape[1]):
                 i = slot[labels[cell[place], ordinal]]
                 if i >= 0 and measured[kind, ordinal]:
-                    total = out[base + i] + count[place]
+                    # the compiler takes a signed sum not to wrap, and would leave the comparison out
+                    total = np.int64(np.uint64(out[base + i]) + np.uint64(count[place]))
                     wrapped |= total < out[base + i]
                     out[base + i] = total
         base += answers
