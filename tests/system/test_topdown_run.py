@@ -140,7 +140,7 @@ def test_manifest_and_certificate_say_how_every_level_was_solved(
     assert [level["level"] for level in levels] == ["State", "County", "Tract", "Block_Group", "Block"]
     assert [level["geounits"] for level in levels] == [1, 1, 7, 28, 569]
     for level in levels:
-        assert set(level["solved"]) <= {"ok", "ok after ADMM"}
+        assert set(level["solved"]) <= {"ok", "ok after interior point"}
         counted = sum(level["solved"].values()) + level["parents_empty"] + level["parents_with_one_child"]
         assert counted == level["parents"]
         assert level["gap_most"] <= 1e-4
@@ -241,16 +241,6 @@ def test_the_reader_must_be_that_of_the_files(
     assert wrong.code == 1
     assert "--set reader=histogram" in wrong.err
     assert censafe("validate", "topdown", "e2e-1940", districts).code == 0
-
-
-def test_estimate_says_that_it_takes_other_runs(
-    censafe: CommandLine, districts: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    assert censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", 1).code == 0
-    done = censafe("estimate", out)
-    assert done.code == 2
-    assert "is a run of topdown" in done.err
 
 
 def test_two_states_are_refused_where_the_run_starts_at_one(

@@ -97,7 +97,8 @@ def read_files(config: TopdownConfig, folder: Path, table: Sequence[ExactTotal])
 def _read_level(config: TopdownConfig, folder: Path, load: LevelWorkload) -> PublicLevel:
     own = folder / load.histogram.folder
     if not own.is_dir():
-        alone = len(config.histograms) == 1 and any(folder.glob("*.parquet"))
+        levels = [folder / f"{level.name}.parquet" for level in config.run_levels]
+        alone = len(config.histograms) == 1 and any(path.is_dir() for path in levels)
         if not alone:
             raise DataError(
                 f"{folder}: there is no folder {load.histogram.folder} with the measurements of {load.histogram.name}; fix: name the "

@@ -1,0 +1,301 @@
+"""Everything right of the door again: from a run's own folder, and from public noisy measurement files."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.privacy.ledger import Ledger, verify
+from censafe.products.topdown import recipe
+from censafe.publication.atomic import sha256_path
+from censafe.publication.geography_file import read_geography
+from support.commands import CommandLine, Outcome
+from support.noisy_measurements import rewrite
+from support.topdown_inputs import write_1940
+
+PUBLISHED = ("microdata", "histograms", "tables")
+FOLDER = "US_Person_PL_PROD"
+
+
+def published(out: Path) -> dict[str, str]:
+    """SHA-256 of microdata, histograms and tables."""
+    files = [path for name in PUBLISHED for path in sorted((out / name).rglob("*")) if path.is_file()]
+    return {path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of 1940."""
+    place = tmp_path_factory.mktemp("districts")
+    with pytest.MonkeyPatch.context() as patched:
+        data = write_1940(place / "data")
+        done = _quiet_command(patched)(
+            "run", "topdown", "e2e-1940", data, place / "out", "--test-key", 1, "--quiet"
+        )
+        assert done == 0
+    return place / "out"
+
+
+@pytest.fixture
+def districts(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the run of 1940, which may be changed."""
+    shutil.copytree(finished, tmp_path / "districts")
+    return tmp_path / "districts"
+
+
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of the persons of two states on the optimised spine, with parted states and moved budgets."""
+    place = tmp_path_factory.mktemp("parted")
+    with pytest.MonkeyPatch.context() as patched:
+        censafe = _quiet_command(patched)
+        assert (
+            censafe("synth", place / "data", "--persons", 2500, "--states", "35,40", "--layout", "pl94") == 0
+        )
+        fixed = ("--set", "spine=optimised", "--set", "measure=persons", "--test-key", 1)
+        assert censafe("run", "topdown", "pl94-us", place / "data", place / "out", *fixed, "--quiet") == 0
+    return place / "out"
+
+
+def _quiet_command(patched: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    import sys
+
+    from censafe.cli import main
+
+    def call(*words: object) -> int:
+        patched.setattr(sys, "argv", ["censafe", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return stop.value.code or 0  # type: ignore[return-value]
+
+    return call
+
+
+def from_files(censafe: CommandLine, out: Path, measurements: Path, *more: object) -> Outcome:
+    return censafe(
+        "estimate", "topdown", "pl94-us", out, "--measurements", measurements, "--set", "measure=persons", *more,
+        "--quiet",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def files(parted: Path, tmp_path: Path) -> Path:
+    """A copy of the measurements of the parted run, which may be changed."""
+    copy = tmp_path / "nmf"
+    shutil.copytree(parted / "measurements", copy)
+    return copy
+
+
+def test_a_run_is_estimated_again_to_the_byte(censafe: CommandLine, districts: Path) -> None:
+    before, manifest = published(districts), json.loads((districts / "manifest.json").read_text())
+    done = censafe("estimate", districts, "--workers", 1)
+    assert done.code == 0, done.err
+    assert published(districts) == before
+    again = json.loads((districts / "manifest.json").read_text())
+    for name in ("plan_digest", "parts", "identity", "input_commitment", "run"):
+        assert again[name] == manifest[name]
+    assert (districts / "certificate.json").is_file()
+
+
+def test_other_choices_are_recorded_and_measurements_stay(censafe: CommandLine, districts: Path) -> None:
+    before = json.loads((districts / "manifest.json").read_text())["parts"]
+    done = censafe("estimate", districts, "--set", "leaves=all_positive")
+    assert done.code == 0, done.err
+    manifest = json.loads((districts / "manifest.json").read_text())
+    assert manifest["config"]["overrides"] == {"leaves": "all_positive"}
+    assert manifest["config"]["settings"]["leaves"] == "all_positive"
+    assert manifest["parts"] == before
+
+
+@pytest.mark.parametrize("setting", ["spine=aian", "epsilon=1", "noisy_measurements=lazy"])
+def test_what_was_measured_cannot_change(censafe: CommandLine, districts: Path, setting: str) -> None:
+    before = published(districts)
+    done = censafe("estimate", districts, "--set", setting)
+    assert done.code == 2
+    assert "what was measured stays as it is" in done.err
+    assert published(districts) == before
+
+
+def test_lazy_runs_are_refused_with_the_reason(censafe: CommandLine, tmp_path: Path) -> None:
+    data, out = write_1940(tmp_path / "data"), tmp_path / "out"
+    lazy = ("--set", "noisy_measurements=lazy", "--test-key", 1)
+    assert censafe("run", "topdown", "e2e-1940", data, out, *lazy).code == 0
+    assert not (out / "measurements" / "geography.parquet").exists()
+    done = censafe("estimate", out)
+    assert done.code == 2
+    assert "kept none" in done.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["geography.parquet", "exact_totals.csv", "configuration.toml",
+     "US_Person_1940_E2E/State.parquet/DPQuery/State=01/part-00000.parquet"],
+)  # fmt: skip
+def test_changed_files_of_a_run_are_refused(censafe: CommandLine, districts: Path, name: str) -> None:
+    path, before = districts / "measurements" / name, published(districts)
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes() + b"x")
+    done = censafe("estimate", districts)
+    assert done.code == 4
+    assert "are not those of its manifest" in done.err
+    assert published(districts) == before
+
+
+def test_parted_states_come_back_from_folder_and_from_files(
+    censafe: CommandLine, parted: Path, tmp_path: Path
+) -> None:
+    before, copy = published(parted), tmp_path / "copy"
+    states = {
+        path.name for path in (parted / "measurements" / FOLDER / "State.parquet" / "DPQuery").iterdir()
+    }
+    assert states >= {"State=035", "State=135", "State=040"}
+    rows = [pq.read_metadata(path).num_rows for path in _blocks(parted / "measurements")]
+    listed = read_geography(parted / "measurements" / "geography.parquet")
+    assert sum(rows) < 11 * len(listed.codes)  # blocks whose budget moved up have no rows
+    shutil.copytree(parted, copy)
+    assert censafe("estimate", copy).code == 0
+    assert published(copy) == before
+    done = from_files(censafe, tmp_path / "out", parted / "measurements")
+    assert done.code == 0, done.err
+    assert published(tmp_path / "out") == before
+    assert "nothing was measured or spent" in done.out
+    assert not (tmp_path / "out" / "certificate.html").exists()
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert (manifest["stamp"], manifest["ledger"], manifest["parts"]) == ("NOT PRIVATE", None, [])
+    refused = censafe("estimate", tmp_path / "out")
+    assert refused.code == 2
+    assert "public measurement files, which it does not hold" in refused.err
+
+
+def _blocks(measurements: Path) -> list[Path]:
+    return sorted((measurements / FOLDER / "Block.parquet" / "DPQuery").rglob("*.parquet"))
+
+
+def test_bare_files_with_a_table_of_totals_give_the_same_persons(
+    censafe: CommandLine, parted: Path, files: Path, tmp_path: Path
+) -> None:
+    """Nothing but the Bureau's tables: facilities from the bounds, totals of states from a table."""
+    rows = list(csv.DictReader((files / "exact_totals.csv").read_text().splitlines()))
+    table = tmp_path / "states.csv"
+    table.write_text(
+        "geocode,name,value\n" + "".join(f"{r['geocode']},{r['name']},{r['value']}\n" for r in rows)
+    )
+    for path in files.glob("*.*"):
+        path.unlink()
+    missing = from_files(censafe, tmp_path / "out", files / FOLDER)
+    assert missing.code == 1
+    assert "--totals" in missing.err
+    assert not (tmp_path / "out").exists()
+    half = files / FOLDER / "Tract.parquet" / "DPQuery" / "State=035" / "part-00000.parquet"
+    held = pq.read_table(half, partitioning=None).to_pylist()
+    rewrite(half, lambda rows: rows[::2])
+    half.with_name("another.parquet").write_bytes(half.read_bytes())
+    rewrite(half.with_name("another.parquet"), lambda _: held[1::2])
+    (half.parent / "_SUCCESS").write_text("")
+    done = from_files(censafe, tmp_path / "out", files / FOLDER, "--totals", table)
+    assert done.code == 0, done.err
+    assert published(tmp_path / "out") == published(parted)
+
+
+def drop_measured_tracts(files: Path) -> str:
+    shutil.rmtree(files / FOLDER / "County.parquet" / "DPQuery" / "State=035")
+    return "level County"
+
+
+def drop_listed_counties(files: Path) -> str:
+    for table in ("DPQuery", "Constraint"):
+        shutil.rmtree(files / FOLDER / "County.parquet" / table / "State=040")
+    return "codes begin with that of no geounit of the level above"
+
+
+def drop_a_level(files: Path) -> str:
+    shutil.rmtree(files / FOLDER / "Block.parquet")
+    return "level Block: there are no files"
+
+
+def drop_the_product(files: Path) -> str:
+    (files / FOLDER).rename(files / "US_Unit_PL_PROD")
+    return "there is no folder US_Person_PL_PROD"
+
+
+@pytest.mark.parametrize(
+    "damage", [drop_measured_tracts, drop_listed_counties, drop_a_level, drop_the_product]
+)
+def test_incomplete_files_are_refused_and_nothing_is_written(
+    censafe: CommandLine, files: Path, tmp_path: Path, damage: object
+) -> None:
+    message = damage(files)  # type: ignore[operator]
+    done = from_files(censafe, tmp_path / "out", files)
+    assert done.code == 1
+    assert message in done.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("topdown", "pl94-us", "out"), ("out", "--totals", "table"), ("a", "b", "--measurements", "m")]
+)
+def test_the_two_ways_of_estimating_are_told_apart(
+    censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m").mkdir()
+    (tmp_path / "table").write_text("")
+    done = censafe("estimate", *words)
+    assert done.code == 2
+    assert "--measurements" in done.err
+
+
+def test_a_part_that_was_written_but_not_committed_is_kept(
+    censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out, ledger = write_1940(tmp_path / "data"), tmp_path / "out", tmp_path / "ledger.jsonl"
+    command = ("run", "topdown", "e2e-1940", data, out, "--ledger", ledger, "--quiet")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "commit", stop)
+        assert censafe(*command).code != 0
+    folder = out / "measurements" / "US_Person_1940_E2E"
+    assert [path.name for path in folder.iterdir()] == ["National.parquet"]
+    written = sha256_path(folder / "National.parquet")
+    leftover = folder / ".State.parquet.0a1b2c3d.partial" / "DPQuery"
+    leftover.mkdir(parents=True)
+    (leftover / "part-00000.parquet").write_text("not to be read")
+    done = censafe(*command)
+    assert done.code == 0, done.err
+    assert not leftover.exists()
+    assert sha256_path(folder / "National.parquet") == written
+    assert {row.state for row in verify(ledger).rows} == {"committed"}
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert written in {part["sha256"] for part in manifest["parts"]}
+
+
+@pytest.mark.parametrize("table", ["DPQuery", "Constraint"])
+def test_a_committed_part_that_was_cut_short_is_never_measured_again(
+    censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    data, out, ledger = write_1940(tmp_path / "data"), tmp_path / "out", tmp_path / "ledger.jsonl"
+    command = ("run", "topdown", "e2e-1940", data, out, "--ledger", ledger, "--quiet")
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recipe, "publish", stop)
+        assert censafe(*command).code != 0
+    file = next((out / "measurements" / "US_Person_1940_E2E" / "State.parquet" / table).rglob("*.parquet"))
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes()[:-20])
+    entries = ledger.read_bytes()
+    done = censafe(*command)
+    assert done.code == 4
+    assert "never measured again" in done.err
+    assert ledger.read_bytes() == entries
