@@ -17,7 +17,7 @@ from censafe.estimation.topdown.start_kernels import start_point
 from censafe.estimation.topdown.total_kernels import MOST_KINDS, share_total
 from censafe.model.compiled import compiled
 
-__all__ = ["DONE", "LEFT", "estimate_families", "family_totals"]
+__all__ = ["DONE", "LEFT", "estimate_families", "family_totals", "fit_family", "round_family"]
 
 DONE, LEFT = 1, 0  # how a parent ended: estimated, or left to the general way
 _EPS = 1e-8
@@ -116,17 +116,18 @@ def family_totals(weight, b, p, kind_of, child, lower, upper, out):  # type: ign
     return share_total(weight, b, have[:used], least, most, out)
 
 
-@compiled(
-    types.Tuple((int64, float64, float64, boolean))(
-        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
-        float64[:, ::1], float64[:, ::1], float64[:, ::1],
-    )
+_Fit = types.Tuple((int64, float64, float64, boolean))(
+    float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean[:, ::1], uint8[:, ::1],
+    float64[:, ::1], float64[:, ::1], float64[:, ::1],
 )  # fmt: skip
-def _fit(h, h_of, b, p, coupled, allowed, rows, lo, hi, x):  # type: ignore[no-untyped-def]
+
+
+@compiled(_Fit)
+def fit_family(h, h_of, b, p, allowed, rows, lo, hi, x):  # type: ignore[no-untyped-def]
     """Least squares of one parent without groups: iterations, violation, gap, and whether these are a certificate."""
     children, cells = b.shape
     curvature, ridge = np.empty(h.shape[0]), np.empty(h.shape[0])
-    start_point(h, h_of, b, p, coupled, x, curvature, ridge)
+    start_point(h, h_of, b, p, True, x, curvature, ridge)
     free = np.empty((children, cells), dtype=np.bool_)
     active = np.zeros((children, rows.shape[0]), dtype=np.int8)
     far, steep = 0.0, 0.0
@@ -145,7 +146,7 @@ def _fit(h, h_of, b, p, coupled, allowed, rows, lo, hi, x):  # type: ignore[no-u
         h_of,
         b,
         p,
-        coupled,
+        True,
         allowed,
         rows,
         lo,
@@ -165,9 +166,7 @@ def _fit(h, h_of, b, p, coupled, allowed, rows, lo, hi, x):  # type: ignore[no-u
             if not np.isfinite(x[c, k]):
                 return abs(made), np.inf, np.inf, False
             x[c, k] = max(x[c, k], 0.0)
-    violation, gap = certify(
-        h, h_of, b, p, coupled, allowed, rows, lo, hi, group, none, x, nu, none, curvature
-    )
+    violation, gap = certify(h, h_of, b, p, True, allowed, rows, lo, hi, group, none, x, nu, none, curvature)
     good = violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
     return abs(made), violation, gap, good
 
@@ -179,16 +178,25 @@ def _fit(h, h_of, b, p, coupled, allowed, rows, lo, hi, x):  # type: ignore[no-u
 )
 def _with_totals(rows, lo, hi, totals):  # type: ignore[no-untyped-def]
     """The rows with a total held in front; rows of all cells say nothing beside it."""
-    cells, used = rows.shape[1], 1
-    more = np.ones((rows.shape[0] + 1, cells), dtype=np.uint8)
-    low, high = np.empty((lo.shape[0], rows.shape[0] + 1)), np.empty((lo.shape[0], rows.shape[0] + 1))
-    low[:, 0] = high[:, 0] = totals
+    children, cells, used = lo.shape[0], rows.shape[1], 1
+    kept = np.zeros(rows.shape[0], dtype=np.int64)
     for r in range(rows.shape[0]):
-        if not (rows[r] != 0).all():
-            more[used] = rows[r]
-            low[:, used], high[:, used] = lo[:, r], hi[:, r]
-            used += 1
-    return more[:used], low[:, :used].copy(), high[:, :used].copy()
+        members = 0
+        for k in range(cells):
+            members += rows[r, k] != 0
+        kept[r] = used if members < cells else 0
+        used += members < cells
+    more = np.ones((used, cells), dtype=np.uint8)
+    low, high = np.empty((children, used)), np.empty((children, used))
+    for c in range(children):
+        low[c, 0] = high[c, 0] = totals[c]
+        for r in range(rows.shape[0]):
+            if kept[r] > 0:
+                low[c, kept[r]], high[c, kept[r]] = lo[c, r], hi[c, r]
+    for r in range(rows.shape[0]):
+        for k in range(cells if kept[r] > 0 else 0):
+            more[kept[r], k] = rows[r, k]
+    return more, low, high
 
 
 @compiled(int64(int64[:, ::1], int32[::1], int64, int64[::1], int32[::1], int32[::1]))
@@ -204,13 +212,14 @@ def _write(counts, cell, at, sizes, cells_out, counts_out):  # type: ignore[no-u
     return at
 
 
-@compiled(
-    float64(
-        float64[:, ::1], int64[::1], int32[::1], int32[:, ::1], int64, int64, boolean[:, ::1], uint8[:, ::1],
-        float64[:, ::1], float64[:, ::1], int64[:, ::1],
-    )
+_Round = float64(
+    float64[:, ::1], int64[::1], int32[::1], int32[:, ::1], int64, int64, boolean[:, ::1], uint8[:, ::1],
+    float64[:, ::1], float64[:, ::1], int64[:, ::1],
 )  # fmt: skip
-def _rounded(x, p, cell, levels, total_weight, options, allowed, rows, lo, hi, counts):  # type: ignore[no-untyped-def]
+
+
+@compiled(_Round)
+def round_family(x, p, cell, levels, total_weight, options, allowed, rows, lo, hi, counts):  # type: ignore[no-untyped-def]
     """Round the children of a parent and look again at every integer; returns the cost, -1 where it did not work."""
     children, cells = x.shape
     own = np.empty((levels.shape[0], cells), dtype=np.int32)
@@ -248,9 +257,18 @@ def _rounded(x, p, cell, levels, total_weight, options, allowed, rows, lo, hi, c
     return cost if sums + negative + masked + sides == 0 else -1.0
 
 
-@compiled(void(_Families, _Objective, _Sides, int32[:, ::1], int64, int64, int64, _Found))
-def estimate_families(families, objective, sides, levels, total_query, total_weight, options, found):  # type: ignore[no-untyped-def]
+@compiled(
+    void(
+        _Families, _Objective, _Sides, int32[:, ::1], int64, int64, int64, _Found,
+        types.FunctionType(_Fit), types.FunctionType(_Round),
+    )
+)  # fmt: skip
+def estimate_families(
+    families, objective, sides, levels, total_query, total_weight, options, found, fit, rounded
+):  # type: ignore[no-untyped-def]
     """Estimate parents one after another.
+
+    The two large parts are called by pointer: the compiler would otherwise go over all of their code a second time.
 
     Args:
         families: where the children of every parent start; the children (geounits of the level); where the cells of every
@@ -264,6 +282,8 @@ def estimate_families(families, objective, sides, levels, total_query, total_wei
         options: of the rounding.
         found: receives of every parent how it ended, iterations, (violation, gap, cost of rounding); of every child
             the number of its entries; where the entries of every parent start; cells and counts of all entries.
+        fit: ``fit_family``.
+        rounded: ``round_family``.
     """
     child_ptr, children_of, cell_ptr, cells_of, counts_of = families
     labels, weights, kinds, right, right_total = objective
@@ -304,12 +324,12 @@ def estimate_families(families, objective, sides, levels, total_query, total_wei
             continue
         h, x = np.empty((classes, cells, cells)), np.empty((children, cells))
         _curvatures(labels, weights, cell, present[:classes], total_query, h)
-        made, violation, gap, good = _fit(h, h_of, b, wanted, True, fit_allowed, fit_rows, fit_lo, fit_hi, x)
+        made, violation, gap, good = fit(h, h_of, b, wanted, fit_allowed, fit_rows, fit_lo, fit_hi, x)
         iterations[parent], measures[parent, 0], measures[parent, 1] = made, violation, gap
         if not good:
             continue
         counts = np.empty((children, cells), dtype=np.int64)
-        cost = _rounded(x, p, cell, levels, total_weight, options, allowed, rows, lo, hi, counts)
+        cost = rounded(x, p, cell, levels, total_weight, options, allowed, rows, lo, hi, counts)
         if cost >= 0.0:
             measures[parent, 2] = cost
             own = sizes[child_ptr[parent] : child_ptr[parent + 1]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.family_kernels import DONE, estimate_families
+from censafe.estimation.topdown.family_kernels import DONE, estimate_families, fit_family, round_family
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.model.families import Families
 
@@ -139,6 +139,8 @@ def estimate_batch(
         rules.total_weight,
         rules.options,
         (state, iterations, measures, sizes, starts, cell, count),
+        fit_family,
+        round_family,
     )
     used = int(sizes.sum())
     starts[-1] = used

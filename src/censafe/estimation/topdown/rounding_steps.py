@@ -18,6 +18,17 @@ _FAR = np.int64(1) << 50
 _MOST_BITS = 26
 
 
+@compiled(void(int32[::1], int64[::1]))
+def _sorted(values, order):  # type: ignore[no-untyped-def]
+    """Positions by value, equal ones in their order; values come nearly sorted."""
+    for i in range(values.shape[0]):
+        at = i
+        while at > 0 and values[order[at - 1]] > values[i]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+
+
 @compiled(types.UniTuple(int64, 2)(int32[:, ::1], int64[:, ::1], int64[::1]))
 def number_nodes(levels, label, parent):  # type: ignore[no-untyped-def]
     """Number the groups of cells of nested levels, coarse to fine; node 0 is the total.
@@ -35,9 +46,10 @@ def number_nodes(levels, label, parent):  # type: ignore[no-untyped-def]
         with the total.
     """
     cells, nodes, kept = levels.shape[1], 1, 1
+    order = np.empty(cells, dtype=np.int64)
     label[0], parent[0] = 0, -1
     for level in range(levels.shape[0]):
-        order = np.argsort(levels[level], kind="mergesort")
+        _sorted(levels[level], order)
         node = nodes - 1
         for i in range(cells):
             k = order[i]
@@ -172,7 +184,20 @@ def _send(f, leaf, need, label, parent, weight, low, high, group, group_need, co
     unit = np.int64(1) << np.int64(max(0.0, min(_MOST_BITS, np.floor(np.log2(room)))))
     arcs = np.empty((4, leaves + 4 * children * used + 4 * groups), dtype=np.int64)
     nodes, count = rounding_network(
-        f, leaf, label, parent, weight, low, high, group, group_need, not coupled, flat, unit, steep * unit, arcs
+        f,
+        leaf,
+        label,
+        parent,
+        weight,
+        low,
+        high,
+        group,
+        group_need,
+        not coupled,
+        flat,
+        unit,
+        steep * unit,
+        arcs,
     )
     supply, flow = np.zeros(nodes, dtype=np.int64), np.zeros(count, dtype=np.int64)
     supply[0] = need.sum()

@@ -122,7 +122,9 @@ def tighten_sides(p, coupled, rows, allowed, lo, hi):  # type: ignore[no-untyped
             if rows[r, k]:
                 have += p[k]
         for c in range(children):
-            reach[c] = (allowed[c] & (rows[r] != 0)).any()
+            reach[c] = False
+            for k in range(cells):
+                reach[c] |= allowed[c, k] and rows[r, k] != 0
             if reach[c]:
                 lowest += max(lo[c, r], 0.0)
                 highest += hi[c, r]
@@ -141,5 +143,8 @@ def tighten_sides(p, coupled, rows, allowed, lo, hi):  # type: ignore[no-untyped
                     hi[c, r] = floor
     uncovered = 0
     for k in range(cells if coupled else 0):
-        uncovered += p[k] > 0.0 and not allowed[:, k].any()
+        free = 0
+        for c in range(children):
+            free += allowed[c, k]
+        uncovered += p[k] > 0.0 and free == 0
     return uncovered == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64
+from numba import boolean, float64, void
 
 from censafe.model.compiled import compiled
 
@@ -23,6 +23,20 @@ def _clipped(weight, b, low, high, multiplier, out):  # type: ignore[no-untyped-
     return total
 
 
+@compiled(void(float64[::1]))
+def _sort(values):  # type: ignore[no-untyped-def]
+    """Sort in place; a plain sort takes the compiler longer than all of this file."""
+    gap = values.shape[0] // 2
+    while gap > 0:
+        for i in range(gap, values.shape[0]):
+            value, at = values[i], i
+            while at >= gap and values[at - gap] > value:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = value
+        gap //= 2
+
+
 @compiled(boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64, float64[::1]))
 def _water_level(weight, b, low, high, whole, out):  # type: ignore[no-untyped-def]
     """The least squares totals between bounds that add up to ``whole``: the multiplier lies between two breaks."""
@@ -31,7 +45,7 @@ def _water_level(weight, b, low, high, whole, out):  # type: ignore[no-untyped-d
     for c in range(children):
         breaks[c] = weight[c] * low[c] - b[c]
         breaks[children + c] = weight[c] * high[c] - b[c]
-    breaks.sort()
+    _sort(breaks)
     if low.sum() > whole or high.sum() < whole:
         return False
     first, last = 0, 2 * children - 1  # sums at the first break are the least, at the last the most
