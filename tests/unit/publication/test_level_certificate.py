@@ -25,7 +25,7 @@ def _estimates(source: Literal["system", "seeded"] = "system") -> LevelEstimates
     ]
     solves = [
         {"level": "State", "geounits": 1, "solved": {"ok": 1}, "gap_most": 0.0},
-        {"level": "Block", "geounits": 40, "solved": {"ok": 7, "ok after ADMM": 1, "approximate": 2}, "gap_most": 3e-9},
+        {"level": "Block", "geounits": 40, "solved": {"ok": 7, "ok after interior point": 1, "approximate": 2}, "gap_most": 3e-9},
     ]  # fmt: skip
     known = {"histogram": "persons", "kind": "attribute", "name": "age", "exact": "1/2", "decimal": 0.5}
     return LevelEstimates(

@@ -81,7 +81,7 @@ def _fix(store, index, n, gone):  # type: ignore[no-untyped-def]
 
 
 @compiled(boolean(float64[:, ::1], float64[::1], int64[::1], int64, int64[::1]))
-def _free(h, store, index, n, new):  # type: ignore[no-untyped-def]
+def _free(h, store, index, n, new):  # type: ignore[no-untyped-def]  # noqa: C901
     """Border the inverse with up to eight cells."""
     inverse, m = store[: n * n].reshape(n, n), new.shape[0]
     left, right, small = np.empty((n, BLOCK)), np.zeros((BLOCK, n)), np.empty((m, m))

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.active_set_kernels import solve_active_set
-from censafe.estimation.topdown.admm import alternating_directions
 from censafe.estimation.topdown.certificate import GAP_TOLERANCE, VIOLATION_TOLERANCE, certify
 from censafe.estimation.topdown.feasibility import has_point, violated_cut
+from censafe.estimation.topdown.interior import interior_point
 from censafe.estimation.topdown.presolve import Tightened, tighten
 from censafe.estimation.topdown.problem import L2Result, L2Status, ParentProblem
 from censafe.estimation.topdown.start_kernels import start_point
@@ -92,17 +92,20 @@ def _without_ridge(problem: ParentProblem, result: L2Result) -> L2Result:
     """
     size = problem.p if problem.p is not None else result.x.sum(keepdims=True)
     reach = float(np.sqrt(2.0 * (size.astype(np.float64) ** 2).sum()))
-    least = max(GAP_TOLERANCE, _RESOLUTION * float(np.abs(problem.B * result.x).sum()))
-    iterations = result.iterations
+    enough = max(GAP_TOLERANCE, _RESOLUTION * float(np.abs(problem.B * result.x).sum()))
+    best, iterations, before = replace(result, gap=np.inf), result.iterations, result.x
     for _ in range(_MOST_STEPS):
-        before = result.x
-        result = _solve(replace(problem, B=problem.B + result.ridge * before))
-        iterations += result.iterations
-        gap = result.gap + result.ridge * float(np.sqrt(((result.x - before) ** 2).sum())) * reach
-        result = replace(result, gap=gap, iterations=iterations)
-        if not result.status.exact or gap <= least:
-            return result
-    return replace(result, status=L2Status.APPROXIMATE)
+        step = _solve(replace(problem, B=problem.B + result.ridge * before))
+        iterations += step.iterations
+        gap = step.gap + result.ridge * float(np.sqrt(((step.x - before) ** 2).sum())) * reach
+        stalled = gap > 0.5 * best.gap
+        if step.status.exact and gap < best.gap:
+            best = replace(step, gap=gap)
+        if best.gap <= GAP_TOLERANCE or stalled or not step.status.exact:
+            break
+        before = step.x
+    good = best.gap <= enough
+    return replace(best, iterations=iterations, status=best.status if good else L2Status.APPROXIMATE)
 
 
 def _solve(problem: ParentProblem) -> L2Result:
@@ -127,7 +130,7 @@ def _solve(problem: ParentProblem) -> L2Result:
         return _infeasible(
             problem, violated_cut(problem) or "no point meets sums, bounds and rows", state.iterations
         )
-    return _after_admm(setting, state)
+    return _after_interior(setting, state)
 
 
 def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:
@@ -166,17 +169,19 @@ def _certified(setting: _Setting, x: Floats, nu: Floats, gamma: Floats) -> tuple
     return float(violation), float(gap)
 
 
-def _after_admm(setting: _Setting, state: _State) -> L2Result:
+def _after_interior(setting: _Setting, state: _State) -> L2Result:
+    """The active set once more, from the state of an interior point; if that fails too, the interior point itself."""
     problem, tight = setting.problem, setting.tight
-    point = alternating_directions(problem, setting.h, tight)
-    state.free[:] = (point.x > 1e-9) & tight.allowed
-    state.active[:] = point.active
-    result = _run(setting, state, L2Status.OK_AFTER_ADMM)
+    point = interior_point(problem, setting.h, tight)
+    state.free[:], state.active[:] = point.free, point.active
+    result = _run(setting, state, L2Status.OK_AFTER_INTERIOR)
     if result is not None:
         return result
-    zero = np.zeros_like(state.nu)
-    violation, gap = _certified(setting, point.x, zero, np.zeros_like(problem.group_totals))
-    return L2Result(point.x, L2Status.APPROXIMATE, gap, violation, state.iterations, zero, setting.ridge)
+    nu = point.row_multipliers
+    violation, gap = _certified(setting, point.x, nu, point.group_multipliers)
+    good = violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
+    status = L2Status.OK_AFTER_INTERIOR if good else L2Status.APPROXIMATE
+    return L2Result(point.x, status, gap, violation, state.iterations, nu, setting.ridge)
 
 
 def _without_choice(problem: ParentProblem, tight: Tightened) -> L2Result:

@@ -27,14 +27,14 @@ class L2Status(Enum):
     """How a solve ended; only the two kinds of ``OK`` go on silently."""
 
     OK = "ok"
-    OK_AFTER_ADMM = "ok after ADMM"
+    OK_AFTER_INTERIOR = "ok after interior point"
     APPROXIMATE = "approximate"
     INFEASIBLE = "infeasible"
 
     @property
     def exact(self) -> bool:
         """Whether the optimum was certified."""
-        return self in (L2Status.OK, L2Status.OK_AFTER_ADMM)
+        return self in (L2Status.OK, L2Status.OK_AFTER_INTERIOR)
 
 
 @dataclass(frozen=True, eq=False)

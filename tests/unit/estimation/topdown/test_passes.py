@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -128,8 +130,6 @@ def infeasible():
 
 
 def test_an_infeasible_parent_stops_or_is_repaired_with_a_log():
-    from dataclasses import replace
-
     truth, problem, _, allowed = infeasible()
     whole, _ = fit((CELLS,), truth, np.random.default_rng(8))
     passes = (OuterPass((whole,), ((CELLS,),)),)
@@ -143,8 +143,6 @@ def test_an_infeasible_parent_stops_or_is_repaired_with_a_log():
 
 
 def test_what_no_change_within_kinds_can_repair_stops():
-    from dataclasses import replace
-
     truth, problem, moved, _ = infeasible()
     whole, _ = fit((CELLS,), truth, np.random.default_rng(8))
     with pytest.raises(CheckError, match="no change of cells"):
@@ -167,3 +165,29 @@ def test_small_parents_of_all_shapes_keep_their_sides():
         )
         counts = estimate_parent(given, (OuterPass((fits,), ((CELLS,),)),)).counts
         assert np.array_equal(counts.sum(axis=0), given.p)
+
+
+@pytest.mark.parametrize("scale", [10.0, 1e3, 1e4])
+def test_totals_alone_are_certified_at_every_size(scale):
+    rng = np.random.default_rng(1)
+    truth = rng.poisson(scale * rng.pareto(1.2, (20, 1)) * rng.random((20, 6)))
+    rows = np.array([g == KINDS for g in range(3)], np.uint8)
+    have = (truth @ rows.T).astype(float)
+    measured = truth.sum(axis=1, keepdims=True) + np.rint(rng.normal(0, 5, (20, 1)))
+    units = rng.integers(1, 4, have.shape)
+    problem = ParentProblem(
+        2 * np.ones((6, 6)), 2 * measured * np.ones((1, 6)), truth.sum(axis=0), np.ones(truth.shape, bool), rows,
+        np.minimum(have, units), np.full(have.shape, np.inf),
+    )  # fmt: skip
+    coarse, _ = coarsen(problem, fit((TOTAL,), truth, rng)[0], [TOTAL])
+    coarse = replace(coarse, H=problem.H[:, :3, :3], B=problem.B[:, :3])
+    result = solve_l2(coarse)
+    assert result.status.exact
+    assert result.gap <= max(1e-4, 1e-15 * float(np.abs(coarse.B * result.x).sum()))
+    least, level = coarse.lo.sum(axis=1), (-1e6, 1e6)
+    for _ in range(80):
+        middle = (level[0] + level[1]) / 2
+        many = np.maximum(measured[:, 0] + middle, least).sum() > truth.sum()
+        level = (level[0], middle) if many else (middle, level[1])
+    expected = np.maximum(measured[:, 0] + level[0], least)
+    assert result.x.sum(axis=1) == pytest.approx(expected, abs=0.01)
