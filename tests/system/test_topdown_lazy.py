@@ -1,0 +1,142 @@
+"""TopDown with noise drawn where the estimate touches it: the same microdata as with stored noise, stopped or not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from censafe.privacy.ledger import read_entries, verify
+from support.commands import CommandLine
+from support.topdown_inputs import write_1940
+
+LAZY = ("--set", "noisy_measurements=lazy", "--quiet")
+KILL = "os.kill(os.getpid(), signal.SIGKILL)"
+# Where the process dies, as a patch that is in place before the command starts.
+STAGES = {
+    "while a level is estimated": f"""
+        estimate = descending.Descent.estimate
+        def third(self, part, objective):
+            {KILL} if len(self._levels) == 2 else None
+            return estimate(self, part, objective)
+        descending.Descent.estimate = third
+    """,
+    "after a level is finished": f"""
+        written = door.Door.once
+        def once(self, part, draw, files):
+            found = written(self, part, draw, files)
+            {KILL} if part.name.endswith("County") else None
+            return found
+        door.Door.once = once
+    """,
+    "while microdata are written": f"release._write_microdata = lambda *a: {KILL}",
+}
+
+
+@pytest.fixture
+def districts(tmp_path: Path) -> Path:
+    return write_1940(tmp_path / "districts")
+
+
+def microdata(out: Path) -> dict[str, str]:
+    """SHA-256 of what a run published about records."""
+    found = [*(out / "microdata").iterdir(), *(out / "histograms").iterdir()]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+def run(censafe: CommandLine, data: Path, out: Path, *more: object) -> dict[str, str]:
+    done = censafe("run", "topdown", "e2e-1940", data, out, "--quiet", *more)
+    assert done.code == 0, done.err
+    return microdata(out)
+
+
+def run_and_die(stage: str, *arguments: object) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from censafe.cli import main\n"
+        "from censafe.products import door\n"
+        "from censafe.products.topdown import descending, release\n"
+        + textwrap.dedent(STAGES[stage])
+        + "\nmain()\n"
+    )
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert child.returncode == -signal.SIGKILL, child.stderr
+
+
+def test_lazy_and_stored_noise_give_the_same_microdata_with_any_number_of_workers(
+    censafe: CommandLine, districts: Path, tmp_path: Path
+) -> None:
+    key = ("--test-key", 3, "--set", "epsilon=8")
+    stored = run(censafe, districts, tmp_path / "stored", *key, "--workers", 1)
+    lazy = tmp_path / "lazy"
+    assert stored == run(censafe, districts, lazy, *key, *LAZY, "--workers", 2, "--threads", 1)
+    names = {path.name for path in (lazy / "measurements").iterdir() if path.suffix == ".parquet"}
+    levels = ("National", "State", "County", "Enumdist")
+    assert {f"persons_{level}.parquet" for level in levels} <= names
+    manifest = json.loads((lazy / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["config"]["settings"]["noisy_measurements"] == "lazy"
+
+
+def test_a_lazy_run_is_not_estimated_again_and_a_second_run_measures_nothing(
+    censafe: CommandLine, districts: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    first = run(censafe, districts, out, "--test-key", 3, *LAZY)
+    before = (out / "manifest.json").read_bytes()
+    again = censafe(
+        "run", "topdown", "e2e-1940", districts, out, "--test-key", 3, "--set", "noisy_measurements=lazy"
+    )
+    assert again.code == 0, again.err
+    assert "Nothing was measured or spent" in again.err
+    assert before == (out / "manifest.json").read_bytes()
+    assert first == microdata(out)
+    refused = censafe("estimate", out)
+    assert refused.code == 2
+    assert "lazy" in refused.err or "not kept" in refused.err
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_killed_lazy_run_goes_on_below_its_last_level_with_the_same_key(
+    censafe: CommandLine, districts: Path, tmp_path: Path, stage: str
+) -> None:
+    if stage == "while a level is estimated":  # a key that is kept in a folder
+        key: tuple[object, ...] = ("--key-dir", tmp_path / "keys")
+    else:
+        key = ("--test-key", 3)
+    out = tmp_path / "out"
+    run_and_die(stage, "run", "topdown", "e2e-1940", districts, out, *key, *LAZY)
+    kept = {path.name: path.read_bytes() for path in (out / "measurements").glob("*.parquet")}
+    assert kept
+    found = run(censafe, districts, out, *key, *LAZY)
+    assert kept == {name: (out / "measurements" / name).read_bytes() for name in kept}
+    if stage != "while a level is estimated":
+        assert found == run(censafe, districts, tmp_path / "whole", *key, *LAZY)
+        return
+    report = verify(tmp_path / "censafe-ledger.jsonl")
+    assert [row.state for row in report.rows] == ["committed"] * 4
+    events = [entry.event for entry in read_entries(tmp_path / "censafe-ledger.jsonl")]
+    assert events.count("reserve") == 4
+    assert list((tmp_path / "keys").iterdir()) == []
+
+
+def test_a_finished_level_that_was_changed_stops_the_run(
+    censafe: CommandLine, districts: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    command = ("run", "topdown", "e2e-1940", districts, out, *LAZY)
+    run_and_die("while a level is estimated", *command)
+    victim = out / "measurements" / "persons_State.parquet"
+    victim.chmod(0o644)
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(bytes(content))
+    refused = censafe(*command)
+    assert refused.code == 4
+    assert "persons_State.parquet" in refused.err
