@@ -160,9 +160,9 @@ def _unit(
     code = 0 if blank(text, at + 33, 3) else number(text, at + 33, 3)
     vacancy = 0 if blank(text, at + 32, 1) else number(text, at + 32, 1)
     persons = number(text, at + 17, 5)
-    kind = kinds[code] if code >= 0 else -1
+    kind = int(kinds[code]) if code >= 0 else -1
     if before >= 0 and _same_place(text, before + 37, at + 37):
-        block = units.block[row - 1]
+        block = int(units.block[row - 1])
     else:
         block = _find_block(table, text, at + 37, at + 59)
     bad[_RTYPE] += rtype != 2 and rtype != 4
@@ -234,7 +234,7 @@ def _person(text: _Bytes, at: int, kinds: NDArray[np.int8], units: UnitColumns, 
     """Cell of a person, with 2,016 for every block before that of the unit."""
     age, origin, race = number(text, at + 23, 3), number(text, at + 47, 1), number(text, at + 81, 2)
     code = 0 if blank(text, at + 87, 3) else number(text, at + 87, 3)
-    kind = kinds[code] if code >= 0 else -1
+    kind = int(kinds[code]) if code >= 0 else -1
     bad[_P_AGE] += age < 0 or age > _OLDEST
     bad[_P_HISPANIC] += origin != 1 and origin != 2
     bad[_P_RACE] += race < 1 or race > _RACES
@@ -244,7 +244,7 @@ def _person(text: _Bytes, at: int, kinds: NDArray[np.int8], units: UnitColumns, 
         bad[_P_OTHER] += kind != units.kind[unit]
     hispanic = 1 if origin == 2 else 0
     cell = ((max(kind, 0) * 2 + (age >= 18)) * 2 + hispanic) * _RACES + min(max(race, 1), _RACES) - 1
-    return max(units.block[unit], 0) * 2016 + cell
+    return max(int(units.block[unit]), 0) * 2016 + cell
 
 
 @_kernel

@@ -39,7 +39,7 @@ def number(text: _Bytes, place: int, digits: int) -> int:
     value = 0
     seen = False
     for i in range(place, place + digits):
-        character = text[i]
+        character = int(text[i])
         if character == 32 and not seen:
             continue
         if character < 48 or character > 57:

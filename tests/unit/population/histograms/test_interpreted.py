@@ -1,0 +1,108 @@
+"""The compiled parsers and the drawing of blocks do what their Python says, record by record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.errors import DataError
+from censafe.geography.spine import E2E_1940, PL94_US
+from censafe.population.histograms import (
+    BlockData,
+    cef,
+    cef_kernels,
+    e2e_layout,
+    ipums,
+    ipums_kernels,
+    line_kernels,
+    pl94_layout,
+    read_blocks,
+)
+from censafe.population.synthetic import block_kernels, fixed_width, histograms
+from censafe.population.synthetic.fixed_width import synthesize_fixed
+from censafe.population.synthetic.histograms import synthesize_histograms
+from support.fixed_width import home_1940, person_1940, person_2020, unit_2020, write_lines
+from support.histograms import E2E, PL94, dense
+
+WRAPPING = ("slot_of", "_key", "uniform")  # their products wrap around on purpose
+MODULES = (line_kernels, ipums_kernels, cef_kernels, cef, ipums, block_kernels, histograms, fixed_width)
+
+
+def interpret(patch: pytest.MonkeyPatch, modules: tuple[ModuleType, ...] = MODULES) -> None:
+    """Replace every kernel by its Python."""
+    for module in modules:
+        for name, kernel in list(vars(module).items()):
+            if hasattr(kernel, "py_func") and name not in WRAPPING:
+                patch.setattr(module, name, kernel.py_func)
+
+
+def same(expected: BlockData, actual: BlockData, cells: int) -> None:
+    assert np.array_equal(dense(expected.persons, cells), dense(actual.persons, cells))
+    assert np.array_equal(expected.facilities, actual.facilities)
+    if expected.units is not None:
+        assert np.array_equal(dense(expected.units, 2), dense(actual.units, 2))
+
+
+@pytest.mark.parametrize("layout", ["cef", "ipums-1940"])
+def test_readers_and_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str) -> None:
+    rules = pl94_layout(PL94, PL94_US) if layout == "cef" else e2e_layout(E2E, E2E_1940)
+    assert rules.schema is not None
+    data = tmp_path / "compiled"
+    synthesize_fixed(data, persons=400, states=("44", "50"), seed=1, layout=layout)  # type: ignore[arg-type]
+    expected = read_blocks(data, rules)
+    monkeypatch.setattr(ipums, "_FIRST_ROOM", 1)
+    interpret(monkeypatch)
+    same(expected, read_blocks(data, rules), rules.schema.cells)
+    again = tmp_path / "interpreted"
+    synthesize_fixed(again, persons=400, states=("44", "50"), seed=1, layout=layout)  # type: ignore[arg-type]
+    for path in data.iterdir():
+        assert path.read_bytes() == (again / path.name).read_bytes()
+
+
+def test_what_is_wrong_is_counted_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_lines(
+        tmp_path / "1940" / "x.dat",
+        [person_1940(9), home_1940(1, 2), person_1940(1, race=9), person_1940(1, age="x", hispan=7), "short",
+         home_1940(1, 1, gqtype=5), home_1940(2, 0, "44x0010001", gq="x"), home_1940(3, 1, gq=0), person_1940(3),
+         person_1940(3, record="Q"), home_1940(4, 1) + "\r"],
+    )  # fmt: skip
+    folder = tmp_path / "2020"
+    header = "OIDTABBLK|TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK|AIANNHCE|PLACEFP|COUSUBFP"
+    write_lines(folder / "GRF-C.txt", [header, "B1|44|001|000100|1000|||", "B12|44|001|000100|1001|||"])
+    write_lines(
+        folder / "CEF20_UNIT.txt",
+        [unit_2020(100000001, 1, "B1"), unit_2020(100000001, 0, "B1"), unit_2020(100000003, 1, "B", rtype=4, vacs=2),
+         unit_2020("x", 1, "B12", quarters="999"), unit_2020(100000005, 2, "B12", vacs=1, rtype=7), "short"],
+    )  # fmt: skip
+    write_lines(
+        folder / "CEF20_PER.txt",
+        [person_2020(100000001, age=130, hispanic=4, race="00"), person_2020(100000005, quarters="999"),
+         person_2020(100000009), person_2020("x"), person_2020(100000001, quarters="501"), "short"],
+    )  # fmt: skip
+    cases = ((tmp_path / "1940", e2e_layout(E2E, E2E_1940)), (folder, pl94_layout(PL94, PL94_US)))
+    texts = []
+    for _ in range(2):
+        for data, layout in cases:
+            with pytest.raises(DataError) as caught:
+                read_blocks(data, layout)
+            texts.append(str(caught.value))
+        interpret(monkeypatch)
+    assert texts[:2] == texts[2:]
+    assert [text.count("\n  - ") for text in texts[:2]] == [12, 19]
+
+
+@pytest.mark.parametrize("layout", ["pl94", "e2e"])
+def test_blocks_are_drawn_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str) -> None:
+    for name in ("compiled", "interpreted"):
+        synthesize_histograms(tmp_path / name, persons=900, states=("44",), seed=1, layout=layout)  # type: ignore[arg-type]
+        interpret(monkeypatch)
+    for table in ("histogram", "units"):
+        one, other = (
+            pq.read_table(tmp_path / name / f"{table}.parquet").to_pydict()
+            for name in ("compiled", "interpreted")
+        )
+        assert one == other
