@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.geography.spine import PL94_PR, PL94_US
+from censafe.geography.spine import E2E_1940, PL94_PR, PL94_US
 from censafe.geography.spine_sums import sum_histograms
-from censafe.population.histograms import BlockData, pl94_layout, read_blocks
+from censafe.population.histograms import BlockData, e2e_layout, pl94_layout, read_blocks
 from censafe.privacy.ledger import read_entries, verify
 from censafe.products.topdown import recipe
 from censafe.products.topdown.config import load_config
@@ -21,7 +21,7 @@ from censafe.products.topdown.shipped import shipped_schemas
 from support.commands import CommandLine
 from support.histograms import dense, write_table
 from support.topdown_areas import write_pl94
-from support.topdown_inputs import histograms_of_run
+from support.topdown_inputs import CELLS_1940, histograms_of_run, write_1940
 
 PERSONS = 2016
 
@@ -100,6 +100,21 @@ def test_stored_and_lazy_runs_publish_the_same_microdata_with_budgets_by_geounit
     ]
     one, two = ((out / "microdata" / "persons.txt").read_bytes() for out in kept)
     assert one == two
+
+
+def test_split_states_of_pure_dp_keep_their_totals(censafe: CommandLine, tmp_path: Path) -> None:
+    data, out = write_1940(tmp_path / "districts"), tmp_path / "out"
+    more = ("--set", "bypass=true", "--set", "bypass_cutoff=60", "--test-key", 1, "--quiet")
+    done = censafe("run", "topdown", "e2e-1940", data, out, *more)
+    assert done.code == 0, done.err
+    truth = read_blocks(data, e2e_layout(shipped_schemas()["e2e-1940"].schema, E2E_1940))
+    found = histograms_of_run(out, "persons", codes_of(truth))
+    exact = dense(sum_histograms(truth.spine, truth.persons, CELLS_1940)[1], CELLS_1940).sum(axis=1)
+    assert dense(found["State"], CELLS_1940).sum(axis=1).tolist() == exact.tolist()
+    told = json.loads((out / "manifest.json").read_text())["post_processing"]["spine"]["levels"]
+    assert [level["standard_geounits"] for level in told] == [1, 2, 6, 48]
+    assert told[1]["geounits"] > 2
+    assert dense(found["Enumdist"], CELLS_1940).sum() == exact.sum()
 
 
 def test_all_parts_are_reserved_first_and_stay_charged_after_a_stop(

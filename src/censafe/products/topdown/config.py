@@ -25,6 +25,7 @@ __all__ = ["Choices", "Reader", "TopdownConfig", "load_config"]
 
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef"]
 _READERS: Final = ("histogram", "pl94", "ipums-1940", "cef")
+_MOST_GEOUNITS: Final = 1_000_000
 _CHOICES: Final = {
     "spine": ("standard", "aian", "optimised"),
     "noisy_measurements": ("stored", "lazy"),
@@ -49,6 +50,8 @@ class Choices:
         detailed_cost: rounding prefers the larger ``fraction`` of a cell, or is ``flat`` between rounded ones.
         hispanic9: how a person of 1940 counts whose Hispanic origin was not reported; ``hispanic`` is the rule of the Bureau's code.
         bypass: whether the budget of an only child moves to its parent.
+        fanout_cutoff: optimised block groups of a tract of n blocks have at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
+        bypass_cutoff: under pure DP, most children of a geounit after geounits below it were passed over.
     """
 
     spine: str
@@ -59,6 +62,8 @@ class Choices:
     detailed_cost: str
     hispanic9: str
     bypass: bool
+    fanout_cutoff: int = 12
+    bypass_cutoff: int = 150
 
 
 @dataclass(frozen=True)
@@ -181,5 +186,22 @@ def _check_choices(document: Document, problems: Problems) -> Choices:
         for name, allowed in _CHOICES.items()
     }
     moved = "true" if chosen["spine"] == "optimised" else "false"
-    bypass = document.choice("bypass", ("true", "false"), problems, default=moved)
-    return Choices(bypass=bypass == "true", **{name: value or "" for name, value in chosen.items()})
+    bypass: object = document.values.get("bypass")
+    if not isinstance(bypass, bool):
+        bypass = document.choice("bypass", ("true", "false"), problems, default=moved) == "true"
+    return Choices(
+        bypass=bypass,
+        fanout_cutoff=_whole(document, "fanout_cutoff", 12, problems),
+        bypass_cutoff=_whole(document, "bypass_cutoff", 150, problems),
+        **{name: value or "" for name, value in chosen.items()},
+    )
+
+
+def _whole(document: Document, noun: str, default: int, problems: Problems) -> int:
+    """A number of geounits, from the file or as it was typed."""
+    value = document.values.get(noun, default)
+    text = str(value)
+    if isinstance(value, bool) or not (text.isascii() and text.isdecimal()) or int(text) > _MOST_GEOUNITS:
+        problems.add(noun, f"{value!r} is not allowed; give a whole number from 0 to {_MOST_GEOUNITS:,}")
+        return default
+    return int(text)

@@ -20,6 +20,8 @@ _TEXTS: Final = (
     "reader",
     "spine",
     "bypass",
+    "bypass_cutoff",
+    "fanout_cutoff",
     "noisy_measurements",
     "passes",
     "infeasible",

@@ -195,6 +195,7 @@ def _settings(config: TopdownConfig) -> dict[str, str]:
         "levels": ",".join(f"{level.name}:{level.prefix}" for level in config.run_levels),
         "spine": config.choices.spine,
         "bypass": str(config.choices.bypass).lower(),
+        "cutoffs": f"fanout {config.choices.fanout_cutoff}, bypass {config.choices.bypass_cutoff}",
         f"neighbours.{Neighbours.REPLACE.value}": _relation(config),
     }
     for histogram in config.histograms:

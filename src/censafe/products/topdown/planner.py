@@ -125,6 +125,11 @@ def _notes(config: TopdownConfig) -> tuple[str, ...]:
             f"{', '.join(answers)}.",
         ]
     notes += exact_figures(config)
+    if config.choices.bypass:
+        notes.append(
+            f"Spine {config.choices.spine}: the budget of an only child is spent at its parent. Costs and margins are those of "
+            "geounits with the level's own share; every path from the root to a block spends the total."
+        )
     skipped = config.levels[: len(config.levels) - len(config.run_levels)]
     if skipped:
         names = ", ".join(level.name for level in skipped)

@@ -18,12 +18,13 @@ __all__ = ["gq_patterns", "level_budgets", "spine_choice"]
 
 def spine_choice(config: TopdownConfig) -> SpineChoice:
     """How the spine of a run is made."""
-    rule = BypassRule(pure=config.definition is Definition.PURE) if config.choices.bypass else None
+    choices, pure = config.choices, config.definition is Definition.PURE
+    rule = BypassRule(pure, choices.bypass_cutoff) if choices.bypass else None
     shares = {
         histogram.name: tuple(histogram.level_shares[level.name] for level in config.run_levels)
         for histogram in config.histograms
     }
-    return SpineChoice(config.choices.spine, rule, shares)
+    return SpineChoice(choices.spine, rule, shares, choices.fanout_cutoff)
 
 
 def gq_patterns(config: TopdownConfig, facilities: NDArray[np.integer]) -> NDArray[np.int64] | None:

@@ -1,0 +1,101 @@
+"""Spines that configurations choose, and the budgets of their geounits."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from censafe.errors import ConfigError
+from censafe.geography.run_spine import build_run_spine
+from censafe.geography.spine import E2E_1940, PL94_US, build_spine
+from censafe.products.configs import find_shipped
+from censafe.products.topdown.config import load_config
+from censafe.products.topdown.plan import plan_release, workloads
+from censafe.products.topdown.planner import report
+from censafe.products.topdown.spine_statement import spine_document, spine_remarks
+from censafe.products.topdown.spines import level_budgets, spine_choice
+from support.topdown_areas import block_codes, random_areas
+
+
+def own_file(tmp_path: Path, first: str) -> Path:
+    shipped = find_shipped("topdown", "pl94-us")
+    assert shipped is not None
+    path = tmp_path / "own.toml"
+    path.write_text(f"{first}\n{shipped.path.read_text(encoding='utf-8')}", encoding="utf-8")
+    return path
+
+
+def test_bypass_may_be_a_boolean_and_follows_the_spine(tmp_path: Path) -> None:
+    assert load_config(own_file(tmp_path, "bypass = true")).choices.bypass is True
+    assert load_config(own_file(tmp_path, 'spine = "optimised"\nbypass = false')).choices.bypass is False
+    assert load_config("pl94-us", {"spine": "optimised"}).choices.bypass is True
+    assert load_config("pl94-us", {"spine": "aian"}).choices.bypass is False
+
+
+@pytest.mark.parametrize(
+    "line", ["bypass = 1", "fanout_cutoff = -1", "bypass_cutoff = true", 'fanout_cutoff = "x"']
+)
+def test_odd_values_are_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(ConfigError, match=line.partition(" ")[0]):
+        load_config(own_file(tmp_path, line))
+
+
+def test_cutoffs_reach_the_spine_and_the_plan() -> None:
+    config = load_config("pl94-us", {"spine": "optimised", "fanout_cutoff": "3", "bypass_cutoff": "40"})
+    choice = spine_choice(config)
+    assert (choice.fanout_cutoff, choice.bypass.most_children) == (3, 40)
+    digests = {
+        plan_release(load_config("pl94-us", settings)).digest()
+        for settings in ({}, {"spine": "aian"}, {"bypass": "true"}, {"spine": "optimised"},
+                         {"spine": "optimised", "fanout_cutoff": "3"})
+    }  # fmt: skip
+    assert len(digests) == 5
+
+
+def test_other_schemas_and_levels_walk_the_standard_spine_only(tmp_path: Path) -> None:
+    for name in ("e2e-1940", "blocks-16"):
+        with pytest.raises(ConfigError, match="spine: optimised needs the schemas"):
+            plan_release(load_config(name, {"spine": "optimised"}))
+    plan_release(load_config("e2e-1940", {"bypass": "true"}))
+
+
+def test_a_geounit_with_both_shares_pays_for_both() -> None:
+    config = load_config("pl94-us", {"spine": "optimised"})
+    rng = np.random.default_rng(2)
+    codes = block_codes((4, 44), rng)
+    run = build_run_spine(build_spine(codes, PL94_US), spine_choice(config), random_areas(codes, rng))
+    budgets = level_budgets(config, run)
+    moved = 0
+    for load in workloads(config):
+        budget, plan = budgets[load.part.name], load.part
+        shares = load.histogram.query_shares[load.level.name].values()
+        for laws, costs in zip(budget.laws, budget.costs, strict=True):
+            if not any(costs):
+                assert laws == (None,) * len(costs)
+                continue
+            scale = costs[0] / plan.queries[0].cost
+            moved += scale != 1
+            assert scale >= 1
+            assert costs == tuple(scale * query.cost for query in plan.queries)
+            assert [law.parameter * cost for law, cost in zip(laws, costs, strict=True)] == [1] * len(costs)
+        assert sum(shares, Fraction(0)) == 1
+    assert moved > 5
+
+
+def test_the_spine_is_stated_with_exact_shares() -> None:
+    config = load_config("e2e-1940", {"bypass": "true", "bypass_cutoff": "0"})
+    codes = np.array([4400010001, 4400010002, 5000010001])
+    run = build_run_spine(build_spine(codes, E2E_1940), spine_choice(config))
+    document = spine_document(config, run)
+    assert document["path_total"] == {"persons": "1"}
+    assert [level["geounits"] for level in document["levels"]] == [1, 2, 2, 3]
+    states = document["levels"][1]["shares"]["persons"]
+    assert states == [{"share": "3/4", "geounits": 1}, {"share": "1/2", "geounits": 1}]
+    assert "places" not in document
+    assert spine_remarks(load_config("e2e-1940"), run) == ()
+    assert "spent together" in spine_remarks(config, run)[1]
+    notes = report(config, confidence=Fraction(9, 10), delta=Fraction(1, 10**10)).notes
+    assert any("every path from the root to a block spends the total" in note for note in notes)
