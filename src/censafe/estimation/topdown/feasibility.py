@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.problem import ParentProblem
+from censafe.estimation.topdown.repair_programme import side_matrix
 
 __all__ = ["Cuts", "has_point", "parent_cuts", "type_rows", "violated_cut"]
 
@@ -142,8 +143,7 @@ def has_point(problem: ParentProblem) -> bool:
     if violated_cut(problem):
         return False
     children, cells = problem.B.shape
-    rows = sparse.kron(sparse.eye(children), sparse.csr_matrix(problem.rows.astype(np.float64)), format="csr")
-    lo, hi = problem.lo.ravel(), problem.hi.ravel()
+    rows, lo, hi = side_matrix(problem)
     up, down = np.isfinite(hi), np.isfinite(lo)
     sums = None if problem.p is None else sparse.kron(np.ones((1, children)), sparse.eye(cells), format="csr")
     above = sparse.vstack([rows[up], -rows[down]], format="csr")

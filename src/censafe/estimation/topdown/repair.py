@@ -11,6 +11,7 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.feasibility import type_rows, violated_cut
 from censafe.estimation.topdown.flow import min_cost_flow
 from censafe.estimation.topdown.problem import ParentProblem
+from censafe.estimation.topdown.repair_programme import repaired_counts
 
 __all__ = ["CellChange", "Repair", "repair_parent"]
 
@@ -77,22 +78,27 @@ def repair_parent(problem: ParentProblem) -> Repair:
     """Change as few persons of a parent as possible, within their types, so that its children become feasible.
 
     The persons of every type stay as they are, and with them the parent's total. Children are given to their types
-    and cells by a flow; what a cell cannot place in any child goes to other cells of its type at a price.
+    and cells by a flow; what a cell cannot place in any child goes to other cells of its type at a price. Where side
+    rows overlap, or totals of groups are known, a mixed-integer programme does the same and keeps the sums of all
+    sets of cells that the rows tell apart.
 
     Args:
-        problem: an infeasible parent whose rows are types that do not overlap, and totals.
+        problem: an infeasible parent.
 
     Returns:
         The counts for this solve with a log of every changed cell.
 
     Raises:
-        CheckError: rows that cross each other, or no change within types is enough.
+        CheckError: a root, or no change within types is enough.
     """
     if problem.p is None:
         raise CheckError("a root has no parent counts that could be repaired")
     chosen, total = type_rows(problem)
-    if len(chosen) + (total is not None) != len(problem.rows):
-        raise CheckError("side rows of a parent cross each other; only types and totals can be repaired")
+    if len(chosen) + (total is not None) != len(problem.rows) or len(problem.group_totals):
+        found = repaired_counts(problem)
+        if found is None:
+            raise CheckError("no change of cells within types makes the children of a parent feasible")
+        return _logged(problem.p, found)
     group = np.full(problem.cells, len(chosen))
     for g, row in enumerate(chosen):
         group[problem.rows[row] != 0] = g
@@ -104,9 +110,12 @@ def repair_parent(problem: ParentProblem) -> Repair:
             "no change of cells within types makes the children of a parent feasible: "
             + (violated_cut(problem) or "masks leave too few cells")
         )
-    before, after = problem.p, p
+    return _logged(problem.p, p)
+
+
+def _logged(before: Integers, after: Integers) -> Repair:
     cells = np.flatnonzero(before != after)
-    return Repair(p, tuple(CellChange(int(k), int(before[k]), int(after[k])) for k in cells))
+    return Repair(after, tuple(CellChange(int(k), int(before[k]), int(after[k])) for k in cells))
 
 
 def _sides(problem: ParentProblem, chosen: Integers) -> tuple[Integers, Integers]:

@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown import L2Status, ParentProblem, solve_l2
+from censafe.estimation.topdown.repair_programme import side_matrix
 from support.parents import best_by_enumeration, objective, parent_of_halves, small_parent
 
 H = 2 * np.eye(3) + 1
@@ -171,3 +173,35 @@ def test_an_only_child_that_misses_the_total_of_its_group():
         ParentProblem.without_rows(H, B[:1], P), group=np.array([0], np.int32), group_totals=np.array([9.0])
     )
     assert solve_l2(problem).status is L2Status.INFEASIBLE
+
+
+def least_by_clarabel(problem):
+    """Least objective by an interior point of others, on the cells of all children at once."""
+    clarabel = pytest.importorskip("clarabel")
+    children, cells = problem.B.shape
+    n = children * cells
+    sides, low, high = side_matrix(problem)
+    sums = sparse.kron(np.ones((1, children)), sparse.eye(cells))
+    matrix = sparse.vstack([sums, sides, sparse.eye(n)], format="csc")
+    low = np.concatenate([problem.p, low, np.zeros(n)])
+    high = np.concatenate([problem.p, high, np.where(problem.allowed.ravel(), np.inf, 0.0)])
+    equal, up, down = low == high, (low != high) & np.isfinite(high), (low != high) & np.isfinite(low)
+    a = sparse.vstack([matrix[equal], matrix[up], -matrix[down]], format="csc")
+    cones = [clarabel.ZeroConeT(int(equal.sum())), clarabel.NonnegativeConeT(int(up.sum() + down.sum()))]
+    chosen = clarabel.DefaultSettings()
+    chosen.verbose = False
+    quadratic = sparse.triu(sparse.block_diag(list(problem.H[problem.h_of])), format="csc")
+    sides = np.concatenate([low[equal], high[up], -low[down]])
+    answer = clarabel.DefaultSolver(quadratic, -problem.B.ravel(), a, sides, cones, chosen).solve()
+    return answer.obj_val
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equal_to_an_interior_point_of_others(seed):
+    if seed % 2:
+        problem = parent_of_halves(seed, children=9, cells=14, kinds=3, pairs=3)
+    else:
+        problem = small_parent(seed, children=12, cells=20)
+    result = solve_l2(problem)
+    assert (result.status.exact, result.gap <= 1e-4) == (True, True)
+    assert objective(problem, result.x) == pytest.approx(least_by_clarabel(problem), rel=1e-6)

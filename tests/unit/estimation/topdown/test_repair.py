@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -40,10 +42,30 @@ def test_types_that_do_not_add_up_cannot_be_repaired():
         repair_parent(problem)
 
 
-def test_rows_that_cross_are_refused():
+def test_rows_that_cross_are_repaired_by_a_programme():
+    rows = [[1, 1, 0, 0], [0, 1, 1, 0]]
+    allowed = [[1, 0, 1, 1], [1, 0, 1, 1]]
+    problem = parent([3, 0, 4, 2], allowed, rows, [[1, 1], [1, 1]], [[9, 9], [9, 9]])
+    assert repair_parent(problem).changes == ()
+    moved = replace(problem, rows=np.array([[1, 1, 0, 0], [1, 1, 1, 0]], np.uint8), p=np.array([2, 1, 4, 2]))
+    repair = repair_parent(moved)
+    assert (repair.p.tolist(), repair.moved) == ([3, 0, 4, 2], 1)
+    assert solve_l2(replace(moved, p=repair.p)).status.exact
+
+
+def test_crossing_rows_without_a_repair_are_refused():
     problem = parent([3, 2, 4], np.ones((2, 3)), [[1, 1, 0], [0, 1, 1]], np.zeros((2, 2)), np.ones((2, 2)))
-    with pytest.raises(CheckError, match="cross each other"):
+    with pytest.raises(CheckError, match="no change of cells"):
         repair_parent(problem)
+
+
+def test_known_totals_of_groups_are_kept():
+    problem = parent([3, 2, 4, 2], [[1, 0, 1, 1]] * 2, [[1, 1, 0, 0]], [[0], [0]], [[9], [9]])
+    given = replace(problem, group=np.array([0, -1], np.int32), group_totals=np.array([6.0]))
+    repair = repair_parent(given)
+    assert repair.p.tolist() == [5, 0, 4, 2]
+    result = solve_l2(replace(given, p=repair.p))
+    assert (result.status.exact, result.x[0].sum()) == (True, pytest.approx(6))
 
 
 def test_a_root_is_refused():
