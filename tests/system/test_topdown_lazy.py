@@ -35,7 +35,7 @@ STAGES = {
             return found
         door.Door.once = once
     """,
-    "while microdata are written": f"release._write_microdata = lambda *a: {KILL}",
+    "while microdata are written": f"files.write_histograms = lambda *a, **k: {KILL}",
 }
 
 
@@ -61,7 +61,7 @@ def run_and_die(stage: str, *arguments: object) -> None:
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
         "from censafe.products import door\n"
-        "from censafe.products.topdown import descending, release\n"
+        "from censafe.products.topdown import descending, files\n"
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"
     )

@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import platform
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -228,9 +229,20 @@ def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:
     )
 
 
-def hash_outputs(folder: Path, files: Iterable[Path]) -> dict[str, str]:
-    """SHA-256 of published files, by path relative to the run folder."""
-    return {path.relative_to(folder).as_posix(): sha256_file(path) for path in sorted(files)}
+def hash_outputs(folder: Path, files: Iterable[Path], *, workers: int = 1) -> dict[str, str]:
+    """SHA-256 of published files, by path relative to the run folder.
+
+    Args:
+        folder: of the run.
+        files: in it.
+        workers: threads that read files.
+    """
+    ordered = sorted(files)
+    with ThreadPoolExecutor(workers) as pool:
+        return {
+            path.relative_to(folder).as_posix(): digest
+            for path, digest in zip(ordered, pool.map(sha256_file, ordered), strict=True)
+        }
 
 
 def verify_outputs(folder: Path, manifest: Manifest) -> None:

@@ -177,6 +177,7 @@ class TopdownJob:
             release.manifest,
             ledger_total=release.ledger_total,
             confidence=release.confidence,
+            workers=self._workers,
         )
 
 

@@ -10,30 +10,21 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from censafe.model import SparseLevel
+from censafe.products.observer import SilentObserver
 from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.facts import PublicFacts
+from censafe.products.topdown.files import form_of, write_files
 from censafe.products.topdown.kept import KEPT, write_facts
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
-from censafe.products.topdown.shipped import shipped_schemas
 from censafe.products.topdown.spine_statement import spine_document, spine_remarks
 from censafe.publication.atomic import move_into_place
-from censafe.publication.block_histograms import write_histograms
 from censafe.publication.certificate import write_certificate
 from censafe.publication.codebook import CodebookInput
 from censafe.publication.level_statement import LevelEstimates, LevelFacts
 from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
-from censafe.publication.microdata import (
-    write_e2e_persons,
-    write_e2e_units,
-    write_pl94_persons,
-    write_pl94_units,
-)
-from censafe.publication.pl94_tables import TableLevel, write_pl94_tables
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.statement import CertificateInput, CheckGroup
-from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
 
 __all__ = ["Estimates", "output_files", "publish", "query_facts"]
 
@@ -69,7 +60,7 @@ class Estimates:
 
 def output_files(config: TopdownConfig, *, measured_here: bool = True) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
-    forms = {_form(one) for one in config.histograms}
+    forms = {form_of(one) for one in config.histograms}
     microdata = ("microdata",) if _has_microdata(config) else ()
     tables = ("tables",) if "pl94-persons" in forms else ()
     certificate = ("certificate.html", "certificate.json") if measured_here else ()
@@ -79,13 +70,7 @@ def output_files(config: TopdownConfig, *, measured_here: bool = True) -> tuple[
 def _has_microdata(config: TopdownConfig) -> bool:
     """Whether a record has a layout: shipped schemas at the lowest areas that their layouts know."""
     lowest = config.run_levels[-1].prefix
-    return any(_LOWEST.get(_form(one)) == lowest for one in config.histograms)
-
-
-def _form(histogram: MeasuredHistogram) -> str:
-    """The shipped schema that a histogram has, for which there are writers; empty for others."""
-    cells = histogram.schema.schema.attributes
-    return next((name for name, known in shipped_schemas().items() if known.schema.attributes == cells), "")
+    return any(_LOWEST.get(form_of(one)) == lowest for one in config.histograms)
 
 
 def publish(
@@ -98,6 +83,7 @@ def publish(
     ledger_total: Fraction | None,
     confidence: Fraction,
     measured_here: bool = True,
+    workers: int = 1,
 ) -> None:
     """Write everything in ``staging`` and move it to ``out``.
 
@@ -111,6 +97,7 @@ def publish(
         confidence: level of the margins of error.
         measured_here: whether the run measured, and can state what it protects; estimates from the files of others have no
             certificate and keep no measurements.
+        workers: threads that write files and take their hashes.
 
     Raises:
         CheckError: estimates and published facts do not belong together, or ledger and plan disagree.
@@ -118,17 +105,13 @@ def publish(
         StorageError: the disk is full or the folder not writable.
     """
     stamp: Stamp | None = STAMP if manifest.test_key else None
+    timed = (
+        SilentObserver()
+    )  # the manifest states these stages too, and is written inside of the stage around them
+    stage, seconds = timed.stage, timed.stages
     places = output_files(config, measured_here=measured_here)
-    records = (
-        _write_microdata(staging / "microdata", config, estimates, stamp) if "microdata" in places else {}
-    )
-    names = [level.name for level in config.run_levels]
-    for histogram in config.histograms:
-        for name, level in zip(names, estimates.levels[histogram.name], strict=True):
-            path = staging / "histograms" / f"{histogram.name}_{name}.parquet"
-            write_histograms(path, level, schema=histogram.schema.name, stamp=stamp)
-    if "tables" in places:
-        write_pl94_tables(staging / "tables", _table_levels(config, estimates), form="wide", stamp=stamp)
+    with stage("write files"):
+        records = write_files(staging, config, estimates, places, stamp=stamp, workers=workers)
     solves = estimates.reports
     kept: tuple[str, ...] = ()
     if measured_here:
@@ -139,15 +122,18 @@ def publish(
         write_facts(staging, config, estimates.public, stamp=stamp)
         kept = KEPT
     written = [path for path in staging.rglob("*") if path.is_file()]
+    with stage("hash files"):
+        hashes = hash_outputs(staging, written, workers=workers)
     whole = replace(
         manifest,
+        stages={**manifest.stages, **{name: round(value, 3) for name, value in seconds.items()}},
         post_processing={
             "passes": "one",
             "records": dict(records),
             "spine": spine_document(config, estimates.public.run, estimates.public.areas),
             **_listed(solves),
         },
-        outputs=hash_outputs(staging, written),
+        outputs=hashes,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     write_manifest(staging / "manifest.json", whole)
@@ -168,28 +154,6 @@ def _listed(solves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
     return {f"levels_{name}": [dict(level) for level in levels] for name, levels in solves.items()}
 
 
-def _write_microdata(
-    folder: Path, config: TopdownConfig, estimates: Estimates, stamp: Stamp | None
-) -> dict[str, int]:
-    """Persons and units; returns how many records of each there are."""
-    folder.mkdir()
-    if stamp is not None:
-        (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
-    facilities = estimates.public.facilities
-    records = {}
-    for histogram in config.histograms:
-        blocks = estimates.levels[histogram.name][-1]
-        form = _form(histogram)
-        if form == "pl94-persons":
-            records["persons"] = write_pl94_persons(folder / "persons.txt", blocks)
-        elif form == "pl94-units":
-            records["units"] = write_pl94_units(folder / "units.txt", blocks, facilities)
-        elif form == "e2e-1940":
-            records["persons"] = write_e2e_persons(folder / "persons.txt", blocks, facilities)
-            records["units"] = write_e2e_units(folder / "units.txt", blocks, facilities)
-    return records
-
-
 def _readings(config: TopdownConfig) -> list[dict[str, Any]]:
     return [
         {
@@ -204,14 +168,6 @@ def _readings(config: TopdownConfig) -> list[dict[str, Any]]:
     ]
 
 
-def _table_levels(config: TopdownConfig, estimates: Estimates) -> list[TableLevel]:
-    by_form = {_form(one): estimates.levels[one.name] for one in config.histograms}
-    persons = by_form["pl94-persons"]
-    units: Sequence[SparseLevel | None] = by_form.get("pl94-units", (None,) * len(persons))
-    names = [level.name for level in config.run_levels]
-    return [TableLevel(name, one, other) for name, one, other in zip(names, persons, units, strict=True)]
-
-
 def _statement(
     config: TopdownConfig,
     estimates: Estimates,
@@ -224,7 +180,7 @@ def _statement(
     imputed = [
         f"In the input this was made up by a rule, not read: {words}" for words in estimates.public.imputed
     ]
-    forms = {_form(one) for one in config.histograms}
+    forms = {form_of(one) for one in config.histograms}
     return CertificateInput(
         title=next(title for form, title in _TITLES.items() if form in forms),
         plan=manifest.plan,
