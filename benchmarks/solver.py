@@ -124,7 +124,7 @@ def instance(level: Level, rng: np.random.Generator) -> Instance:
     facilities[:, 0] = rng.integers(0, 40, children) + facilities[:, 0]
     types = np.flatnonzero([(quarters == g).any() for g in range(8)])
     low = np.where(types == 0, 0.0, facilities[:, types])
-    high = 99_999.0 * facilities[:, types]
+    high = 99_999.0 * facilities[:, types] * max(1, level.persons // 1000)
     rows = np.array([quarters == g for g in types], dtype=np.uint8)
     if level.exact_totals:
         total = counts.sum(axis=1, keepdims=True).astype(float)
