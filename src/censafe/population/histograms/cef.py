@@ -230,7 +230,7 @@ def _read_units(
         cut = chunk[-1] != _LINE_FEED and len(chunk) < UNIT_WIDTH
         if not cut:
             rows = _empty_units(int(np.count_nonzero(chunk == _LINE_FEED)) + 1)
-            held = parse_units(chunk, KIND_OF_GQ, table, seen, bad, rows)
+            held = parse_units(chunk, 0, KIND_OF_GQ, table, seen, bad, rows)
             parts.append(UnitColumns._make(column[:held].copy() for column in rows))
     units = UnitColumns._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
     count = dict(zip(UNIT_RULES, bad.tolist(), strict=True))
@@ -265,7 +265,7 @@ def _read_persons(
         cut = chunk[-1] != _LINE_FEED and len(chunk) < PERSON_WIDTH
         if not cut:
             keys = np.zeros(int(np.count_nonzero(chunk == _LINE_FEED)) + 1, np.int64)
-            held = parse_persons(chunk, KIND_OF_GQ, slots, units, met, bad, keys)
+            held = parse_persons(chunk, 0, KIND_OF_GQ, slots, units, met, bad, keys)
             distinct, count = np.unique(keys[:held], return_counts=True)
             counts.keys.append(distinct)
             counts.counts.append(count)

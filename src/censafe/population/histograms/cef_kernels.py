@@ -161,7 +161,7 @@ def _unit(
     vacancy = 0 if blank(text, at + 32, 1) else number(text, at + 32, 1)
     persons = number(text, at + 17, 5)
     kind = int(kinds[code]) if code >= 0 else -1
-    if before >= 0 and _same_place(text, before + 37, at + 37):
+    if row > 0 and _same_place(text, before + 37, at + 37):
         block = int(units.block[row - 1])
     else:
         block = _find_block(table, text, at + 37, at + 59)
@@ -188,6 +188,7 @@ def _unit(
 @_kernel
 def parse_units(
     text: _Bytes,
+    start: int,
     kinds: NDArray[np.int8],
     table: BlockTable,
     seen: NDArray[np.uint64],
@@ -198,13 +199,15 @@ def parse_units(
 
     Args:
         text: the chunk.
+        start: where to begin; an argument, because a constant is compiled apart from other places.
         kinds: KIND_OF_GQ.
         table: of the blocks.
         seen: one bit for each MAFID.
         bad: how many records break each of UNIT_RULES.
         units: takes the units; as long as the chunk has lines.
     """
-    at, row, before = 0, 0, -1
+    row = 0
+    at, before = start, start - 1
     while at < len(text):
         length, after = next_line(text, at, UNIT_WIDTH)
         if length == UNIT_WIDTH:
@@ -250,6 +253,7 @@ def _person(text: _Bytes, at: int, kinds: NDArray[np.int8], units: UnitColumns, 
 @_kernel
 def parse_persons(
     text: _Bytes,
+    start: int,
     kinds: NDArray[np.int8],
     slots: _Slots,
     units: UnitColumns,
@@ -261,6 +265,7 @@ def parse_persons(
 
     Args:
         text: the chunk.
+        start: where to begin; an argument, because a constant is compiled apart from other places.
         kinds: KIND_OF_GQ.
         slots: as :func:`fill_units` fills them.
         units: of the file.
@@ -268,7 +273,7 @@ def parse_persons(
         bad: how many records break each of PERSON_RULES.
         keys: takes block times 2,016 plus cell of every person; as long as the chunk has lines.
     """
-    at, row = 0, 0
+    at, row = start, 0
     mask, unit = len(slots) - 1, -1
     while at < len(text):
         length, after = next_line(text, at, PERSON_WIDTH)
