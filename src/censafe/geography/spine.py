@@ -246,7 +246,7 @@ def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[
         raise ValueError("the prefixes of a spine must grow, to 18 digits at most")
     leaf = np.sort(_packed(geocodes, digits[-1]))
     _check_blocks(leaf, digits[-1])
-    cuts = [np.unique(leaf // 10 ** (digits[-1] - length)) for length in digits[:-1]] + [leaf]
+    cuts = [_distinct(leaf // 10 ** (digits[-1] - length)) for length in digits[:-1]] + [leaf]
     if len(cuts[0]) != 1:
         raise DataError(
             f"geocodes: {len(cuts[0])} geounits at level {rules[0].name}, the root; allowed: one; fix: start at a level that "
@@ -265,6 +265,11 @@ def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[
             for rule, codes, parent, pointer in zip(rules, cuts, parents, pointers, strict=True)
         )
     )
+
+
+def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Different values of a vector that rises already."""
+    return rising[np.diff(rising, prepend=rising[:1] - 1) != 0]
 
 
 def _packed(geocodes: NDArray[Any], digits: int) -> NDArray[np.int64]:
