@@ -19,9 +19,9 @@ __all__ = ["main"]
 
 VERBS = {
     "configs": "The shipped configurations.",
-    "demo": "A synthetic state through PHSafe and its evaluation.",
+    "demo": "A synthetic state through all products and their evaluations.",
     "estimate": "Everything right of the door again, for a finished run.",
-    "evaluate": "Compare protected tables with the truth (confidential).",
+    "evaluate": "How wrong protected numbers are, for whom, and what the noise hid.",
     "ledger": "Show or verify the record of all budget spent.",
     "plan": "Cost, variance and margin of error of every table; opens no data.",
     "run": "The protected release.",

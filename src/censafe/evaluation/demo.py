@@ -9,6 +9,9 @@ from typing import Final
 
 from censafe.errors import UsageError
 from censafe.evaluation.evaluations import evaluate
+from censafe.evaluation.topdown_evaluation import evaluate_topdown
+from censafe.evaluation.topdown_runs import SourceOf
+from censafe.population.synthetic.histograms import synthesize_histograms
 from censafe.population.synthetic.population import synthesize
 from censafe.products.observer import Observer
 from censafe.products.options import ReadOptions, RunOptions
@@ -31,6 +34,10 @@ _RELEASES: Final = (
     _Release("safetab-p", "ddhca", 10),
     _Release("safetab-h", "ddhcb", 10),
 )
+_TOPDOWN: Final = ("topdown", "pl94-us", {"root": "State"})
+_TOPDOWN_SHARE: Final = 20  # of the persons, so that the whole demonstration takes a minute
+_TOPDOWN_LEAST: Final = 1_000
+_TOPDOWN_RUNS: Final = 2
 _FILES: Final = {
     "phsafe/certificate.html": "what was protected, how, and what it cost (open in a browser)",
     "phsafe/tables/PH3/PH3.csv": "a table in the Bureau's layout",
@@ -38,6 +45,9 @@ _FILES: Final = {
     "safetab-p/tables/t1/t1.csv": "persons of detailed groups, in the Bureau's layout",
     "safetab-p/tables.parquet": "totals and sex by age of detailed groups, with margins of error",
     "safetab-h/tables.parquet": "household type and tenure of detailed groups, with margins of error",
+    "topdown/microdata/persons.txt": "redistricting microdata by TopDown, consistent from blocks to the state",
+    "topdown/certificate.html": "its certificate",
+    "evaluation/topdown/report.html": "how wrong TopDown is, level by level (open in a browser)",
     "evaluation/phsafe/accuracy.png": "did the noise have the promised size? what does truncation cost?",
     "evaluation/safetab-p/accuracy.png": "the same of detailed groups, and which tables they get",
     "evaluation/safetab-h/accuracy.png": "the same of households",
@@ -48,10 +58,11 @@ _FILES: Final = {
 def run_demo(out: Path, *, persons: int, state: str, seed: int, observer: Observer) -> str:
     """Make a synthetic state, release its tables with test keys, and compare them with the truth.
 
-    SafeTab-H reads its totals of population groups from the release of SafeTab-P.
+    SafeTab-H reads its totals of population groups from the release of SafeTab-P. TopDown gets blocks of its own, with a
+    twentieth of the persons.
 
     Args:
-        out: a new or empty folder; gets ``data``, a folder for every product, and ``evaluation``.
+        out: a new or empty folder; gets ``data``, ``blocks``, a folder for every product, and ``evaluation``.
         persons: number of person records.
         state: two-digit state code.
         seed: of the records and of the test keys.
@@ -68,6 +79,7 @@ def run_demo(out: Path, *, persons: int, state: str, seed: int, observer: Observ
     with observer.stage("synthetic state"):
         synthesize(out / "data", persons=persons, states=(state,), seed=seed, layout="all")
     texts = [_released(one, out, state, seed, observer) for one in _RELEASES]
+    texts.append(_topdown(out, max(_TOPDOWN_LEAST, persons // _TOPDOWN_SHARE), state, seed, observer))
     listed = "\n".join(f"  {out / name}\n      {what}" for name, what in _FILES.items())
     return "\n\n".join([*texts, f"Open these:\n{listed}"])
 
@@ -94,6 +106,25 @@ def _released(one: _Release, out: Path, state: str, seed: int, observer: Observe
         trials=one.trials,
         seed=seed,
         confidence=confidence,
+    )
+    return f"{result.summary()}\n\n{evaluation.text()}"
+
+
+def _topdown(out: Path, persons: int, state: str, seed: int, observer: Observer) -> str:
+    """Release and evaluate a small state by TopDown; what both found."""
+    product, config, settings = _TOPDOWN
+    observer.remark(product)
+    blocks, reading = out / "blocks", ReadOptions(observer=observer)
+    synthesize_histograms(blocks, persons=persons, states=(state,), seed=seed)
+    options = RunOptions(test_key=seed, confidence=planner_of(product).CONFIDENCE)
+    result = recipe_of(product).run(config, blocks, out / product, settings, reading, options)
+    evaluation = evaluate_topdown(
+        SourceOf.of(config, blocks, settings),
+        out / "evaluation" / product,
+        reading,
+        runs=_TOPDOWN_RUNS,
+        seed=seed,
+        workers=1,
     )
     return f"{result.summary()}\n\n{evaluation.text()}"
 

@@ -44,23 +44,23 @@ def study(**changes: Any) -> Sweep:
 
 
 def test_the_study_shows_what_it_found() -> None:
-    assert ["yes"] * 7 == [one.verdict for one in findings(study())]
+    assert [one.verdict for one in findings(study())] == ["yes"] * 7
 
 
 def test_bias_of_the_other_sign_is_no_confirmation() -> None:
     turned = [row | {"bias": -row["bias"]} for row in study().bias]
     verdicts = {one.finding: one.verdict for one in findings(study(bias=turned))}
-    assert "no" == verdicts["Diverse areas lose people, homogeneous ones gain."]
+    assert verdicts["Diverse areas lose people, homogeneous ones gain."] == "no"
 
 
 def test_errors_that_do_not_fall_are_no_confirmation() -> None:
     flat = [row | {"mean_ae": 10.0} for row in study().full]
-    assert "no" == findings(study(full=flat))[0].verdict
+    assert findings(study(full=flat))[0].verdict == "no"
 
 
 def test_a_population_without_classes_leaves_statements_open() -> None:
     verdicts = [one.verdict for one in findings(study(bias=[]))]
-    assert ["open", "open"] == verdicts[5:]
+    assert verdicts[5:] == ["open", "open"]
 
 
 def test_shipped_values_are_those_of_the_reference() -> None:
@@ -69,7 +69,7 @@ def test_shipped_values_are_those_of_the_reference() -> None:
         values = [row["value"] for row in csv.DictReader(stream)]
     text = resources.files("censafe.evaluation").joinpath("data", "petti_flaxman.csv").read_text("utf-8")
     shipped = [row["value"] for row in csv.DictReader(text.splitlines())]
-    assert 994 == len(shipped)
+    assert len(shipped) == 994
     assert values == shipped
 
 

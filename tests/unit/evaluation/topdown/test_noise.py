@@ -55,7 +55,9 @@ def test_a_characteristic_that_no_measured_query_tells_apart_has_no_source() -> 
     assert found.query.answers == 2016
 
 
-def test_noise_of_a_level_and_of_added_blocks_has_the_size_that_the_laws_imply(population: Population) -> None:
+def test_noise_of_a_level_and_of_added_blocks_has_the_size_that_the_laws_imply(
+    population: Population,
+) -> None:
     histogram = population.main
     expected = {
         (row["method"], row["level"], row["characteristic"]): row["expected_rmse"]
@@ -79,11 +81,11 @@ def test_exact_totals_have_no_noise_and_are_expected_to_have_none(population: Po
     assert cells is not None
     assert not cells.residual.any()
     rows = expected_errors(population).to_pylist()
-    assert [0.0] == [
+    assert [
         row["expected_rmse"]
         for row in rows
         if (row["method"], row["level"], row["characteristic"]) == ("noisy", "State", "total")
-    ]
+    ] == [0.0]
 
 
 def test_blocks_get_the_loss_of_all_levels(population: Population) -> None:
@@ -95,7 +97,7 @@ def test_errors_of_added_blocks_grow_like_the_number_of_blocks(population: Popul
     compared = compare_methods(population, population.main, runs, noise_runs=40, seed=5)
     bins, slopes = growth_frames(population.pairs["persons"], compared)
     county = [row for row in bins.to_pylist() if (row["method"], row["level"]) == ("blocks_noise", "County")]
-    assert [6] == [row["n_areas"] for row in county]
+    assert [row["n_areas"] for row in county] == [6]
     assert {"noisy", "blocks", "blocks_noise"} == set(slopes.column("method").to_pylist())
 
 
@@ -123,5 +125,7 @@ def test_a_budget_of_nothing_is_refused(population: Population) -> None:
 def test_sources_open_the_same_population(tmp_path: Path, population: Population) -> None:
     other = open_population("e2e-1940", write_1940(tmp_path / "data"), {"epsilon": "2"}, ReadOptions())
     assert population.commitment == other.commitment
-    third = open_population("e2e-1940", write_1940(tmp_path / "more", seed=4), {"epsilon": "2"}, ReadOptions())
+    third = open_population(
+        "e2e-1940", write_1940(tmp_path / "more", seed=4), {"epsilon": "2"}, ReadOptions()
+    )
     assert population.commitment != third.commitment

@@ -6,8 +6,8 @@ import re
 
 from matplotlib.figure import Figure
 
-from censafe.evaluation.outputs import wide_metrics
 from censafe.evaluation.histograms.frames import Subject, Value, long_frame
+from censafe.evaluation.outputs import wide_metrics
 from censafe.evaluation.page import Exhibit, Page, PageTable, page_html, svg_text
 
 
@@ -28,7 +28,9 @@ def page(*, confidential: bool = True) -> Page:
         how=["Counted."],
         files=["errors.csv"],
     )
-    return Page("Title", "Kind", ["Answer."], [("Runs", "2", "draws")], [exhibit], [("Seed", "0")], confidential)
+    return Page(
+        "Title", "Kind", ["Answer."], [("Runs", "2", "draws")], [exhibit], [("Seed", "0")], confidential
+    )
 
 
 def test_the_question_comes_first_then_figure_table_and_how() -> None:
@@ -61,7 +63,12 @@ def test_figures_have_the_same_bytes_and_ids_of_their_own() -> None:
 
 
 def test_wide_metrics_have_one_row_for_each_subject() -> None:
-    subjects = [Subject("1", "accuracy", "corrected", level, "", "all", "total") for level in ("State", "Block")]
+    subjects = [
+        Subject("1", "accuracy", "corrected", level, "", "all", "total") for level in ("State", "Block")
+    ]
     long = long_frame(Value(one, name, 1.5, 3, 1) for one in subjects for name in ("mean_ae", "rmse"))
     wide = wide_metrics(long).to_pylist()
-    assert [("State", 1.5, 1.5), ("Block", 1.5, 1.5)] == [(row["level"], row["mean_ae"], row["rmse"]) for row in wide]
+    assert [(row["level"], row["mean_ae"], row["rmse"]) for row in wide] == [
+        ("State", 1.5, 1.5),
+        ("Block", 1.5, 1.5),
+    ]

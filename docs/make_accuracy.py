@@ -1,0 +1,250 @@
+"""Make docs/accuracy.md and its figures again: evaluate TopDown on published counts that stand in for records.
+
+    .venv/bin/python docs/make_accuracy.py --work FOLDER [--only ri2018,hi2020] [--runs 4] [--sweep FOLDER]
+
+The counts are published data, so what is compared here is no secret. A folder that holds finished evaluations is used again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent / "tests"))
+
+from censafe.evaluation.outputs import number_text, read_document, read_frame  # noqa: E402
+from censafe.evaluation.page import svg_text  # noqa: E402
+from censafe.evaluation.report_sweep import sweep_page  # noqa: E402
+from censafe.evaluation.report_topdown import metric_values, topdown_page  # noqa: E402
+from censafe.evaluation.topdown_accuracy import SHORT  # noqa: E402
+from support.topdown_shared import write_illinois, write_sixteen, write_vermont  # noqa: E402
+
+SHARED = DOCS.parents[1] / "shared" / "data" / "population"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set: how its folder is made, and how it is evaluated."""
+
+    name: str
+    title: str
+    words: str
+    arguments: tuple[str, ...]
+    histogram: str = "persons"
+
+    def data(self, work: Path) -> Path:
+        """The data folder; made when it is not there."""
+        folder = work / f"data-{self.name}"
+        if self.name == "ri2018":
+            return SHARED / "pl94_ri2018"
+        if not folder.exists():
+            makers: dict[str, Any] = {
+                "hi2020": lambda: write_sixteen(folder, "hi2020_blocks"),
+                "ri2010": lambda: write_sixteen(folder, "ri2010_blocks"),
+                "il2020": lambda: write_illinois(folder),
+                "vt2010": lambda: write_vermont(folder),
+            }
+            makers[self.name]()
+        return folder
+
+
+CASES = (
+    Case(
+        "ri2018", "Rhode Island 2018, blocks of the end-to-end test",
+        "The published PL 94-171 files of the 2018 test site: 29,225 persons in 569 blocks. The joint of kind of group quarters with "
+        "age and race is not published; the reader makes it up by its documented rule.",
+        ("pl94-us", "--set", "root=State", "--set", "reader=pl94"),
+    ),
+    Case(
+        "il2020", "Illinois 2020, tracts",
+        "12,812,508 persons in 3,265 tracts, the full schema of 2,016 cells, with the production budgets of the levels down to tracts.",
+        ("pl94-tracts",),
+    ),
+    Case(
+        "hi2020", "Hawaii 2020, blocks",
+        "1,455,271 persons in 14,732 blocks: voting age by Hispanic origin and race in sixteen cells.",
+        ("blocks-16",),
+    ),
+    Case(
+        "ri2010", "Rhode Island 2010, blocks",
+        "1,052,567 persons in 25,181 blocks, in the same sixteen cells.",
+        ("blocks-16",),
+    ),
+    Case(
+        "vt2010", "Vermont 2010, housing units",
+        "322,539 housing units in 32,580 blocks, occupied or vacant; the number of units of every block is published exactly.",
+        ("pl94-us", "--set", "root=State", "--set", "measure=units"),
+        "units",
+    ),
+)  # fmt: skip
+
+
+def main() -> None:
+    """Evaluate, draw and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--runs", default="4")
+    parser.add_argument("--workers", default="2")
+    parser.add_argument("--sweep", type=Path)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    wanted = options.only.split(",") if options.only else [case.name for case in CASES]
+    for case in CASES:
+        if case.name in wanted and not (options.work / case.name / "report.html").exists():
+            evaluate(case, options)
+    done = [case for case in CASES if (options.work / case.name / "report.html").exists()]
+    parts = [HEAD, *(section(case, options.work / case.name) for case in done)]
+    if options.sweep is not None:
+        parts.append(sweep_section(options.sweep))
+    (DOCS / "accuracy.md").write_text("\n".join([*parts, TAIL]), encoding="utf-8")
+
+
+def evaluate(case: Case, options: argparse.Namespace) -> None:
+    """One evaluation in a process of its own."""
+    config, *settings = case.arguments
+    command = [
+        sys.executable, "-c", "from censafe.cli import main; main()", "evaluate", "topdown", config, str(case.data(options.work)),
+        str(options.work / case.name), *settings, "--runs", options.runs, "--workers", options.workers,
+    ]  # fmt: skip
+    subprocess.run(command, check=True)  # noqa: S603
+
+
+def section(case: Case, folder: Path) -> str:
+    """Command, figure and table of one data set."""
+    document = read_document(folder)
+    config, *settings = case.arguments
+    lines = [
+        f"\n## {case.title}\n",
+        case.words,
+        "",
+        "```",
+        " ".join(
+            ["censafe evaluate topdown", config, "DATA", "OUT", *settings, f"--runs {document['runs']}"]
+        ),
+        "```",
+        "",
+    ]
+    for exhibit in topdown_page(folder).exhibits:
+        if exhibit.figure is not None:
+            name = f"figures/{case.name}-{exhibit.name}.svg"
+            (DOCS / name).write_text(
+                svg_text(exhibit.figure, f"{case.name}-{exhibit.name}"), encoding="utf-8"
+            )
+            lines += [f"![{exhibit.alt}]({name})", ""]
+    lines += accuracy_table(case, folder, document)
+    lines += slope_lines(case, folder)
+    return "\n".join(lines)
+
+
+def accuracy_table(case: Case, folder: Path, document: dict[str, Any]) -> list[str]:
+    """Mean absolute errors as Markdown."""
+    errors, bias = metric_values(folder, "mean_ae"), metric_values(folder, "me")
+    lines = [
+        f"| characteristic | level | areas | {' | '.join(SHORT.values())} | TopDown, bias |",
+        f"|---|---|--:|{'--:|' * len(SHORT)}--:|",
+    ]
+    for query, words in document["histograms"][case.histogram].items():
+        for level in document["levels"]:
+            values = errors.get((case.histogram, query, level), {})
+            if "topdown" not in values:
+                continue
+            numbers = [number_text(values[name].value, 2) if name in values else "" for name in SHORT]
+            mean = number_text(bias[case.histogram, query, level]["topdown"].value, 2)
+            lines.append(
+                f"| {words} | {level.replace('_', ' ')} | {values['topdown'].units:,} | {' | '.join(numbers)} | {mean} |"
+            )
+    return lines
+
+
+def slope_lines(case: Case, folder: Path) -> list[str]:
+    """How squared errors of totals grow with the number of blocks."""
+    rows = [
+        row
+        for row in read_frame(folder, "slopes", ("histogram", "method")).to_pylist()
+        if row["histogram"] == case.histogram and row["slope"] is not None and row["slope"] == row["slope"]
+    ]
+    levels = list(dict.fromkeys(row["level"] for row in rows))
+    if not levels:
+        return []
+    by_place = {(row["level"], row["method"]): row for row in rows}
+    lines = [
+        "",
+        "Slope of the logarithm of the squared error of totals on the logarithm of the number of blocks of an area (0: the error does "
+        "not grow with it; 1: the squared error grows like it):",
+        "",
+        f"| level | areas | {' | '.join(SHORT.values())} |",
+        f"|---|--:|{'--:|' * len(SHORT)}",
+    ]
+    for level in levels:
+        numbers = [
+            number_text(by_place[level, name]["slope"], 2) if (level, name) in by_place else ""
+            for name in SHORT
+        ]
+        areas = next(row["n_areas"] for row in rows if row["level"] == level)
+        lines.append(f"| {level.replace('_', ' ')} | {areas:,} | {' | '.join(numbers)} |")
+    return lines
+
+
+def sweep_section(folder: Path) -> str:
+    """What a sweep over budgets found."""
+    document = read_document(folder)
+    lines = [
+        "\n## A sweep over budgets: the study of the 1940 census on synthetic records\n",
+        f"{document['runs']} runs at each of {len(document['epsilons'])} budgets on a synthetic population of 1940's layout: "
+        + ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())
+        + ".",
+        "",
+        "```",
+        "censafe synth DATA --persons 10000000 --layout e2e-1940 --seed 1",
+        "censafe evaluate sweep topdown e2e-1940 DATA OUT --epsilon "
+        f"{','.join(f'{one:g}' for one in document['epsilons'])} --runs {document['runs']}",
+        "```",
+        "",
+    ]
+    for exhibit in sweep_page(folder).exhibits:
+        if exhibit.figure is not None:
+            name = f"figures/sweep-{exhibit.name}.svg"
+            (DOCS / name).write_text(svg_text(exhibit.figure, f"sweep-{exhibit.name}"), encoding="utf-8")
+            lines += [f"![{exhibit.alt}]({name})", "", exhibit.question, ""]
+    lines += ["| the study found | here too? | here | in the study | what differs |", "|---|---|---|---|---|"]
+    for row in read_frame(folder, "findings").to_pylist():
+        cells = [row["finding"], row["verdict"], row["measured"], row["published"], row["why"]]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+HEAD = """# How accurate is TopDown?
+
+Tables and figures of `censafe evaluate`, on published counts of the Census Bureau that stand in for confidential records: what is
+added to them here is measured against them. They are themselves outputs of disclosure avoidance, so they say nothing about the
+error of the Bureau's own publications.
+
+How to read the tables: mean absolute error of a count, in records, over all areas of a level and all cells of a characteristic, the
+empty ones included.
+
+| column | what it is |
+|---|---|
+| TopDown | every level measured, fitted and rounded, consistent from blocks to the root |
+| Noisy counts | what TopDown starts from: the noisy answers of the level itself, negative numbers and all |
+| Fitted blocks | the whole budget on each block, fitted to whole numbers of zero or more block by block, then added up |
+| Noisy blocks | the same without fitting |
+
+Totals that are published exactly have error 0. `.venv/bin/python docs/make_accuracy.py --work FOLDER` makes this page again."""
+TAIL = """
+## What the tables say
+
+* TopDown's error hardly depends on the level, that of blocks added up grows with every level above them: at the root it is larger by
+  orders of magnitude.
+* At the lowest level fitting each block alone can be as good or better for small cells, because its whole budget goes there; that is
+  what the levels above are paid with.
+* Within a level, areas of many blocks are not worse than areas of few beyond the noise of their own count.
+"""
+
+if __name__ == "__main__":
+    main()

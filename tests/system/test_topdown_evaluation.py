@@ -1,0 +1,310 @@
+"""``censafe evaluate`` of TopDown from the outside: files, figures, resumption, secrecy, and bad input."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.evaluation.topdown_evaluation import evaluate_topdown
+from censafe.evaluation.topdown_population import open_population
+from censafe.evaluation.topdown_published import PublishedSource
+from censafe.evaluation.topdown_runs import RunRequest, SourceOf, run_all
+from censafe.evaluation.uncertainty_evaluation import evaluate_uncertainty, uncertainty_frames
+from censafe.products.observer import SilentObserver
+from censafe.products.options import ReadOptions, RunOptions
+from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.recipe import run
+from support.commands import CommandLine
+from support.histograms import write_table
+from support.topdown_inputs import write_1940
+
+SETTINGS = {"epsilon": "4"}
+STAMP = "CONFIDENTIAL: compares with the truth"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_1940(tmp_path_factory.mktemp("evaluation") / "data")
+
+
+@pytest.fixture(scope="module")
+def evaluated(data: Path) -> Path:
+    out = data.parent / "evaluated"
+    source = SourceOf.of("e2e-1940", data, SETTINGS)
+    evaluate_topdown(source, out, ReadOptions(), runs=2, seed=3, workers=1)
+    return out
+
+
+@pytest.fixture(scope="module")
+def published(data: Path) -> Path:
+    out = data.parent / "published"
+    settings = {**SETTINGS, "noisy_measurements": "stored"}
+    run("e2e-1940", data, out, settings, ReadOptions(), RunOptions(test_key=11))
+    return out
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_every_file_says_that_it_compares_with_the_truth(evaluated: Path) -> None:
+    tables = [path for path in evaluated.rglob("*.csv") if path.name != "codebook.csv"]
+    assert len(tables) > 10
+    for path in tables:
+        assert {STAMP} == {row["classification"] for row in rows_of(path)}, path
+    for path in evaluated.rglob("*_long.parquet"):
+        assert STAMP.encode() == pq.read_schema(path).metadata[b"classification"]
+    for path in (evaluated / "figures").glob("*.svg"):
+        assert "<svg" in path.read_text(encoding="utf-8")
+    assert (evaluated / "CONFIDENTIAL.txt").exists()
+    assert STAMP in (evaluated / "report.html").read_text(encoding="utf-8")
+
+
+def test_errors_are_those_of_the_counts_side_by_side(evaluated: Path) -> None:
+    metrics = {
+        (row["run_id"], row["suite"], row["level"], row["characteristic"], row["metric"]): row
+        for row in rows_of(evaluated / "metrics_long.csv")
+    }
+    sides = pq.read_table(evaluated / "side_by_side_long.parquet").to_pylist()
+    for level, areas in (("State", 2), ("County", 6), ("Enumdist", 48)):
+        own = [row for row in sides if (row["level"], row["characteristic"]) == (level, "age18plus")]
+        assert all(row["count_dp"] - row["count_sf"] == row["error"] for row in own)
+        mean = sum(abs(row["error"]) for row in own) / (2 * areas)
+        first = metrics["4/1", "persons/topdown", level, "age18plus", "mean_ae"]
+        assert mean == pytest.approx(float(first["value"]))
+    assert float(metrics["pooled", "persons/topdown", "State", "total", "max_ae"]["value"]) == 0.0
+    assert float(metrics["pooled", "persons/topdown", "County", "total", "max_ae"]["value"]) > 0.0
+
+
+def test_wide_files_have_original_and_protected_counts_of_every_area(evaluated: Path) -> None:
+    wide = rows_of(evaluated / "side_by_side" / "persons_age18plus_County.csv")
+    assert len(wide) == 6
+    columns = {
+        "geocode",
+        "age18plus0_sf",
+        "age18plus0_dp",
+        "age18plus1_sf",
+        "age18plus1_dp",
+        "classification",
+    }
+    assert columns == set(wide[0])
+    described = {(row["file"], row["column"]) for row in rows_of(evaluated / "codebook.csv")}
+    assert ("side_by_side/persons_age18plus_County.csv", "age18plus1_sf") in described
+    assert all(row["meaning"] for row in rows_of(evaluated / "codebook.csv"))
+
+
+def test_the_page_comes_again_from_the_files_alone(censafe: CommandLine, evaluated: Path) -> None:
+    before = (evaluated / "report.html").read_bytes()
+    (evaluated / "report.html").unlink()
+    done = censafe("evaluate", "report", evaluated)
+    assert done.code == 0, done.err
+    assert before == (evaluated / "report.html").read_bytes()
+
+
+def test_the_same_evaluation_goes_on_and_another_is_refused(
+    censafe: CommandLine, data: Path, evaluated: Path
+) -> None:
+    arguments = ("evaluate", "topdown", "e2e-1940", data, evaluated, "--seed", 3, "--workers", 1)
+    again = censafe(*arguments, "--runs", 3, "--set", "epsilon=4")
+    assert again.code == 0, again.err
+    assert "2 of 3 runs are there already" in again.err
+    other = censafe(*arguments, "--set", "epsilon=2")
+    assert other.code == 2
+    assert "another run" in other.err
+
+
+def test_without_noise_nothing_is_wrong(data: Path, tmp_path: Path) -> None:
+    source = SourceOf.of("e2e-1940", data, {"epsilon": "1000000"})
+    evaluate_topdown(source, tmp_path / "out", ReadOptions(), runs=1, seed=0, workers=1)
+    rows = [
+        row for row in rows_of(tmp_path / "out" / "metrics_long.csv") if row["suite"] == "persons/topdown"
+    ]
+    assert {0.0} == {float(row["value"]) for row in rows if row["metric"] in ("max_ae", "rmse", "me")}
+
+
+def test_what_is_public_does_not_depend_on_the_records(
+    censafe: CommandLine, data: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    units = pq.read_table(data / "units.parquet").to_pydict()
+    (other / "units.parquet").write_bytes((data / "units.parquet").read_bytes())
+    codes = [code for code, homes in zip(units["geocode"], units["gq0"], strict=True) if homes]
+    homes = [count for count in units["gq0"] if count]
+    rows = [(code, 0, count) for code, count in zip(codes, homes, strict=True)]
+    for kind in range(1, 8):
+        rows += [
+            (code, 24 * kind, count)
+            for code, count in zip(units["geocode"], units[f"gq{kind}"], strict=True)
+            if count
+        ]
+    geocode, cell, count = zip(*sorted(rows), strict=True)
+    write_table(
+        other / "histogram.parquet", {"geocode": list(geocode), "cell": list(cell), "count": list(count)}
+    )
+    for number, folder in enumerate((data, other)):
+        done = censafe("evaluate", "topdown", "e2e-1940", folder, tmp_path / str(number), "--public")
+        assert done.code == 0, done.err
+        assert "CONFIDENTIAL" not in done.out
+    for name in ("expected.csv", "report.html", "evaluation.json", "codebook.csv"):
+        assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "1" / name).read_bytes()
+    assert "CONFIDENTIAL" not in (tmp_path / "0" / "report.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "0" / "CONFIDENTIAL.txt").exists()
+
+
+def test_a_sweep_makes_the_tables_of_the_study_and_grows(
+    censafe: CommandLine, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "sweep"
+    arguments = ("evaluate", "sweep", "topdown", "e2e-1940", data, out, "--runs", 2, "--workers", 1)
+    first = censafe(*arguments, "--epsilon", "1,4")
+    assert first.code == 0, first.err
+    assert "State totals are published exactly." in first.out
+    more = censafe(*arguments, "--epsilon", "1/2,1,4", "--quiet")
+    assert more.code == 0, more.err
+    assert "4 of 6 runs are there already" in more.err
+    full = rows_of(out / "full_table.csv")
+    assert {"topdown", "srs"} == {row["method"] for row in full}
+    assert {"0.5", "1", "4"} == {row["epsilon"] for row in full if row["method"] == "topdown"}
+    county = [
+        float(row["mean_ae"])
+        for row in full
+        if (row["method"], row["mode"], row["stat"], row["level"]) == ("topdown", "corrected", "TC", "County")
+    ]
+    assert sorted(county, reverse=True) == county
+    verdicts = {row["finding"]: row["verdict"] for row in rows_of(out / "findings.csv")}
+    assert len(verdicts) == 7
+    assert verdicts["State totals are published exactly."] == "yes"
+    for name in ("figure-1", "figure-2", "figure-3-Enumdist", "budget"):
+        assert (out / "figures" / f"{name}.svg").exists(), name
+    assert {"epsilon", "sample_pct"} <= set(rows_of(out / "table_one.csv")[0])
+
+
+def test_expected_errors_of_a_published_run_are_those_it_has(data: Path, published: Path) -> None:
+    """Root mean square errors within a third, and nine of ten true counts in their intervals."""
+    folder = published.parent / "further"
+    source = PublishedSource(published)
+    population = source.open(ReadOptions())
+    requests = [RunRequest(Fraction(4), number, 5) for number in range(1, 9)]
+    run_all(population, source, requests, folder, workers=1, observer=SilentObserver())
+    classes, tables = uncertainty_frames(population, requests, folder, 0.9)
+    truth = open_population("e2e-1940", data, SETTINGS, ReadOptions())
+    query = "age18plus * hispanic * race"
+    level = truth.exact["persons"][-1]
+    label = truth.main.schema.query(query).label
+    true = np.zeros((level.nodes, 24))
+    node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
+    np.add.at(true, (node, label[level.cell]), level.count)
+    table = tables["persons_age18plus_hispanic_race_Enumdist"].to_pydict()
+    errors = np.array(table["published"]) - true.reshape(-1)
+    expected = float(np.sqrt((np.array(table["rmse"]) ** 2).mean()))
+    assert expected == pytest.approx(float(np.sqrt((errors**2).mean())), rel=0.33)
+    inside = (np.array(table["lo"]) <= true.reshape(-1)) & (true.reshape(-1) <= np.array(table["hi"]))
+    assert 0.85 <= inside.mean() <= 0.995
+    state = [
+        row for row in classes.to_pylist() if (row["level"], row["characteristic"]) == ("State", "total")
+    ]
+    assert {0.0} == {row["rmse"] for row in state}
+
+
+def test_uncertainty_reads_the_published_folder_only(published: Path, tmp_path: Path) -> None:
+    found = evaluate_uncertainty(
+        PublishedSource(published), tmp_path / "u", ReadOptions(), runs=2, seed=1, workers=1
+    )
+    assert found.lines[0] == "NOT PRIVATE: the run used a test key."
+    assert not (tmp_path / "u" / "CONFIDENTIAL.txt").exists()
+    assert "how sure is" in (tmp_path / "u" / "report.html").read_text(encoding="utf-8")
+    assert (tmp_path / "u" / "intervals" / "persons_total_County.parquet").exists()
+
+
+def test_two_files_are_compared_and_the_truth_with_itself_has_no_error(
+    censafe: CommandLine, data: Path, published: Path, tmp_path: Path
+) -> None:
+    same = censafe("evaluate", "pair", data, data, tmp_path / "same", "--config", "e2e-1940")
+    assert same.code == 0, same.err
+    rows = rows_of(tmp_path / "same" / "metrics_long.csv")
+    assert {0.0} == {float(row["value"]) for row in rows if row["metric"] == "max_ae"}
+    done = censafe("evaluate", "pair", data, published, tmp_path / "two", "--config", "e2e-1940")
+    assert done.code == 0, done.err
+    page = (tmp_path / "two" / "report.html").read_text(encoding="utf-8")
+    for name in ("accuracy", "epl", "bias", "diversity", "reliability", "impossible"):
+        assert f'id="{name}"' in page, name
+    for verb in ("epl", "reliability"):
+        one = censafe("evaluate", verb, data, published, tmp_path / verb, "--config", "e2e-1940")
+        assert one.code == 0, one.err
+        assert rows_of(tmp_path / verb / f"{verb}.csv")
+
+
+def test_tables_of_any_product_are_compared(censafe: CommandLine, tmp_path: Path) -> None:
+    true, public = tmp_path / "true.csv", tmp_path / "public.csv"
+    true.write_text("REGION_ID|REGION_TYPE|CELL|COUNT\n44|STATE|1|10\n1|USA|1|20\n50|STATE|2|5\n")
+    public.write_text("REGION_ID|REGION_TYPE|CELL|COUNT\n44|STATE|1|13\n1|USA|1|19\n50|STATE|1|-2\n")
+    done = censafe("evaluate", "pair", true, public, tmp_path / "out", "--by", "REGION_TYPE")
+    assert done.code == 0, done.err
+    values = {
+        (row["level"], row["metric"]): row["value"] for row in rows_of(tmp_path / "out" / "metrics_long.csv")
+    }
+    assert (float(values["STATE", "mean_ae"]), float(values["USA", "mean_ae"])) == (10 / 3, 1.0)
+    document = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    assert document["facts"] == {"only_confidential": 1, "only_published": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "fragment"),
+    [
+        ("REGION_ID,NUMBER\n44,1\n", (), "no column COUNT"),
+        ("PLACE,COUNT\n44,1\n", (), "no column REGION_ID"),
+        ("REGION_ID,COUNT\n44,1\n44,2\n", (), "1 rows repeat the key"),
+        ("REGION_ID,COUNT\n44,1.5\n", (), "not whole numbers"),
+        ("REGION_ID,COUNT\n44,1\n", ("--by", "LEVEL"), "no such column"),
+    ],
+)
+def test_bad_tables_are_refused(
+    censafe: CommandLine, tmp_path: Path, content: str, options: tuple[str, ...], fragment: str
+) -> None:
+    true, public = tmp_path / "true.csv", tmp_path / "public.csv"
+    true.write_text("REGION_ID,COUNT\n44,1\n" if "NUMBER" not in content else content)
+    public.write_text(content)
+    done = censafe("evaluate", "pair", true, public, tmp_path / "out", *options)
+    assert done.code == 1
+    assert fragment in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (("sweep", "topdown", "e2e-1940", ".", "out"), "give budgets"),
+        (("sweep", "topdown", "e2e-1940", ".", "out", "--epsilon", "1,0"), "above 0"),
+        (("sweep", "topdown", "e2e-1940", ".", "out", "--epsilon", "1,x"), "is not a number"),
+        (("sweep", "phsafe", "sdhc-us", ".", "out", "--epsilon", "1"), "topdown"),
+        (("report", "."), "holds no finished evaluation"),
+        (("reliability", ".", ".", "out"), "give --config"),
+        (("pair", ".", ".", "out", "--groups", "race"), "need --config"),
+        (("pair", ".", ".", "out", "--config", "e2e-1940", "--by", "x"), "are for tables"),
+        (("pair", ".", ".", "out", "--config", "e2e-1940", "--histogram", "units"), "has persons"),
+        (("uncertainty", ".", "out"), "manifest"),
+    ],
+)
+def test_wrong_usage_gets_a_hint(
+    censafe: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    fragment: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = censafe("evaluate", *arguments)
+    assert done.code in (1, 2)
+    assert fragment in done.err
+
+
+def test_the_plan_of_a_sweep_is_the_plan_of_its_budget(data: Path) -> None:
+    population = open_population("e2e-1940", data, {"epsilon": "3/4"}, ReadOptions())
+    assert plan_release(population.config).total == Fraction(3, 4)
