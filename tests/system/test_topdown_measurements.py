@@ -110,6 +110,7 @@ def test_other_choices_are_recorded_and_measurements_stay(censafe: CommandLine, 
     manifest = json.loads((districts / "manifest.json").read_text())
     assert manifest["config"]["overrides"] == {"leaves": "all_positive"}
     assert manifest["config"]["settings"]["leaves"] == "all_positive"
+    assert manifest["post_processing"]["leaves"] == "all_positive"
     assert manifest["parts"] == before
 
 

@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as compute
-import pyarrow.csv as pc
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.model.sparse import SparseLevel
 from censafe.publication.microdata import E2E_PERSON_HEADER, PL94_PERSON_HEADER, PL94_UNIT_HEADER
+from censafe.publication.microdata_scan import (
+    CODE_OUTSIDE,
+    FIELDS,
+    GEOUNIT_UNKNOWN,
+    NO_DIGITS,
+    OTHER_COUNTS,
+    WIDEST_LEVEL,
+    last_is_same,
+    new_state,
+    scan_lines,
+)
 
 __all__ = ["check_e2e_persons", "check_pl94_persons", "check_pl94_units"]
 
@@ -40,6 +48,21 @@ class _Layout:
     def cells(self) -> int:
         """Number of cells."""
         return int(np.prod([len(texts) for texts in self.levels.values()]))
+
+    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int16]]:
+        """Role, width and levels of every column, as :func:`censafe.publication.microdata_scan.scan_lines` takes them."""
+        roles = np.zeros(len(self.header), np.int64)
+        widths = np.zeros(len(self.header), np.int32)
+        levels = np.full((len(self.header), WIDEST_LEVEL + 1), -1, np.int16)
+        for column, name in enumerate(self.header):
+            if name in self.geocode:
+                roles[column], widths[column] = 1, self.geocode[name]
+            elif name in self.levels:
+                texts = self.levels[name]
+                roles[column], widths[column] = 2, len(next(iter(texts)))
+                levels[column, WIDEST_LEVEL] = len(texts)
+                levels[column, [int(text) for text in texts]] = list(texts.values())
+        return roles, widths, levels
 
 
 def _from(first: int, levels: int, width: int = 1) -> dict[str, int]:
@@ -131,62 +154,44 @@ def _merged(keys: _Ints, counts: _Ints) -> tuple[_Ints, _Ints]:
 
 
 def _compare(path: Path, layout: _Layout, geounits: NDArray[np.str_], keys: _Ints, counts: _Ints) -> None:
-    found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
-    codes = geounits.astype(np.int64)
-    for batch in _batches(path, layout):
-        code = np.zeros(batch.num_rows, np.int64)
-        for column, digits in layout.geocode.items():
-            code = code * 10**digits + _numbers(batch.column(column), digits, path)
-        node = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
-        _require(path, codes[node] == code, "with a geounit that there is not")
-        cell = np.zeros(batch.num_rows, np.int64)
-        for column, texts in layout.levels.items():
-            cell = cell * len(texts) + _levels(batch.column(column), texts, path)
-        found.append(np.unique(node * layout.cells + cell, return_counts=True))
-    actual = _merged(*(np.concatenate(part) for part in zip(*found, strict=True)))
-    if not (np.array_equal(keys, actual[0]) and np.array_equal(counts, actual[1])):
-        raise CheckError(
-            f"{path.name}: the rows are not those of the histograms that they were written from; fix: write the file again"
-        )
+    """Count the rows of every geounit and compare them with its entries; rows of a geounit stand together."""
+    node, cell = np.divmod(keys, layout.cells)
+    pointer = np.searchsorted(node, np.arange(len(geounits) + 1)).astype(np.int64)
+    entries = (pointer, cell.astype(np.int32), np.ascontiguousarray(counts))
+    held, seen = np.zeros(layout.cells, np.int64), np.zeros(len(geounits), np.uint8)
+    codes, state, columns = geounits.astype(np.int64), new_state(), layout.columns()
+    for text in _lines(path, layout):
+        fault = scan_lines(text, *columns, codes, *entries, held, seen, state)
+        if fault:
+            raise _wrong(path, layout, fault, int(state[-1]))
+    if not last_is_same(*entries, held, seen, state) or bool(((np.diff(pointer) > 0) & (seen == 0)).any()):
+        raise _wrong(path, layout, OTHER_COUNTS, -1)
 
 
-def _batches(path: Path, layout: _Layout) -> Iterator[pa.RecordBatch]:
-    wanted = [*layout.geocode, *layout.levels]
+def _lines(path: Path, layout: _Layout) -> Iterator[NDArray[np.uint8]]:
+    """Pieces of whole lines after the header."""
     try:
-        with pc.open_csv(
-            path,
-            read_options=pc.ReadOptions(block_size=_BLOCK_BYTES),
-            parse_options=pc.ParseOptions(delimiter="|", quote_char=False),
-            convert_options=pc.ConvertOptions(column_types=dict.fromkeys(layout.header, pa.string())),
-        ) as stream:
-            if tuple(stream.schema.names) != layout.header:
+        with path.open("rb") as stream:
+            if stream.readline().decode("ascii", "replace").rstrip("\n") != "|".join(layout.header):
                 raise CheckError(f"{path.name}: the header must be {'|'.join(layout.header)}")
-            for batch in stream:
-                yield batch.select(wanted)
+            rest = b""
+            while piece := stream.read(_BLOCK_BYTES):
+                whole, newline, rest = (rest + piece).rpartition(b"\n")
+                if newline:
+                    yield np.frombuffer(whole + newline, np.uint8)
+            if rest:
+                yield np.frombuffer(rest, np.uint8)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except pa.ArrowInvalid:
-        raise CheckError(f"{path.name}: rows without exactly {len(layout.header)} fields") from None
 
 
-def _numbers(column: pa.Array, digits: int, path: Path) -> _Ints:
-    encoded = column.dictionary_encode()
-    texts = encoded.dictionary
-    good = compute.match_substring_regex(texts, f"^[0-9]{{{digits}}}$").to_numpy(zero_copy_only=False)
-    rows = encoded.indices.to_numpy()
-    _require(path, good.astype(np.bool_)[rows], f"with a code that is not {digits} digits")
-    return np.asarray(texts.cast(pa.int64()).to_numpy()[rows], np.int64)
-
-
-def _levels(column: pa.Array, texts: Mapping[str, int], path: Path) -> _Ints:
-    encoded = column.dictionary_encode()
-    level = np.array([texts.get(text, -1) for text in encoded.dictionary.to_pylist()], np.int64)
-    found = level[encoded.indices.to_numpy()]
-    _require(path, found >= 0, "with a code outside the layout")
-    return found
-
-
-def _require(path: Path, good: NDArray[np.bool_], what: str) -> None:
-    wrong = int(np.count_nonzero(~good))
-    if wrong:
-        raise CheckError(f"{path.name}: rows {what} ({wrong} rows); fix: write the file again")
+def _wrong(path: Path, layout: _Layout, fault: int, column: int) -> CheckError:
+    name = layout.header[column] if column >= 0 else ""
+    words = {
+        FIELDS: f"rows without exactly {len(layout.header)} fields",
+        NO_DIGITS: f"{name} is not {layout.geocode.get(name)} digits",
+        CODE_OUTSIDE: f"{name} has a code outside the layout",
+        GEOUNIT_UNKNOWN: "rows with a geounit that there is not",
+        OTHER_COUNTS: "the rows are not those of the histograms that they were written from",
+    }
+    return CheckError(f"{path.name}: {words[fault]}; fix: write the file again")

@@ -226,7 +226,7 @@ EDITS = [
     (lambda lines: lines[:-1], "not those of the histograms"),
     (lambda lines: [*lines, lines[-1]], "not those of the histograms"),
     (lambda lines: [lines[0].replace("TABBLKST", "ST"), *lines[1:]], "header must be"),
-    (lambda lines: [*lines[:-1], lines[-1][:-1] + "x"], "code outside the layout (1 rows)"),
+    (lambda lines: [*lines[:-1], lines[-1][:-1] + "x"], "CENRACE has a code outside the layout"),
     (lambda lines: [*lines[:-1], lines[-1] + "|1"], "without exactly"),
     (
         lambda lines: [*lines[:-1], lines[-1].replace("|44|", "|45|").replace("|50|", "|51|")],

@@ -20,6 +20,7 @@ from censafe.publication.microdata import (
     write_pl94_persons,
     write_pl94_units,
 )
+from censafe.publication.microdata_check import check_e2e_persons, check_pl94_persons, check_pl94_units
 from censafe.publication.pl94_tables import TableLevel, write_pl94_tables
 from censafe.publication.stamps import Stamp
 from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
@@ -96,12 +97,25 @@ def _microdata(
         blocks = estimates.levels[histogram.name][-1]
         form = form_of(histogram)
         if form == "pl94-persons":
-            yield "persons", partial(write_pl94_persons, persons, blocks)
+            write, check = (
+                partial(write_pl94_persons, persons, blocks),
+                partial(check_pl94_persons, persons, blocks),
+            )
+            yield "persons", partial(_checked, write, check)
         elif form == "pl94-units":
-            yield "units", partial(write_pl94_units, units, blocks, facilities)
+            write = partial(write_pl94_units, units, blocks, facilities)
+            yield "units", partial(_checked, write, partial(check_pl94_units, units, blocks, facilities))
         elif form == "e2e-1940":
-            yield "persons", partial(write_e2e_persons, persons, blocks, facilities)
+            write = partial(write_e2e_persons, persons, blocks, facilities)
+            yield "persons", partial(_checked, write, partial(check_e2e_persons, persons, blocks))
             yield "units", partial(write_e2e_units, units, blocks, facilities)
+
+
+def _checked(write: Callable[[], int], check: Callable[[], None]) -> int:
+    """Write a file, and compare it with its histograms before it gets its final name."""
+    records = write()
+    check()
+    return records
 
 
 def _histograms(

@@ -36,6 +36,7 @@ _TITLES: Final = {
 }
 _LOWEST: Final = {"pl94-persons": 16, "pl94-units": 16, "e2e-1940": 10}  # digits of the areas of microdata
 _DELTA: Final = Fraction(1, 10**10)
+_POST_PROCESSING: Final = ("passes", "infeasible", "leaves", "detailed_cost")
 _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration are not used."
 )
@@ -128,7 +129,7 @@ def publish(
         manifest,
         stages={**manifest.stages, **{name: round(value, 3) for name, value in seconds.items()}},
         post_processing={
-            "passes": "one",
+            **{name: getattr(config.choices, name) for name in _POST_PROCESSING},
             "records": dict(records),
             "spine": spine_document(config, estimates.public.run, estimates.public.areas),
             **_listed(solves),
@@ -181,6 +182,7 @@ def _statement(
         f"In the input this was made up by a rule, not read: {words}" for words in estimates.public.imputed
     ]
     forms = {form_of(one) for one in config.histograms}
+    fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     return CertificateInput(
         title=next(title for form, title in _TITLES.items() if form in forms),
         plan=manifest.plan,
@@ -189,7 +191,7 @@ def _statement(
             facts=estimates.facts,
             records=records,
             exact=exact_figures(config),
-            remarks=(_FITTED_AT_ONCE, *spine_remarks(config, estimates.public.run), *imputed),
+            remarks=(*fitted, *spine_remarks(config, estimates.public.run), *imputed),
             solves=solves,
             readings=_readings(config),
         ),
