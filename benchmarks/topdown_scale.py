@@ -6,7 +6,8 @@
 Makes the block histograms of a synthetic population straight, or takes those that an earlier call left in DIR, then runs
 `censafe run topdown` on them in a process of its own, with the production budgets, noise drawn where the estimate touches
 it, and the test key: reading, checking, measuring, least squares, rounding, writing, level by level. `seconds` is the wall
-time of that process, start of the interpreter included and synthesis not; `peak_gib` its largest resident memory;
+time of that process, start of the interpreter included and synthesis not; `cpu_seconds` what its threads used, which other
+work on the machine hardly changes; `peak_gib` its largest resident memory;
 `gap_max` the largest duality gap of a certified solve, in half chi-square units; `violations` the number of cells of any
 published level that are not the sum of the published blocks, counted after the run from its files.
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -44,6 +46,7 @@ STATES = {"VT": ("50", 643_077), "TX": ("48", 29_145_505), "RI": ("44", 1_097_37
 SHARE_1940 = PERSONS["e2e-1940"] / PERSONS["pl94-us"]
 LAYOUTS: dict[str, HistogramLayoutName] = {"pl94-us": "pl94", "e2e-1940": "e2e"}
 RULES = {"pl94-us": PL94_US, "e2e-1940": E2E_1940}
+_SHOWN = 0.05
 CELLS = {"persons": {"pl94-us": 2016, "e2e-1940": 192}, "units": {"pl94-us": 2}}
 SETTINGS = ("--set", "noisy_measurements=lazy", "--test-key", "1", "--quiet")
 
@@ -55,6 +58,7 @@ class Measured:
     blocks: int
     workers: int | None
     seconds: float
+    cpu_seconds: float
     peak_gib: float
     stages: dict[str, float]
     levels: dict[str, Any]
@@ -107,6 +111,11 @@ def violations(out: Path, data: Path, config: str) -> tuple[int, int]:
     return spine.leaf.nodes, wrong
 
 
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def solves_of(out: Path) -> dict[str, Any]:
     """Reports of the levels, by histogram."""
     post = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
@@ -128,7 +137,9 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
         command = ["run", "topdown", config, str(data), str(out), *root, *SETTINGS, *workers]
+        before = _cpu_of_children()
         seconds, peak = censafe(command)
+        cpu = _cpu_of_children() - before
         solves, stages = solves_of(out), stages_of(out)
         blocks, wrong = violations(out, data, config)
     gap = max(level["gap_most"] for levels in solves.values() for level in levels)
@@ -138,6 +149,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         blocks,
         arguments.workers,
         round(seconds, 3),
+        round(cpu, 3),
         round(peak, 3),
         stages,
         solves,
@@ -148,10 +160,11 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
 
 def text(measured: Measured) -> str:
     last = (
-        f"{measured.persons:,} persons, {measured.blocks:,} blocks, peak {measured.peak_gib:.2f} GiB, "
+        f"{measured.persons:,} persons, {measured.blocks:,} blocks, {measured.cpu_seconds:.1f} CPU s, peak {measured.peak_gib:.2f} GiB, "
         f"largest gap {measured.gap_max:.2g}, violations {measured.violations}"
     )
-    return "\n".join([*table(measured.stages, measured.seconds), last])
+    stages = {name: value for name, value in measured.stages.items() if value >= _SHOWN}
+    return "\n".join([*table(stages, measured.seconds), last])
 
 
 def parse() -> argparse.Namespace:
