@@ -13,6 +13,7 @@ from numba import boolean, float64, int8, int32, int64, types, uint8, void
 
 from censafe.estimation.topdown.dense_kernels import factor, factor_scaled, solve_factored, solve_vector
 from censafe.estimation.topdown.inverse_kernels import refresh_inverse
+from censafe.estimation.topdown.state_kernels import apply_changes, give_cells, mark_changes
 from censafe.model.compiled import compiled
 
 __all__ = ["solve_active_set"]
@@ -20,48 +21,6 @@ __all__ = ["solve_active_set"]
 _MOST_ITERATIONS = 120
 _MOST_STALLS = 5
 _MANY = 1 << 60
-_EQUAL = 2  # state of an equality row; -1 at lower, 0 inactive, 1 at upper
-_NONE = 9  # no change of a row's state
-
-
-@compiled(
-    void(
-        boolean[:, ::1],
-        boolean[:, ::1],
-        uint8[:, ::1],
-        int8[:, ::1],
-        int32[::1],
-        int64,
-        boolean[::1],
-        boolean,
-    )
-)
-def _give_cells(free, allowed, rows, active, group, groups, dirty, coupled):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Every cell needs a free child, every active row and every group a free cell: free the allowed ones otherwise."""
-    children, cells = free.shape
-    for g in range(groups):
-        held = False
-        for c in range(children):
-            held = held or (group[c] == g and free[c].any())
-        if not held:
-            for c in range(children):
-                if group[c] == g:
-                    free[c] = allowed[c]
-                    dirty[c] = True
-    if coupled:
-        for k in range(cells):
-            if not free[:, k].any():
-                for c in range(children):
-                    if allowed[c, k]:
-                        free[c, k] = True
-                        dirty[c] = True
-    for c in range(children):
-        for r in range(rows.shape[0]):
-            if active[c, r] != 0 and not (free[c] & (rows[r] != 0)).any():
-                for k in range(cells):
-                    if allowed[c, k] and rows[r, k]:
-                        free[c, k] = True
-                        dirty[c] = True
 
 
 @compiled(
@@ -293,54 +252,6 @@ def _refine(  # type: ignore[no-untyped-def]
 
 @compiled(
     int64(
-        uint8[:, ::1], float64[::1], float64[::1], boolean[::1], boolean[::1], int8[::1], float64[::1],
-        float64[::1], float64[::1], float64, float64, boolean[::1], int8[::1],
-    )
-)  # fmt: skip
-def _mark(rows, lo, hi, free, allowed, active, x, nu, mu, eps_x, eps_mu, flip, move):  # type: ignore[no-untyped-def]
-    """What one child must change; returns how many changes there are."""
-    count = 0
-    for k in range(x.shape[0]):
-        flip[k] = x[k] < -eps_x if free[k] else (allowed[k] and mu[k] < -eps_mu)
-        count += flip[k]
-    for r in range(rows.shape[0]):
-        move[r] = _NONE
-        if (active[r] == -1 and nu[r] < -eps_mu) or (active[r] == 1 and nu[r] > eps_mu):
-            move[r] = 0
-        elif active[r] == 0:
-            total = 0.0
-            for k in range(x.shape[0]):
-                if rows[r, k]:
-                    total += x[k]
-            if total < lo[r] - eps_x:
-                move[r] = -1
-            elif total > hi[r] + eps_x:
-                move[r] = 1
-        count += move[r] != _NONE
-    return count
-
-
-@compiled(void(boolean[:, ::1], int8[:, ::1], boolean[:, ::1], int8[:, ::1], boolean[::1], boolean))
-def _apply(free, active, flip, move, dirty, single):  # type: ignore[no-untyped-def]
-    """Make all changes, or only the last one in the order child, cell, row."""
-    children, cells = free.shape
-    for c in range(children - 1, -1, -1):
-        for r in range(active.shape[1] - 1, -1, -1):
-            if move[c, r] != _NONE:
-                active[c, r] = move[c, r]
-                dirty[c] = True
-                if single:
-                    return
-        for k in range(cells - 1, -1, -1):
-            if flip[c, k]:
-                free[c, k] = not free[c, k]
-                dirty[c] = True
-                if single:
-                    return
-
-
-@compiled(
-    int64(
         float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
         float64[:, ::1], float64[:, ::1], int32[::1], float64[::1], boolean[:, ::1], int8[:, ::1],
         float64, float64, float64[:, ::1], float64[::1], float64[:, ::1],
@@ -366,7 +277,7 @@ def solve_active_set(  # type: ignore[no-untyped-def]  # noqa: C901
     t, kept = np.zeros((size, size)), np.ones(size, dtype=np.bool_)
     fewest, stalls, single = _MANY, 0, False
     for iteration in range(1, _MOST_ITERATIONS + 1):
-        _give_cells(free, allowed, rows, active, group, size - cells, dirty, coupled)
+        give_cells(free, allowed, rows, active, group, size - cells, dirty, coupled)
         for c in range(children):
             if dirty[c]:
                 count[c], held[c] = _factor_child(
@@ -388,7 +299,7 @@ def solve_active_set(  # type: ignore[no-untyped-def]  # noqa: C901
                 w, x, multiplier, nu, mu,
             )  # fmt: skip
         for c in range(children):
-            left += _mark(
+            left += mark_changes(
                 rows, lo[c], hi[c], free[c], allowed[c], active[c], x[c], nu[c], mu[c],
                 eps_x, eps_mu, flip[c], move[c],
             )  # fmt: skip
@@ -405,5 +316,5 @@ def solve_active_set(  # type: ignore[no-untyped-def]  # noqa: C901
         else:
             stalls += 1
             single = stalls > _MOST_STALLS
-        _apply(free, active, flip, move, dirty, single)
+        apply_changes(free, active, flip, move, dirty, single)
     return -_MOST_ITERATIONS

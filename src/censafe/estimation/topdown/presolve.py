@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.problem import ParentProblem
+from censafe.estimation.topdown.side_kernels import tighten_sides
 
 __all__ = ["Tightened", "tighten"]
 
@@ -37,9 +38,17 @@ def tighten(problem: ParentProblem) -> Tightened:
     A row with upper side 0 masks its cells; a row that reaches no cell is dropped; where the lower (upper) sides
     of all children add up to what the parent has in the row, every child has its lower (upper) side.
     """
-    allowed = problem.allowed
-    if problem.p is not None and not problem.p.all():
-        allowed = allowed & (problem.p > 0)
+    coupled = problem.p is not None
+    p = np.zeros(problem.cells) if problem.p is None else problem.p.astype(np.float64)
+    allowed = problem.allowed & (p > 0) if coupled and not p.all() else problem.allowed
+    made = Tightened(allowed.copy(), problem.lo.copy(), problem.hi.copy())
+    if tighten_sides(p, coupled, problem.rows, made.allowed, made.lo, made.hi):
+        return made
+    return _named(problem, allowed)
+
+
+def _named(problem: ParentProblem, allowed: NDArray[np.bool_]) -> Tightened:
+    """The first condition that no point can meet."""
     if not len(problem.rows):
         return Tightened(allowed, problem.lo, problem.hi, _uncovered(problem, allowed))
     rows = problem.rows.astype(np.float64)
@@ -54,10 +63,7 @@ def tighten(problem: ParentProblem) -> Tightened:
         return Tightened(
             allowed, lo, hi, f"{int(((lo > 0) & ~reach).sum())} rows need persons and have no cell"
         )
-    lo, hi = np.where(reach, lo, -np.inf), np.where(reach, hi, np.inf)
-    if problem.p is not None:
-        lo, hi = _equal_where_tight(lo, hi, reach, rows @ problem.p)
-    return Tightened(allowed, lo, hi, _uncovered(problem, allowed))
+    return Tightened(allowed, lo, hi, _uncovered(problem, allowed) or "its side rows contradict each other")
 
 
 def _uncovered(problem: ParentProblem, allowed: NDArray[np.bool_]) -> str:
@@ -65,14 +71,3 @@ def _uncovered(problem: ParentProblem, allowed: NDArray[np.bool_]) -> str:
         return ""
     bad = int(((problem.p > 0) & ~allowed.any(axis=0)).sum())
     return f"{bad} cells of the parent are allowed in no child" if bad else ""
-
-
-def _equal_where_tight(
-    lo: Floats, hi: Floats, reach: NDArray[np.bool_], have: NDArray[np.float64]
-) -> tuple[Floats, Floats]:
-    least = np.where(reach, np.maximum(lo, 0.0), 0.0).sum(axis=0)
-    most = np.where(reach, hi, 0.0).sum(axis=0)
-    lower = reach & (least == have)
-    upper = reach & (most == have)
-    floor = np.maximum(lo, 0.0)
-    return np.where(upper, hi, np.where(lower, floor, lo)), np.where(lower, floor, hi)
