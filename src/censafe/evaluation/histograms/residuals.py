@@ -106,7 +106,7 @@ def pooled_residuals(
     found_groups = int(group.max(initial=0)) + 1
     by_group = np.bincount(group[entry_area] * width + place, minlength=found_groups * width)
     by_group = by_group.reshape(found_groups, width)
-    if zeros == "all":
+    if empty:
         held = np.bincount(group[inside], minlength=found_groups) * sum(cells.answers for cells in runs)
         by_group[:, np.searchsorted(tally.values, 0)] += held - np.bincount(
             group[entry_area], minlength=found_groups
