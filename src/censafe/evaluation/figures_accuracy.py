@@ -43,9 +43,14 @@ def draw_levels(
         _level_panel(axes, title, methods, levels)
     for axes in grid[panels:]:
         axes.set_visible(False)
-    handles, labels = grid[0].get_legend_handles_labels()
-    named = [words[label] for label in labels]
-    figure.legend(handles, named, loc="outside lower center", ncols=len(named), frameon=False, fontsize=9)
+    lines: dict[str, Any] = {}
+    for axes in grid[:panels]:
+        lines.update(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    seen = [name for name in words if name in lines]
+    figure.legend(
+        [lines[name] for name in seen], [words[name] for name in seen], loc="outside lower center", ncols=4,
+        frameon=False, fontsize=9,
+    )  # fmt: skip
     return figure
 
 

@@ -25,6 +25,10 @@ figcaption { color: #4a5868; font-size: .9rem; padding: .3rem .4rem 0; }
 .answer { font-size: 1.1rem; font-weight: 550; }
 nav ol { margin: .4rem 0 0; padding-left: 1.3rem; }
 a { color: var(--accent); }
+table { font-size: .875rem; }
+th, td { padding-right: .45rem; }
+td.n, th.n { padding-left: .4rem; }
+tbody th { min-width: 6rem; }
 """
 _PUBLIC: Final = "Public: everything on this page follows from published figures and the published noise laws; no true count was used."
 _XML_HEAD: Final = re.compile(r"^.*?(?=<svg)", re.DOTALL)

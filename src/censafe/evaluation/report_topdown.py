@@ -16,6 +16,7 @@ from censafe.publication.page_tables import SYMBOLS
 __all__ = ["Estimate", "mean_errors", "metric_values", "topdown_page"]
 
 _NAN = float("nan")
+_FEWEST = 10  # areas of a level whose growth is shown
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def topdown_page(folder: Path) -> Page:
 def _page(folder: Path, document: Mapping[str, Any]) -> Page:
     errors = mean_errors(folder)
     exhibits = [_accuracy(folder, document, errors, name) for name in document["histograms"]]
-    exhibits += _growth(folder)
+    exhibits += _growth(folder, document)
     return Page(
         title=f"How accurate is TopDown with {document['configuration']}?",
         kicker="Evaluation of TopDown",
@@ -148,7 +149,8 @@ _HOW = (
     "noise, its answers added up, negative numbers and all. Blocks one by one means that each block gets the whole budget, is "
     "fitted to whole numbers of zero or more, and areas are sums of their blocks. Noisy blocks added up is the same without "
     "fitting.",
-    "Totals that are published exactly have error 0 under TopDown and among the noisy counts.",
+    "Totals that are published exactly have error 0 under TopDown and among the noisy counts; blocks one by one make no use of "
+    "them. Where the totals of all blocks are exact, totals are not compared.",
 )
 
 
@@ -228,8 +230,9 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _growth(folder: Path) -> list[Exhibit]:
+def _growth(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
     rows = read_frame(folder, "topdown_vs_blocks", ("histogram", "method")).to_pylist()
+    rows = [row for row in rows if document["geounits"][row["level"]] >= _FEWEST]
     slopes = read_frame(folder, "slopes", ("histogram", "method")).to_pylist()
     exhibits = []
     for histogram in dict.fromkeys(row["histogram"] for row in rows):

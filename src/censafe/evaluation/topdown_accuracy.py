@@ -17,7 +17,7 @@ from censafe.evaluation.histograms.frames import frame_of, stacked
 from censafe.evaluation.histograms.noisy import block_by_block
 from censafe.evaluation.histograms.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown_noise import best_query, leaf_loss, level_loss, noisy_blocks, noisy_level
-from censafe.evaluation.topdown_population import Population, characteristics
+from censafe.evaluation.topdown_population import Population, compared_characteristics
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.plan import exact_levels
 
@@ -93,7 +93,7 @@ def compare_methods(
         ]
     )
     found = []
-    for one in characteristics(histogram.schema):
+    for one in compared_characteristics(histogram):
         added = [noisy_blocks(population, histogram, one.query, seed + run) for run in range(noise_runs)]
         for level in population.levels:
             areas = level_areas(pair.spine, level)
@@ -132,7 +132,7 @@ def expected_errors(population: Population) -> pa.Table:
     config = population.config
     for histogram in config.histograms:
         spine = population.pairs[histogram.name].spine
-        for one in characteristics(histogram.schema):
+        for one in compared_characteristics(histogram):
             wanted = histogram.schema.query(one.query)
             leaf = best_query(config, histogram, population.levels[-1], wanted, leaf_loss(config, histogram))
             for level in population.levels:

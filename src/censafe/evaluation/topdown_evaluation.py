@@ -29,7 +29,7 @@ from censafe.evaluation.topdown_accuracy import (
     expected_errors,
     growth_frames,
 )
-from censafe.evaluation.topdown_population import Population, characteristics
+from censafe.evaluation.topdown_population import Population, compared_characteristics
 from censafe.evaluation.topdown_runs import RunRequest, SourceOf, read_runs, run_all
 from censafe.model import CellQuery
 from censafe.products.options import ReadOptions
@@ -118,7 +118,7 @@ def described(population: Population) -> dict[str, Any]:
             )
         },
         "histograms": {
-            histogram.name: {one.query: one.words for one in characteristics(histogram.schema)}
+            histogram.name: {one.query: one.words for one in compared_characteristics(histogram)}
             for histogram in config.histograms
         },
         "records": {histogram.schema.name: histogram.schema.record.value for histogram in config.histograms},
@@ -155,7 +155,7 @@ def _write(
             grown, steep = growth_frames(pair, compared)
         bins.append(grown)
         slopes.append(steep)
-        for one in characteristics(histogram.schema):
+        for one in compared_characteristics(histogram):
             query = pair.query(one.query)
             labels = answer_labels(query)
             for level in population.levels:

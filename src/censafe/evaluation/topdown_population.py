@@ -18,7 +18,7 @@ from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.intake import Intake, Loaded
 from censafe.products.topdown.schemas import HistogramSchema
 
-__all__ = ["Characteristic", "Population", "characteristics", "open_population"]
+__all__ = ["Characteristic", "Population", "characteristics", "compared_characteristics", "open_population"]
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,19 @@ def characteristics(schema: HistogramSchema) -> tuple[Characteristic, ...]:
     if len(names) > 1:
         texts += [" * ".join(names[1:]), " * ".join(names)]
     return tuple(Characteristic(text, _words(text)) for text in texts)
+
+
+def compared_characteristics(histogram: MeasuredHistogram) -> tuple[Characteristic, ...]:
+    """The same for one histogram of a configuration, without the total where that of every block is published exactly.
+
+    Example:
+        >>> config = load_config("pl94-us")
+        >>> [one.query for one in compared_characteristics(config.histogram("units"))]
+        ['h1']
+    """
+    exact = histogram.exact_totals == tuple(histogram.level_shares)[-1]
+    found = characteristics(histogram.schema)
+    return found[1:] if exact and len(found) > 1 else found
 
 
 _WORDS = {

@@ -16,7 +16,7 @@ from censafe.evaluation.outputs import number_text, write_codebook, write_docume
 from censafe.evaluation.reporting import write_report
 from censafe.evaluation.topdown_evaluation import TopdownEvaluation, answer_labels, described
 from censafe.evaluation.topdown_noise import answers_of
-from censafe.evaluation.topdown_population import Population, characteristics
+from censafe.evaluation.topdown_population import Population, compared_characteristics
 from censafe.evaluation.topdown_published import PublishedSource
 from censafe.evaluation.topdown_runs import RunRequest, read_runs, run_all
 from censafe.evaluation.uncertainty import cell_intervals, error_classes
@@ -97,7 +97,7 @@ def uncertainty_frames(
     for histogram in population.config.histograms:
         runs = read_runs(population.pairs[histogram.name], histogram.name, requests, folder)
         pair = population.pairs[histogram.name].with_runs(runs)
-        for one in characteristics(histogram.schema):
+        for one in compared_characteristics(histogram):
             query = pair.query(one.query)
             for depth, level in enumerate(population.levels):
                 cells = match_runs(pair, level_areas(pair.spine, level), query)
