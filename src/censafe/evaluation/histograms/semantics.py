@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _DEVIATIONS: Final = 12.0
-_STEPS: Final = 40_000  # of the lattice, by standard deviation of the log-likelihood ratio
+_STEPS: Final = 10_000  # of the lattice, by standard deviation of the log-likelihood ratio
 
 
 @dataclass(frozen=True)
@@ -100,14 +100,15 @@ def discrete_gaussian_power(
     """Power of the likelihood-ratio test over the discrete Gaussian answers of all queries that a record touches.
 
     The log-likelihood ratio is a sum over queries; its law under both hypotheses is the convolution of theirs. The ratio of
-    each query is rounded to a lattice of 1 / 40,000 of the standard deviation of the sum, under both hypotheses alike: that is
+    each query is rounded to a lattice of 1 / 10,000 of the standard deviation of the sum, under both hypotheses alike: that is
     a function of the answers, so the result is the exact power of a real test, which differs from the best one by less than
-    1e-5 (tested against enumeration).
+    1e-5.
 
     Args:
         queries: touched queries.
         levels: chances of a false alarm, in (0, 1).
-        randomised: whether the test tosses a coin at its threshold, so that the level is met exactly.
+        randomised: whether the test tosses a coin at its threshold, so that the level is met exactly. Without it outcomes of
+            equal ratio that the lattice tells apart are taken one by one.
 
     Raises:
         ValueError: no query.
@@ -119,6 +120,12 @@ def discrete_gaussian_power(
         >>> [round(one, 4) for one in discrete_gaussian_power([query], [0.05])]
         [0.1248]
     """
+    null, other = _laws(queries)
+    return _powers(null, other, levels, randomised=randomised)
+
+
+def _laws(queries: Sequence[TouchedQuery]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Law of the log-likelihood ratio of all queries together on the lattice, under both hypotheses."""
     if not queries:
         raise ValueError("power needs at least one query")
     variance = float(sum(Fraction(query.cells) / query.sigma2 for query in queries))
@@ -130,7 +137,7 @@ def discrete_gaussian_power(
         other = fftconvolve(other, one.other)
         start += one.start
         null, other, start = _trimmed(null, other, start)
-    return _powers(null, other, levels, randomised=randomised)
+    return null, other
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +156,7 @@ def _lattice(query: TouchedQuery, step: float) -> _Lattice:
     mass /= mass.sum()
     total = mass
     for _ in range(query.cells - 1):
-        total = np.convolve(total, mass)
+        total = fftconvolve(total, mass)
     sums = np.arange(len(total)) - query.cells * reach
     # a shift of one in each cell moves the sum of their noises by their number
     places = [
@@ -202,11 +209,12 @@ def power_curve(rho: Fraction, queries: Sequence[TouchedQuery], levels: Sequence
     Returns:
         Columns level, gaussian, discrete_gaussian (not randomised), discrete_gaussian_randomised, zcdp_bound.
     """
+    null, other = _laws(queries)
     columns: dict[str, Any] = {
         "level": list(levels),
         "gaussian": [gaussian_power(rho, level) for level in levels],
-        "discrete_gaussian": discrete_gaussian_power(queries, levels, randomised=False),
-        "discrete_gaussian_randomised": discrete_gaussian_power(queries, levels),
+        "discrete_gaussian": _powers(null, other, levels, randomised=False),
+        "discrete_gaussian_randomised": _powers(null, other, levels, randomised=True),
         "zcdp_bound": [zcdp_power(rho, level) for level in levels],
     }
     return frame_of(columns)
