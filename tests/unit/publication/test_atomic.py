@@ -12,6 +12,7 @@ from censafe.publication.atomic import (
     atomic_write,
     remove_partials,
     sha256_file,
+    sha256_path,
 )
 
 
@@ -97,3 +98,27 @@ def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     assert remove_partials(tmp_path) == 2
     assert [tmp_path / "kept.parquet"] == list(tmp_path.iterdir())
     assert remove_partials(tmp_path / "absent") == 0
+
+
+def test_a_folder_is_known_by_the_names_and_bytes_of_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "part"
+    (folder / "State=01").mkdir(parents=True)
+    file = folder / "State=01" / "a"
+    file.write_bytes(b"1")
+    before = sha256_path(folder)
+    (folder / "empty").mkdir()
+    assert sha256_path(folder) == before
+    assert sha256_path(file) == sha256_file(file)
+    file.rename(folder / "State=01" / "b")
+    renamed = sha256_path(folder)
+    (folder / "State=01" / "b").write_bytes(b"2")
+    assert len({before, renamed, sha256_path(folder)}) == 3
+
+
+def test_leftovers_are_removed_at_any_depth(tmp_path: Path) -> None:
+    deep = tmp_path / "US" / ".County.parquet.0f.partial" / "DPQuery"
+    deep.mkdir(parents=True)
+    (deep / ".part.00.partial").write_bytes(b"x")
+    (tmp_path / "US" / "State.parquet").mkdir()
+    assert remove_partials(tmp_path) == 2
+    assert [path.name for path in (tmp_path / "US").iterdir()] == ["State.parquet"]
