@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ import pytest
 from censafe.privacy.ledger import Ledger, verify
 from censafe.products.topdown import recipe
 from censafe.publication.atomic import sha256_path
-from censafe.publication.geography_file import read_geography
+from censafe.publication.geography_file import read_geography, write_geography
 from support.commands import CommandLine, Outcome
 from support.noisy_measurements import rewrite
 from support.topdown_inputs import write_1940
@@ -225,8 +226,36 @@ def drop_the_product(files: Path) -> str:
     return "there is no folder US_Person_PL_PROD"
 
 
+def odd_bounds(files: Path) -> str:
+    path = next((files / FOLDER / "Block.parquet" / "Constraint" / "State=035").iterdir())
+    rewrite(path, lambda rows: [{**rows[0], "value": [7, *rows[0]["value"][1:]]}, *rows[1:]])
+    return "bounds that are no multiples of those of one unit (1 geounits)"
+
+
+def no_bounds(files: Path) -> str:
+    for path in (files / FOLDER / "Block.parquet" / "Constraint").rglob("*.parquet"):
+        rewrite(path, lambda rows: [row for row in rows if row["query_name"] != "hhgq_total_lb_con"])
+    return "there is no constraint hhgq_total_lb_con with 8 figures"
+
+
+def other_units(files: Path) -> str:
+    blocks = read_geography(files / "geography.parquet")
+    (files / "geography.parquet").unlink()
+    write_geography(files / "geography.parquet", replace(blocks, units=blocks.units + 1))
+    return "other blocks or other counts of units"
+
+
 @pytest.mark.parametrize(
-    "damage", [drop_measured_tracts, drop_listed_counties, drop_a_level, drop_the_product]
+    "damage",
+    [
+        drop_measured_tracts,
+        drop_listed_counties,
+        drop_a_level,
+        drop_the_product,
+        odd_bounds,
+        no_bounds,
+        other_units,
+    ],
 )
 def test_incomplete_files_are_refused_and_nothing_is_written(
     censafe: CommandLine, files: Path, tmp_path: Path, damage: object
