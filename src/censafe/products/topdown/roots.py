@@ -86,9 +86,7 @@ def _joined(
     total: float | None,
 ) -> RootProblem:
     supports = [
-        np.flatnonzero(allowed if kinds is None else allowed & (limits.upper[root] > 0)[kinds]).astype(
-            np.int64
-        )
+        np.flatnonzero(allowed if kinds is None else allowed & (limits.upper[root] > 0)[kinds])
         for root in members
     ]
     edges = np.cumsum([0, *map(len, supports)])
@@ -102,21 +100,25 @@ def _joined(
     for root, support, first, last in zip(members, supports, edges[:-1], edges[1:], strict=True):
         stack, _, b[:, first:last] = objective.equations(root, root + 1, support)
         h[first:last, first:last] = stack[0]
-        for kind in range(limits.lower.shape[1]) if kinds is not None else ():
+        for among, low, high in () if kinds is None else _side_rows(limits, root, kinds[support]):
             inside = np.zeros(places, np.bool_)
-            inside[first:last] = kinds[support] == kind
-            if inside.any() and not (rows and inside.all()):
+            inside[first:last] = among
+            if inside.any() and not (total is not None and inside.all()):
                 rows.append(inside)
-                sides.append((float(limits.lower[root, kind]), float(limits.upper[root, kind])))
-        if limits.cuts is not None and kinds is not None:
-            for members_of, low, high in zip(
-                limits.cuts.sets, limits.cuts.lower[root], limits.cuts.upper[root], strict=True
-            ):
-                inside = np.zeros(places, np.bool_)
-                inside[first:last] = members_of[kinds[support]] != 0
-                rows.append(inside)
-                sides.append((float(low), float(high)))
+                sides.append((low, high))
     matrix = np.array(rows, dtype=np.uint8).reshape(len(rows), places)
-    low, high = np.array(sides).reshape(-1, 2).T
-    problem = ParentProblem(h, b, None, np.ones((1, places), np.bool_), matrix, low[None], high[None])
+    lo, hi = np.array(sides).reshape(-1, 2).T
+    problem = ParentProblem(h, b, None, np.ones((1, places), np.bool_), matrix, lo[None], hi[None])
     return RootProblem(members, tuple(edges.tolist()), np.concatenate(supports), problem)
+
+
+def _side_rows(
+    limits: LevelLimits, root: int, kinds: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[np.bool_], float, float]]:
+    """Which cells of a root, by their kinds, hold how many records at least and at most."""
+    for kind, (low, high) in enumerate(zip(limits.lower[root], limits.upper[root], strict=True)):
+        yield kinds == kind, float(low), float(high)
+    if limits.cuts is not None:
+        cuts = limits.cuts
+        for among, low, high in zip(cuts.sets, cuts.lower[root], cuts.upper[root], strict=True):
+            yield among[kinds] != 0, float(low), float(high)
