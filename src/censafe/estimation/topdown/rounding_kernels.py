@@ -7,7 +7,16 @@ from numba import boolean, float64, int32, int64, types
 
 from censafe.model.compiled import compiled
 
-__all__ = ["rounding_network"]
+__all__ = ["nearest", "rounding_network"]
+
+
+_PARTS = 1 << 24  # of a person; a sum that is this close to a half is one
+
+
+@compiled(int64(float64))
+def nearest(share):  # type: ignore[no-untyped-def]
+    """The nearest integer, to the even one from a half, whatever the rounding errors of the sum."""
+    return np.int64(np.rint(np.rint(share * _PARTS) / _PARTS))
 
 
 @compiled(
@@ -107,7 +116,7 @@ def rounding_network(  # type: ignore[no-untyped-def]  # noqa: C901
             if parent[v] >= 0:
                 tail, cost = place[parent[v]], only[parent[v]]
             stop = _tree_arc(
-                at, tail, nodes, np.int64(np.rint(share[v])), low[c, v], high[c, v], below[v],
+                at, tail, nodes, nearest(share[v]), low[c, v], high[c, v], below[v],
                 weight[v] * unit, steep, arcs,
             )  # fmt: skip
             if below[v] == 1:  # its one leaf takes the cost over

@@ -6,7 +6,7 @@ import numpy as np
 from numba import boolean, float64, int32, int64, types, uint8, void
 
 from censafe.estimation.topdown.flow import min_cost_flow
-from censafe.estimation.topdown.rounding_kernels import rounding_network
+from censafe.estimation.topdown.rounding_kernels import nearest, rounding_network
 from censafe.model.compiled import compiled
 
 __all__ = ["ALL_POSITIVE", "FLAT", "SNAP", "count_broken", "number_nodes", "round_snapped"]
@@ -227,7 +227,7 @@ def _cost(f, price, up, label, nodes):  # type: ignore[no-untyped-def]
                 share[label[level, k]] += f[c, k]
                 held[label[level, k]] += up[c, k]
         for v in range(nodes):
-            cost += abs(held[v] - np.rint(share[v]))
+            cost += abs(held[v] - nearest(share[v]))
     return cost
 
 

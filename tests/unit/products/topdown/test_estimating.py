@@ -152,8 +152,9 @@ def test_integers_that_break_bounds_totals_or_signs_are_told():
 
 
 def test_the_rounding_chain_is_that_of_production():
-    histogram = load_config("pl94-us").histogram("persons")
+    config = load_config("pl94-us")
+    histogram, choices = config.histogram("persons"), config.choices
     for level in ("US", "State", "Block"):
-        sizes = [int(label.max()) + 1 for label in rules_of(histogram, level).tree]
+        sizes = [int(label.max()) + 1 for label in rules_of(histogram, level, choices).tree]
         assert sizes == [8, 16, 1008]
-    assert rules_of(load_config("pl94-us").histogram("units"), "Block").tree == ()
+    assert rules_of(load_config("pl94-us").histogram("units"), "Block", choices).tree == ()

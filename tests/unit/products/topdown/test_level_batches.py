@@ -1,0 +1,186 @@
+"""Batches of ordinary parents against the general way, on random levels with bounds, totals, kinds of budgets and passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.rounding_steps import ALL_POSITIVE
+from censafe.geography.spine import LevelRule, Spine, build_spine
+from censafe.model import SparseLevel
+from censafe.products.topdown import estimating
+from censafe.products.topdown.constraints import facility_bounds
+from censafe.products.topdown.estimating import CellRules, LevelReport, LevelTask, PassRule, estimate_level
+from censafe.products.topdown.invariants import CutLimits, LevelLimits
+from censafe.products.topdown.level_checks import check_level
+from censafe.products.topdown.level_task import family_rules
+from censafe.products.topdown.schemas import Facilities
+
+KINDS, RACES = 3, 5
+CELLS = KINDS * RACES
+KIND_OF = np.repeat(np.arange(KINDS), RACES).astype(np.int32)
+RACE_OF = np.tile(np.arange(RACES), KINDS).astype(np.int32)
+TOTAL, DETAILED = np.zeros(CELLS, np.int32), np.arange(CELLS, dtype=np.int32)
+LABELS = (TOTAL, KIND_OF, RACE_OF, DETAILED)
+# every sibling has variances of its own, so that no fitted total ends in a half, between whose neighbours rounding is free
+VARIANCES = np.random.default_rng(11).uniform(1.0, 9.0, (6, 4))
+ONE = (PassRule(((0, 1, 2, 3),), ((KIND_OF,),)),)
+TOTALS_FIRST = (PassRule(((0,), (1, 2, 3)), ((TOTAL,), (KIND_OF,))),)
+
+
+def tree(parents: int) -> Spine:
+    rng = np.random.default_rng(5)
+    codes = [f"1{p:02d}{c:02d}" for p in range(parents) for c in range(rng.choice([1, 2, 3, 6]))]
+    return build_spine(
+        np.array(codes), (LevelRule("State", 1), LevelRule("County", 3), LevelRule("Block", 5))
+    )
+
+
+def sparse(geounits: np.ndarray, dense: np.ndarray) -> SparseLevel:
+    node, cell = np.nonzero(dense)
+    pointer = np.searchsorted(node, np.arange(len(dense) + 1)).astype(np.int64)
+    return SparseLevel(geounits, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32))
+
+
+def random_level(
+    seed: int, *, bounded: bool, known: bool, parents: int = 12
+) -> tuple[Spine, SparseLevel, LevelTask]:
+    """A level with its final parent level; the truth obeys all limits."""
+    rng, spine = np.random.default_rng(seed), tree(parents)
+    level, above = spine.levels[2], spine.levels[1]
+    truth = rng.poisson(3.0, (level.nodes, CELLS)) * (rng.random((level.nodes, CELLS)) < 0.4)
+    units = np.column_stack(
+        [np.ones(level.nodes, int), truth[:, KIND_OF == 1].any(axis=1), truth[:, KIND_OF == 2].any(axis=1)]
+    )
+    units[:, 1:] |= rng.random((level.nodes, 2)) < 0.3
+    units[:, 1:] &= truth.reshape(level.nodes, KINDS, RACES).sum(axis=2)[:, 1:] > 0
+    lower, upper = facility_bounds(Facilities("kind", (0, 1, 1), (99, 40, 40)), units.astype(np.int64))
+    if not bounded:
+        lower, upper = lower[:, :0], upper[:, :0]
+    totals = truth.sum(axis=1).astype(np.int64) if known else None
+    sums = np.add.reduceat(truth, above.first_child[:-1], axis=0)
+    of = (np.arange(level.nodes) - above.first_child[level.parent]).astype(np.int32)
+    values = []
+    for query, label in enumerate(LABELS):
+        answers = np.zeros((level.nodes, int(label.max()) + 1))
+        np.add.at(answers.T, label, truth.T.astype(float))
+        noise = rng.normal(0, 1, answers.shape) * np.sqrt(VARIANCES[of, query])[:, None]
+        values.append(np.rint(answers + noise).astype(np.int32))
+    objective = LevelObjective.of(LABELS, VARIANCES, values, of)
+    return spine, sparse(above.geounits, sums), LevelTask(level, objective, LevelLimits(totals, lower, upper))
+
+
+def rules(passes: tuple[PassRule, ...], bounded: bool, **choices: str) -> CellRules:
+    return CellRules(CELLS, np.ones(CELLS, bool), KIND_OF if bounded else None, (KIND_OF,), passes, **choices)
+
+
+def estimated(
+    spine: Spine, parents: SparseLevel, task: LevelTask, chosen: CellRules, workers: int = 1
+) -> tuple[SparseLevel, LevelReport]:
+    return estimate_level(task, chosen, parents, spine.levels[1], workers=workers)
+
+
+def same(one: SparseLevel, other: SparseLevel) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in ("node_ptr", "cell", "count")
+    )
+
+
+@pytest.mark.parametrize(
+    ("bounded", "known", "passes"), list(product([False, True], [False, True], [ONE, TOTALS_FIRST]))
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_batches_give_what_the_general_way_gives(monkeypatch, seed, bounded, known, passes):
+    spine, parents, task = random_level(seed, bounded=bounded, known=known)
+    chosen = rules(passes, bounded)
+    found, report = estimated(spine, parents, task, chosen)
+    assert report.general <= 2
+    monkeypatch.setattr(estimating, "family_rules", lambda *_: None)
+    slow, other = estimated(spine, parents, task, chosen)
+    assert other.general == sum(report.statuses.values()) == sum(other.statuses.values())
+    assert same(slow, found)
+    check_level(task.level, found, task.limits, chosen.kinds, CELLS, parents)
+
+
+def test_one_and_two_workers_give_the_same_bits(monkeypatch):
+    spine, parents, task = random_level(1, bounded=True, known=False, parents=40)
+    chosen = rules(TOTALS_FIRST, True)
+    monkeypatch.setattr("censafe.estimation.topdown.parents._BATCH_WORK", 2e4)
+    shares: list[float] = []
+    one, report = estimated(spine, parents, task, chosen)
+    two, again = estimate_level(task, chosen, parents, spine.levels[1], workers=2, progress=shares.append)
+    assert same(one, two)
+    assert report.document() == again.document()
+    assert len(shares) > 3
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+
+
+def test_limits_on_sets_of_kinds_are_kept_by_batches():
+    spine, parents, task = random_level(2, bounded=True, known=True)
+    kinds = np.zeros((task.level.nodes, KINDS), int)
+    held = sparse_to_dense(estimated(spine, parents, task, rules(ONE, True))[0])
+    for kind in range(KINDS):
+        kinds[:, kind] = held[:, KIND_OF == kind].sum(axis=1)
+    sets = np.array([[1, 1, 0]], np.uint8)
+    both = kinds[:, :2].sum(axis=1, keepdims=True).astype(float)
+    limits = replace(task.limits, cuts=CutLimits(sets, both, both))
+    found, _ = estimated(spine, parents, replace(task, limits=limits), rules(ONE, True))
+    assert sparse_to_dense(found)[:, KIND_OF < 2].sum(axis=1).tolist() == both[:, 0].tolist()
+
+
+def sparse_to_dense(level: SparseLevel) -> np.ndarray:
+    dense = np.zeros((level.nodes, CELLS), int)
+    dense[np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)), level.cell] = level.count
+    return dense
+
+
+@pytest.mark.parametrize("choice", [{"detailed_cost": "flat"}, {"passes": "one"}])
+def test_choices_change_the_result_and_keep_the_limits(choice):
+    spine, parents, task = random_level(7, bounded=True, known=False, parents=60)
+    passes = ONE if choice.pop("passes", "") else TOTALS_FIRST
+    base, _ = estimated(spine, parents, task, rules(TOTALS_FIRST, True))
+    other, _ = estimated(spine, parents, task, rules(passes, True, **choice))
+    assert not same(base, other)
+    check_level(task.level, other, task.limits, KIND_OF, CELLS, parents)
+
+
+def test_leaves_reach_the_kernels():
+    _, _, task = random_level(7, bounded=True, known=False)
+    chosen = {
+        leaves: family_rules(task, rules(ONE, True, leaves=leaves))
+        for leaves in ("fractional", "all_positive")
+    }
+    assert [one.options for one in chosen.values() if one is not None] == [0, ALL_POSITIVE]
+
+
+def impossible() -> tuple[Spine, SparseLevel, LevelTask, int]:
+    """A level one of whose parents has two kinds swapped, so that no child may have the persons."""
+    spine, parents, task = random_level(3, bounded=True, known=False)
+    first = spine.levels[1].first_child
+    closed = next(
+        parent
+        for parent in range(spine.levels[1].nodes)
+        if first[parent + 1] - first[parent] > 1
+        and parents.count[parents.node_ptr[parent] : parents.node_ptr[parent + 1]].sum() > 20
+    )
+    lower, upper = task.limits.lower.copy(), task.limits.upper.copy()
+    span = slice(int(first[closed]), int(first[closed + 1]))
+    own = slice(int(parents.node_ptr[closed]), int(parents.node_ptr[closed + 1]))
+    at_home = int(parents.count[own][KIND_OF[parents.cell[own]] == 0].sum())
+    lower[span], upper[span] = 0, 99
+    lower[span, 0], upper[span, 0] = 0, 1  # homes hold fewer persons than the parent has there
+    assert at_home > span.stop - span.start
+    return spine, parents, replace(task, limits=LevelLimits(None, lower, upper)), closed
+
+
+def test_an_impossible_parent_stops_the_run_and_is_named():
+    spine, parents, task, closed = impossible()
+    name = spine.levels[1].geounits[closed]
+    with pytest.raises(CheckError, match=f"level Block, children of {name}"):
+        estimated(spine, parents, task, rules(ONE, True, infeasible="stop"))
