@@ -163,7 +163,11 @@ def text(measured: Measured) -> str:
         f"{measured.persons:,} persons, {measured.blocks:,} blocks, {measured.cpu_seconds:.1f} CPU s, peak {measured.peak_gib:.2f} GiB, "
         f"largest gap {measured.gap_max:.2g}, violations {measured.violations}"
     )
-    stages = {name: value for name, value in measured.stages.items() if value >= _SHOWN}
+    stages = {
+        name: value
+        for name, value in measured.stages.items()
+        if value >= _SHOWN and not name.startswith("of which")
+    }
     return "\n".join([*table(stages, measured.seconds), last])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
+from censafe.model.families import Wanted
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.histograms import level_variances, measure_level
 from censafe.privacy.keys import ReleasePartKey, TestPartKey
@@ -77,12 +79,14 @@ def finish_level(
     name = load.part.name
 
     def draw(key: ReleasePartKey | TestPartKey) -> FinishedLevel:
-        source = LazyAnswers(exact, load.part, load.queries, key, budgets)
+        answers = LazyAnswers(exact, load.part, load.queries, key, budgets)
+        source = _Timed(answers)
         labels = [query.label for query in load.queries]
         objective = LevelObjective.drawing(labels, level_variances(budgets), budgets.kinds, source)
         with observer.stage(f"measure and estimate {name}"):
             level, report = descent.estimate(name, objective)
-        return FinishedLevel.of(name, level, report.document(), source.source)
+        observer.stages[f"of which measure {name}, threads together"] = source.seconds
+        return FinishedLevel.of(name, level, report.document(), answers.source)
 
     def write(path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None) -> str:
         with observer.stage(f"write {name}"):
@@ -97,6 +101,33 @@ def finish_level(
     if len(descent.levels) == estimated:
         descent.adopt(finished.level(exact.geounits))
     return finished
+
+
+class _Timed:
+    """Answers with the processor seconds that they took, all threads together."""
+
+    def __init__(self, source: LazyAnswers) -> None:
+        self._source = source
+        self._spent: list[float] = []  # appending needs no lock
+
+    @property
+    def seconds(self) -> float:
+        """Processor seconds so far."""
+        return sum(self._spent)
+
+    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """As :meth:`LazyAnswers.answers`."""
+        started = time.thread_time()
+        found = self._source.answers(query, first, last, chosen)
+        self._spent.append(time.thread_time() - started)
+        return found
+
+    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
+        """As :meth:`LazyAnswers.gather`."""
+        started = time.thread_time()
+        found = self._source.gather(wanted)
+        self._spent.append(time.thread_time() - started)
+        return found
 
 
 def _require_part(
