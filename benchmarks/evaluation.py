@@ -173,7 +173,8 @@ def run_pair(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     gib = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1) / 2**20
     return {
         "pair": {
-            **json.loads(text), "persons": options.persons, "seconds": round(seconds, 2), "peak_gib": round(gib, 2),
+            **json.loads(text), "persons": options.persons, "seconds": round(seconds, 2),
+            "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2), "peak_gib": round(gib, 2),
             "mark_seconds": SECONDS, "mark_gib": GIB, "met": seconds <= SECONDS and gib <= GIB,
         }
     }  # fmt: skip
@@ -190,6 +191,7 @@ def show(found: dict[str, Any]) -> None:
     for name, seconds in pair["stages"].items():
         print(f"{name:<45}{seconds:>8.2f} s")
     print(f"{'all, start of the process included':<45}{pair['seconds']:>8.2f} s (mark {SECONDS})")
+    print(f"{'processor time of all':<45}{pair['cpu_seconds']:>8.2f} s")
     print(f"{'peak memory':<45}{pair['peak_gib']:>8.2f} GiB (mark {GIB})")
 
 
