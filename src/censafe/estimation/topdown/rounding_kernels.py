@@ -68,7 +68,7 @@ def _group_arcs(leaf, group, need, nodes, at, steep, arcs):  # type: ignore[no-u
         int32[::1], int64[::1], boolean, boolean, int64, int64, int64[:, ::1],
     )
 )  # fmt: skip
-def rounding_network(  # type: ignore[no-untyped-def]  # noqa: C901
+def rounding_network(  # type: ignore[no-untyped-def]
     f, leaf, label, parent, weight, low, high, group, need, one_sink, flat, unit, steep, arcs
 ):
     """Write the arcs (tail, head, capacity, cost) of a parent's rounding; the first ones are the leaves in C order.

@@ -10,14 +10,17 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.passes import ParentEstimate
+from censafe.estimation.topdown.repair import CellChange
 from censafe.estimation.topdown.rounding_steps import ALL_POSITIVE
 from censafe.geography.spine import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
 from censafe.products.topdown import estimating
 from censafe.products.topdown.constraints import facility_bounds
 from censafe.products.topdown.estimating import CellRules, LevelReport, LevelTask, PassRule, estimate_level
+from censafe.products.topdown.general_parents import Family, estimate_family
 from censafe.products.topdown.invariants import CutLimits, LevelLimits
-from censafe.products.topdown.level_checks import check_level
+from censafe.products.topdown.level_checks import adds_up, check_level
 from censafe.products.topdown.level_task import family_rules
 from censafe.products.topdown.schemas import Facilities
 
@@ -126,7 +129,7 @@ def test_limits_on_sets_of_kinds_are_kept_by_batches():
     kinds = np.zeros((task.level.nodes, KINDS), int)
     held = sparse_to_dense(estimated(spine, parents, task, rules(ONE, True))[0])
     for kind in range(KINDS):
-        kinds[:, kind] = held[:, KIND_OF == kind].sum(axis=1)
+        kinds[:, kind] = held[:, kind == KIND_OF].sum(axis=1)
     sets = np.array([[1, 1, 0]], np.uint8)
     both = kinds[:, :2].sum(axis=1, keepdims=True).astype(float)
     limits = replace(task.limits, cuts=CutLimits(sets, both, both))
@@ -184,3 +187,41 @@ def test_an_impossible_parent_stops_the_run_and_is_named():
     name = spine.levels[1].geounits[closed]
     with pytest.raises(CheckError, match=f"level Block, children of {name}"):
         estimated(spine, parents, task, rules(ONE, True, infeasible="stop"))
+
+
+def test_children_of_a_repaired_parent_add_up_to_its_changed_counts_and_the_change_is_named(monkeypatch):
+    spine, parents, task = random_level(3, bounded=True, known=False)
+    first = spine.levels[1].first_child
+    chosen = next(p for p in range(spine.levels[1].nodes) if first[p + 1] - first[p] > 1)
+    own = slice(int(parents.node_ptr[chosen]), int(parents.node_ptr[chosen + 1]))
+    one, other = np.flatnonzero(KIND_OF[parents.cell[own]] == 0)[:2].tolist()
+
+    def moved(task: LevelTask, rules: CellRules, family: Family) -> ParentEstimate:
+        """What a repair that moves everybody out of one cell leaves behind."""
+        if family.first != first[chosen]:
+            return estimate_family(task, rules, family)
+        p = family.p.copy()
+        p[other] += p[one]
+        p[one] = 0
+        made = estimate_family(task, rules, replace(family, p=p))
+        changes = [CellChange(k, int(family.p[k]), int(p[k])) for k in (one, other)]
+        return replace(made, changes=tuple(changes))
+
+    monkeypatch.setattr(estimating, "family_rules", lambda *_: None)
+    monkeypatch.setattr(estimating, "estimate_family", moved)
+    found, report = estimated(spine, parents, task, rules(ONE, True))
+    before = parents.count[own]
+    cells = parents.cell[own]
+    assert [repair.document() for repair in report.repairs] == [
+        {
+            "geounit": str(spine.levels[1].geounits[chosen]),
+            "cells": [
+                [int(cells[one]), int(before[one]), 0],
+                [int(cells[other]), int(before[other]), int(before[one] + before[other])],
+            ],
+        }
+    ]
+    assert not adds_up(task.level, found, CELLS, parents)
+    held = sparse_to_dense(found)[first[chosen] : first[chosen + 1]].sum(axis=0)
+    assert held[cells[one]] == 0
+    assert held.sum() == before.sum()
