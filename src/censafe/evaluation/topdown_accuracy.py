@@ -87,7 +87,12 @@ def compare_methods(
     blocks = pair.with_runs(
         [
             block_by_block(
-                pair, population.config, histogram.name, seed=seed + run, run_id=f"blocks/{run + 1}"
+                pair,
+                population.config,
+                histogram.name,
+                seed=seed + run,
+                run_id=f"blocks/{run + 1}",
+                facilities=population.loaded.facts.facilities,
             )
             for run in range(noise_runs)
         ]
