@@ -205,6 +205,24 @@ def test_bare_files_with_a_table_of_totals_give_the_same_persons(
     assert published(tmp_path / "out") == published(parted)
 
 
+def test_units_alone_come_back_without_the_group_quarters(censafe: CommandLine, tmp_path: Path) -> None:
+    data, out, again = tmp_path / "data", tmp_path / "out", tmp_path / "again"
+    assert censafe("synth", data, "--persons", 900, "--states", "44", "--layout", "pl94", "--quiet").code == 0
+    units = ("--set", "measure=units", "--set", "root=State", "--quiet")
+    assert censafe("run", "topdown", "pl94-us", data, out, "--test-key", 1, *units).code == 0
+    folder = out / "measurements" / "US_Unit_PL_PROD"
+    done = censafe("estimate", "topdown", "pl94-us", again, "--measurements", folder, *units)
+    assert done.code == 0, done.err
+    assert "records of group quarters are not in the output" in done.err
+    assert {name: hash_ for name, hash_ in published(out).items() if name.startswith("histograms")} == {
+        name: hash_ for name, hash_ in published(again).items() if name.startswith("histograms")
+    }
+    lines = (out / "microdata" / "units.txt").read_text().splitlines()
+    assert (again / "microdata" / "units.txt").read_text().splitlines() == [
+        line for line in lines if not line.endswith("|4|0")
+    ]
+
+
 def drop_measured_tracts(files: Path) -> str:
     shutil.rmtree(files / FOLDER / "County.parquet" / "DPQuery" / "State=035")
     return "level County"

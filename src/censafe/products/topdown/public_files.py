@@ -37,6 +37,7 @@ __all__ = ["FilesRun", "read_files"]
 
 _NAMED: Final = 5
 _CLOSE: Final = 1e-9
+_KINDS: Final = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,12 @@ def _facilities(
     rule = bounded[0].schema.facilities if bounded else None
     if counts is None or rule is None:
         words = "no measured histogram has bounds by kind of unit: the records of group quarters are not in the output"
-        return np.zeros((run.standard.leaf.nodes, 8), np.int32), (words,)
+        alone = np.zeros((run.standard.leaf.nodes, _KINDS), np.int32)
+        lowest = found[part_name(config.histograms[0], config.run_levels[-1])].constraints
+        if "total" in lowest:
+            place = np.arange(len(alone)) if run.order is None else run.order
+            alone[place, 0] = lowest["total"].values[:, 0]
+        return alone, (words,)
     others = np.zeros((len(counts), len(rule.other_kinds)), np.int64)
     missing = f"units of {', '.join(rule.other_kinds)} are not in the measurement files, and taken as none"
     return np.hstack([counts, others]).astype(np.int32), (missing,) if rule.other_kinds else ()
