@@ -144,9 +144,9 @@ def section(case: Case, folder: Path) -> str:
 
 def accuracy_table(case: Case, folder: Path, document: dict[str, Any]) -> list[str]:
     """Mean absolute errors as Markdown."""
-    errors, bias = metric_values(folder, "mean_ae"), metric_values(folder, "me")
+    errors, high = metric_values(folder, "mean_ae"), metric_values(folder, "pct95_ae")
     lines = [
-        f"| characteristic | level | areas | {' | '.join(SHORT.values())} | TopDown, bias |",
+        f"| characteristic | level | areas | {' | '.join(SHORT.values())} | TopDown, 95th percentile |",
         f"|---|---|--:|{'--:|' * len(SHORT)}--:|",
     ]
     for query, words in document["histograms"][case.histogram].items():
@@ -155,9 +155,9 @@ def accuracy_table(case: Case, folder: Path, document: dict[str, Any]) -> list[s
             if "topdown" not in values:
                 continue
             numbers = [number_text(values[name].value, 2) if name in values else "" for name in SHORT]
-            mean = number_text(bias[case.histogram, query, level]["topdown"].value, 2)
+            large = number_text(high[case.histogram, query, level]["topdown"].value, 1)
             lines.append(
-                f"| {words} | {level.replace('_', ' ')} | {values['topdown'].units:,} | {' | '.join(numbers)} | {mean} |"
+                f"| {words} | {level.replace('_', ' ')} | {values['topdown'].units:,} | {' | '.join(numbers)} | {large} |"
             )
     return lines
 

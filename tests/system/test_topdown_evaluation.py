@@ -160,8 +160,9 @@ def test_what_is_public_does_not_depend_on_the_records(
 
 
 def test_a_sweep_makes_the_tables_of_the_study_and_grows(
-    censafe: CommandLine, data: Path, tmp_path: Path
+    censafe: CommandLine, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("censafe.evaluation.sweep_evaluation.RATES", (25, 75))
     out = tmp_path / "sweep"
     arguments = ("evaluate", "sweep", "topdown", "e2e-1940", data, out, "--runs", 2, "--workers", 1)
     first = censafe(*arguments, "--epsilon", "1,4")
@@ -188,7 +189,7 @@ def test_a_sweep_makes_the_tables_of_the_study_and_grows(
 
 
 def test_expected_errors_of_a_published_run_are_those_it_has(data: Path, published: Path) -> None:
-    """Root mean square errors within a third, and nine of ten true counts in their intervals."""
+    """Root mean square errors within a third, and nine of ten true counts in their intervals (more, since they are whole)."""
     folder = published.parent / "further"
     source = PublishedSource(published)
     population = source.open(ReadOptions())
@@ -207,7 +208,9 @@ def test_expected_errors_of_a_published_run_are_those_it_has(data: Path, publish
     expected = float(np.sqrt((np.array(table["rmse"]) ** 2).mean()))
     assert expected == pytest.approx(float(np.sqrt((errors**2).mean())), rel=0.33)
     inside = (np.array(table["lo"]) <= true.reshape(-1)) & (true.reshape(-1) <= np.array(table["hi"]))
-    assert 0.85 <= inside.mean() <= 0.995
+    assert 0.88 <= inside.mean() <= 0.995
+    zeros = np.array(table["published"]) == 0
+    assert inside[zeros].mean() >= 0.9
     state = [
         row for row in classes.to_pylist() if (row["level"], row["characteristic"]) == ("State", "total")
     ]

@@ -101,7 +101,7 @@ def _exhibit(
         how=(
             "The published file was used as the input of further runs of the same configuration, with new noise. How far these are from "
             "the published file is taken for how far the published file is from the truth (approximate Monte Carlo, arXiv 2503.19714). "
-            "Errors of all counts of a level that are of similar size are put together.",
+            "Errors of all counts of a level of which the further run made a similar number are put together.",
             "It is an approximation: where the published file is smoother than the truth, such as in cells that were rounded to zero, "
             "the errors are a little too small. Figures that are published exactly have no error.",
             "The folder intervals has every count with its own interval. The bias is of a further run against the published count; the "

@@ -124,7 +124,8 @@ def compared_characteristics(histogram: MeasuredHistogram) -> tuple[Characterist
 
 _WORDS = {
     "total": "total", "votingage": "voting age", "age18plus": "voting age", "cenrace": "race", "hispanic": "Hispanic origin",
-    "race": "race", "h1": "occupancy",
+    "race": "race", "hispanic_race": "Hispanic origin and race",
+    "h1": "occupancy",
 }  # fmt: skip
 
 

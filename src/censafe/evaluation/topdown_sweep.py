@@ -153,7 +153,7 @@ def _row(
     summary = epl_summary(
         pooled_residuals(cells, zeros=zeros, groups=_GROUPS, seed=seed),
         mode=mode,
-        replicates=100,
+        replicates=50,
         seed=seed,
     ).to_pylist()
     own = next(one for one in summary if one["reported"])

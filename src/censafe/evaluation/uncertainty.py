@@ -1,7 +1,6 @@
 """Approximate Monte Carlo: further runs on the published file tell how far the published file is from the truth.
 
-The published file is like the truth, so that its distance to a run on it is like the distance of the truth to the published
-file. Everything here is post-processing of published figures and costs no privacy.
+The published file is like the truth, so that a run on it stands to it as the published file stands to the truth. Everything here is post-processing of published figures and costs no privacy.
 """
 
 from __future__ import annotations
@@ -33,7 +32,10 @@ def size_class(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.Table:
-    """Errors of further runs by size of the count that they started from, all runs and areas of a level together.
+    """Errors of further runs by size of the count that they gave, all runs and areas of a level together.
+
+    Classes are those of the further run's count, since what is asked is how far the truth is from a published count of some
+    size: a published 0 may stand for a true 3, although a 3 is rarely published as 0.
 
     Args:
         runs: counts of further runs beside the published ones that they started from.
@@ -46,7 +48,7 @@ def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.T
     Source: approximate Monte Carlo, arXiv 2503.19714.
     """
     rows: list[dict[str, Any]] = []
-    sizes = [size_class(cells.confidential) for cells in runs]
+    sizes = [size_class(cells.published) for cells in runs]
     for one in range(len(SIZES)):
         errors = [cells.residual[size == one] for cells, size in zip(runs, sizes, strict=True)]
         empty = sum(cells.zero_zero for cells in runs) if one == 0 else 0

@@ -21,7 +21,7 @@ from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.rehearsal import at_loss, rehearse
 from support.topdown_inputs import write_1940
 
-SEEDS = range(60)
+SEEDS = range(40)
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +72,8 @@ def test_noise_of_a_level_and_of_added_blocks_has_the_size_that_the_laws_imply(
         added.append(np.subtract(*blocks.dense()[::-1]))
     for method, errors in (("noisy", np.array(level)), ("blocks_noise", np.array(added))):
         wanted = expected[method, "County", "age18plus"]
-        # 720 squared errors of near-Gaussian sums: the relative standard deviation of the RMSE is about 3 %
-        assert float(np.sqrt((errors.astype(float) ** 2).mean())) == pytest.approx(wanted, rel=0.15)
+        # 480 squared errors of near-Gaussian sums: the relative standard deviation of the RMSE is about 4 %
+        assert float(np.sqrt((errors.astype(float) ** 2).mean())) == pytest.approx(wanted, rel=0.17)
 
 
 def test_exact_totals_have_no_noise_and_are_expected_to_have_none(population: Population) -> None:
@@ -92,9 +92,9 @@ def test_blocks_get_the_loss_of_all_levels(population: Population) -> None:
     assert plan_release(population.config).total == leaf_loss(population.config, population.main)
 
 
-def test_errors_of_added_blocks_grow_like_the_number_of_blocks(population: Population) -> None:
+def test_errors_by_number_of_blocks_hold_every_method_and_area(population: Population) -> None:
     runs = []
-    compared = compare_methods(population, population.main, runs, noise_runs=40, seed=5)
+    compared = compare_methods(population, population.main, runs, noise_runs=2, seed=5)
     bins, slopes = growth_frames(population.pairs["persons"], compared)
     county = [row for row in bins.to_pylist() if (row["method"], row["level"]) == ("blocks_noise", "County")]
     assert [row["n_areas"] for row in county] == [6]
