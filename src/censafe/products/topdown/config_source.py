@@ -33,7 +33,7 @@ _FIXED: Final = ("title", "levels", "schemas")
 # Keys below which numbers stand, and how many names lead to one.
 _DEPTHS: Final = {"level_shares": 2, "query_shares": 3}
 _NOUNS: Final = (*_TEXTS, *_FIXED, "measure", *LOSSES, "histograms", *_DEPTHS)
-_HISTOGRAM_TEXTS: Final = ("schema", "exact_totals")
+_HISTOGRAM_TEXTS: Final = ("schema", "exact_totals", "measurements")
 
 
 def read_document(source: str | Path, overrides: Mapping[str, str]) -> Document:
@@ -70,7 +70,8 @@ def _override(values: dict[str, Any], key: str, text: str) -> None:
     elif head == "histograms":
         if len(inner) != 2 or inner[1] not in _HISTOGRAM_TEXTS:
             raise ConfigError(
-                f"--set {key}: say --set histograms.NAME.schema=... or histograms.NAME.exact_totals=..."
+                f"--set {key}: say --set histograms.NAME.schema=..., histograms.NAME.exact_totals=... or "
+                "histograms.NAME.measurements=..."
             )
         _put(values, (head, *inner), text.strip())
     elif inner:
