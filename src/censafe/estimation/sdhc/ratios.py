@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
+from censafe.estimation.sdhc.ratio_types import RatioEstimate, RatioModel
 from censafe.estimation.sdhc.truncated_normal import log_interval
+from censafe.estimation.sdhc.unbounded_ratios import unbounded_joint, unbounded_single
 
 __all__ = ["RatioEstimate", "RatioModel", "estimate_joint", "estimate_single"]
 
@@ -22,41 +24,13 @@ _NODES = 128
 _LEAST = 1e-12
 _NATS = 45.0  # weights below the largest by more than this factor of e are left out
 _REACH = 12.0
+_CLOSE = 1e-9
+_SETTLED = 1e-8  # a step this small, taken, leaves an error of the size of its square
+_SLOPE_STEP = 1e-3
+_STEPS = 6
+_COARSER = 4
+_FEWEST = 24
 _ROOT2 = float(np.sqrt(2.0))
-
-
-@dataclass(frozen=True)
-class RatioModel:
-    """What is known before the noise: lowest x den <= num <= largest x den, and den is 1 or more.
-
-    Args:
-        lowest: least ratio, 1 or 2.
-        largest: largest ratio.
-        tail: probability outside the interval on each side.
-    """
-
-    lowest: float
-    largest: float = 10.0
-    tail: float = 0.05
-
-
-@dataclass(frozen=True)
-class RatioEstimate:
-    """Posterior of one ratio.
-
-    Args:
-        ratio: mean of the ratio.
-        low: lower quantile.
-        high: upper quantile.
-        num: mean of the numerator.
-        den: mean of the denominator.
-    """
-
-    ratio: float
-    low: float
-    high: float
-    num: float
-    den: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +59,9 @@ def estimate_single(
         >>> round(found.ratio, 4), round(found.low, 4), round(found.high, 4)
         (2.5079, 1.074, 6.2708)
     """
+    far = unbounded_single(num, den, model)
+    if far is not None:
+        return far
     (zn, vn), (zd, vd) = num, den
     sn, sd = vn**0.5, vd**0.5
 
@@ -131,52 +108,100 @@ def estimate_joint(
         >>> [round(one.ratio, 4) for one in found], round(found[0].low, 4), round(found[0].high, 4)
         ([2.6639, 0.7992, 1.8647], 2.1683, 3.2689)
     """
-    (z2, v2), (z3, v3), (zd, vd) = first, second, den
-    nodes = nodes or _nodes(v2, v3, vd)
-    total, spread, sd = z2 + z3, v2 + v3, vd**0.5
-    share, conditional = v2 / spread, (v2 * v3 / spread) ** 0.5
+    far = unbounded_joint(first, second, den, model)
+    if far is not None:
+        return far
+    nodes = nodes or _nodes(first[1], second[1], den[1])
+    fine = _Joint(first, second, den, model, nodes)
+    coarse = _Joint(first, second, den, model, max(nodes // _COARSER, _FEWEST))
+    ends = [
+        tuple(
+            _quantile(curve, p, least, model.largest, near)
+            for p in (model.tail, 1 - model.tail)
+        )
+        for curve, near, least in zip(
+            fine.curves(), coarse.curves(), (model.lowest, _LEAST, _LEAST), strict=True
+        )
+    ]
+    return fine.estimates(ends)
 
-    def parts(t: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        mean = z2 + share * (t - total)
-        d1, d2 = np.maximum(1.0, t / model.largest), t / model.lowest
-        return mean, -mean / conditional, (t - mean) / conditional, (d1 - zd) / sd, (d2 - zd) / sd
 
-    def log_weight(t: Floats) -> Floats:
-        _, a, b, c, e = parts(t)
-        return np.asarray(-((t - total) ** 2) / (2 * spread) + log_interval(a, b) + log_interval(c, e))
+class _Joint:
+    """The posterior of a sum t of two parts and of the denominator on a grid.
 
-    reach = max(total, zd * model.largest, model.largest) + _REACH * (spread**0.5 + sd * model.largest)
-    grid = _grid(log_weight, model.lowest, reach, (model.largest,), nodes)
-    t, w = grid.at, grid.weight
-    mean, a, b, c, e = parts(t)
-    whole = _inner(t, zd, sd, model, np.full(t.shape, np.inf), nodes // 2)
-    one = mean + conditional * _cut_mean(a, b)
-    reciprocal = (whole.weight / whole.at).sum(axis=1)
+    Args:
+        first: noisy first part of the numerator and its variance.
+        second: the other part.
+        den: noisy denominator and its variance.
+        model: the bounds.
+        nodes: points of every piece of the range of t.
+    """
 
-    def sum_below(x: float) -> Floats:
-        return np.asarray(1 - _share(c, e, ((t / x - zd) / sd)[:, None])[:, 0])
+    def __init__(
+        self,
+        first: tuple[float, float],
+        second: tuple[float, float],
+        den: tuple[float, float],
+        model: RatioModel,
+        nodes: int,
+    ) -> None:
+        (self._z2, v2), (z3, v3), (self._zd, vd) = first, second, den
+        self._model, self._inner_nodes, self._sd = model, max(nodes // 2, 2), vd**0.5
+        self._total, self._spread = self._z2 + z3, v2 + v3
+        self._part, self._conditional = v2 / self._spread, (v2 * v3 / self._spread) ** 0.5
+        deep = _REACH * (self._spread**0.5 + self._sd * model.largest)
+        reach = max(self._total, self._zd * model.largest, model.largest) + deep
+        grid = _grid(self._log_weight, model.lowest, reach, (model.largest,), nodes)
+        self._t, self._w = grid.at, grid.weight
+        self._mean, self._a, self._b, self._c, self._e = self._bounds(grid.at)
 
-    def part_below(x: float, *, upper: bool) -> float:
-        sure = sum_below(x)  # where x den is above t, both parts are below it
-        grid = _inner(t, zd, sd, model, t / x, nodes // 2)
-        bound = t[:, None] - x * grid.at if upper else x * grid.at
-        share = _share(a, b, (bound - mean[:, None]) / conditional)
+    def curves(self) -> tuple[Callable[[float], float], ...]:
+        """Distribution functions of the ratios of sum, first and second part to the denominator."""
+        return (
+            lambda x: float(self._w @ self._sum_below(x)),
+            lambda x: self._part_below(x, upper=False),
+            lambda x: self._part_below(x, upper=True),
+        )
+
+    def estimates(
+        self, ends: Sequence[tuple[float, ...]]
+    ) -> tuple[RatioEstimate, RatioEstimate, RatioEstimate]:
+        """Means with the quantiles already found, for sum, first and second part."""
+        t, w = self._t, self._w
+        whole = self._inner(np.full(t.shape, np.inf))
+        one = self._mean + self._conditional * _cut_mean(self._a, self._b)
+        reciprocal = w * (whole.weight / whole.at).sum(axis=1)
+        den = float(w @ (whole.weight * whole.at).sum(axis=1))
+        found = [
+            RatioEstimate(float(reciprocal @ number), low, high, float(w @ number), den)
+            for number, (low, high) in zip((t, one, t - one), ends, strict=True)
+        ]
+        return found[0], found[1], found[2]
+
+    def _bounds(self, t: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        mean = self._z2 + self._part * (t - self._total)
+        d1, d2 = np.maximum(1.0, t / self._model.largest), t / self._model.lowest
+        a, b = -mean / self._conditional, (t - mean) / self._conditional
+        return mean, a, b, (d1 - self._zd) / self._sd, (d2 - self._zd) / self._sd
+
+    def _log_weight(self, t: Floats) -> Floats:
+        _, a, b, c, e = self._bounds(t)
+        centred = -((t - self._total) ** 2) / (2 * self._spread)
+        return np.asarray(centred + log_interval(a, b) + log_interval(c, e))
+
+    def _inner(self, most: Floats) -> _Grid:
+        return _inner(self._t, self._zd, self._sd, self._model, most, self._inner_nodes)
+
+    def _sum_below(self, x: float) -> Floats:
+        return np.asarray(1 - _share(self._c, self._e, ((self._t / x - self._zd) / self._sd)[:, None])[:, 0])
+
+    def _part_below(self, x: float, *, upper: bool) -> float:
+        sure = self._sum_below(x)  # where x den is above t, both parts are below it
+        grid = self._inner(self._t / x)
+        bound = self._t[:, None] - x * grid.at if upper else x * grid.at
+        share = _share(self._a, self._b, (bound - self._mean[:, None]) / self._conditional)
         share = (grid.weight * (1 - share if upper else share)).sum(axis=1)
-        return float(w @ (sure + (1 - sure) * share))
-
-    curves: tuple[Callable[[float], float], ...] = (
-        lambda x: float(w @ sum_below(x)),
-        lambda x: part_below(x, upper=False),
-        lambda x: part_below(x, upper=True),
-    )
-    numerators = (t, one, t - one)
-    ranges = (model.lowest, _LEAST, _LEAST)
-    den_mean = float(w @ (whole.weight * whole.at).sum(axis=1))
-    found = []
-    for number, below, least in zip(numerators, curves, ranges, strict=True):
-        low, high = (_quantile(below, p, least, model.largest) for p in (model.tail, 1 - model.tail))
-        found.append(RatioEstimate(float(w @ (number * reciprocal)), low, high, float(w @ number), den_mean))
-    return found[0], found[1], found[2]
+        return float(self._w @ (sure + (1 - sure) * share))
 
 
 def _nodes(*variances: float) -> int:
@@ -261,12 +286,40 @@ def _cut_mean(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.clip(difference / np.sqrt(2 * np.pi), a, b))
 
 
-def _quantile(below: Callable[[float], float], p: float, low: float, high: float) -> float:
-    """The x at which an increasing function reaches p."""
-    return float(brentq(lambda x: below(x) - p, low, high, xtol=1e-9, rtol=1e-9))
+def _quantile(
+    below: Callable[[float], float],
+    p: float,
+    low: float,
+    high: float,
+    near: Callable[[float], float] | None = None,
+) -> float:
+    """The x at which an increasing function reaches p.
+
+    Args:
+        below: the function; costly.
+        p: what it reaches.
+        low: where it is below p.
+        high: where it is above p.
+        near: a cheap approximation of ``below``, from which the search starts; None to do without.
+    """
+    if near is None:
+        return float(brentq(lambda x: below(x) - p, low, high, xtol=_CLOSE, rtol=_CLOSE))
+    x = _quantile(near, p, low, high)
+    step = max(_SLOPE_STEP * x, 1e-9)
+    slope = (near(x + step) - near(max(x - step, low))) / (x + step - max(x - step, low))
+    value = below(x) - p
+    for _ in range(_STEPS):
+        if not slope > 0:
+            break
+        following = min(max(x - value / slope, low), high)
+        if abs(following - x) <= _SETTLED * x:
+            return following
+        changed = below(following) - p
+        slope, x, value = (changed - value) / (following - x), following, changed
+    return _quantile(below, p, low, high)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _legendre(nodes: int) -> tuple[Floats, Floats]:
     x, weight = np.polynomial.legendre.leggauss(nodes)
     return x, weight
