@@ -190,7 +190,8 @@ def _chunks(finished: FinishedLevel) -> Iterator[tuple[NDArray[np.int32], ...]]:
     for first in range(0, len(finished.cell), _CHUNK):
         last = min(first + _CHUNK, len(finished.cell))
         low, high = (int(one) for one in np.searchsorted(pointer, [first, last - 1], side="right") - 1)
-        held: NDArray[np.int64] = np.diff(np.clip(pointer[low : high + 2], first, last))
+        bounds = np.clip(pointer[low : high + 2], first, last)
+        held = bounds[1:] - bounds[:-1]
         node = np.repeat(np.arange(low, high + 1, dtype=np.int32), held)
         yield node, finished.cell[first:last], finished.count[first:last]
 
