@@ -79,6 +79,6 @@ CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
     "own_rmse": ("root mean square error of the further runs of this very count; few runs, so it is rough", "records"),
     "finding": ("what the study found", ""),
     "measured": ("what was found here", ""),
-    "verdict": ("yes: found here as well; no: not found; open: this population cannot show it", ""),
+    "verdict": ("yes: found here as well; partly: from some budget on; no: not found; open: this population cannot show it", ""),
     "why": ("why this population or solver may differ", ""),
 }  # fmt: skip

@@ -84,11 +84,11 @@ def _chosen(full: Rows, method: str, mode: str, stat: str | None = None) -> list
 
 def _findings(folder: Path) -> Exhibit:
     rows = read_frame(folder, "findings").to_pylist()
-    yes = sum(row["verdict"] == "yes" for row in rows)
+    yes, partly = (sum(row["verdict"] == word for row in rows) for word in ("yes", "partly"))
     return Exhibit(
         name="findings",
         question="Does this population show what the study of the 1940 census found?",
-        answer=f"{yes} of {len(rows)} statements of the study hold here as well.",
+        answer=f"{yes} of {len(rows)} statements of the study hold here as well, {partly} more in part; the table says what differs.",
         tables=[
             PageTable(
                 "Statements of the study, its numbers, the numbers found here, and why they may differ",

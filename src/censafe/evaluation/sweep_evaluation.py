@@ -159,12 +159,14 @@ def _middle(population: Population) -> str:
 
 def _sweep(population: Population, tables: dict[str, pa.Table], middle: str) -> Sweep:
     declared = exact_levels(population.main)
+    spine = population.pairs[population.main.name].spine
     return Sweep(
         full=tables["full_table"].to_pylist(),
         bias=tables["bias"].to_pylist() if "bias" in tables else [],
         levels=population.levels,
         exact=[level for level in population.levels if level in declared],
         middle=middle,
+        children=spine.leaf.nodes / spine.levels[spine.names.index(middle)].nodes,
     )
 
 
@@ -174,7 +176,7 @@ def _summary(found: Sequence[Finding], runs: int) -> list[str]:
     ]
     for one in found:
         lines += [
-            f"  {one.verdict:<5}{one.finding}",
+            f"  {one.verdict:<7}{one.finding}",
             f"       here: {one.measured}",
             f"       study: {one.published}",
         ]
