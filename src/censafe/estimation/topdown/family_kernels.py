@@ -15,6 +15,7 @@ from censafe.estimation.topdown.rounding_steps import count_broken, number_nodes
 from censafe.estimation.topdown.side_kernels import kind_sides, tighten_sides
 from censafe.estimation.topdown.start_kernels import start_point
 from censafe.estimation.topdown.total_kernels import MOST_KINDS, share_total
+from censafe.estimation.topdown.two_cell_kernels import fit_two_cells
 from censafe.model.compiled import compiled
 
 __all__ = ["DONE", "LEFT", "estimate_families", "family_totals", "fit_family", "round_family"]
@@ -127,6 +128,20 @@ def fit_family(h, h_of, b, p, allowed, rows, lo, hi, x):  # type: ignore[no-unty
     """Least squares of one parent without groups: iterations, violation, gap, and whether these are a certificate."""
     children, cells = b.shape
     curvature, ridge = np.empty(h.shape[0]), np.empty(h.shape[0])
+    none, group = np.zeros(0), np.full(children, np.int32(-1))
+    nu = np.zeros((children, rows.shape[0]))
+    if (
+        cells == 2
+        and rows.shape[0] == 1
+        and rows.all()
+        and fit_two_cells(h, h_of, b, p, allowed, lo, hi, x, nu, curvature)
+    ):
+        violation, gap = certify(
+            h, h_of, b, p, True, allowed, rows, lo, hi, group, none, x, nu, none, curvature
+        )
+        if violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE:
+            return 1, violation, gap, True
+    nu[:] = 0.0
     start_point(h, h_of, b, p, True, x, curvature, ridge)
     free = np.empty((children, cells), dtype=np.bool_)
     active = np.zeros((children, rows.shape[0]), dtype=np.int8)
@@ -139,8 +154,7 @@ def fit_family(h, h_of, b, p, allowed, rows, lo, hi, x):  # type: ignore[no-unty
         for r in range(rows.shape[0]):
             active[c, r] = 2 if lo[c, r] == hi[c, r] else 0
     eps_x, eps_mu = _EPS * min(100.0, max(1.0, 1e-4 * far)), _EPS * max(1.0, 1e-6 * steep)
-    multipliers, nu, none = np.zeros(cells), np.zeros((children, rows.shape[0])), np.zeros(0)
-    group = np.full(children, np.int32(-1))
+    multipliers = np.zeros(cells)
     made = solve_active_set(
         h,
         h_of,

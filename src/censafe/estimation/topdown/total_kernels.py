@@ -7,7 +7,7 @@ from numba import boolean, float64, void
 
 from censafe.model.compiled import compiled
 
-__all__ = ["MOST_KINDS", "share_total"]
+__all__ = ["MOST_KINDS", "share_total", "water_level"]
 
 MOST_KINDS = 8  # 256 sets
 _TOLERANCE = 1e-9
@@ -38,7 +38,7 @@ def _sort(values):  # type: ignore[no-untyped-def]
 
 
 @compiled(boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64, float64[::1]))
-def _water_level(weight, b, low, high, whole, out):  # type: ignore[no-untyped-def]
+def water_level(weight, b, low, high, whole, out):  # type: ignore[no-untyped-def]
     """The least squares totals between bounds that add up to ``whole``: the multiplier lies between two breaks."""
     children = out.shape[0]
     breaks = np.empty(2 * children)
@@ -116,4 +116,4 @@ def share_total(weight, b, have, least, most, out):  # type: ignore[no-untyped-d
         for g in range(kinds):
             low[c] += least[c, g]
             high[c] += min(most[c, g], have[g])
-    return _water_level(weight, b, low, high, whole, out) and _can_share(have, least, most, out)
+    return water_level(weight, b, low, high, whole, out) and _can_share(have, least, most, out)
