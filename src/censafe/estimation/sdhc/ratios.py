@@ -115,10 +115,7 @@ def estimate_joint(
     fine = _Joint(first, second, den, model, nodes)
     coarse = _Joint(first, second, den, model, max(nodes // _COARSER, _FEWEST))
     ends = [
-        tuple(
-            _quantile(curve, p, least, model.largest, near)
-            for p in (model.tail, 1 - model.tail)
-        )
+        tuple(_quantile(curve, p, least, model.largest, near) for p in (model.tail, 1 - model.tail))
         for curve, near, least in zip(
             fine.curves(), coarse.curves(), (model.lowest, _LEAST, _LEAST), strict=True
         )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from censafe.estimation.sdhc.truncated_normal import log_interval, truncated_mean, truncated_variance
 
-__all__ = ["sum_quantiles"]
+__all__ = ["SumDistribution", "sum_distribution", "sum_quantiles"]
 
 Floats = NDArray[np.float64]
 
@@ -19,6 +20,67 @@ _STEPS = 400  # grid steps in the standard deviation of the sum
 _REACH = 9.0  # standard deviations beyond which a cell has no mass
 _NORMAL = 7.0  # standard deviations above zero from which the cut cannot be seen
 _MOST_CELLS = 16
+_STARTS = 4001  # lower ends among which the shortest interval is sought
+_NORMAL_POINTS = 4001
+
+
+@dataclass(frozen=True, eq=False)
+class SumDistribution:
+    """Distribution of a sum of counts.
+
+    Args:
+        at: increasing values.
+        below: probability below each of them, from 0 to 1.
+        known: what is known exactly and added to every value.
+    """
+
+    at: Floats = field(repr=False)
+    below: Floats = field(repr=False)
+    known: float = 0.0
+
+    def quantiles(self, p: ArrayLike) -> Floats:
+        """Values below which the sum is with the given probabilities, of their shape."""
+        return np.asarray(
+            np.maximum(np.interp(np.asarray(p, np.float64), self.below, self.at), 0.0) + self.known
+        )
+
+    def shortest(self, level: float) -> tuple[float, float]:
+        """Ends of the shortest interval that holds the sum with the given probability."""
+        starts = np.linspace(0.0, 1 - level, _STARTS)
+        lows, highs = self.quantiles(starts), self.quantiles(starts + level)
+        best = int(np.argmin(highs - lows))
+        return float(lows[best]), float(highs[best])
+
+
+def sum_distribution(z: ArrayLike, variance: ArrayLike) -> SumDistribution:
+    """Distribution of the sum of independent normal variables that are each known to be 0 or more.
+
+    Args:
+        z: means before the cut, shape (cells,).
+        variance: variances before the cut, 0 or more; a cell of variance 0 is max(0, z); shape (cells,).
+
+    Raises:
+        ValueError: more than 16 cells, or none.
+
+    Source: convolution of the cells' masses on a common grid. Cells that no cut can reach make one normal variable.
+    """
+    means, variances = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(variance, np.float64))
+    if not 1 <= means.size <= _MOST_CELLS:
+        raise ValueError(f"a sum has 1 to {_MOST_CELLS} cells")
+    noisy = variances > 0
+    known = float(np.maximum(means[~noisy], 0.0).sum())
+    means, variances = means[noisy], variances[noisy]
+    far = means > _NORMAL * np.sqrt(variances)
+    if far.any():  # their sum cannot be told from one normal variable
+        means = np.append(means[~far], means[far].sum())
+        variances = np.append(variances[~far], variances[far].sum())
+    if means.size == 0:
+        return SumDistribution(np.zeros(2), np.array([0.0, 1.0]), known)
+    if far.all():
+        u = np.linspace(-_REACH, _REACH, _NORMAL_POINTS)
+        return SumDistribution(means[0] + np.sqrt(variances[0]) * u, ndtr(u), known)
+    at, below = _gridded(means, variances)
+    return SumDistribution(at, below, known)
 
 
 def sum_quantiles(p: Sequence[float], z: ArrayLike, variance: ArrayLike) -> Floats:
@@ -27,7 +89,7 @@ def sum_quantiles(p: Sequence[float], z: ArrayLike, variance: ArrayLike) -> Floa
     Args:
         p: probabilities, shape (q,).
         z: means before the cut, shape (cells,).
-        variance: variances before the cut, above 0, shape (cells,).
+        variance: variances before the cut, 0 or more, shape (cells,).
 
     Returns:
         Quantiles, shape (q,).
@@ -35,18 +97,18 @@ def sum_quantiles(p: Sequence[float], z: ArrayLike, variance: ArrayLike) -> Floa
     Raises:
         ValueError: more than 16 cells, or none.
 
-    Source: convolution of the cells' masses on a common grid.
-
     Example:
         >>> sum_quantiles((0.05, 0.95), [-64, 30, 5], [147.8] * 3).round(1).tolist()
         [20.9, 69.1]
     """
     means, variances = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(variance, np.float64))
-    if not 1 <= means.size <= _MOST_CELLS:
-        raise ValueError(f"a sum has 1 to {_MOST_CELLS} cells")
-    sigmas = np.sqrt(variances)
-    if (means / sigmas > _NORMAL).all():
+    if means.size and (means > _NORMAL * np.sqrt(variances)).all():
         return np.asarray(means.sum() + np.sqrt(variances.sum()) * ndtri(np.asarray(p)))
+    return sum_distribution(means, variances).quantiles(np.asarray(p))
+
+
+def _gridded(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    sigmas = np.sqrt(variances)
     spread = float(np.sqrt(truncated_variance(means, variances).sum()))
     start, mass = _convolved([_masses(m, s, spread / _STEPS) for m, s in zip(means, sigmas, strict=True)])
     edges = (start + np.arange(mass.size + 1)) * spread / _STEPS
@@ -54,7 +116,7 @@ def sum_quantiles(p: Sequence[float], z: ArrayLike, variance: ArrayLike) -> Floa
     # cells narrower than a step make the grid's mean drift; the exact mean is known
     middle = float((edges[:-1] + edges[1:]) @ mass / (2 * total[-1]))
     drift = float(truncated_mean(means, variances).sum()) - middle
-    return np.asarray(np.maximum(np.interp(np.asarray(p) * total[-1], total, edges) + drift, 0.0))
+    return edges + drift, total / total[-1]
 
 
 def _masses(mean: float, sigma: float, step: float) -> tuple[int, Floats]:

@@ -1,0 +1,197 @@
+"""Non-negative counts with intervals for the tables of counts, cells and sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from censafe.estimation.sdhc.cells import GroupedCells, Key
+from censafe.estimation.sdhc.discrete import CountPosterior, count_posterior, geometric_scale, summed
+from censafe.estimation.sdhc.draws import Drawn, drawn_counts, generator
+from censafe.estimation.sdhc.rules import CountRules
+from censafe.estimation.sdhc.settings import EstimateSettings
+from censafe.estimation.sdhc.sums import SumDistribution, sum_distribution
+from censafe.estimation.sdhc.truncated_normal import shortest_interval, truncated_mean, truncated_quantile
+
+__all__ = ["CountEstimates", "estimate_counts", "margin_factor"]
+
+Floats = NDArray[np.float64]
+_Law = SumDistribution | CountPosterior | Drawn
+_REFERENCE_TAIL = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class CountEstimates:
+    """Estimates of one table, one row a population group and one column a cell: sums first, then basis cells.
+
+    Args:
+        table: name of the table.
+        keys: of the rows.
+        cells: of the columns.
+        noisy: int64, shape (groups, cells).
+        variance: float64, shape (groups, cells).
+        geometric: bool, shape (groups, cells); whether a cell's noise is two-sided geometric.
+        factor: margin of error in standard deviations.
+        mean: posterior means before rounding, shape (groups, cells).
+        pred: estimates, whole numbers, shape (groups, cells).
+        low: lower ends, whole numbers, shape (groups, cells).
+        high: upper ends, whole numbers, shape (groups, cells).
+    """
+
+    table: str
+    keys: tuple[Key, ...]
+    cells: tuple[int, ...]
+    noisy: NDArray[np.int64] = field(repr=False)
+    variance: Floats = field(repr=False)
+    geometric: NDArray[np.bool_] = field(repr=False)
+    factor: float
+    mean: Floats = field(repr=False)
+    pred: NDArray[np.int64] = field(repr=False)
+    low: NDArray[np.int64] = field(repr=False)
+    high: NDArray[np.int64] = field(repr=False)
+
+
+def margin_factor(settings: EstimateSettings) -> float:
+    """Margin of error of a noisy count in standard deviations; always that of 90% in the reference's conventions.
+
+    Example:
+        >>> round(margin_factor(EstimateSettings()), 7)
+        1.6448536
+    """
+    tail = _REFERENCE_TAIL if settings.conventions == "reference" else settings.alpha
+    return float(-ndtri(tail))
+
+
+def estimate_counts(
+    noisy: GroupedCells, rules: CountRules, settings: EstimateSettings, *, workers: int = 1
+) -> CountEstimates:
+    """Posterior means and intervals of basis cells and of their sums.
+
+    Args:
+        noisy: measured cells, in the order of ``rules.basis``.
+        rules: which sums there are.
+        settings: of the model and of the intervals.
+        workers: threads; results do not depend on them.
+
+    Source: normal noise about counts of 0 or more under a flat prior, or the exact law of the noise about whole numbers.
+
+    Example:
+        >>> one = lambda *values: np.array([values])
+        >>> cells = GroupedCells("PH4", (("STATE", "44", "*"),), (2, 3), one(-64, 30), one(147.8, 147.8), one(False, False))
+        >>> found = estimate_counts(cells, CountRules("PH4", {1: (2, 3)}), EstimateSettings())
+        >>> found.cells, found.pred.tolist(), found.low.tolist(), found.high.tolist()
+        ((1, 2, 3), [[32, 2, 30]], [[12, 0, 10]], [[53, 7, 51]])
+    """
+    members = [[noisy.cells.index(cell) for cell in cells] for cells in rules.margins.values()]
+    columns = [*members, *([column] for column in range(len(noisy.cells)))]
+    mean, low, high = _solved(noisy, members, settings, workers)
+    cell_mean = mean[:, len(members) :]
+    rounded = np.rint(cell_mean).astype(np.int64)
+    if settings.marginals == "exact":
+        sums = np.rint(mean[:, : len(members)]).astype(np.int64)
+    else:
+        sums = np.stack([rounded[:, cells].sum(axis=1) for cells in members], axis=1)
+    return CountEstimates(
+        table=noisy.table,
+        keys=noisy.keys,
+        cells=(*rules.margins, *noisy.cells),
+        noisy=np.stack([noisy.count[:, cells].sum(axis=1) for cells in columns], axis=1),
+        variance=np.stack([noisy.variance[:, cells].sum(axis=1) for cells in columns], axis=1),
+        geometric=np.stack([noisy.geometric[:, cells].any(axis=1) for cells in columns], axis=1),
+        factor=margin_factor(settings),
+        mean=mean,
+        pred=np.concatenate([sums, rounded], axis=1),
+        low=np.floor(low).astype(np.int64),
+        high=np.ceil(high).astype(np.int64),
+    )
+
+
+def _solved(
+    noisy: GroupedCells, members: Sequence[Sequence[int]], settings: EstimateSettings, workers: int
+) -> tuple[Floats, Floats, Floats]:
+    """Means and ends of sums and cells, shape (groups, sums + cells) each."""
+    width = len(members) + len(noisy.cells)
+    mean, low, high = (np.zeros((len(noisy.keys), width)) for _ in range(3))
+    whole_numbers = settings.model == "discrete" or (
+        settings.conventions == "censafe" and bool(noisy.geometric.any())
+    )
+    normal = settings.method == "exact" and not whole_numbers
+    if normal:
+        start = len(members)
+        mean[:, start:], low[:, start:], high[:, start:] = _normal_cells(noisy, settings)
+
+    def solve(group: int) -> None:
+        if normal:
+            z, variance = noisy.count[group].astype(np.float64), noisy.variance[group]
+            for column, cells in enumerate(members):
+                mean[group, column] = mean[group, start:][list(cells)].sum()
+                found = sum_distribution(z[list(cells)], variance[list(cells)])
+                low[group, column], high[group, column] = _ends(found, settings)
+            return
+        laws = _laws(noisy, group, members, settings)
+        for column, (center, law) in enumerate(laws):
+            mean[group, column] = center
+            low[group, column], high[group, column] = _ends(law, settings)
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(solve, range(len(noisy.keys))))
+    return mean, low, high
+
+
+def _ends(law: _Law, settings: EstimateSettings) -> tuple[float, float]:
+    if settings.interval == "shortest":
+        low, high = law.shortest(1 - 2 * settings.alpha)
+        return float(low), float(high)
+    ends = law.quantiles((settings.alpha, 1 - settings.alpha))
+    return float(ends[0]), float(ends[1])
+
+
+def _normal_cells(noisy: GroupedCells, settings: EstimateSettings) -> tuple[Floats, Floats, Floats]:
+    known = noisy.variance == 0
+    z, variance = noisy.count.astype(np.float64), np.where(known, 1.0, noisy.variance)
+    exact = np.maximum(z, 0.0)
+    if settings.interval == "shortest":
+        low, high = shortest_interval(1 - 2 * settings.alpha, z, variance)
+    else:
+        low = truncated_quantile(settings.alpha, z, variance)
+        high = truncated_quantile(1 - settings.alpha, z, variance)
+    found = (truncated_mean(z, variance), low, high)
+    mean, low, high = (np.where(known, exact, values) for values in found)
+    return mean, low, high
+
+
+def _laws(
+    noisy: GroupedCells, group: int, members: Sequence[Sequence[int]], settings: EstimateSettings
+) -> list[tuple[float, _Law]]:
+    """Mean and law of every sum and cell of a group, by whole numbers or by draws."""
+    if settings.method == "sample":
+        rng = generator(settings.seed, noisy.table, noisy.keys[group])
+        draws = drawn_counts(noisy.count[group], noisy.variance[group], noisy.geometric[group], settings, rng)
+        columns = [*(draws[:, list(cells)].sum(axis=1) for cells in members), *draws.T]
+        return [(float(column.mean()), Drawn(np.sort(column))) for column in columns]
+    posteriors = [
+        _posterior(*cell)
+        for cell in zip(
+            noisy.count[group].tolist(),
+            noisy.variance[group].tolist(),
+            noisy.geometric[group].tolist(),
+            strict=True,
+        )
+    ]
+    sums = [summed([posteriors[cell] for cell in cells]) for cells in members]
+    means = [posterior.mean for posterior in posteriors]
+    centers = [sum(means[cell] for cell in cells) for cells in members]
+    return list(zip([*centers, *means], [*sums, *posteriors], strict=True))
+
+
+def _posterior(z: int, variance: float, geometric: bool) -> CountPosterior:
+    if variance == 0:
+        return CountPosterior(max(z, 0), np.ones(1))
+    if geometric:
+        return count_posterior(z, float(geometric_scale(variance)), "geometric")
+    return count_posterior(z, variance, "gaussian")

@@ -1,0 +1,162 @@
+"""What can be chosen about the S-DHC estimates, under the names of the Bureau's programs where they have one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, get_args
+
+from censafe.errors import ConfigError
+
+__all__ = ["IGNORED_KEYS", "EstimateSettings", "parse_settings"]
+
+Interval = Literal["equal-tailed", "shortest"]
+Model = Literal["continuous", "discrete"]
+Marginals = Literal["sum-of-rounded", "exact"]
+Method = Literal["exact", "sample"]
+Conventions = Literal["censafe", "reference"]
+Tenure = Literal["separate", "joint"]
+Quoting = Literal["names-and-text", "none"]
+
+IGNORED_KEYS = ("nm_dir", "local")
+"""Keys of the Bureau's files that name folders or nothing; they change no estimate."""
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "interval": get_args(Interval),
+    "model": get_args(Model),
+    "marginals": get_args(Marginals),
+    "method": get_args(Method),
+    "conventions": get_args(Conventions),
+    "tenure": get_args(Tenure),
+    "quoting": get_args(Quoting),
+}
+_NUMBERS = ("alpha", "trun")
+_WHOLE = ("iteration_num", "seed")
+_REFERENCE = {
+    "interval": "equal-tailed",
+    "model": "continuous",
+    "marginals": "sum-of-rounded",
+    "tenure": "separate",
+    "quoting": "names-and-text",
+}
+
+
+@dataclass(frozen=True)
+class EstimateSettings:
+    """How estimates and intervals are made.
+
+    Args:
+        alpha: probability outside an interval on each side.
+        trun: largest ratio.
+        exclude_levels: types of regions that are left out.
+        interval: tails of equal probability, or the shortest interval.
+        model: normal noise about any number of 0 or more, or the exact law about whole numbers.
+        marginals: estimate of a sum of cells: the sum of their rounded estimates, or its own rounded mean.
+        method: closed forms and quadrature, or draws, to compare with.
+        conventions: ``reference`` for those of the Bureau's programs, which leave no other choice.
+        tenure: owners and renters apart from their total, or the total as what both imply.
+        quoting: names of columns and text between double quotes, or nothing.
+        iteration_num: draws of a cell when ``method`` is ``sample``.
+        seed: of these draws.
+    """
+
+    alpha: float = 0.05
+    trun: float = 10.0
+    exclude_levels: tuple[str, ...] = ("TRACT", "PLACE", "BLOCK_GROUP", "AIANNH")
+    interval: Interval = "equal-tailed"
+    model: Model = "continuous"
+    marginals: Marginals = "sum-of-rounded"
+    method: Method = "exact"
+    conventions: Conventions = "censafe"
+    tenure: Tenure = "separate"
+    quoting: Quoting = "names-and-text"
+    iteration_num: int = 1_000_000
+    seed: int = 777
+
+    def document(self) -> dict[str, Any]:
+        """The settings as JSON values."""
+        return {**asdict(self), "exclude_levels": list(self.exclude_levels)}
+
+
+def parse_settings(values: Mapping[str, Any], start: EstimateSettings | None = None) -> EstimateSettings:
+    """Settings from texts (``--set``) or from the values of a JSON file.
+
+    Args:
+        values: by key; numbers may be text, levels may be text with commas.
+        start: what holds where no value is given; None for the Bureau's defaults.
+
+    Raises:
+        ConfigError: lists every key and value that is not possible.
+
+    Example:
+        >>> found = parse_settings({"alpha": "0.025", "interval": "shortest"})
+        >>> found.alpha, found.interval, found.trun
+        (0.025, 'shortest', 10.0)
+    """
+    parsed: dict[str, Any] = {}
+    problems = []
+    for key, value in values.items():
+        try:
+            parsed[key] = _value(key, value)
+        except ConfigError as error:
+            problems.append(str(error))
+    settings = replace(start or EstimateSettings(), **({} if problems else parsed))
+    problems += _limits(settings) + _contradictions(settings, parsed)
+    if problems:
+        raise ConfigError("settings of the estimates: " + "; ".join(problems))
+    return _as_reference(settings) if settings.conventions == "reference" else settings
+
+
+def _value(key: str, value: Any) -> Any:
+    if key in _CHOICES:
+        if value not in _CHOICES[key]:
+            raise ConfigError(f"{key} is {value!r}; allowed are {', '.join(_CHOICES[key])}")
+        return value
+    if key in _NUMBERS or key in _WHOLE:
+        return _number(key, value)
+    if key == "exclude_levels":
+        names = value.split(",") if isinstance(value, str) else value
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ConfigError("exclude_levels is not a list of types of regions")
+        return tuple(name.strip().upper() for name in names if name.strip())
+    known = (*_NUMBERS, "exclude_levels", *_CHOICES, *_WHOLE)
+    raise ConfigError(f"{key} is not a setting; there are {', '.join(known)}")
+
+
+def _number(key: str, value: Any) -> float | int:
+    try:
+        number = float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if key in _NUMBERS and abs(number) < float("inf"):
+        return number
+    if key in _WHOLE and abs(number) < float("inf") and number == int(number):
+        return int(number)
+    raise ConfigError(f"{key} is {value!r}; a {'whole number' if key in _WHOLE else 'number'} is needed")
+
+
+def _limits(settings: EstimateSettings) -> list[str]:
+    found = []
+    if not 0 < settings.alpha < 0.5:
+        found.append(f"alpha is {settings.alpha:g}; it is above 0 and below 0.5, 0.05 for 90% intervals")
+    if not settings.trun > 2:
+        found.append(f"trun is {settings.trun:g}; the largest ratio is above 2, the least family size")
+    if settings.iteration_num < 1:
+        found.append(f"iteration_num is {settings.iteration_num}; it is 1 or more")
+    if settings.seed < 0:
+        found.append(f"seed is {settings.seed}; it is 0 or more")
+    return found
+
+
+def _contradictions(settings: EstimateSettings, given: Mapping[str, Any]) -> list[str]:
+    if settings.conventions != "reference":
+        return []
+    return [
+        f"conventions = reference has {key} = {own}, not {given[key]}"
+        for key, own in _REFERENCE.items()
+        if given.get(key, own) != own
+    ]
+
+
+def _as_reference(settings: EstimateSettings) -> EstimateSettings:
+    return replace(settings, **_REFERENCE)  # type: ignore[arg-type]
