@@ -63,7 +63,7 @@ def draw_trade(topdown: Rows, srs: Rows, symbol: str) -> Figure:
         shown = [row for row in rows if np.isfinite(_number(row["epl"])) and _number(row["epl"]) > 0]
         if not shown:
             continue
-        x, y = [row["epl"] for row in shown], [row["mean_ae"] for row in shown]
+        x, y = [row["epl"] for row in shown], [row["median_ae"] for row in shown]
         form = "o-" if method == "topdown" else "s"
         axes.plot(x, y, form, color=COLOURS[method], markersize=6, linewidth=1.3, label=words)
         for row, left, up in zip(shown, x, y, strict=True):
@@ -73,11 +73,10 @@ def draw_trade(topdown: Rows, srs: Rows, symbol: str) -> Figure:
                 text, (left, up), place, textcoords="offset points", fontsize=7, color=COLOURS[method]
             )
     axes.set_xscale("log")
-    axes.set_yscale("log")
     plain_log(axes.xaxis)
-    plain_log(axes.yaxis)
+    axes.set_ylim(bottom=0)
     axes.set_xlabel("empirical privacy loss (to the left: more private)", fontsize=9)
-    axes.set_ylabel("mean absolute error of stratified counts, records (down: more accurate)", fontsize=9)
+    axes.set_ylabel("median absolute error of stratified counts, records", fontsize=9)
     axes.legend(frameon=False, fontsize=9)
     _quiet(axes)
     return figure
