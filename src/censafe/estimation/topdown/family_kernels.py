@@ -277,9 +277,9 @@ def round_family(x, p, cell, levels, total_weight, options, allowed, rows, lo, h
         types.FunctionType(_Fit), types.FunctionType(_Round),
     )
 )  # fmt: skip
-def estimate_families(
+def estimate_families(  # type: ignore[no-untyped-def]
     families, objective, sides, levels, total_query, total_weight, options, found, fit, rounded
-):  # type: ignore[no-untyped-def]
+):
     """Estimate parents one after another.
 
     The two large parts are called by pointer: the compiler would otherwise go over all of their code a second time.
