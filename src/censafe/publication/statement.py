@@ -14,6 +14,7 @@ from censafe.model.group_cells import ProductTables
 from censafe.model.group_estimates import GroupEstimates
 from censafe.model.published import PublishedQuery
 from censafe.privacy.conversions import epsilons
+from censafe.privacy.power import largest_power
 from censafe.publication.codebook import CodebookInput, TableLabel
 from censafe.publication.group_statement import check_group_costs, group_tables, noise_kinds
 from censafe.publication.level_statement import (
@@ -23,7 +24,6 @@ from censafe.publication.level_statement import (
     level_tables,
 )
 from censafe.publication.manifest import LedgerRecord
-from censafe.publication.power import largest_power
 from censafe.publication.stamps import Stamp, require_publishable
 from censafe.publication.sums import accuracy_of_sum, require_confidence
 from censafe.publication.tables import key_columns, region_type

@@ -5,7 +5,7 @@ from statistics import NormalDist
 import pytest
 
 from censafe.model import Definition
-from censafe.publication.power import largest_power
+from censafe.privacy.power import largest_power
 
 FIVE = Fraction(5, 100)
 
