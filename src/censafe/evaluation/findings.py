@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ __all__ = ["Finding", "Sweep", "findings", "published_values"]
 Rows = Sequence[Mapping[str, Any]]
 _POPULATION: Final = "another population: its areas have other sizes and other groups"
 _FAR: Final = 0.6
+_KEY: Final = ("method", "stat", "level", "metric", "index")
 _SOLVER: Final = "another solver: optimal fits with certificates in place of a solver with tolerances"
 
 
@@ -90,17 +92,18 @@ def published_values(stat: str, level: str, metric: str, method: str = "topdown"
         >>> published_values("TC", "County", "median_ae")[1.0]
         24.0
     """
-    text = (
-        resources.files("censafe.evaluation")
-        .joinpath("data", "petti_flaxman.csv")
-        .read_text(encoding="utf-8")
-    )
-    wanted = {"method": method, "stat": stat, "level": level, "metric": metric, "index": ""}
+    wanted = (method, stat, level, metric, "")
     return {
         float(row["setting"]): float(row["value"])
-        for row in csv.DictReader(text.splitlines())
-        if row["setting"] and all(row[name] == value for name, value in wanted.items())
+        for row in _published_rows()
+        if row["setting"] and tuple(row[name] for name in _KEY) == wanted
     }
+
+
+@functools.cache
+def _published_rows() -> tuple[dict[str, str], ...]:
+    place = resources.files("censafe.evaluation").joinpath("data", "petti_flaxman.csv")
+    return tuple(csv.DictReader(place.read_text(encoding="utf-8").splitlines()))
 
 
 def _inverse(sweep: Sweep) -> Finding:

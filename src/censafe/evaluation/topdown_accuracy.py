@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from censafe.evaluation.histograms.accuracy import accuracy
 from censafe.evaluation.histograms.areas import level_areas
 from censafe.evaluation.histograms.cells import MatchedCells, match_runs
-from censafe.evaluation.histograms.frames import frame_of, stacked
+from censafe.evaluation.histograms.frames import stacked
 from censafe.evaluation.histograms.noisy import block_by_block
 from censafe.evaluation.histograms.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown_noise import best_query, leaf_loss, level_loss, noisy_blocks, noisy_level
@@ -184,16 +184,22 @@ def growth_frames(pair: Pair, compared: Sequence[Compared]) -> tuple[pa.Table, p
             bins += [{**key, **row} for row in _bins(number, errors)]
             slope = _slope(number, (errors.astype(float) ** 2).mean(axis=0))
             slopes.append({**key, "n_areas": len(number), "slope": slope})
-    return _frame(bins, _BINS), _frame(slopes, ("histogram", "method", "level", "n_areas", "slope"))
+    return pa.Table.from_pylist(bins, schema=_BINS), pa.Table.from_pylist(slopes, schema=_SLOPES)
 
 
-_BINS: Final = (
-    "histogram", "method", "level", "blocks_low", "blocks_high", "blocks_mean", "n_areas", "rmse", "mean_ae",
-)  # fmt: skip
-
-
-def _frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> pa.Table:
-    return frame_of({name: [row[name] for row in rows] for name in columns})
+_PLACE: Final = [(name, pa.string()) for name in ("histogram", "method", "level")]
+_BINS: Final = pa.schema(
+    [
+        *_PLACE,
+        ("blocks_low", pa.int64()),
+        ("blocks_high", pa.int64()),
+        ("blocks_mean", pa.float64()),
+        ("n_areas", pa.int64()),
+        ("rmse", pa.float64()),
+        ("mean_ae", pa.float64()),
+    ]
+)
+_SLOPES: Final = pa.schema([*_PLACE, ("n_areas", pa.int64()), ("slope", pa.float64())])
 
 
 def _total_errors(cells: MatchedCells) -> NDArray[np.int64]:
