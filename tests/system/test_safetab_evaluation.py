@@ -64,10 +64,10 @@ def test_the_demonstration_runs_everything_and_names_what_to_open(
     done = censafe("demo", out, "--persons", 8_000)
     assert done.code == 0, done.err
     listed = done.out.rpartition("Open these:\n")[2].splitlines()[::2]
-    assert len(listed) == 10
+    assert len(listed) == 13
     for line in listed:
         assert Path(line.strip()).stat().st_size > 0
-    for product in ("phsafe", "safetab-p", "safetab-h"):
+    for product in ("phsafe", "safetab-p", "safetab-h", "topdown"):
         manifest = json.loads((out / product / "manifest.json").read_text(encoding="utf-8"))
         assert manifest["ledger"] is None
         assert f"{out / product}" in done.out

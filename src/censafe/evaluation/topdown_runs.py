@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +23,7 @@ from censafe.publication.stamps import STAMP
 __all__ = ["RunRequest", "RunSource", "SourceOf", "read_runs", "run_all", "text_of_loss"]
 
 _SEEDS = 1_000_000
+_PAYS = 20.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def run_all(
         source: of the population, for further processes.
         requests: runs.
         folder: where block histograms are kept.
-        workers: processes; 1 for this one only.
+        workers: processes, where the runs are long enough; 1 for this one only.
         observer: who is told how many runs are done and how long the rest will take.
 
     Raises:
@@ -124,20 +125,35 @@ def run_all(
     started = time.perf_counter()
 
     def tell(done: int) -> None:
-        left = (time.perf_counter() - started) / done * (len(wanted) - done)
-        observer.remark(f"  {done} of {len(wanted)} runs; about {left:.0f} s left")
+        rest = (time.perf_counter() - started) / done * (len(wanted) - done)
+        observer.remark(f"  {done} of {len(wanted)} runs; about {rest:.0f} s left")
 
-    if workers == 1 or len(wanted) < 2:
-        for number, request in enumerate(wanted, 1):
-            _run(population, request, folder)
-            tell(number)
-        return
-    with ProcessPoolExecutor(min(workers, len(wanted)), get_context("spawn")) as pool:
-        futures = [pool.submit(_run_elsewhere, source, request, folder) for request in wanted]
+    left = list(wanted)
+    while left and (workers == 1 or not _worth_it(started, len(wanted), len(left))):
+        _run(population, left.pop(0), folder)
+        tell(len(wanted) - len(left))
+    if left:
+        done = len(wanted) - len(left)
+        for number in _elsewhere(source, left, folder, min(workers, len(left))):
+            tell(done + number)
+
+
+def _worth_it(started: float, wanted: int, left: int) -> bool:
+    """Whether the rest takes so long that it pays to start further processes, which have to read the input again."""
+    done = wanted - left
+    return bool(done) and (time.perf_counter() - started) / done * left > _PAYS
+
+
+def _elsewhere(
+    source: RunSource, requests: Sequence[RunRequest], folder: Path, workers: int
+) -> Iterator[int]:
+    """Make runs in further processes; yields how many are done."""
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        futures = [pool.submit(_run_elsewhere, source, request, folder) for request in requests]
         try:
             for number, future in enumerate(as_completed(futures), 1):
                 future.result()
-                tell(number)
+                yield number
         finally:
             for future in futures:
                 future.cancel()
