@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,11 +16,11 @@ __all__ = ["command"]
 
 
 @click.command(name="estimate")
-@click.argument("words", nargs=-1, required=True, metavar="OUT | topdown CONFIG OUT")
+@click.argument("words", nargs=-1, required=True, metavar="OUT | topdown CONFIG OUT | phsafe [CONFIG] OUT")
 @click.option(
     "--measurements",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="topdown: start from the public noisy measurement files in this folder instead of a run.",
+    help="topdown, phsafe: start from the public noisy measurement files in this folder instead of a run.",
 )
 @click.option(
     "--totals",
@@ -35,8 +35,9 @@ __all__ = ["command"]
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change what is done to the measurements: of SafeTab t1, negatives, coterminous or mark_x, of TopDown passes, "
-    "infeasible, leaves or detailed_cost.",
+    help="Change what is done to the measurements: of PHSafe alpha, trun, exclude_levels, interval, model, marginals, method, "
+    "tenure, conventions or quoting, of SafeTab t1, negatives, coterminous or mark_x, of TopDown passes, infeasible, leaves "
+    "or detailed_cost.",
 )
 @click.option(
     "--data",
@@ -48,7 +49,9 @@ __all__ = ["command"]
     metavar="CONFIG",
     help="Configuration with the parameter files of the run, when not the shipped ones.",
 )
-@click.option("--workers", type=click.IntRange(1), help="topdown: threads; results do not depend on them.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="topdown, phsafe: threads; results do not depend on them."
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(
     words: tuple[str, ...],
@@ -63,25 +66,29 @@ def command(
 ) -> None:
     """Rewrite everything right of the door of the finished run in OUT from its stored measurements.
 
+    A run of phsafe gains OUT/estimates: non-negative counts, ratios within bounds, and intervals, in the layout of the S-DHC.
     With --measurements, estimate from public noisy measurement files in the Census Bureau's layout, whoever made them.
     Opens no confidential data and spends nothing.
 
     \b
     Examples:
       censafe estimate release/ --confidence 0.95
+      censafe estimate release/ --set alpha=0.025 --set interval=shortest
+      censafe estimate phsafe estimates/ --measurements nm_inputs/
       censafe estimate detailed-a/ --set t1=pooled --set mark_x=true
       censafe estimate detailed-a/ --set coterminous=combined --data data/GRF-C.txt
       censafe estimate microdata/ --set passes=one
       censafe estimate topdown pl94-us estimates/ --measurements nmf/ --totals states.csv --set measure=persons
     """
     from censafe.products.options import EstimateOptions
+    from censafe.products.phsafe.estimate_files import estimate_noisy_files
     from censafe.products.registry import planner_of, recipe_of
     from censafe.products.topdown.from_files import estimate_files
     from censafe.publication.manifest import read_manifest
 
     source = _source(words, measurements, totals)
     out = Path(words[-1])
-    product = read_manifest(out / "manifest.json").plan.product if source is None else "topdown"
+    product = read_manifest(out / "manifest.json").plan.product if source is None else source.product
     options = EstimateOptions(
         confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
         settings=parse_settings(settings),
@@ -92,21 +99,35 @@ def command(
     if workers is not None:
         options = replace(options, workers=workers)
     if source is None or measurements is None:
-        result = recipe_of(product).estimate(out, options)
+        click.echo(recipe_of(product).estimate(out, options).summary())
+    elif product == "phsafe":
+        own = None if source.config is None else Path(source.config)
+        click.echo(estimate_noisy_files(own, measurements, out, options).summary())
     else:
-        result = estimate_files(source, measurements, out, totals, options)
-    click.echo(result.summary())
+        click.echo(estimate_files(source.config or "", measurements, out, totals, options).summary())
 
 
-def _source(words: tuple[str, ...], measurements: Path | None, totals: Path | None) -> str | None:
-    """The configuration named for public measurement files; None where a run is estimated again."""
+@dataclass(frozen=True)
+class _Source:
+    """Public measurement files: of which product, and the configuration named for them."""
+
+    product: str
+    config: str | None
+
+
+def _source(words: tuple[str, ...], measurements: Path | None, totals: Path | None) -> _Source | None:
+    """What is said of public measurement files; None where a run is estimated again."""
     if measurements is None and len(words) == 1:
         if totals is not None:
             raise UsageError("--totals belongs to --measurements; a run keeps its own totals")
         return None
+    if measurements is not None and words[0] == "phsafe" and len(words) in (2, 3):
+        if totals is not None:
+            raise UsageError("--totals belongs to topdown; phsafe needs none")
+        return _Source("phsafe", words[1] if len(words) == 3 else None)
     if measurements is None or len(words) != 3 or words[0] != "topdown":
         raise UsageError(
-            "say 'censafe estimate OUT' for a finished run, or 'censafe estimate topdown CONFIG OUT --measurements DIR' for "
-            "public measurement files"
+            "say 'censafe estimate OUT' for a finished run, or 'censafe estimate topdown CONFIG OUT --measurements DIR' or "
+            "'censafe estimate phsafe [CONFIG] OUT --measurements DIR' for public measurement files"
         )
-    return words[1]
+    return _Source("topdown", words[1])

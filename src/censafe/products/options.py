@@ -81,7 +81,7 @@ class EstimateOptions:
         settings: overrides of keys that say what is done to measurements.
         data: the geography file or its folder, where it is needed; no other file there is opened.
         config: configuration or folder with the parameter files, where they are not the shipped ones.
-        workers: threads of the estimation of topdown; results do not depend on them.
+        workers: threads of the estimation of topdown and phsafe; results do not depend on them.
         observer: who is told of stages.
     """
 

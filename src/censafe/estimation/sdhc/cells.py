@@ -43,8 +43,8 @@ class NoisyCells:
     variance: Floats
     geometric: NDArray[np.bool_]
 
-    def selected(self, rows: NDArray[np.bool_]) -> NoisyCells:
-        """Some of the rows."""
+    def selected(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> NoisyCells:
+        """Some of the rows, by mask or by number."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
 

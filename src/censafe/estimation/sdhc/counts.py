@@ -41,6 +41,7 @@ class CountEstimates:
         pred: estimates, whole numbers, shape (groups, cells).
         low: lower ends, whole numbers, shape (groups, cells).
         high: upper ends, whole numbers, shape (groups, cells).
+        sums: how many of the columns, from the first, are sums.
     """
 
     table: str
@@ -54,6 +55,7 @@ class CountEstimates:
     pred: NDArray[np.int64] = field(repr=False)
     low: NDArray[np.int64] = field(repr=False)
     high: NDArray[np.int64] = field(repr=False)
+    sums: int = 0
 
 
 def margin_factor(settings: EstimateSettings) -> float:
@@ -108,6 +110,7 @@ def estimate_counts(
         pred=np.concatenate([sums, rounded], axis=1),
         low=np.floor(low).astype(np.int64),
         high=np.ceil(high).astype(np.int64),
+        sums=len(members),
     )
 
 

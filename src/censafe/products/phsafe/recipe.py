@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from censafe.errors import UsageError
+from censafe.estimation.sdhc.settings import EstimateSettings, parse_settings
 from censafe.model import Measurements
 from censafe.population.findings import Finding
 from censafe.population.validation import ValidationReport
@@ -17,9 +18,10 @@ from censafe.products.observer import Observer
 from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.phsafe.config import PhsafeConfig, load_config
 from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.estimates import ESTIMATES, STATEMENT
 from censafe.products.phsafe.intake import Intake
 from censafe.products.phsafe.plan import measured_levels, plan_release
-from censafe.products.phsafe.release import publish, republish
+from censafe.products.phsafe.release import Estimating, publish, republish
 from censafe.products.run_folder import FILES
 from censafe.products.runner import Release, RunResult, run_job
 from censafe.publication.manifest import ConfigRecord, read_manifest
@@ -88,32 +90,43 @@ def run(
 
 
 def estimate(out: Path, options: EstimateOptions) -> RunResult:
-    """Rewrite everything right of the door from the stored measurements of a finished run.
+    """Rewrite everything right of the door of a finished run, and estimate non-negative counts and bounded ratios.
 
     Args:
         out: the run folder.
-        options: level of the margins of error; PHSafe has no other choice after its measurements.
+        options: level of the margins of error, from which ``alpha`` follows unless it is set, and the settings of the
+            estimates.
 
     Raises:
-        UsageError: another choice is asked for.
+        ConfigError: a setting that is not possible.
+        UsageError: an option that PHSafe has no use for, or a run of another product.
         StorageError: no finished run.
-        UsageError: a run of another product.
-        CheckError: a measurement file is missing, changed or of another plan.
+        CheckError: a measurement file is missing, changed or of another plan, or an estimate failed its check.
     """
     require_confidence(options.confidence)
-    if options.settings or options.data or options.config:
+    if options.data or options.config:
         raise UsageError(
-            "PHSafe publishes its measurements as they are, so --set, --data and --config change nothing after a run. "
-            "Leave them out, or start a new run in a new folder."
+            "PHSafe estimates from the measurements of the run alone, so --data and --config change nothing. Leave them out."
         )
+    tail = EstimateSettings(alpha=float((1 - options.confidence) / 2))
+    estimating = Estimating(parse_settings(options.settings, tail), options.workers)
     observer = options.observer
-    with observer.stage("publish"):
-        manifest = read_manifest(out / "manifest.json")
-        if manifest.plan.product != "phsafe":
-            raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of phsafe")
-        republish(out, manifest, options.confidence)
+    manifest = read_manifest(out / "manifest.json")
+    if manifest.plan.product != "phsafe":
+        raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of phsafe")
+    with observer.stage("estimate and publish"):
+        done = republish(out, manifest, options.confidence, estimating)
+    for remark in done["remarks"]:
+        observer.remark(f"Warning: {remark}.")
+    if done["findings"]:
+        observer.remark(f"{done['findings']} findings about single estimates: {out / ESTIMATES / STATEMENT}")
     return RunResult(
-        out, manifest.plan, not manifest.test_key, resumed=True, files=FILES, stages=observer.stages
+        out,
+        manifest.plan,
+        not manifest.test_key,
+        resumed=True,
+        files=(*FILES[:-1], ESTIMATES, FILES[-1]),
+        stages=observer.stages,
     )
 
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from censafe.errors import CheckError
+from censafe.estimation.sdhc.settings import EstimateSettings
 from censafe.geography.states import states
 from censafe.model import Measurements, PublishedQuery
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.derived import published_queries
+from censafe.products.phsafe.estimates import (
+    ESTIMATES,
+    EstimateSources,
+    noisy_cells,
+    summary_of,
+    write_estimates,
+)
 from censafe.products.run_folder import FILES
 from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate import write_certificate
@@ -26,9 +35,23 @@ from censafe.publication.statement import CertificateInput, CheckGroup
 from censafe.publication.tables import TableLayout, write_tables
 from censafe.publication.tidy import TidyContext, write_tidy
 
-__all__ = ["publish", "republish"]
+__all__ = ["Estimating", "phsafe_codebook", "publish", "republish"]
 
+_PUERTO_RICO = "72"
 _TITLE = "Supplemental Demographic and Housing Characteristics (S-DHC), noisy counts by PHSafe"
+
+
+@dataclass(frozen=True)
+class Estimating:
+    """How estimates are made from the noisy counts.
+
+    Args:
+        settings: of model and intervals.
+        workers: threads; results do not depend on them.
+    """
+
+    settings: EstimateSettings
+    workers: int
 
 
 def publish(
@@ -39,7 +62,8 @@ def publish(
     *,
     ledger_total: Fraction | None,
     confidence: Fraction,
-) -> None:
+    estimating: Estimating | None = None,
+) -> Mapping[str, Any]:
     """Write everything that is published, checked in ``staging`` before it moves to ``out``.
 
     Args:
@@ -49,6 +73,10 @@ def publish(
         manifest: of the run, without outputs and finishing time.
         ledger_total: what the ledger says this run spent; None for a test key.
         confidence: level of the margins of error, 9/10 or 19/20.
+        estimating: how estimates are made from the noisy counts; None for no estimates.
+
+    Returns:
+        what the manifest says of the estimates; empty without them.
 
     Raises:
         CheckError: the written tables are not what the plan demands, or ledger and plan disagree.
@@ -62,7 +90,7 @@ def publish(
     ]
     tables = write_tables(staging / "tables", queries, layouts, stamp=stamp)
     rows = _check(staging / "tables", queries, layouts, manifest, stamp)
-    codebook = _codebook()
+    codebook = phsafe_codebook()
     context = TidyContext(manifest.plan.product, manifest.plan.definition, confidence, codebook)
     write_tidy(staging / "tables.parquet", queries, context, stamp=stamp)
     write_codebook(staging / "codebook.csv", codebook, queries, stamp=stamp)
@@ -86,19 +114,39 @@ def publish(
     )
     certificates = write_certificate(staging, statement, stamp=stamp)
     files = [*tables, staging / "tables.parquet", staging / "codebook.csv", *certificates]
+    done: dict[str, Any] = {}
+    if estimating is not None:
+        sources = EstimateSources(
+            [noisy_cells(queries, puerto_rico=manifest.plan.settings["states"] == _PUERTO_RICO)],
+            codebook,
+            {part.file: part.sha256 for part in manifest.parts},
+            stamp,
+        )
+        found, written = write_estimates(
+            staging / ESTIMATES, sources, estimating.settings, workers=estimating.workers
+        )
+        files += written
+        done = {ESTIMATES: summary_of(found, estimating.settings)}
     finished = datetime.now(UTC).isoformat(timespec="seconds")
-    whole = replace(manifest, outputs=hash_outputs(staging, files), finished=finished)
+    whole = replace(manifest, outputs=hash_outputs(staging, files), finished=finished, post_processing=done)
     write_manifest(staging / "manifest.json", whole)
-    move_into_place(staging, out, FILES)
+    move_into_place(staging, out, FILES if estimating is None else (*FILES[:-1], ESTIMATES, FILES[-1]))
+    return done.get(ESTIMATES, {})
 
 
-def republish(out: Path, manifest: Manifest, confidence: Fraction) -> None:
+def republish(
+    out: Path, manifest: Manifest, confidence: Fraction, estimating: Estimating | None = None
+) -> Mapping[str, Any]:
     """Do everything right of the door again from stored measurements.
 
     Args:
         out: the folder of a finished run.
         manifest: of that run.
         confidence: level of the margins of error, 9/10 or 19/20.
+        estimating: how estimates are made from the noisy counts; None for no estimates.
+
+    Returns:
+        what the manifest says of the estimates; empty without them.
 
     Raises:
         CheckError: a measurement file is missing, was changed or belongs to another plan.
@@ -113,7 +161,15 @@ def republish(out: Path, manifest: Manifest, confidence: Fraction) -> None:
     staging.mkdir(parents=True)
     try:
         total = None if manifest.test_key else manifest.plan.total
-        publish(out, staging, measurements, manifest, ledger_total=total, confidence=confidence)
+        return publish(
+            out,
+            staging,
+            measurements,
+            manifest,
+            ledger_total=total,
+            confidence=confidence,
+            estimating=estimating,
+        )
     finally:
         shutil.rmtree(staging.parent, ignore_errors=True)
 
@@ -151,7 +207,8 @@ def _checks(*, strict: bool) -> tuple[CheckGroup, ...]:
     )
 
 
-def _codebook() -> CodebookInput:
+def phsafe_codebook() -> CodebookInput:
+    """Words for tables, cells, levels, iterations and regions of the S-DHC."""
     definitions = phsafe_definitions()
     regions = {("USA", "1"): "United States"} | {("STATE", state.code): state.name for state in states()}
     return CodebookInput(

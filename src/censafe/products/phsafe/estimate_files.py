@@ -1,0 +1,135 @@
+"""S-DHC estimates from public files of noisy counts, whoever measured them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from censafe.errors import ConfigError, DataError, UsageError
+from censafe.estimation.sdhc.settings import IGNORED_KEYS, EstimateSettings, parse_settings
+from censafe.products.options import EstimateOptions
+from censafe.products.phsafe.estimate_rules import estimate_rules
+from censafe.products.phsafe.estimates import (
+    STATEMENT,
+    EstimatePart,
+    EstimateSources,
+    summary_of,
+    write_estimates,
+)
+from censafe.products.phsafe.release import phsafe_codebook
+from censafe.publication.atomic import atomic_folder, sha256_path
+from censafe.publication.noisy_tables import NoisyFolder, find_folders, is_puerto_rico, read_noisy_table
+from censafe.publication.stamps import STAMP, Stamp
+
+__all__ = ["EstimateResult", "estimate_noisy_files", "load_settings"]
+
+
+@dataclass(frozen=True)
+class EstimateResult:
+    """What was estimated, for the operator.
+
+    Args:
+        out: the folder.
+        private: False where the noisy counts are those of a test key.
+        done: tables, number of findings, remarks and settings.
+    """
+
+    out: Path
+    private: bool
+    done: Mapping[str, Any] = field(repr=False)
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        stamp = "" if self.private else " (TEST KEY, NOT PRIVATE)"
+        return "\n".join(
+            [
+                f"Estimates from public noisy counts{stamp} in {self.out}; nothing was measured or spent",
+                f"  tables {', '.join(self.done['tables'])}; {self.done['findings']} findings in {self.out / STATEMENT}",
+            ]
+        )
+
+
+def estimate_noisy_files(
+    config: Path | None, measurements: Path, out: Path, options: EstimateOptions
+) -> EstimateResult:
+    """Estimate all S-DHC tables from a folder of noisy tables.
+
+    Args:
+        config: JSON file with ``alpha``, ``trun``, ``exclude_levels``, ..., such as the Bureau's ``config_global.json``;
+            None for the defaults.
+        measurements: the output of PHSafe, or the Bureau's staging layout with the folders ``us`` and ``pr``.
+        out: a new folder, or one with estimates, which give way.
+        options: settings that override the file's; level of the intervals where neither sets ``alpha``.
+
+    Raises:
+        ConfigError: a setting that is not possible.
+        UsageError: the output folder holds something else.
+        DataError: files are missing or break a rule; names file, column or population group.
+        CheckError: an estimate failed its check.
+    """
+    settings = load_settings(config, options)
+    if out.exists() and not (out / STATEMENT).is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is not empty and holds no estimates. Name a new folder.")
+    observer = options.observer
+    with observer.stage("read"):
+        sources = _sources(measurements)
+    with observer.stage("estimate"), atomic_folder(out, replace=True) as folder:
+        found, _ = write_estimates(folder, sources, settings, workers=options.workers)
+    done = summary_of(found, settings)
+    for remark in done["remarks"]:
+        observer.remark(f"Warning: {remark}.")
+    return EstimateResult(out, sources.stamp is None, done)
+
+
+def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSettings:
+    """Settings of a JSON file with the overrides of the command line.
+
+    Raises:
+        ConfigError: the file cannot be read, or a setting is not possible.
+    """
+    start = EstimateSettings(alpha=float((1 - options.confidence) / 2))
+    if config is None:
+        return parse_settings(options.settings, start)
+    try:
+        values = json.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{config}: not a readable JSON file") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{config}: an object with keys such as alpha and trun is needed")
+    ignored = [key for key in values if key in IGNORED_KEYS]
+    if ignored:
+        options.observer.remark(
+            f"{config}: {', '.join(ignored)} is not used; --measurements names the folder."
+        )
+    kept = {key: value for key, value in values.items() if key not in IGNORED_KEYS}
+    return parse_settings({**kept, **options.settings}, start)
+
+
+def _sources(measurements: Path) -> EstimateSources:
+    tables = tuple(estimate_rules().sources)
+    folders = find_folders(measurements, tables)
+    parts, inputs, stamped = [], {}, False
+    for prefix, files in folders.items():
+        part, part_stamped = _part(prefix, files)
+        parts.append(part)
+        stamped |= part_stamped
+        inputs |= {
+            path.relative_to(measurements).as_posix(): sha256_path(path)
+            for paths in files.values()
+            for path in paths
+        }
+    stamp: Stamp | None = STAMP if stamped else None
+    if len({part.prefix for part in parts}) < len(parts):
+        raise DataError(f"{measurements}: the folders us and pr both hold Puerto Rico")
+    return EstimateSources(parts, phsafe_codebook(), inputs, stamp)
+
+
+def _part(prefix: str, files: NoisyFolder) -> tuple[EstimatePart, bool]:
+    read = {table: read_noisy_table(table, paths) for table, paths in files.items()}
+    noisy = {table: cells for table, (cells, _) in read.items() if cells.cell.size}
+    if noisy and all(is_puerto_rico(cells) for cells in noisy.values()):
+        prefix = "PR_"
+    return EstimatePart(prefix, noisy), any(stamped for _, stamped in read.values())
