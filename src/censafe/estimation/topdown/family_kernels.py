@@ -24,7 +24,12 @@ DONE, LEFT = 1, 0  # how a parent ended: estimated, or left to the general way
 _EPS = 1e-8
 
 _Families = types.Tuple((int64[::1], int64[::1], int64[::1], int32[::1], int64[::1]))
-_Objective = types.Tuple((int32[:, ::1], float64[:, ::1], int32[::1], float64[::1], float64[::1]))
+_Objective = types.Tuple(
+    (
+        int32[:, ::1], float64[:, ::1], int32[::1], float64[::1], float64[::1],
+        float64[:, :, :, ::1], int32[::1], int32[:, ::1],
+    )
+)  # fmt: skip
 _Sides = types.Tuple(
     (int32[::1], int64[:, ::1], int64[:, ::1], int64[::1], uint8[:, ::1], float64[:, ::1], float64[:, ::1])
 )
@@ -115,6 +120,21 @@ def family_totals(weight, b, p, kind_of, child, lower, upper, out):  # type: ign
                 least[c, place[kind]] = lower[child[c], kind] if lower.shape[1] > 0 else 0
                 most[c, place[kind]] = upper[child[c], kind] if lower.shape[1] > 0 else have[place[kind]]
     return share_total(weight, b, have[:used], least, most, out)
+
+
+@compiled(void(float64[:, :, :, ::1], int32[::1], int32[:, ::1], int32[::1], int32[::1], float64[:, :, ::1]))
+def _add_below(tables, kept, traits, cell, present, h):  # type: ignore[no-untyped-def]
+    """Add to the H of every kind what is known from below: an entry depends on what two cells agree in."""
+    cells = cell.shape[0]
+    for i in range(cells):
+        one = kept[cell[i]]
+        for j in range(cells):
+            other, agree = kept[cell[j]], 0
+            for axis in range(traits.shape[0]):
+                if traits[axis, cell[i]] == traits[axis, cell[j]]:
+                    agree |= 1 << axis
+            for g in range(h.shape[0]):
+                h[g, i, j] += tables[present[g], agree, one, other]
 
 
 _Fit = types.Tuple((int64, float64, float64, boolean))(
@@ -288,7 +308,8 @@ def estimate_families(  # type: ignore[no-untyped-def]
         families: where the children of every parent start; the children (geounits of the level); where the cells of every
             parent start; the cells; their counts.
         objective: labels of the queries, weights by kind and query, kinds of the geounits, right sides of all
-            parents one after another, and right sides of the totals of all children (read with ``total_query`` alone).
+            parents one after another, right sides of the totals of all children (read with ``total_query`` alone); and
+            tables, kept combinations and exchangeable levels of what is known from below, empty where that is not used.
         sides: kind of unit of every cell, lower and upper bounds, exact totals, sets of kinds and their bounds.
         levels: groups of the cells of the schema that rounding keeps close, coarse to fine.
         total_query: ordinal of the query of the totals, which are fitted first and held; -1 for one fit of all.
@@ -300,7 +321,7 @@ def estimate_families(  # type: ignore[no-untyped-def]
         rounded: ``round_family``.
     """
     child_ptr, children_of, cell_ptr, cells_of, counts_of = families
-    labels, weights, kinds, right, right_total = objective
+    labels, weights, kinds, right, right_total, tables, kept, traits = objective
     unit_kind, lower, upper, known, sets, least, most = sides
     state, iterations, measures, sizes, starts, cells_out, counts_out = found
     base, at = 0, 0
@@ -338,6 +359,8 @@ def estimate_families(  # type: ignore[no-untyped-def]
             continue
         h, x = np.empty((classes, cells, cells)), np.empty((children, cells))
         _curvatures(labels, weights, cell, present[:classes], total_query, h)
+        if tables.shape[0] > 0:
+            _add_below(tables, kept, traits, cell, present[:classes], h)
         made, violation, gap, good = fit(h, h_of, b, wanted, fit_allowed, fit_rows, fit_lo, fit_hi, x)
         iterations[parent], measures[parent, 0], measures[parent, 1] = made, violation, gap
         if not good:

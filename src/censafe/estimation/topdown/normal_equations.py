@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -11,6 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from censafe.estimation.topdown.linear.below import Below
 from censafe.estimation.topdown.touched import gather_stored, label_matrix, right_sides
 from censafe.model.families import Families, Gathering, Wanted
 from censafe.model.level_measurements import Answers, LevelMeasurements
@@ -82,12 +83,14 @@ class LevelObjective:
         weights: of an answer, by kind of geounits and query, shape (kinds, queries); 0 where nothing is measured.
         kinds: kind of every geounit, int32, shape (geounits,).
         source: of the noisy answers.
+        below: what the answers below the geounits say, by the same kinds; None where these are not used.
     """
 
     labels: tuple[NDArray[np.int32], ...] = field(repr=False)
     weights: NDArray[np.float64]
     kinds: NDArray[np.int32] = field(repr=False)
     source: AnswerSource = field(repr=False)
+    below: Below | None = field(default=None, repr=False)
 
     @staticmethod
     def of(
@@ -155,7 +158,26 @@ class LevelObjective:
             chosen, columns = np.unique(answer, return_inverse=True)
             values = self.source.answers(query, first, last, chosen.astype(np.int64))
             add_weighted(b, weights[h_of], values, columns.astype(np.int64))
+        if self.below is not None:
+            h += self.below.curvatures(present, support)
+            b += self.below.right[first:last][:, support]
         return h, h_of.astype(np.int32), b
+
+    def fitting(self, queries: Sequence[int]) -> LevelObjective:
+        """The objective of some queries alone.
+
+        What is known from below stays whole beside them; where the queries are the total alone, the total as it is known from
+        own answers and those below takes their place.
+
+        Args:
+            queries: ordinals.
+        """
+        chosen = list(queries)
+        weights = np.zeros_like(self.weights)
+        if self.below is not None and chosen and all(not self.labels[query].any() for query in chosen):
+            return replace(self, weights=weights, below=self.below.of_totals())
+        weights[:, chosen] = self.weights[:, chosen]
+        return replace(self, weights=weights)
 
     @cached_property
     def label_matrix(self) -> NDArray[np.int32]:
@@ -171,7 +193,10 @@ class LevelObjective:
         Returns:
             float64: parent by parent the matrix (children, cells) in C order, one after another.
         """
-        return right_sides(families, self.label_matrix, self.weights, self.kinds, self.source)
+        found = right_sides(families, self.label_matrix, self.weights, self.kinds, self.source)
+        if self.below is not None:
+            self.below.add_right_sides(families, found)
+        return found
 
 
 @numba.njit(cache=True, nogil=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.family_kernels import DONE, estimate_families, fit_family, round_family
+from censafe.estimation.topdown.linear.below import no_tables
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.model.families import Families
 
@@ -126,13 +127,21 @@ def estimate_batch(
     records = np.add.reduceat(counts, families.cell_ptr[:-1])
     space = int(np.minimum(child_of * cells_of, records).sum())
     right, right_total = _right_sides(objective, rules.total_query, families)
+    tables = _tables(objective)
     state, starts = np.zeros(parents, np.int8), np.zeros(parents + 1, np.int64)
     iterations, measures = np.zeros(parents, np.int64), np.zeros((parents, 3))
     sizes = np.zeros(len(families.child), np.int64)
     cell, count = np.empty(space, np.int32), np.empty(space, np.int32)
     estimate_families(
         (families.child_ptr, families.child, families.cell_ptr, families.cell, counts),
-        (objective.label_matrix, objective.weights, objective.kinds, right, right_total),
+        (
+            objective.label_matrix,
+            _weights(objective, rules.total_query),
+            objective.kinds,
+            right,
+            right_total,
+            *tables,
+        ),
         (rules.unit_kind, rules.lower, rules.upper, rules.totals, rules.sets, rules.least, rules.most),
         rules.levels,
         rules.total_query,
@@ -162,15 +171,32 @@ def _right_sides(objective: LevelObjective, total: int, families: Families) -> t
     """Right sides of all parents, and of the totals of all children where these are fitted first."""
     if total < 0:
         return objective.right_sides(families), np.zeros(0)
-    rest, only = objective.weights.copy(), np.zeros_like(objective.weights)
-    rest[:, total], only[:, total] = 0.0, objective.weights[:, total]
-    one = Families(
-        families.child_ptr,
-        families.child,
-        np.arange(families.parents + 1, dtype=np.int64),
-        families.cell[families.cell_ptr[:-1]],
-    )
-    return (
-        replace(objective, weights=rest).right_sides(families),
-        replace(objective, weights=only).right_sides(one),
-    )
+    if objective.below is not None:
+        first = objective.below.total_right[families.child]
+    else:
+        one = Families(
+            families.child_ptr,
+            families.child,
+            np.arange(families.parents + 1, dtype=np.int64),
+            families.cell[families.cell_ptr[:-1]],
+        )
+        first = objective.fitting((total,)).right_sides(one)
+    rest = [query for query in range(len(objective.labels)) if query != total]
+    return objective.fitting(rest).right_sides(families), first
+
+
+def _weights(objective: LevelObjective, total: int) -> Floats:
+    """Weights of the answers; of totals that are fitted first those of all that is known about them."""
+    if objective.below is None or total < 0:
+        return objective.weights
+    weights = objective.weights.copy()
+    weights[:, total] = objective.below.total_weight
+    return weights
+
+
+def _tables(objective: LevelObjective) -> tuple[Floats, NDArray[np.int32], NDArray[np.int32]]:
+    """What is known from below about the curvature, in the types of the kernels."""
+    below = objective.below
+    if below is None:
+        return no_tables(), np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
+    return below.tables, below.kept, below.traits

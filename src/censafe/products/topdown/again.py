@@ -19,6 +19,7 @@ from censafe.products.runner import RunResult
 from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.descending import Descent
 from censafe.products.topdown.facts import PublicFacts
+from censafe.products.topdown.informing import informed
 from censafe.products.topdown.kept import CONFIGURATION, KEPT, read_facts
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, output_files, publish, query_facts
@@ -30,7 +31,7 @@ from censafe.publication.sums import require_confidence
 
 __all__ = ["AFTERWARDS", "FROM_FILES", "estimate_again", "estimate_all"]
 
-AFTERWARDS: Final = ("passes", "infeasible", "leaves", "detailed_cost")
+AFTERWARDS: Final = ("passes", "information", "infeasible", "leaves", "detailed_cost")
 """Keys that say how measurements are estimated; they may change after a run."""
 
 FROM_FILES: Final = "public measurements"
@@ -156,13 +157,19 @@ def estimate_all(
     for histogram in config.histograms:
         descent = Descent(histogram, public, observer, config.choices, options.workers)
         found = []
-        for load in (load for load in workloads(config) if load.histogram.name == histogram.name):
+        loads = [load for load in workloads(config) if load.histogram.name == histogram.name]
+
+        def objective(load: LevelWorkload) -> LevelObjective:
             with observer.stage(f"read {load.part.name}"):
                 measured = read(load)
-            facts += query_facts(load, measured.nodes, measured.source)
+            facts.extend(query_facts(load, measured.nodes, measured.source))
+            return LevelObjective.measured([query.label for query in load.queries], measured)
+
+        for load, own in zip(
+            loads, informed(histogram, public, config, map(objective, loads), observer), strict=True
+        ):
             with observer.stage(f"estimate {load.part.name}"):
-                objective = LevelObjective.measured([query.label for query in load.queries], measured)
-                found.append(descent.estimate(load.part.name, objective)[1].document())
+                found.append(descent.estimate(load.part.name, own)[1].document())
         levels[histogram.name] = standard_levels(public.run, descent.levels, histogram.schema.schema.cells)
         reports[histogram.name] = tuple(found)
     return Estimates(public, levels, reports, tuple(facts))

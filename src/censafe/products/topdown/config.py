@@ -30,6 +30,7 @@ _CHOICES: Final = {
     "spine": ("standard", "aian", "optimised"),
     "noisy_measurements": ("stored", "lazy"),
     "passes": ("production", "one"),
+    "information": ("level", "lower"),
     "infeasible": ("repair", "stop"),
     "leaves": ("fractional", "all_positive"),
     "detailed_cost": ("fraction", "flat"),
@@ -45,6 +46,7 @@ class Choices:
         spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimised`` with block groups of its own.
         noisy_measurements: ``stored`` with the run, or ``lazy``: drawn where the estimate touches them, and not kept.
         passes: the inner passes of the configuration (``production``), or all queries of a level at once (``one``).
+        information: a geounit is fitted to the answers of its own (``level``), or to these and all below it (``lower``).
         infeasible: a parent whose children cannot meet its counts is changed and logged (``repair``), or the run stops.
         leaves: cells that rounding may raise: the ``fractional`` ones, or ``all_positive`` ones.
         detailed_cost: rounding prefers the larger ``fraction`` of a cell, or is ``flat`` between rounded ones.
@@ -57,6 +59,7 @@ class Choices:
     spine: str
     noisy_measurements: str
     passes: str
+    information: str
     infeasible: str
     leaves: str
     detailed_cost: str
@@ -164,6 +167,11 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
     choices = _check_choices(document, problems)
+    if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
+        problems.add(
+            "information",
+            "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
+        )
     problems.raise_if_any(document.origin)
     return TopdownConfig(
         levels=levels,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,13 +122,14 @@ def _passes(objective: LevelObjective, rules: CellRules, family: Family) -> tupl
 
 def _fit(objective: LevelObjective, queries: tuple[int, ...], family: Family) -> Fit:
     labels = tuple(objective.labels[query][family.support] for query in queries)
-    return Fit(labels, _equations(objective, queries, family), labels)
+    told = labels
+    if objective.below is not None and any(objective.labels[query].any() for query in queries):
+        told = (*labels, family.support.astype(np.int32))
+    return Fit(told, _equations(objective, queries, family), labels)
 
 
 def _equations(objective: LevelObjective, queries: tuple[int, ...], family: Family) -> Equations:
-    weights = np.zeros_like(objective.weights)
-    weights[:, list(queries)] = objective.weights[:, list(queries)]
-    own = replace(objective, weights=weights)
+    own = objective.fitting(queries)
     return lambda chosen: own.equations(family.first, family.last, family.support[chosen])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.geography.run_spine import standard_levels
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
+from censafe.model.level_measurements import LevelMeasurements
 from censafe.population.findings import Finding
 from censafe.products.account import one_file
 from censafe.products.door import Door
@@ -21,6 +21,7 @@ from censafe.products.topdown.config import Choices, TopdownConfig, load_config
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.descending import Descent
 from censafe.products.topdown.estimating import LevelReport
+from censafe.products.topdown.informing import informed
 from censafe.products.topdown.intake import Intake, PublicFacts
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
@@ -135,37 +136,73 @@ class TopdownJob:
         facts: list[LevelFacts] = []
         for histogram in self._config.histograms:
             descent = Descent(histogram, public, reading.observer, self._config.choices, self._workers)
-            found = []
             loads = [load for load in workloads(self._config) if load.histogram.name == histogram.name]
+            facts += [
+                fact
+                for load, counts in zip(loads, exact[histogram.name], strict=True)
+                for fact in query_facts(load, counts.nodes, door.source)
+            ]
             if self.plan.joint:
                 door.reserve([load.part for load in loads])
-            for load in loads:
-                counts = exact[histogram.name].pop(0)  # what a level needed is let go when it is done
-                facts += query_facts(load, counts.nodes, door.source)
-                budgets = public.budgets[load.part.name]
-                found.append(self._level(load, counts, budgets, door, descent, reading.observer))
+            through = self._lazily if self._lazy else self._stored
+            found = through(loads, exact.pop(histogram.name), door, descent, reading.observer)
             cells = histogram.schema.schema.cells
             levels[histogram.name] = standard_levels(public.run, descent.levels, cells)
             reports[histogram.name] = tuple(found)
         return Estimates(public, levels, reports, tuple(facts))
 
-    def _level(
+    def _lazily(
         self,
-        load: LevelWorkload,
-        counts: ExactHistograms,
-        budgets: LevelBudgets,
+        loads: list[LevelWorkload],
+        exact: list[ExactHistograms],
         door: Door,
         descent: Descent,
         observer: Observer,
-    ) -> Mapping[str, Any]:
-        """Measure and estimate one level; returns the report."""
-        if self._lazy:
-            return finish_level(load, counts, budgets, door, descent, observer).report
+    ) -> list[Mapping[str, Any]]:
+        """Measure and estimate level by level; returns the reports."""
+        budgets = descent.public.budgets
+        return [
+            finish_level(load, exact.pop(0), budgets[load.part.name], door, descent, observer).report
+            for load in loads
+        ]
+
+    def _stored(
+        self,
+        loads: list[LevelWorkload],
+        exact: list[ExactHistograms],
+        door: Door,
+        descent: Descent,
+        observer: Observer,
+    ) -> list[Mapping[str, Any]]:
+        """Measure every level and estimate it, as soon as the information that its estimate uses is there."""
+
+        def measured(load: LevelWorkload) -> LevelObjective:
+            # what a level needed is let go when it is done
+            return self._measured(load, exact.pop(0), descent.public, door, observer)
+
+        found = []
+        own = map(measured, loads)
+        public, histogram = descent.public, loads[0].histogram
+        for load, objective in zip(
+            loads, informed(histogram, public, self._config, own, observer), strict=True
+        ):
+            with observer.stage(f"estimate {load.part.name}"):
+                found.append(descent.estimate(load.part.name, objective)[1].document())
+        return found
+
+    def _measured(
+        self,
+        load: LevelWorkload,
+        counts: ExactHistograms,
+        public: PublicFacts,
+        door: Door,
+        observer: Observer,
+    ) -> LevelObjective:
+        """Measure one level, and weight its answers."""
         with observer.stage(f"measure {load.part.name}"):
-            measured = measure_stored(load, counts, budgets, door, stored_files(load, descent.public))
-        objective = LevelObjective.measured([query.label for query in load.queries], measured)
-        with observer.stage(f"estimate {load.part.name}"):
-            return descent.estimate(load.part.name, objective)[1].document()
+            budgets = public.budgets[load.part.name]
+            measured = measure_stored(load, counts, budgets, door, stored_files(load, public))
+        return LevelObjective.measured([query.label for query in load.queries], measured)
 
     def publish(self, release: Release[Estimates]) -> None:
         """Write everything that is published."""

@@ -1,0 +1,151 @@
+"""From the widest level down: the estimates from the answers of the whole tree, and variances of sums over any geounits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.linear.cells import CellBlocks
+from censafe.estimation.topdown.linear.operators import condition
+from censafe.estimation.topdown.linear.upward import LowerLevel, TreeLevel, conditioned, own_right_sides
+
+__all__ = ["LinearTree", "Weights"]
+
+Floats = NDArray[np.float64]
+Ordinals = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of the cells of some geounits of a level in some sums.
+
+    Args:
+        functional: which sum each row belongs to, shape (rows,).
+        node: geounit of each row, shape (rows,); a sum may name a geounit several times.
+        vector: weights of its cells, shape (rows, cells).
+    """
+
+    functional: Ordinals
+    node: Ordinals
+    vector: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTree:
+    """The best linear unbiased estimates of all levels.
+
+    Args:
+        blocks: structure of the cells.
+        levels: the tree, the widest first; it has one geounit, or several without anything above them.
+        lower: estimates from own answers and those below, of every level.
+    """
+
+    blocks: CellBlocks
+    levels: Sequence[TreeLevel] = field(repr=False)
+    lower: Sequence[LowerLevel] = field(repr=False)
+
+    def lower_estimate(self, depth: int, nodes: Ordinals) -> Floats:
+        """Estimates of some geounits from their own answers and all below them, shape (len(nodes), cells)."""
+        return self.blocks.flat(self._lower(depth, nodes, exact=False))
+
+    def lower_covariance(self, depth: int, nodes: Ordinals) -> Floats:
+        """Covariance operators of these estimates, shape (len(nodes), subsets, M, M)."""
+        own = self.lower[depth]
+        return own.covariance[own.pattern[nodes]]
+
+    def estimate(self, depth: int, nodes: Ordinals) -> Floats:
+        """Estimates of some geounits from the answers of the whole tree, shape (len(nodes), cells)."""
+        return self.blocks.flat(self._whole(depth, nodes))
+
+    def variances(self, sums: Mapping[int, Weights], functionals: int) -> tuple[Floats, Floats]:
+        """Estimates and variances of weighted sums over cells of any geounits of any levels, in one sweep from below.
+
+        Args:
+            sums: weights by depth of the level.
+            functionals: how many sums there are.
+
+        Returns:
+            Estimates from the whole tree and their variances, each of shape (functionals,). Covariances follow from the
+            variances of sums of two functionals.
+
+        Source: topdown_solver.md 9.2, in matrix form.
+        """
+        value, variance = np.zeros(functionals), np.zeros(functionals)
+        functional, node = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        vector = np.zeros((0, self.blocks.combinations, *self.blocks.sizes))
+        for depth in range(len(self.levels) - 1, -1, -1):
+            if depth in sums:
+                more = sums[depth]
+                functional = np.concatenate([functional, more.functional])
+                node = np.concatenate([node, more.node])
+                vector = np.concatenate([vector, self.blocks.spread(more.vector)])
+            functional, node, vector = _merged(functional, node, vector)
+            estimate = self._lower(depth, node, exact=True)
+            held = self.blocks.apply(self._covariance(depth)[self.lower[depth].pattern[node]], vector)
+            np.add.at(value, functional, _dots(vector, estimate))
+            np.add.at(variance, functional, _dots(vector, held))
+            if depth == 0:
+                return value, variance
+            node = self.levels[depth].parent[node].astype(np.int64)
+            functional, node, held = _merged(functional, node, held)
+            above = self.lower[depth - 1]
+            below = above.below[above.pattern[node]]
+            vector = self.blocks.apply(below, held)
+            np.subtract.at(variance, functional, _dots(held, vector))
+            np.subtract.at(value, functional, self._sum_below(depth - 1, node, held))
+        return value, variance
+
+    def _sum_below(self, depth: int, nodes: Ordinals, held: Floats) -> Floats:
+        """Held weights times the precision times the sum of the children's estimates."""
+        right = self.lower[depth].right
+        return np.zeros(len(nodes)) if right is None else _dots(held, right[nodes])
+
+    def _covariance(self, depth: int) -> Floats:
+        own = self.lower[depth].covariance
+        return own if self.levels[depth].totals is None else condition(own, self.blocks.others)
+
+    def _lower(self, depth: int, nodes: Ordinals, *, exact: bool) -> Floats:
+        level, own = self.levels[depth], self.lower[depth]
+        pattern = own.pattern[nodes]
+        right = np.empty((len(nodes), self.blocks.combinations, *self.blocks.sizes))
+        for place, node in enumerate(nodes.tolist()):
+            part, kind = slice(node, node + 1), own.kind[pattern[place : place + 1]]
+            right[place] = own_right_sides(self.blocks, level, part, np.zeros(1, np.int64), 1, kind)[0]
+        if own.right is not None:
+            right += own.right[nodes]
+        found = self.blocks.apply(own.covariance[pattern], right)
+        if exact and level.totals is not None:
+            found = conditioned(self.blocks, own, pattern, found, level.totals[nodes].astype(np.float64))
+        return found
+
+    def _whole(self, depth: int, nodes: Ordinals) -> Floats:
+        found = self._lower(depth, nodes, exact=True)
+        if depth == 0:
+            return found
+        above = self.lower[depth - 1]
+        parents, place = np.unique(self.levels[depth].parent[nodes].astype(np.int64), return_inverse=True)
+        right = above.right
+        if right is None:
+            return found
+        whole = self._whole(depth - 1, parents)
+        news = self.blocks.apply(above.below[above.pattern[parents]], whole) - right[parents]
+        pattern = self.lower[depth].pattern[nodes]
+        return found + self.blocks.apply(self._covariance(depth)[pattern], news[place.ravel()])
+
+
+def _merged(functional: Ordinals, node: Ordinals, vector: Floats) -> tuple[Ordinals, Ordinals, Floats]:
+    """One row for each pair of functional and geounit."""
+    width = int(node.max(initial=0)) + 1
+    keys, place = np.unique(functional * width + node, return_inverse=True)
+    found = np.zeros((len(keys), *vector.shape[1:]))
+    np.add.at(found, place.ravel(), vector)
+    first, second = np.divmod(keys, width)
+    return first, second, found
+
+
+def _dots(left: Floats, right: Floats) -> Floats:
+    rows = len(left)
+    return np.asarray((left.reshape(rows, -1) * right.reshape(rows, -1)).sum(axis=1))

@@ -1,0 +1,58 @@
+"""The objective of every level with what the answers below it say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.linear.below import Below
+from censafe.estimation.topdown.linear.cells import CellBlocks
+from censafe.estimation.topdown.linear.operators import held_total
+from censafe.estimation.topdown.linear.upward import LowerLevel, TreeLevel, own_right_sides, parts
+from censafe.estimation.topdown.normal_equations import LevelObjective, query_weight
+
+__all__ = ["pooled"]
+
+Floats = NDArray[np.float64]
+
+
+def pooled(
+    blocks: CellBlocks, levels: Sequence[TreeLevel], lower: Sequence[LowerLevel]
+) -> tuple[LevelObjective | None, ...]:
+    """Objectives whose minimum without limits is the estimate from own answers and all below: the distance to it, by its precision.
+
+    The objective of the lowest level is unchanged. A level without answers, such as sums of parts, has none.
+
+    Args:
+        blocks: structure of the cells.
+        levels: of the tree, the widest first.
+        lower: their estimates.
+    """
+    return tuple(_level(blocks, level, own) for level, own in zip(levels, lower, strict=True))
+
+
+def _level(blocks: CellBlocks, level: TreeLevel, own: LowerLevel) -> LevelObjective | None:
+    objective = level.objective
+    if objective is None or own.right is None:
+        return objective
+    variance = held_total(own.covariance, blocks.others)[1]
+    known = own.informed.astype(np.float64)
+    weight = np.array([query_weight(float(one)) for one in variance]) * known
+    totals = np.empty(level.nodes)
+    for part in parts(level.nodes, blocks.cells):
+        nodes = np.arange(part.start, part.stop)
+        kind = own.kind[own.pattern[part]]
+        right = own_right_sides(blocks, level, part, nodes - part.start, len(nodes), kind) + own.right[part]
+        totals[part] = own.totals(blocks, right, nodes)
+    below = Below(
+        blocks.entries(own.below),
+        blocks.kept,
+        blocks.traits,
+        blocks.flat(own.right),
+        weight,
+        weight[own.pattern] * totals,
+    )
+    return replace(objective, weights=objective.weights[own.kind], kinds=own.pattern, below=below)

@@ -1,0 +1,314 @@
+"""From the lowest level up: the best linear unbiased estimate of every geounit from its own answers and all below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.linear.cells import CellBlocks
+from censafe.estimation.topdown.linear.operators import (
+    condition,
+    held_total,
+    inverse,
+    masked,
+    positive,
+    sum_by,
+)
+from censafe.estimation.topdown.normal_equations import LevelObjective, StoredAnswers, add_weighted
+
+__all__ = ["LowerLevel", "TreeLevel", "conditioned", "lower_estimates", "own_right_sides", "parts"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ordinals = NDArray[np.int64]
+
+_CELLS = 1 << 22  # numbers of all geounits that are worked on at a time
+
+
+@dataclass(frozen=True, eq=False)
+class TreeLevel:
+    """A level of the tree, ready for the linear estimate.
+
+    Args:
+        name: of the level.
+        objective: weighted own answers, stored; None where nothing is measured.
+        parent: position of every geounit's parent in the level above; -1 at the widest level, shape (n,).
+        support: combinations of kept attributes that may hold records, shape (n, M).
+        totals: exact totals of the geounits; None where these are not known.
+    """
+
+    name: str
+    objective: LevelObjective | None
+    parent: NDArray[np.integer] = field(repr=False)
+    support: Flags = field(repr=False)
+    totals: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    @property
+    def nodes(self) -> int:
+        """Number of geounits."""
+        return len(self.parent)
+
+
+@dataclass(frozen=True, eq=False)
+class LowerLevel:
+    """Estimates of a level from own answers and those below; geounits of one pattern have the same covariances.
+
+    Args:
+        pattern: of every geounit, int32, shape (n,).
+        kind: kind of budget of every pattern, shape (patterns,).
+        support: combinations that may hold records, shape (patterns, M).
+        below: precision of the sum of the children, shape (patterns, subsets, M, M); 0 where nothing is known from below.
+        covariance: of the estimates, shape (patterns, subsets, M, M).
+        informed: which patterns have an estimate at all.
+        right: that precision times the sum of the children's estimates, shape (n, M, *sizes); None at the lowest level.
+    """
+
+    pattern: NDArray[np.int32] = field(repr=False)
+    kind: Ordinals = field(repr=False)
+    support: Flags = field(repr=False)
+    below: Floats = field(repr=False)
+    covariance: Floats = field(repr=False)
+    informed: Flags = field(repr=False)
+    right: Floats | None = field(repr=False)
+
+    def totals(self, blocks: CellBlocks, right: Floats, nodes: Ordinals) -> Floats:
+        """Estimated totals of some geounits from the right sides of all information, shape (len(nodes),)."""
+        with_total, _ = held_total(self.covariance, blocks.others)
+        sums = right.reshape(len(nodes), blocks.combinations, -1).sum(axis=2)
+        return np.asarray((with_total[self.pattern[nodes]] * sums).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Children:
+    """What the children of a level hand to their parents.
+
+    Args:
+        sums: of the estimates, shape (n, M, *sizes).
+        sort: sort of every parent, -1 where nothing is known, shape (n,); parents of one sort have the same covariance.
+        covariance: of the sums, by sort.
+        support: combinations that the children may have, by sort.
+    """
+
+    sums: Floats
+    sort: Ordinals
+    covariance: Floats
+    support: Flags
+
+
+def lower_estimates(blocks: CellBlocks, levels: Sequence[TreeLevel]) -> tuple[LowerLevel, ...]:
+    """Estimates of every level, the widest first.
+
+    Where totals are exact, what a level hands up obeys them; its own covariances are those without them. Empty combinations have
+    estimate and variance 0. A level above one whose totals are all exact has an exact total itself, and its precision in that
+    direction has no meaning.
+
+    Args:
+        blocks: structure of the cells.
+        levels: of the tree, the widest first.
+
+    Raises:
+        CheckError: the answers of a geounit and below it do not determine its cells.
+
+    Source: generalised least squares on a tree; bluedown.md 4.1.
+    """
+    found: list[LowerLevel] = []
+    children: _Children | None = None
+    for depth in range(len(levels) - 1, -1, -1):
+        level = levels[depth]
+        own = _level(blocks, level, children)
+        found.insert(0, own)
+        if depth:
+            children = _handed_up(blocks, level, own, levels[depth - 1].nodes)
+    return tuple(found)
+
+
+def _level(blocks: CellBlocks, level: TreeLevel, children: _Children | None) -> LowerLevel:
+    """Patterns of the geounits and their covariances, and what is known from below."""
+    kinds = np.zeros(level.nodes, np.int64) if level.objective is None else level.objective.kinds
+    sort = np.full(level.nodes, -1) if children is None else children.sort
+    _, mask = np.unique(np.packbits(level.support, axis=1), axis=0, return_inverse=True)
+    rows = np.column_stack([kinds, sort, mask.ravel()])
+    _, first, pattern = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    support, sort_of, kind = level.support[first], sort[first], np.asarray(kinds)[first]
+    below = np.zeros((len(first), blocks.subsets, blocks.combinations, blocks.combinations))
+    if children is not None:
+        known = sort_of >= 0
+        precision = inverse(children.covariance, children.support)
+        support[known] &= children.support[sort_of[known]]
+        below[known] = masked(precision[sort_of[known]], support[known])
+    own = np.zeros_like(below)
+    if level.objective is not None:
+        own = blocks.curvature(level.objective.labels, level.objective.weights)[kind]
+    informed = _informed(level.name, own, below, support)
+    covariance = inverse(own + below, support & informed[:, None])
+    right = None
+    pattern = pattern.ravel().astype(np.int32)
+    if children is not None:
+        right = children.sums
+        for part in parts(level.nodes, blocks.cells):
+            right[part] = blocks.apply(below[pattern[part]], right[part])
+    return LowerLevel(pattern, kind.astype(np.int64), support, below, covariance, informed, right)
+
+
+def _informed(name: str, own: Floats, below: Floats, support: Flags) -> Flags:
+    """Which patterns determine their cells; those without any answers do not have to."""
+    both = own + below
+    answered = np.abs(both).max(axis=(1, 2, 3)) > 0
+    good = positive(both, support)
+    if (answered & support.any(axis=1) & ~good).any():
+        raise CheckError(
+            f"level {name}: the answers of a geounit and those below it do not determine its cells, so that there is no linear "
+            "estimate; fix: estimate with --set information=level"
+        )
+    return answered
+
+
+def _handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: int) -> _Children:
+    """Sums of the children of every parent, and their covariances by sort of parents."""
+    sums = np.zeros((parents, blocks.combinations, *blocks.sizes))
+    for parent, rows in _estimates(blocks, level, own):
+        np.add.at(sums, parent, rows)
+    covariance = own.covariance if level.totals is None else condition(own.covariance, blocks.others)
+    patterns = len(own.kind)
+    keys, times = np.unique(level.parent.astype(np.int64) * patterns + own.pattern, return_counts=True)
+    parent, which = np.divmod(keys, patterns)
+    start = np.searchsorted(parent, np.arange(parents + 1))
+    sort = np.full(parents, -1)
+    known = np.logical_and.reduceat(own.informed[which], start[:-1]) if len(which) else np.zeros(0, bool)
+    sorts: dict[bytes, int] = {}
+    chosen: list[int] = []
+    for one in np.flatnonzero(known & (np.diff(start) > 0)).tolist():
+        part = slice(start[one], start[one + 1])
+        key = which[part].tobytes() + times[part].tobytes()
+        if key not in sorts:
+            sorts[key] = len(sorts)
+            chosen.append(one)
+        sort[one] = sorts[key]
+    rows = np.concatenate(
+        [np.arange(start[one], start[one + 1]) for one in chosen] or [np.zeros(0, np.int64)]
+    )
+    group = np.repeat(np.arange(len(chosen)), np.diff(start)[chosen])
+    total = sum_by(group, len(chosen), which[rows], times[rows].astype(np.float64), covariance)
+    support = np.zeros((len(chosen), blocks.combinations), np.bool_)
+    np.logical_or.at(support, group, own.support[which[rows]])
+    if level.totals is not None:
+        _fill_total(total, support)
+    return _Children(sums, sort, total, support)
+
+
+def _fill_total(covariances: Floats, support: Flags) -> None:
+    """Give sums of exact totals some variance, in place: the parent's total is exact as well, so it says nothing."""
+    inner = covariances[:, -1]
+    size = np.trace(inner, axis1=1, axis2=2) / np.maximum(1, support.sum(axis=1))
+    size = np.where(size > 0, size, 1.0)
+    inner += size[:, None, None] * (support[:, :, None] & support[:, None, :])
+
+
+def _estimates(
+    blocks: CellBlocks, level: TreeLevel, own: LowerLevel
+) -> Iterator[tuple[NDArray[np.integer], Floats]]:
+    """Parents and estimates of the geounits, or at the lowest level of sums of siblings of one pattern."""
+    for part in parts(level.nodes, blocks.cells):
+        nodes = np.arange(part.start, part.stop)
+        if own.right is None:
+            keys = level.parent[part].astype(np.int64) * len(own.kind) + own.pattern[part]
+            groups, group = np.unique(keys, return_inverse=True)
+            parent, pattern = np.divmod(groups, len(own.kind))
+        else:
+            group, parent, pattern = (
+                nodes - part.start,
+                level.parent[part],
+                own.pattern[part].astype(np.int64),
+            )
+        right = own_right_sides(blocks, level, part, group.ravel(), len(parent), own.kind[pattern])
+        if own.right is not None:
+            right += own.right[part]
+        estimate = blocks.apply(own.covariance[pattern], right)
+        if level.totals is not None:
+            totals = np.zeros(len(parent))
+            np.add.at(totals, group.ravel(), level.totals[part].astype(np.float64))
+            estimate = conditioned(blocks, own, pattern, estimate, totals)
+        yield parent, estimate
+
+
+def conditioned(
+    blocks: CellBlocks, own: LowerLevel, pattern: NDArray[np.integer], estimate: Floats, totals: Floats
+) -> Floats:
+    """Estimates once their totals are known exactly.
+
+    Args:
+        blocks: structure of the cells.
+        own: covariances of the level.
+        pattern: of every row.
+        estimate: shape (rows, M, *sizes).
+        totals: shape (rows,).
+    """
+    with_total, variance = held_total(own.covariance, blocks.others)
+    missing = totals - estimate.reshape(len(estimate), -1).sum(axis=1)
+    share = np.where(variance > 0, missing_share(variance), 0.0)[pattern] * missing
+    shift = with_total[pattern] * share[:, None]
+    return estimate + shift.reshape(*shift.shape, *(1 for _ in blocks.sizes))
+
+
+def missing_share(variance: Floats) -> Floats:
+    """Inverse of variances, of which those that are 0 do not matter."""
+    return 1.0 / np.where(variance > 0, variance, 1.0)
+
+
+def own_right_sides(
+    blocks: CellBlocks,
+    level: TreeLevel,
+    part: slice,
+    group: Ordinals,
+    groups: int,
+    kind: NDArray[np.integer],
+) -> Floats:
+    """Sums over queries of w A'y, of the answers of some geounits summed by group.
+
+    Args:
+        blocks: structure of the cells.
+        level: with its answers.
+        part: of the geounits.
+        group: of each of them.
+        groups: how many there are.
+        kind: kind of budget of every group.
+
+    Returns:
+        Shape (groups, M, *sizes).
+    """
+    found = np.zeros((groups, blocks.cells))
+    objective = level.objective
+    if objective is not None and isinstance(objective.source, StoredAnswers):
+        for query, label in enumerate(objective.labels):
+            values = objective.source.values[query][part]
+            answers = np.zeros((groups, values.shape[1]), np.int64)
+            _add_rows(values, group.astype(np.int64), answers)
+            weights = np.ascontiguousarray(objective.weights[kind, query])
+            add_weighted(found, weights, answers, label[blocks.order].astype(np.int64))
+    return found.reshape(groups, blocks.combinations, *blocks.sizes)
+
+
+def parts(nodes: int, cells: int) -> Iterator[slice]:
+    """Pieces of a level that are worked on at a time.
+
+    Args:
+        nodes: geounits of the level.
+        cells: of the schema.
+    """
+    step = max(1, _CELLS // cells)
+    for first in range(0, nodes, step):
+        yield slice(first, min(nodes, first + step))
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_rows(values: NDArray[np.integer], group: Ordinals, found: Ordinals) -> None:
+    """Add up rows of answers by group."""
+    for row in range(values.shape[0]):
+        target, own = found[group[row]], values[row]
+        for column in range(values.shape[1]):
+            target[column] += own[column]
