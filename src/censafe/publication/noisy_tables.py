@@ -11,7 +11,7 @@ import pyarrow.csv as pc
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.estimation.sdhc.cells import NoisyCells, concatenated
+from censafe.model.sdhc_cells import NoisyCells, concatenated
 from censafe.publication.stamps import LAW_STAMP
 
 __all__ = ["NoisyFolder", "find_folders", "is_puerto_rico", "read_noisy_table"]

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.sdhc.counts import CountEstimates
-from censafe.estimation.sdhc.ratio_tables import RatioEstimates
-from censafe.estimation.sdhc.settings import EstimateSettings
-from censafe.estimation.sdhc.tables import EstimatedFile
+from censafe.model.sdhc_estimates import CountEstimates, EstimatedFile, RatioEstimates
+from censafe.model.sdhc_settings import EstimateSettings
 from censafe.publication.atomic import atomic_text
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables import STAMP_FILE, STAMP_TEXT

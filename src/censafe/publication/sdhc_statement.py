@@ -12,10 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from censafe.estimation.sdhc.counts import CountEstimates
-from censafe.estimation.sdhc.ratio_tables import RatioEstimates
-from censafe.estimation.sdhc.settings import EstimateSettings
-from censafe.estimation.sdhc.tables import Estimated
+from censafe.model.sdhc_estimates import CountEstimates, Estimated, RatioEstimates
+from censafe.model.sdhc_settings import EstimateSettings
 from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.codebook import CodebookInput
 from censafe.publication.sdhc_estimates import geoid

@@ -3,52 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
 from censafe.errors import CheckError
-from censafe.estimation.sdhc.cells import Key, key_text
-from censafe.estimation.sdhc.counts import CountEstimates
 from censafe.estimation.sdhc.discrete import geometric_scale
-from censafe.estimation.sdhc.ratio_tables import RatioEstimates
-from censafe.estimation.sdhc.settings import EstimateSettings
+from censafe.model.sdhc_cells import key_text
+from censafe.model.sdhc_estimates import CountEstimates, EstimateFinding, RatioEstimates
+from censafe.model.sdhc_settings import EstimateSettings
 
-__all__ = ["EstimateFinding", "count_findings", "ratio_findings"]
+__all__ = ["count_findings", "ratio_findings"]
 
 _FAR = 6.0  # standard deviations between noisy count and estimate, the reference's limit
 _RARE = 1e-9
 _SLACK = 1e-9  # quadrature may leave a ratio this far beyond its bound
-
-
-@dataclass(frozen=True)
-class EstimateFinding:
-    """Something about one estimate that a reader should know.
-
-    Args:
-        table: name of the table.
-        key: type of region, region and iteration.
-        cell: number of the data cell.
-        text: what it is.
-    """
-
-    table: str
-    key: Key
-    cell: int
-    text: str
-
-    def document(self) -> dict[str, str | int]:
-        """The finding as JSON values."""
-        kind, region, iteration = self.key
-        return {
-            "table": self.table,
-            "region_type": kind,
-            "region_id": region,
-            "iteration": iteration,
-            "cell": self.cell,
-            "finding": self.text,
-        }
 
 
 def count_findings(found: CountEstimates, settings: EstimateSettings) -> tuple[EstimateFinding, ...]:

@@ -4,58 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from censafe.estimation.sdhc.cells import GroupedCells, Key
+from censafe.estimation.sdhc.cells import GroupedCells
 from censafe.estimation.sdhc.discrete import CountPosterior, count_posterior, geometric_scale, summed
 from censafe.estimation.sdhc.draws import Drawn, drawn_counts, generator
 from censafe.estimation.sdhc.rules import CountRules
-from censafe.estimation.sdhc.settings import EstimateSettings
 from censafe.estimation.sdhc.sums import SumDistribution, sum_distribution
 from censafe.estimation.sdhc.truncated_normal import shortest_interval, truncated_mean, truncated_quantile
+from censafe.model.sdhc_estimates import CountEstimates
+from censafe.model.sdhc_settings import EstimateSettings
 
-__all__ = ["CountEstimates", "estimate_counts", "margin_factor"]
+__all__ = ["estimate_counts", "margin_factor"]
 
 Floats = NDArray[np.float64]
 _Law = SumDistribution | CountPosterior | Drawn
 _REFERENCE_TAIL = 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class CountEstimates:
-    """Estimates of one table, one row a population group and one column a cell: sums first, then basis cells.
-
-    Args:
-        table: name of the table.
-        keys: of the rows.
-        cells: of the columns.
-        noisy: int64, shape (groups, cells).
-        variance: float64, shape (groups, cells).
-        geometric: bool, shape (groups, cells); whether a cell's noise is two-sided geometric.
-        factor: margin of error in standard deviations.
-        mean: posterior means before rounding, shape (groups, cells).
-        pred: estimates, whole numbers, shape (groups, cells).
-        low: lower ends, whole numbers, shape (groups, cells).
-        high: upper ends, whole numbers, shape (groups, cells).
-        sums: how many of the columns, from the first, are sums.
-    """
-
-    table: str
-    keys: tuple[Key, ...]
-    cells: tuple[int, ...]
-    noisy: NDArray[np.int64] = field(repr=False)
-    variance: Floats = field(repr=False)
-    geometric: NDArray[np.bool_] = field(repr=False)
-    factor: float
-    mean: Floats = field(repr=False)
-    pred: NDArray[np.int64] = field(repr=False)
-    low: NDArray[np.int64] = field(repr=False)
-    high: NDArray[np.int64] = field(repr=False)
-    sums: int = 0
 
 
 def margin_factor(settings: EstimateSettings) -> float:

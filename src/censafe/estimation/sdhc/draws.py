@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from censafe.estimation.sdhc.cells import Key
 from censafe.estimation.sdhc.discrete import count_posterior, geometric_scale
 from censafe.estimation.sdhc.ratio_types import RatioEstimate, RatioModel
-from censafe.estimation.sdhc.settings import EstimateSettings
 from censafe.estimation.sdhc.truncated_normal import truncated_quantile
+from censafe.model.sdhc_cells import Key
+from censafe.model.sdhc_settings import EstimateSettings
 
 __all__ = ["Drawn", "drawn_counts", "drawn_ratios", "generator"]
 

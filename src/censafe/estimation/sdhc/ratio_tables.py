@@ -4,72 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.estimation.sdhc.cells import GroupedCells, Key, key_text
+from censafe.estimation.sdhc.cells import GroupedCells
 from censafe.estimation.sdhc.counts import margin_factor
 from censafe.estimation.sdhc.draws import drawn_ratios, generator
 from censafe.estimation.sdhc.ratio_types import RatioEstimate, RatioModel
 from censafe.estimation.sdhc.ratios import estimate_joint, estimate_single
 from censafe.estimation.sdhc.rules import RatioRules
-from censafe.estimation.sdhc.settings import EstimateSettings
 from censafe.estimation.sdhc.unbounded_ratios import unbounded_joint, unbounded_single
+from censafe.model.sdhc_cells import Key, key_text
+from censafe.model.sdhc_estimates import RatioEstimates
+from censafe.model.sdhc_settings import EstimateSettings
 
-__all__ = ["RatioEstimates", "estimate_ratios", "matched"]
+__all__ = ["estimate_ratios", "matched"]
 
 Floats = NDArray[np.float64]
 Noisy = tuple[float, float]
 
 _REFERENCE_DRAWS = 10_000
 _MOST_DRAWS = 1_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class RatioEstimates:
-    """Estimates of one table, one row a population group and one column a cell: parts first, then the total.
-
-    Args:
-        table: name of the table.
-        keys: of the rows.
-        cells: of the columns.
-        lowest: least ratio of every cell, shape (cells,).
-        num: noisy numerators, int64, shape (groups, cells).
-        num_variance: shape (groups, cells).
-        den: noisy denominators, int64, shape (groups, cells).
-        den_variance: shape (groups, cells).
-        geometric: whether any noise of a group is two-sided geometric, shape (groups,).
-        factor: margin of error in standard deviations.
-        ratio: posterior means of the ratios, shape (groups, cells).
-        low: lower quantiles.
-        high: upper quantiles.
-        num_mean: posterior means of the numerators.
-        den_mean: posterior means of the denominators.
-    """
-
-    table: str
-    keys: tuple[Key, ...]
-    cells: tuple[int, ...]
-    lowest: tuple[float, ...]
-    num: NDArray[np.int64] = field(repr=False)
-    num_variance: Floats = field(repr=False)
-    den: NDArray[np.int64] = field(repr=False)
-    den_variance: Floats = field(repr=False)
-    geometric: NDArray[np.bool_] = field(repr=False)
-    factor: float
-    ratio: Floats = field(repr=False)
-    low: Floats = field(repr=False)
-    high: Floats = field(repr=False)
-    num_mean: Floats = field(repr=False)
-    den_mean: Floats = field(repr=False)
-
-    @property
-    def noisy(self) -> Floats:
-        """Noisy numerators over noisy denominators; not a number where the latter is 0."""
-        return np.divide(self.num, self.den, out=np.full(self.num.shape, np.nan), where=self.den != 0)
 
 
 def matched(num: GroupedCells, den: GroupedCells) -> GroupedCells:

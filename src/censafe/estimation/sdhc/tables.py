@@ -3,52 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from censafe.errors import DataError
-from censafe.estimation.sdhc.cells import GroupedCells, NoisyCells, grouped
-from censafe.estimation.sdhc.checks import EstimateFinding, count_findings, ratio_findings
-from censafe.estimation.sdhc.counts import CountEstimates, estimate_counts
-from censafe.estimation.sdhc.ratio_tables import RatioEstimates, estimate_ratios
+from censafe.estimation.sdhc.cells import GroupedCells, grouped
+from censafe.estimation.sdhc.checks import count_findings, ratio_findings
+from censafe.estimation.sdhc.counts import estimate_counts
+from censafe.estimation.sdhc.ratio_tables import estimate_ratios
 from censafe.estimation.sdhc.rules import CountRules, RatioRules
-from censafe.estimation.sdhc.settings import EstimateSettings
+from censafe.model.sdhc_cells import NoisyCells
+from censafe.model.sdhc_estimates import CountEstimates, Estimated, EstimatedFile, RatioEstimates
+from censafe.model.sdhc_settings import EstimateSettings
 
-__all__ = ["Estimated", "EstimatedFile", "estimate_tables"]
-
-
-@dataclass(frozen=True, eq=False)
-class EstimatedFile:
-    """Estimates of one table and one type of region.
-
-    Args:
-        region_type: ``USA``, ``STATE``, ...
-        estimates: of counts or ratios.
-        findings: what the check of the estimates reports.
-    """
-
-    region_type: str
-    estimates: CountEstimates | RatioEstimates
-    findings: tuple[EstimateFinding, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Estimated:
-    """Estimates of all tables.
-
-    Args:
-        files: in the order of tables and types of regions.
-        remarks: what a reader should know of whole tables.
-    """
-
-    files: tuple[EstimatedFile, ...] = field(repr=False)
-    remarks: tuple[str, ...]
-
-    @property
-    def findings(self) -> tuple[EstimateFinding, ...]:
-        """Of all files."""
-        return tuple(finding for file in self.files for finding in file.findings)
+__all__ = ["estimate_tables"]
 
 
 def estimate_tables(

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from censafe.errors import ConfigError, DataError, UsageError
-from censafe.estimation.sdhc.settings import IGNORED_KEYS, EstimateSettings, parse_settings
+from censafe.estimation.sdhc.settings import IGNORED_KEYS, parse_settings
+from censafe.model.sdhc_settings import EstimateSettings
 from censafe.products.options import EstimateOptions
 from censafe.products.phsafe.estimate_rules import estimate_rules
 from censafe.products.phsafe.estimates import (
@@ -111,7 +112,9 @@ def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSett
 def _sources(measurements: Path) -> EstimateSources:
     tables = tuple(estimate_rules().sources)
     folders = find_folders(measurements, tables)
-    parts, inputs, stamped = [], {}, False
+    parts: list[EstimatePart] = []
+    inputs: dict[str, str] = {}
+    stamped = False
     for prefix, files in folders.items():
         part, part_stamped = _part(prefix, files)
         parts.append(part)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from censafe.estimation.sdhc.cells import NoisyCells, concatenated
-from censafe.estimation.sdhc.settings import EstimateSettings
-from censafe.estimation.sdhc.tables import Estimated, estimate_tables
+from censafe.estimation.sdhc.tables import estimate_tables
 from censafe.model import PublishedQuery
+from censafe.model.sdhc_cells import NoisyCells, concatenated
+from censafe.model.sdhc_estimates import Estimated
+from censafe.model.sdhc_settings import EstimateSettings
 from censafe.privacy.variance import reference_variance
 from censafe.products.phsafe.estimate_rules import estimate_rules
 from censafe.publication.codebook import CodebookInput, TableLabel

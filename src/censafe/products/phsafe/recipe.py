@@ -8,8 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from censafe.errors import UsageError
-from censafe.estimation.sdhc.settings import EstimateSettings, parse_settings
+from censafe.estimation.sdhc.settings import parse_settings
 from censafe.model import Measurements
+from censafe.model.sdhc_settings import EstimateSettings
 from censafe.population.findings import Finding
 from censafe.population.validation import ValidationReport
 from censafe.products.account import one_file

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from censafe.errors import CheckError
-from censafe.estimation.sdhc.settings import EstimateSettings
 from censafe.geography.states import states
 from censafe.model import Measurements, PublishedQuery
+from censafe.model.sdhc_settings import EstimateSettings
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.derived import published_queries
 from censafe.products.phsafe.estimates import (

@@ -1,0 +1,53 @@
+"""What can be chosen about the S-DHC estimates, under the names of the Bureau's programs where they have one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+__all__ = ["Conventions", "EstimateSettings", "Interval", "Marginals", "Method", "Model", "Quoting", "Tenure"]
+
+Interval = Literal["equal-tailed", "shortest"]
+Model = Literal["continuous", "discrete"]
+Marginals = Literal["sum-of-rounded", "exact"]
+Method = Literal["exact", "sample"]
+Conventions = Literal["censafe", "reference"]
+Tenure = Literal["separate", "joint"]
+Quoting = Literal["names-and-text", "none"]
+
+
+@dataclass(frozen=True)
+class EstimateSettings:
+    """How estimates and intervals are made.
+
+    Args:
+        alpha: probability outside an interval on each side.
+        trun: largest ratio.
+        exclude_levels: types of regions that are left out.
+        interval: tails of equal probability, or the shortest interval.
+        model: normal noise about any number of 0 or more, or the exact law about whole numbers.
+        marginals: estimate of a sum of cells: the sum of their rounded estimates, or its own rounded mean.
+        method: closed forms and quadrature, or draws, to compare with.
+        conventions: ``reference`` for those of the Bureau's programs, which leave no other choice.
+        tenure: owners and renters apart from their total, or the total as what both imply.
+        quoting: names of columns and text between double quotes, or nothing.
+        iteration_num: draws of a cell when ``method`` is ``sample``.
+        seed: of these draws.
+    """
+
+    alpha: float = 0.05
+    trun: float = 10.0
+    exclude_levels: tuple[str, ...] = ("TRACT", "PLACE", "BLOCK_GROUP", "AIANNH")
+    interval: Interval = "equal-tailed"
+    model: Model = "continuous"
+    marginals: Marginals = "sum-of-rounded"
+    method: Method = "exact"
+    conventions: Conventions = "censafe"
+    tenure: Tenure = "separate"
+    quoting: Quoting = "names-and-text"
+    iteration_num: int = 1_000_000
+    seed: int = 777
+
+    def document(self) -> dict[str, Any]:
+        """The settings as JSON values."""
+        return {**asdict(self), "exclude_levels": list(self.exclude_levels)}

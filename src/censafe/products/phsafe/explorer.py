@@ -1,0 +1,160 @@
+"""What the explorer page needs of PHSafe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, Final
+
+from censafe.model import Definition, Neighbours
+from censafe.planning.explorer.sheets import (
+    Bound,
+    Derived,
+    Facet,
+    PaperLine,
+    PaperTable,
+    Relation,
+    Row,
+    Setting,
+    Sheet,
+    quadratic,
+)
+from censafe.planning.rows import QueryFacts
+from censafe.products.configs import ShippedConfig
+from censafe.products.phsafe.config import PhsafeConfig, load_config
+from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, TAU_TABLES, levels_of
+from censafe.products.phsafe.plan import query_facts
+from censafe.products.phsafe.planner import CONFIDENCE
+from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, relation_text, sensitivity_bound
+
+__all__ = ["sheet"]
+
+_LABELS: Final = {Neighbours.ADD_REMOVE: "unbounded", Neighbours.REPLACE: "bounded"}
+_COLUMNS: Final = (
+    "table",
+    "tau",
+    "population_group_level",
+    "moe_target_90",
+    "rho_unbounded",
+    "rho_bounded",
+)
+
+
+def sheet(shipped: ShippedConfig) -> Sheet:
+    """One shipped configuration of PHSafe.
+
+    Example:
+        >>> from censafe.products.configs import get_shipped
+        >>> found = sheet(get_shipped("sdhc-us"))
+        >>> found.product, found.rows[1].id, str(found.rows[1].budget)
+        ('phsafe', 'PH1_num.usa_A-G', '2619/1000000')
+    """
+    config = load_config(shipped.name)
+    facts = query_facts(config)
+    tables = tuple(dict.fromkeys(fact.table for fact in facts))
+    rows = tuple(row for fact in facts for row in _rows(config, fact, tables))
+    own = neighbours_of(config.sensitivity)
+    ordered = sorted(Neighbours, key=lambda relation: relation is not own)
+    return Sheet(
+        key=shipped.name,
+        product="phsafe",
+        title=shipped.title,
+        symbol=config.definition.symbol,
+        law="gaussian" if config.definition is Definition.ZCDP else "geometric",
+        unit="person",
+        counted="persons or units",
+        confidence=CONFIDENCE,
+        relations=tuple(
+            Relation(
+                relation.value,
+                _LABELS[relation],
+                loss_factor(config.definition, config.sensitivity, relation),
+                relation_text(config.sensitivity, relation),
+            )
+            for relation in ordered
+        ),
+        settings=tuple(_setting(config, table) for table in TAU_TABLES),
+        facets=(Facet("Tables", tables), Facet("Levels", tuple(PAPER_LABELS.values()))),
+        totals=(),
+        rows=rows,
+        toml=shipped.text,
+        json=_json(config),
+        paper=_paper(config) if config.moe_targets else None,
+    )
+
+
+def _setting(config: PhsafeConfig, table: str) -> Setting:
+    return Setting(
+        key=f"tau.{table}",
+        label=f"tau of {table}",
+        help="Largest number of persons of one household that enter the table.",
+        kind="integer",
+        low=1,
+        high=10_000,
+        value=Fraction(config.tau[table]),
+        toml=("tau", table),
+        json=("tau", table),
+    )
+
+
+def _bound(config: PhsafeConfig, table: str) -> Bound:
+    own = neighbours_of(config.sensitivity)
+
+    def size(tau: int | None) -> Fraction:
+        bound = sensitivity_bound(config.sensitivity, own, tau)
+        return bound.l2_squared if config.definition is Definition.ZCDP else bound.l1
+
+    if table not in TAU_TABLES:
+        return Bound(coefficients=(size(None),))
+    return Bound(setting=f"tau.{table}", coefficients=quadratic(size))
+
+
+def _rows(config: PhsafeConfig, fact: QueryFacts, tables: tuple[str, ...]) -> Iterator[Row]:
+    """One row of a measured table and level; of a derived one as many as there are numbers of draws in its cells."""
+    measured = fact.source == fact.table
+    facets = (tables.index(fact.table), tuple(PAPER_LABELS).index(fact.level))
+    draws = dict.fromkeys(fact.terms.values())
+    for terms in draws:
+        cells = [cell for cell, count in fact.terms.items() if count == terms]
+        note = f"; cell {', '.join(cells)}" if len(draws) > 1 else ""
+        budget = config.budgets[fact.source, fact.level] if measured else Fraction(0)
+        yield Row(
+            id=f"{fact.table}.{fact.level}{f'.{terms}' if note else ''}",
+            section=fact.table if measured else f"{fact.table}, summed from {fact.source} at no further loss",
+            label=f"{fact.label}{note}",
+            name=f"{fact.table}, {fact.label}{note}",
+            facets=facets,
+            budget=budget if isinstance(budget, Fraction) else Fraction(0),
+            bound=_bound(config, fact.source),
+            target=fact.target,
+            places=fact.places,
+            cells=len(cells),
+            derived=None if measured else Derived(f"{fact.source}.{fact.level}", terms),
+            toml=(f"budget.{fact.table}", fact.level) if measured else (),
+            json=("privacy_budget", fact.table, fact.level) if measured else (),
+        )
+
+
+def _json(config: PhsafeConfig) -> dict[str, Any]:
+    """The Bureau's configuration; the page puts tau and budgets in their places."""
+    return {
+        "privacy_budget": {
+            table: {level: f"={config.budgets[table, level]}" for level in levels_of(table)}
+            for table in MEASURED_TABLES
+        },
+        "tau": {table: f"={config.tau[table]}" for table in TAU_TABLES},
+        "state_filter": list(config.states),
+        "reader": config.reader,
+        "privacy_defn": config.definition.value,
+    }
+
+
+def _paper(config: PhsafeConfig) -> PaperTable:
+    lines = []
+    for table in MEASURED_TABLES:
+        for level, label in PAPER_LABELS.items():
+            target, places = config.moe_targets.get((table, level)), config.paper_places(table, level)
+            if target is not None and places is not None:
+                tau = f"={'tau.' + table}" if table in TAU_TABLES else "NA"
+                lines.append(PaperLine((table, tau, label), target, places, (f"{table}.{level}",)))
+    return PaperTable("Table 10 of the PHSafe paper", _COLUMNS, tuple(lines))
