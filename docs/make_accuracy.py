@@ -1,6 +1,6 @@
 """Make docs/accuracy.md and its figures again: evaluate TopDown on published counts that stand in for records.
 
-    .venv/bin/python docs/make_accuracy.py --work FOLDER [--only ri2018,hi2020] [--runs 4] [--sweep FOLDER]
+    .venv/bin/python docs/make_accuracy.py --work FOLDER [--only ri2018,hi2020] [--runs 4] [--sweep FOLDER] [--sweep-hawaii FOLDER]
 
 The counts are published data, so what is compared here is no secret. A folder that holds finished evaluations is used again.
 """
@@ -92,6 +92,7 @@ def main() -> None:
     parser.add_argument("--runs", default="4")
     parser.add_argument("--workers", default="2")
     parser.add_argument("--sweep", type=Path)
+    parser.add_argument("--sweep-hawaii", type=Path)
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     wanted = options.only.split(",") if options.only else [case.name for case in CASES]
@@ -101,7 +102,15 @@ def main() -> None:
     done = [case for case in CASES if (options.work / case.name / "report.html").exists()]
     parts = [HEAD, *(section(case, options.work / case.name) for case in done)]
     if options.sweep is not None:
-        parts.append(sweep_section(options.sweep))
+        title = "A sweep over budgets: the study of the 1940 census on synthetic records"
+        made = "censafe synth DATA --persons 10000000 --layout e2e-1940 --seed 1\n"
+        parts.append(
+            sweep_section(options.sweep, "sweep", title, f"{made}censafe evaluate sweep topdown e2e-1940")
+        )
+    if options.sweep_hawaii is not None:
+        title = "The same on Hawaii 2020"
+        command = "censafe evaluate sweep topdown blocks-16"
+        parts.append(sweep_section(options.sweep_hawaii, "sweep-hi2020", title, command))
     (DOCS / "accuracy.md").write_text("\n".join([*parts, TAIL]), encoding="utf-8")
 
 
@@ -191,27 +200,25 @@ def slope_lines(case: Case, folder: Path) -> list[str]:
     return lines
 
 
-def sweep_section(folder: Path) -> str:
+def sweep_section(folder: Path, name: str, title: str, command: str) -> str:
     """What a sweep over budgets found."""
     document = read_document(folder)
     lines = [
-        "\n## A sweep over budgets: the study of the 1940 census on synthetic records\n",
-        f"{document['runs']} runs at each of {len(document['epsilons'])} budgets on a synthetic population of 1940's layout: "
-        + ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())
+        f"\n## {title}\n",
+        f"{document['runs']} runs at each of {len(document['epsilons'])} budgets on "
+        + ", ".join(f"{count:,} {level}" for level, count in document["geounits"].items())
         + ".",
         "",
         "```",
-        "censafe synth DATA --persons 10000000 --layout e2e-1940 --seed 1",
-        "censafe evaluate sweep topdown e2e-1940 DATA OUT --epsilon "
-        f"{','.join(f'{one:g}' for one in document['epsilons'])} --runs {document['runs']}",
+        f"{command} DATA OUT --epsilon {','.join(f'{one:g}' for one in document['epsilons'])} --runs {document['runs']}",
         "```",
         "",
     ]
     for exhibit in sweep_page(folder).exhibits:
         if exhibit.figure is not None:
-            name = f"figures/sweep-{exhibit.name}.svg"
-            (DOCS / name).write_text(svg_text(exhibit.figure, f"sweep-{exhibit.name}"), encoding="utf-8")
-            lines += [f"![{exhibit.alt}]({name})", "", exhibit.question, ""]
+            file = f"figures/{name}-{exhibit.name}.svg"
+            (DOCS / file).write_text(svg_text(exhibit.figure, f"{name}-{exhibit.name}"), encoding="utf-8")
+            lines += [exhibit.question, "", f"![{exhibit.alt}]({file})", ""]
     lines += ["| the study found | here too? | here | in the study | what differs |", "|---|---|---|---|---|"]
     for row in read_frame(folder, "findings").to_pylist():
         cells = [row["finding"], row["verdict"], row["measured"], row["published"], row["why"]]

@@ -150,7 +150,7 @@ _HOW = (
     "fitted to whole numbers of zero or more, and areas are sums of their blocks. Noisy blocks added up is the same without "
     "fitting.",
     "Totals that are published exactly have error 0 under TopDown and among the noisy counts; blocks one by one make no use of "
-    "them. Where the totals of all blocks are exact, totals are not compared.",
+    "them, and are left out where they would be fits of too many cells. Where the totals of all blocks are exact, totals are not compared.",
 )
 
 

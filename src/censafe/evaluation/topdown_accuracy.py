@@ -46,6 +46,8 @@ SHORT: Final[Mapping[str, str]] = {
 }
 """The same for the head of a table."""
 
+_ONE_FIT: Final = 2_000_000  # blocks times cells; a cell takes about 25 microseconds
+_NO_FITS: Final = 50_000_000
 _FEWEST: Final = 10  # areas, below which no slope is fitted
 
 
@@ -80,7 +82,7 @@ def compare_methods(
         population: input and configuration.
         histogram: of the configuration.
         runs: of TopDown.
-        noise_runs: draws of the comparators.
+        noise_runs: draws of the comparators; fitted blocks get one above two million cells of blocks, none above fifty.
         seed: of their test keys.
     """
     pair = population.pairs[histogram.name].with_runs(runs)
@@ -94,7 +96,7 @@ def compare_methods(
                 run_id=f"blocks/{run + 1}",
                 facilities=population.loaded.facts.facilities,
             )
-            for run in range(noise_runs)
+            for run in range(_block_draws(pair, noise_runs))
         ]
     )
     found = []
@@ -113,6 +115,14 @@ def compare_methods(
             }
             found.append(Compared(histogram.name, level, one.query, cells))
     return found
+
+
+def _block_draws(pair: Pair, runs: int) -> int:
+    """How many draws of fitted blocks are made: fewer where blocks are many and large, since each is a fit of its own."""
+    work = pair.spine.leaf.nodes * pair.schema.schema.cells
+    if work > _NO_FITS:
+        return 0
+    return 1 if work > _ONE_FIT else runs
 
 
 def accuracy_frame(compared: Sequence[Compared]) -> pa.Table:
