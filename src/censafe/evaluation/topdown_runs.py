@@ -122,20 +122,25 @@ def run_all(
     if len(wanted) < len(requests):
         observer.remark(f"{len(requests) - len(wanted)} of {len(requests)} runs are there already.")
     folder.mkdir(parents=True, exist_ok=True)
+    if wanted:
+        with observer.stage(f"{len(wanted)} runs"):
+            for done in _made(population, source, wanted, folder, workers):
+                observer.advance(done / len(wanted))
+
+
+def _made(
+    population: Population, source: RunSource, wanted: Sequence[RunRequest], folder: Path, workers: int
+) -> Iterator[int]:
+    """Make runs, here or in further processes; yields how many are done."""
     started = time.perf_counter()
-
-    def tell(done: int) -> None:
-        rest = (time.perf_counter() - started) / done * (len(wanted) - done)
-        observer.remark(f"  {done} of {len(wanted)} runs; about {rest:.0f} s left")
-
     left = list(wanted)
     while left and (workers == 1 or not _worth_it(started, len(wanted), len(left))):
         _run(population, left.pop(0), folder)
-        tell(len(wanted) - len(left))
+        yield len(wanted) - len(left)
     if left:
         done = len(wanted) - len(left)
         for number in _elsewhere(source, left, folder, min(workers, len(left))):
-            tell(done + number)
+            yield done + number
 
 
 def _worth_it(started: float, wanted: int, left: int) -> bool:
