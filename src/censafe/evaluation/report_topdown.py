@@ -36,11 +36,8 @@ _Key = tuple[str, str, str]
 def metric_values(folder: Path, metric: str) -> dict[_Key, dict[str, Estimate]]:
     """One metric of the long frame by histogram, characteristic and level, then by method; all runs together."""
     rows = [row for row in read_frame(folder, "metrics_long").to_pylist() if row["metric"] == metric]
-    several = any(row["run_id"] == "pooled" for row in rows)
     found: dict[_Key, dict[str, Estimate]] = {}
-    for row in rows:
-        if several and row["run_id"] != "pooled":
-            continue
+    for row in sorted(rows, key=lambda row: row["run_id"] == "pooled"):  # a single run has no pooled row
         histogram, method = row["suite"].split("/")
         low, high = (_NAN if row[name] is None else row[name] for name in ("lo", "hi"))
         value = _NAN if row["value"] is None else row["value"]
