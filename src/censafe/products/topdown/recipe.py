@@ -180,7 +180,7 @@ class TopdownJob:
             # what a level needed is let go when it is done
             return self._measured(load, exact.pop(0), descent.public, door, observer)
 
-        found = []
+        found: list[Mapping[str, Any]] = []
         own = map(measured, loads)
         public, histogram = descent.public, loads[0].histogram
         for load, objective in zip(

@@ -129,7 +129,9 @@ def lower_estimates(blocks: CellBlocks, levels: Sequence[TreeLevel]) -> tuple[Lo
 
 def _level(blocks: CellBlocks, level: TreeLevel, children: _Children | None) -> LowerLevel:
     """Patterns of the geounits and their covariances, and what is known from below."""
-    kinds = np.zeros(level.nodes, np.int64) if level.objective is None else level.objective.kinds
+    kinds: NDArray[np.integer] = np.zeros(level.nodes, np.int32)
+    if level.objective is not None:
+        kinds = level.objective.kinds
     sort = np.full(level.nodes, -1) if children is None else children.sort
     _, mask = np.unique(np.packbits(level.support, axis=1), axis=0, return_inverse=True)
     rows = np.column_stack([kinds, sort, mask.ravel()])
@@ -147,7 +149,7 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: _Children | None) -> 
     informed = _informed(level.name, own, below, support)
     covariance = inverse(own + below, support & informed[:, None])
     right = None
-    pattern = pattern.ravel().astype(np.int32)
+    pattern = np.ascontiguousarray(pattern.ravel(), np.int32)
     if children is not None:
         right = children.sums
         for part in parts(level.nodes, blocks.cells):
