@@ -22,6 +22,7 @@ VERBS = {
     "demo": "A synthetic state through all products and their evaluations.",
     "estimate": "Everything right of the door again, for a finished run.",
     "evaluate": "How wrong protected numbers are, for whom, and what the noise hid.",
+    "explore": "A page on which budgets and margins of error are tried out.",
     "ledger": "Show or verify the record of all budget spent.",
     "plan": "Cost, variance and margin of error of every table; opens no data.",
     "run": "The protected release.",

@@ -1,0 +1,79 @@
+"""``censafe explore``: budgets and margins of error on one page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command(name="explore")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the page to this file [default: censafe-explorer.html].",
+)
+@click.option(
+    "--serve", is_flag=True, help="Show the page at 127.0.0.1 until Ctrl-C; no other machine sees it."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port for --serve; 0 takes any free one.",
+)
+@click.pass_context
+def command(context: click.Context, out: Path | None, serve: bool, port: int) -> None:
+    """A page on which budgets and margins of error of all products are tried out; opens no data.
+
+    The page is one file that works without a network: change a budget and see the margin, change a margin and see the
+    budget, switch tables and levels off, compare with the shipped configuration, save config.json, config.toml, CSV
+    and drawings. Its link holds every edit.
+
+    \b
+    Examples:
+      censafe explore
+      censafe explore --out budgets.html
+      censafe explore --serve --port 8123
+    """
+    if serve and out:
+        raise click.UsageError("give --out to write the page or --serve to show it, not both.")
+    if not serve and context.get_parameter_source("port") is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--port goes with --serve.")
+    from censafe import __version__
+    from censafe.planning.explorer.page import explorer_page
+    from censafe.products.explorer import shipped_sheets
+
+    page = explorer_page(shipped_sheets(), __version__)
+    if serve:
+        _serve(page, port)
+        return
+    path = out or Path("censafe-explorer.html")
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"{path}: cannot be written: {error.strerror}.") from None
+    click.echo(f"{path}: open it in a browser; it needs no network.", err=True)
+
+
+def _serve(page: str, port: int) -> None:
+    from censafe.planning.explorer.page import content_policy
+    from censafe.planning.explorer.serve import ADDRESS, page_server
+
+    try:
+        server = page_server(page, content_policy(), port)
+    except OSError as error:
+        raise click.UsageError(
+            f"--port {port} cannot be used: {error.strerror}; --port 0 takes any free one."
+        ) from None
+    with server:
+        click.echo(f"http://{ADDRESS}:{server.server_address[1]}/  (Ctrl-C to stop)")
+        sys.stdout.flush()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("Stopped.", err=True)

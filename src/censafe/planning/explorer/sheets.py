@@ -1,0 +1,267 @@
+"""What the explorer page knows about one configuration: rows that can be measured, and what their noise depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+__all__ = [
+    "Bound",
+    "Derived",
+    "Extra",
+    "Facet",
+    "PaperLine",
+    "PaperTable",
+    "Relation",
+    "Row",
+    "Setting",
+    "Share",
+    "Shares",
+    "Sheet",
+    "quadratic",
+]
+
+_CHECKED: Final = (4, 7, 23)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A number besides the budgets that the noise depends on.
+
+    Args:
+        key: of our configurations, for example ``tau.PH3``.
+        label: for people.
+        help: one sentence on what it does.
+        kind: ``integer``, or ``fraction`` for a number above 0 and below 1.
+        low: smallest allowed value.
+        high: largest allowed value.
+        value: of the configuration.
+        toml: section and key of our TOML.
+        json: path of keys in the Bureau's JSON.
+    """
+
+    key: str
+    label: str
+    help: str
+    kind: Literal["integer", "fraction"]
+    low: int
+    high: int
+    value: Fraction
+    toml: tuple[str, str]
+    json: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How far one record moves the answers: squared L2 for Gaussian noise, L1 for geometric noise.
+
+    Args:
+        setting: key that it depends on; empty where it depends on none.
+        coefficients: of 1, x and x squared in the value x of the setting.
+        values: by value of the setting from 1 on, in place of coefficients.
+    """
+
+    setting: str = ""
+    coefficients: tuple[Fraction, ...] = ()
+    values: tuple[Fraction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of a row's budget that answers get: ``constant + factor`` times the value of a setting."""
+
+    constant: Fraction = Fraction(1)
+    factor: Fraction = Fraction(0)
+    setting: str = ""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Other answers of a row whose margin is worth knowing."""
+
+    label: str
+    share: Share
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Answers that are summed from a measured row, at no further loss."""
+
+    row: str
+    terms: int
+
+
+@dataclass(frozen=True)
+class Facet:
+    """One way to sort the rows: its name, and what may be switched on and off."""
+
+    label: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One budget.
+
+    Args:
+        id: unique within the sheet.
+        section: heading under which it stands.
+        label: within the section.
+        name: in full, for messages.
+        facets: position of its value in every facet.
+        budget: rho or epsilon; 0 where it is not measured.
+        bound: of one answer.
+        share: of the budget that goes to the answers whose margin is shown.
+        extras: other answers.
+        suppression: chance behind the smallest published count; None where all are published.
+        target: margin of error that the budget was chosen for, where it is stored.
+        places: decimals with which the paper prints the loss.
+        cells: answers of one region.
+        derived: from which row it is summed; such a row has no budget.
+        toml: section and key of our TOML; empty for shares of one total.
+        json: path of keys in the Bureau's JSON.
+        shares: histogram, level and query, where the budget is a share of one total.
+    """
+
+    id: str
+    section: str
+    label: str
+    name: str
+    facets: tuple[int, ...]
+    budget: Fraction
+    bound: Bound
+    share: Share = Share()
+    extras: tuple[Extra, ...] = ()
+    suppression: Fraction | None = None
+    target: Fraction | None = None
+    places: int | None = None
+    cells: int | None = None
+    derived: Derived | None = None
+    toml: tuple[str, ...] = ()
+    json: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A neighbour relation, and how many times the sum of the budgets is lost under it."""
+
+    name: str
+    label: str
+    factor: Fraction
+    text: str
+
+
+@dataclass(frozen=True)
+class PaperLine:
+    """A line of a paper's table: what stands before its target, the target, and the rows whose losses follow."""
+
+    cells: tuple[str, ...]
+    target: Fraction
+    places: int
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table of a product's paper, recomputed on the page from its targets."""
+
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[PaperLine, ...]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Where the shares of one total stand in our TOML.
+
+    Args:
+        losses: section and key of the total of each histogram.
+        outside: by histogram and level, loss of levels that a run leaves out.
+    """
+
+    losses: Mapping[str, tuple[str, str]]
+    outside: Mapping[str, Mapping[str, Fraction]]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One configuration on the page.
+
+    Args:
+        key: the name of the configuration.
+        product: name on the command line.
+        title: of the configuration.
+        symbol: ``rho`` or ``epsilon``.
+        law: ``gaussian`` or ``geometric``.
+        unit: whose record is protected.
+        counted: what a margin of error counts, in the plural.
+        confidence: of the margins in the papers.
+        relations: the one of the budgets first.
+        settings: besides the budgets.
+        facets: ways to sort the rows.
+        totals: facets whose values are shown with a total of their own.
+        rows: in the order of the plan.
+        toml: text of the configuration.
+        json: the Bureau's configuration, where there is such a form, with text such as ``=0.5`` for exact numbers.
+        paper: table of the paper, where targets are stored.
+        shares: where budgets are shares of one total.
+        notes: what else to know.
+    """
+
+    key: str
+    product: str
+    title: str
+    symbol: str
+    law: Literal["gaussian", "geometric"]
+    unit: str
+    counted: str
+    confidence: Fraction
+    relations: tuple[Relation, ...]
+    settings: tuple[Setting, ...]
+    facets: tuple[Facet, ...]
+    totals: tuple[int, ...]
+    rows: tuple[Row, ...]
+    toml: str
+    json: Mapping[str, Any] | None = None
+    paper: PaperTable | None = None
+    shares: Shares | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def record(self) -> dict[str, Any]:
+        """Plain values for the page; fractions are text."""
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
+
+def quadratic(at: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
+    """Coefficients of 1, x and x squared of a polynomial of degree 2 or less.
+
+    Args:
+        at: its value at a whole number.
+
+    Raises:
+        ValueError: it is no such polynomial.
+
+    Example:
+        >>> [int(c) for c in quadratic(lambda tau: Fraction(2 * tau + 2) ** 2)]
+        [4, 8, 4]
+    """
+    first, second, third = at(1), at(2), at(3)
+    square = (third - 2 * second + first) / 2
+    slope = second - first - 3 * square
+    found = (first - slope - square, slope, square)
+    if any(found[0] + found[1] * x + found[2] * x**2 != at(x) for x in _CHECKED):
+        raise ValueError("the bound is not a polynomial of degree 2 in the setting")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value

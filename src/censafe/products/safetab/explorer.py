@@ -1,0 +1,226 @@
+"""What the explorer page needs of both SafeTab products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final
+
+from censafe.model import Definition
+from censafe.planning.explorer.sheets import (
+    Bound,
+    Extra,
+    Facet,
+    PaperLine,
+    PaperTable,
+    Relation,
+    Row,
+    Setting,
+    Share,
+    Sheet,
+)
+from censafe.products.configs import ShippedConfig
+from censafe.products.safetab.config import SafetabConfig, SafetabPConfig
+from censafe.products.safetab.keys import CLASSES, budget_noun, bureau_name, threshold_noun
+from censafe.products.safetab.levels import GroupLevel
+from censafe.products.safetab.parameters import read_universe
+from censafe.products.safetab.plan import stabilities
+from censafe.products.safetab.planner import CONFIDENCE
+from censafe.products.safetab.product_tables import measured_table
+from censafe.products.safetab.stability import REPLACE_FACTOR
+from censafe.products.safetab.universe import Universe
+
+__all__ = ["safetab_sheet"]
+
+_MOST_RACE_CODES: Final = 8
+_AREAS: Final = ("United States", "Puerto Rico")
+_RACES: Final = "max_race_codes"
+_STAGE: Final = "stage_1_fraction"
+_COLUMNS: Final = (
+    "population_group_level",
+    "moe_target_95",
+    "rho_unbounded_household_type",
+    "rho_unbounded_tenure",
+    "rho_bounded_household_type",
+    "rho_bounded_tenure",
+)
+
+
+def safetab_sheet(
+    shipped: ShippedConfig, load_config: Callable[[str, Mapping[str, str]], SafetabConfig]
+) -> Sheet:
+    """One shipped configuration of SafeTab-P or SafeTab-H, given the product's own way to read it."""
+    config = load_config(shipped.name, {})
+    universe = read_universe(config.universe)
+    person = config.product == "safetab-p"
+    bounds = _bounds(config, universe)
+    levels = tuple(level for level in config.levels if level in bounds)
+    words = tuple(dict.fromkeys(level.label for level in levels))
+    titles = tuple(
+        "Detailed DHC-A" if person else measured_table(table).title for table in CLASSES[config.product]
+    )
+    rows = tuple(
+        _row(config, table, level, bounds[level], (titles, words), position)
+        for area in _AREAS
+        for position, table in enumerate(config.classes)
+        for level in levels
+        if _area(level) == area
+    )
+    unit = "person" if person else "household"
+    return Sheet(
+        key=shipped.name,
+        product=config.product,
+        title=shipped.title,
+        symbol=config.definition.symbol,
+        law="gaussian" if config.definition is Definition.ZCDP else "geometric",
+        unit=unit,
+        counted=f"{unit}s",
+        confidence=CONFIDENCE,
+        relations=(
+            Relation("add_remove", "unbounded", Fraction(1), f"one {unit} record is added or removed"),
+            Relation(
+                "replace", "bounded", Fraction(REPLACE_FACTOR), f"one {unit} record is replaced by another"
+            ),
+        ),
+        settings=_settings(config),
+        facets=(Facet("Areas", _AREAS), Facet("Tables", titles), Facet("Levels", words)),
+        totals=(0, 1) if len(titles) > 1 else (0,),
+        rows=rows,
+        toml=shipped.text,
+        json=_json(config),
+        paper=_paper(config, levels) if config.moe_targets and not person else None,
+        notes=(
+            "A record is in the United States or in Puerto Rico, so its own loss is that area's total; "
+            "the sum is a bound for every record.",
+        ),
+    )
+
+
+def _bounds(config: SafetabConfig, universe: Universe) -> dict[GroupLevel, Bound]:
+    """Stability by number of race codes; levels without any iteration are left out."""
+    numbers = range(1, _MOST_RACE_CODES + 1)
+    found = [stabilities(replace(config, max_race_codes=m), universe) for m in numbers]
+    return {
+        level: Bound(setting=_RACES, values=tuple(Fraction(stable[level]) for stable in found))
+        for level in config.levels
+        if all(stable[level] for stable in found)
+    }
+
+
+def _settings(config: SafetabConfig) -> tuple[Setting, ...]:
+    races = Setting(
+        key=_RACES,
+        label="race codes of a record",
+        help="Largest number of race codes of one record that are used; it decides in how many groups a record can be.",
+        kind="integer",
+        low=1,
+        high=_MOST_RACE_CODES,
+        value=Fraction(config.max_race_codes),
+        toml=("", _RACES),
+        json=(_RACES,),
+    )
+    if not isinstance(config, SafetabPConfig):
+        return (races,)
+    stage = Setting(
+        key=_STAGE,
+        label="stage 1 fraction",
+        help="Share of a level's budget that chooses the table of each group; the rest measures the cells.",
+        kind="fraction",
+        low=0,
+        high=1,
+        value=config.stage_1_fraction,
+        toml=("", _STAGE),
+        json=(bureau_name(config.product, _STAGE),),
+    )
+    return (races, stage)
+
+
+def _row(
+    config: SafetabConfig,
+    table_class: str,
+    level: GroupLevel,
+    bound: Bound,
+    words: tuple[tuple[str, ...], tuple[str, ...]],
+    position: int,
+) -> Row:
+    titles, labels = words
+    noun = budget_noun(config.product, table_class, level)
+    section, _, key = noun.rpartition(".")
+    budget = config.budgets[table_class, level.key]
+    area, title = _area(level), titles[position]
+    own: dict[str, Any] = {}
+    if isinstance(config, SafetabPConfig):
+        one = Fraction(1)
+        own = {
+            "share": Share(one, -one, _STAGE),
+            "extras": (
+                Extra("totals of detailed-only groups", Share()),
+                Extra("stage 1, not published", Share(Fraction(0), one, _STAGE)),
+            ),
+        }
+        if level.granularity == "coarse" and config.zero_suppression_chance:
+            own["suppression"] = config.zero_suppression_chance
+    return Row(
+        id=noun.removeprefix("budget."),
+        section=f"{title}, {area}",
+        label=level.label,
+        name=f"{title}, {level.label}",
+        facets=(_AREAS.index(area), position, labels.index(level.label)),
+        budget=budget if isinstance(budget, Fraction) else Fraction(0),
+        bound=bound,
+        target=config.moe_targets.get(level.key),
+        places=None,
+        toml=(section, key),
+        json=(bureau_name(config.product, noun),),
+        **own,
+    )
+
+
+def _area(level: GroupLevel) -> str:
+    return _AREAS[level.region_type.startswith("PR")]
+
+
+def _json(config: SafetabConfig) -> dict[str, Any]:
+    """The Bureau's configuration; the page puts budgets, race codes and the stage 1 fraction in their places."""
+    product = config.product
+
+    def name(noun: str) -> str:
+        return bureau_name(product, noun)
+
+    found: dict[str, Any] = {_RACES: f"={config.max_race_codes}"}
+    for table_class in config.classes:
+        for level in config.levels:
+            budget = config.budgets[table_class, level.key]
+            found[name(budget_noun(product, table_class, level))] = f"={budget}"
+    if isinstance(config, SafetabPConfig):
+        found[name(_STAGE)] = f"={config.stage_1_fraction}"
+    for table_class in config.classes:
+        for level in config.levels:
+            group, _, key = name(threshold_noun(product, table_class, level)).partition(".")
+            numbers = list(config.thresholds[table_class, level.key])
+            found.setdefault(group, {})[key] = numbers if len(numbers) > 1 else numbers[0]
+    if isinstance(config, SafetabPConfig):
+        found["zero_suppression_chance"] = f"={config.zero_suppression_chance}"
+    found |= {
+        name("negatives"): config.negatives == "keep",
+        "run_us": config.run_us,
+        "run_pr": config.run_pr,
+        "reader": config.reader,
+        name("states"): list(config.states),
+        name("privacy_definition"): config.definition.value,
+    }
+    return found
+
+
+def _paper(config: SafetabConfig, levels: tuple[GroupLevel, ...]) -> PaperTable:
+    lines = []
+    for level in sorted(levels, key=lambda level: -level.level):
+        target = config.moe_targets.get(level.key)
+        if target is not None:
+            ids = tuple(
+                budget_noun(config.product, table_class, level).removeprefix("budget.")
+                for table_class in config.classes
+            )
+            lines.append(PaperLine((level.label,), target, config.places(level), ids))
+    return PaperTable("Table 9 of the SafeTab-H paper", _COLUMNS, tuple(lines))

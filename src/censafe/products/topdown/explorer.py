@@ -1,0 +1,97 @@
+"""What the explorer page needs of TopDown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from censafe.model import Definition
+from censafe.planning.explorer.sheets import Bound, Facet, Relation, Row, Shares, Sheet
+from censafe.products.configs import ShippedConfig
+from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.products.topdown.config_source import read_document
+from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
+from censafe.products.topdown.planner import CONFIDENCE
+
+__all__ = ["sheet"]
+
+_BOUNDED: Final = "replace"
+
+
+def sheet(shipped: ShippedConfig) -> Sheet:
+    """One shipped configuration of TopDown.
+
+    Example:
+        >>> from censafe.products.configs import get_shipped
+        >>> found = sheet(get_shipped("e2e-1940"))
+        >>> found.law, found.rows[0].name, str(found.rows[0].budget)
+        ('geometric', 'persons, National, detailed', '1/160')
+    """
+    config = load_config(shipped.name)
+    plan, loads = plan_release(config), workloads(config)
+    facets = (
+        Facet("Histograms", tuple(histogram.name for histogram in config.histograms)),
+        Facet("Levels", tuple(level.name for level in config.run_levels)),
+        Facet("Queries", tuple(dict.fromkeys(query.name for load in loads for query in load.queries))),
+    )
+    return Sheet(
+        key=shipped.name,
+        product="topdown",
+        title=shipped.title,
+        symbol=config.definition.symbol,
+        law="gaussian" if config.definition is Definition.ZCDP else "geometric",
+        unit=plan.unit.value,
+        counted="persons or units",
+        confidence=CONFIDENCE,
+        relations=(Relation(_BOUNDED, "bounded", Fraction(1), plan.settings[f"neighbours.{_BOUNDED}"]),),
+        settings=(),
+        facets=facets,
+        totals=(0, 1),
+        rows=tuple(row for load in loads for row in _rows(load, facets)),
+        toml=shipped.text,
+        shares=_shares(config, shipped.name),
+        notes=(
+            "Shares of levels and queries follow from the budgets below; the unedited queries keep their budgets.",
+            *exact_figures(config),
+        ),
+    )
+
+
+def _rows(load: LevelWorkload, facets: tuple[Facet, ...]) -> Iterator[Row]:
+    histogram, level = load.histogram.name, load.level.name
+    for query, plan in zip(load.queries, load.part.queries, strict=True):
+        doubled = 2 if plan.law.kind == "gaussian" else 1
+        yield Row(
+            id=f"{histogram}.{level}.{query.name}",
+            section=f"{histogram}, {level}",
+            label=query.name,
+            name=f"{histogram}, {level}, {query.name}",
+            facets=tuple(
+                facet.values.index(word)
+                for facet, word in zip(facets, (histogram, level, query.name), strict=True)
+            ),
+            budget=plan.cost,
+            bound=Bound(coefficients=(plan.law.parameter * doubled * plan.cost,)),
+            cells=query.answers,
+            shares=(histogram, level, query.name),
+        )
+
+
+def _shares(config: TopdownConfig, name: str) -> Shares:
+    symbol, run = config.definition.symbol, {level.name for level in config.run_levels}
+    written = read_document(name, {}).values[symbol]
+    return Shares(
+        losses={
+            histogram.name: (symbol, histogram.name) if isinstance(written, dict) else ("", symbol)
+            for histogram in config.histograms
+        },
+        outside={
+            histogram.name: {
+                level: histogram.loss * share
+                for level, share in histogram.level_shares.items()
+                if level not in run
+            }
+            for histogram in config.histograms
+        },
+    )
