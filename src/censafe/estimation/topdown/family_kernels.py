@@ -11,6 +11,7 @@ from numba import boolean, float64, int8, int32, int64, types, uint8, void
 
 from censafe.estimation.topdown.active_set_kernels import solve_active_set
 from censafe.estimation.topdown.certificate import GAP_TOLERANCE, VIOLATION_TOLERANCE, certify
+from censafe.estimation.topdown.dual_kernels import climb_dual
 from censafe.estimation.topdown.rounding_steps import count_broken, number_nodes, round_snapped
 from censafe.estimation.topdown.side_kernels import kind_sides, tighten_sides
 from censafe.estimation.topdown.start_kernels import start_point
@@ -174,27 +175,25 @@ def fit_family(h, h_of, b, p, allowed, rows, lo, hi, x):  # type: ignore[no-unty
         for r in range(rows.shape[0]):
             active[c, r] = 2 if lo[c, r] == hi[c, r] else 0
     eps_x, eps_mu = _EPS * min(100.0, max(1.0, 1e-4 * far)), _EPS * max(1.0, 1e-6 * steep)
-    multipliers = np.zeros(cells)
+    multipliers, start = np.zeros(cells), np.zeros(cells)
+    for k in range(cells):
+        start[k] = -b[0, k]
+        for j in range(cells):
+            start[k] += h[h_of[0], k, j] * x[0, j]
+    first_free, first_active = free.copy(), active.copy()
     made = solve_active_set(
-        h,
-        h_of,
-        b,
-        p,
-        True,
-        allowed,
-        rows,
-        lo,
-        hi,
-        group,
-        none,
-        free,
-        active,
-        eps_x,
-        eps_mu,
-        x,
-        multipliers,
-        nu,
+        h, h_of, b, p, True, allowed, rows, lo, hi, group, none, free, active, eps_x, eps_mu, False, x, multipliers, nu
     )
+    if made < 0:
+        climbed = climb_dual(
+            h, h_of, b, p, allowed, rows, lo, hi, first_free, first_active, eps_x, eps_mu, x, start, nu
+        )
+        if climbed > 0:
+            again = solve_active_set(
+                h, h_of, b, p, True, allowed, rows, lo, hi, group, none, first_free, first_active, eps_x, eps_mu, False,
+                x, multipliers, nu,
+            )  # fmt: skip
+            made = climbed + abs(made) + abs(again)
     for c in range(children):
         for k in range(cells):
             if not np.isfinite(x[c, k]):

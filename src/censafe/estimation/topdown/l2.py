@@ -147,7 +147,7 @@ def _run(setting: _Setting, state: _State, status: L2Status) -> L2Result | None:
     eps_mu = _EPS * max(1.0, 1e-6 * float(np.abs(problem.B).max()))
     made = solve_active_set(
         setting.h, problem.h_of, problem.B, setting.p, setting.coupled, tight.allowed, problem.rows, tight.lo, tight.hi,
-        problem.group, problem.group_totals, state.free, state.active, eps_x, eps_mu,
+        problem.group, problem.group_totals, state.free, state.active, eps_x, eps_mu, True,
         state.x, state.multipliers, state.nu,
     )  # fmt: skip
     state.iterations += abs(made)
