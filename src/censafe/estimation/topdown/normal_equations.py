@@ -179,6 +179,15 @@ class LevelObjective:
         weights[:, chosen] = self.weights[:, chosen]
         return replace(self, weights=weights)
 
+    @property
+    def coarse(self) -> CoarseObjective | None:
+        """What is known about the sums that are fitted before the cells; None where there are none."""
+        if self.below is None or self.below.coarse is None:
+            return None
+        one = self.below.coarse
+        below = replace(self.below, tables=one.tables, right=one.right, coarse=None)
+        return CoarseObjective(one.label, replace(self, weights=np.zeros_like(self.weights), below=below))
+
     @cached_property
     def label_matrix(self) -> NDArray[np.int32]:
         """Labels of all queries, shape (queries, cells)."""
@@ -197,6 +206,19 @@ class LevelObjective:
         if self.below is not None:
             self.below.add_right_sides(families, found)
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseObjective:
+    """Sums of cells and their objective.
+
+    Args:
+        label: which sum each cell belongs to, int32, shape (cells,).
+        objective: the same for all cells of a sum.
+    """
+
+    label: NDArray[np.int32] = field(repr=False)
+    objective: LevelObjective = field(repr=False)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -112,11 +112,32 @@ def estimate_family(task: LevelTask, rules: CellRules, family: Family) -> Parent
 def _passes(objective: LevelObjective, rules: CellRules, family: Family) -> tuple[OuterPass, ...]:
     return tuple(
         OuterPass(
-            tuple(_fit(objective, queries, family) for queries in outer.fits),
+            (*_coarse_fit(objective, family), *(_fit(objective, queries, family) for queries in outer.fits)),
             tuple(tuple(label[family.support] for label in inner) for inner in outer.rounding),
             tuple(label[family.support] for label in outer.held),
         )
         for outer in rules.outer_passes(len(objective.labels))
+    )
+
+
+def _coarse_fit(objective: LevelObjective, family: Family) -> tuple[Fit, ...]:
+    """Of a root the fit of sums over the attribute with the most levels, before that of its cells.
+
+    A root has no parent whose empty cells are known. Most of its cells hold nobody or few, so that counts that cannot be negative
+    come out too large in sum, and what is left for the large cells too small. The sums do not suffer from that: their
+    estimates come first and are held.
+    """
+    coarse = objective.coarse
+    if family.p is not None or coarse is None:
+        return ()
+    label = coarse.label[family.support]
+    equations = coarse.objective.equations
+    return (
+        Fit(
+            (label,),
+            lambda chosen: equations(family.first, family.last, family.support[chosen]),
+            (label,),
+        ),
     )
 
 

@@ -17,6 +17,21 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
+class CoarseFit:
+    """The objective of sums over one exchangeable attribute, to be fitted before the cells.
+
+    Args:
+        label: which sum each cell belongs to, int32, shape (cells,).
+        tables: as of :class:`Below`, of own answers and those below.
+        right: as of :class:`Below`, of both.
+    """
+
+    label: NDArray[np.int32] = field(repr=False)
+    tables: Floats = field(repr=False)
+    right: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
 class Below:
     """The information of all answers below the geounits of a level: x' P x / 2 - r' x, to be added to their own.
 
@@ -28,6 +43,8 @@ class Below:
         right: r of every geounit, shape (geounits, cells).
         total_weight: inverse variance of the total that is estimated from own answers and those below, shape (patterns,).
         total_right: that weight times the estimated total, shape (geounits,).
+        coarse: what own answers and those below say about sums over the attribute with the most levels; None where that is
+            not used.
     """
 
     tables: Floats = field(repr=False)
@@ -36,6 +53,7 @@ class Below:
     right: Floats = field(repr=False)
     total_weight: Floats = field(repr=False)
     total_right: Floats = field(repr=False)
+    coarse: CoarseFit | None = field(default=None, repr=False)
 
     def curvatures(self, patterns: NDArray[np.integer], support: NDArray[np.int64]) -> Floats:
         """P of some patterns on some cells, shape (len(patterns), K, K)."""

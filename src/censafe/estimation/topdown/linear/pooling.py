@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.linear.below import Below
+from censafe.estimation.topdown.linear.below import Below, CoarseFit
 from censafe.estimation.topdown.linear.cells import CellBlocks
 from censafe.estimation.topdown.linear.operators import held_total
 from censafe.estimation.topdown.linear.upward import LowerLevel, TreeLevel, own_right_sides, parts
@@ -42,11 +42,13 @@ def _level(blocks: CellBlocks, level: TreeLevel, own: LowerLevel) -> LevelObject
     known = own.informed.astype(np.float64)
     weight = np.array([query_weight(float(one)) for one in variance]) * known
     totals = np.empty(level.nodes)
+    together = np.empty_like(own.right)
     for part in parts(level.nodes, blocks.cells):
         nodes = np.arange(part.start, part.stop)
         kind = own.kind[own.pattern[part]]
         right = own_right_sides(blocks, level, part, nodes - part.start, len(nodes), kind) + own.right[part]
         totals[part] = own.totals(blocks, right, nodes)
+        together[part] = right
     below = Below(
         blocks.entries(own.below),
         blocks.kept,
@@ -54,5 +56,23 @@ def _level(blocks: CellBlocks, level: TreeLevel, own: LowerLevel) -> LevelObject
         blocks.flat(own.right),
         weight,
         weight[own.pattern] * totals,
+        _coarse(blocks, objective, own, together),
     )
     return replace(objective, weights=objective.weights[own.kind], kinds=own.pattern, below=below)
+
+
+def _coarse(
+    blocks: CellBlocks, objective: LevelObjective, own: LowerLevel, right: Floats
+) -> CoarseFit | None:
+    """The objective of sums over the exchangeable attribute with the most levels."""
+    if not blocks.sizes:
+        return None
+    axis = int(np.argmax(blocks.sizes))
+    both = blocks.curvature(objective.labels, objective.weights)[own.kind] + own.below
+    both[:, np.flatnonzero(~np.arange(blocks.subsets) >> axis & 1)] = 0.0
+    mean = np.broadcast_to(right.mean(axis=axis + 2, keepdims=True), right.shape)
+    label = blocks.kept.astype(np.int64)
+    for other, levels in enumerate(blocks.sizes):
+        if other != axis:
+            label = label * levels + blocks.traits[other]
+    return CoarseFit(label.astype(np.int32), blocks.entries(both), blocks.flat(mean))
