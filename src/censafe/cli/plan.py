@@ -2,19 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from censafe.cli.options import EXACT, config_argument, parse_settings, product_argument, set_option
 
 if TYPE_CHECKING:
+    from censafe.planning.extras import Extras
     from censafe.planning.rows import PlanReport
+    from censafe.products.planned import Wishes
+    from censafe.products.registry import Planner
 
 __all__ = ["command"]
 
 _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
+_Command = Callable[..., Any]
+
+
+def _wishes(command: _Command) -> _Command:
+    """Options that change budgets by targets, or ask for more than the rows."""
+    for option in reversed(
+        (
+            click.option(
+                "--target",
+                "targets",
+                multiple=True,
+                metavar="NAME=MARGIN[@CONFIDENCE]",
+                help="Give a table and level (PH3/state_A-G=20@90%), a level (t3/county_2=11@95%) or a query "
+                "(persons.votingage/County=40@90%) the budget that reaches this margin; repeatable.",
+            ),
+            click.option(
+                "--minimise",
+                type=click.Choice(["rho"]),
+                help="The least total under the targets; in topdown all queries of a level share the work.",
+            ),
+            click.option(
+                "--maximise",
+                type=click.Choice(["accuracy"]),
+                help="Share out --total so that all margins are the same, smallest multiple of their targets "
+                "(without targets, of the present margins).",
+            ),
+            click.option("--total", type=EXACT, help="The whole budget, for --maximise accuracy."),
+            click.option(
+                "--expected",
+                multiple=True,
+                metavar="NAME",
+                help="Expected error of an answer before anything is made to fit, measured or not "
+                "(persons.votingage * hhgq/Tract); repeatable.",
+            ),
+            click.option(
+                "--meaning",
+                is_flag=True,
+                help="What the budget means for one record: epsilon of the very noise that is drawn, variance that could be "
+                "spared, and the best attack; takes some seconds.",
+            ),
+            click.option(
+                "--size",
+                type=click.IntRange(1),
+                help="Persons, households (safetab-h) or blocks (topdown) for the expected time and memory [default: the nation].",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
 
 
 @click.command(name="plan")
@@ -27,7 +81,13 @@ _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
     help="Level of the margins of error [default: as in the product's papers, 0.9 for phsafe and topdown, 0.95 for safetab].",
 )
 @click.option(
-    "--delta", type=EXACT, default="1e-10", show_default=True, help="Delta of the conversions to epsilon."
+    "--delta",
+    "deltas",
+    type=EXACT,
+    multiple=True,
+    default=("1e-10", "1e-8", "1e-6"),
+    show_default=True,
+    help="Deltas of the conversions to epsilon; repeatable, the first is the headline.",
 )
 @click.option(
     "--moe",
@@ -36,8 +96,14 @@ _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
     metavar="KEY=MOE",
     help="Give a table or level (PH3, PH3.state_A-G; county_2, t3.county_2) the budget that reaches this margin of error.",
 )
+@_wishes
 @click.option("--json", "form", flag_value="json", help="One JSON object with rows, totals and epsilons.")
 @click.option("--csv", "form", flag_value="csv", help="The rows as CSV.")
+@click.option(
+    "--xlsx",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write a workbook with live formulas, this plan first and the shipped ones of the other products behind it.",
+)
 @click.option(
     "--paper",
     "form",
@@ -50,8 +116,10 @@ def command(
     settings: tuple[str, ...],
     margins: tuple[str, ...],
     confidence: Fraction | None,
-    delta: Fraction,
+    deltas: tuple[Fraction, ...],
     form: str | None,
+    xlsx: Path | None,
+    **wanted: Any,
 ) -> None:
     """Cost, variance and margin of error of every table of CONFIG; opens no data.
 
@@ -63,38 +131,95 @@ def command(
       censafe plan phsafe config.json --confidence 0.95 --json
       censafe plan phsafe sdhc-us --set budget.PH3.state_A-G=0.5 --set tau.PH3=8
       censafe plan phsafe sdhc-us --set sensitivity=household-local --csv
-      censafe plan phsafe sdhc-us --moe PH3.state_A-G=30 --moe PH6=150
+      censafe plan phsafe sdhc-us --target PH3/state_A-G=30@90% --target PH6=150
+      censafe plan phsafe sdhc-us --maximise accuracy --total 2
+      censafe plan phsafe sdhc-us --meaning --delta 1e-10
+      censafe plan phsafe sdhc-us --xlsx budgets.xlsx
       censafe plan phsafe sdhc-us --paper
       censafe plan safetab-p ddhca --set run_pr=false
       censafe plan safetab-h ddhcb --moe t3.county_2=15 --csv
-      censafe plan topdown pl94-us --json
+      censafe plan topdown pl94-us --expected "persons.votingage * hhgq/Tract"
+      censafe plan topdown pl94-us --minimise rho --target persons.votingage/County=20@95%
       censafe plan topdown e2e-1940 --set epsilon=1/2
     """
+    from censafe.products.planned import extras_of, planned
     from censafe.products.registry import planner_of
 
-    planner = planner_of(product)
+    planner, wishes = planner_of(product), _read_wishes(wanted)
     level = planner.CONFIDENCE if confidence is None else confidence
-    for name, value in (("--confidence", level), ("--delta", delta)):
+    for name, value in (("--confidence", level), *(("--delta", delta) for delta in deltas)):
         if not 0 < value < 1:
             raise click.UsageError(f"{name} {value} must be above 0 and below 1.")
-    loaded = planner.load(config, parse_settings(settings), _parse_margins(margins), level)
+    changes = parse_settings(settings)
+    loaded = planner.load(config, changes, _parse_margins(margins), level)
+    overrides, outcome = planned(planner, loaded, wishes, level)
+    if overrides:
+        loaded = planner.load(config, {**changes, **overrides}, {}, level)
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if form == "paper":
         click.echo(planner.paper(loaded), nl=False)
         return
-    _print(planner.report(loaded, confidence=level, delta=delta), form)
+    report = planner.report(loaded, confidence=level, delta=deltas[0])
+    extras = extras_of(
+        planner,
+        loaded,
+        wishes,
+        confidence=level,
+        deltas=deltas,
+        symbol=report.plan.definition.symbol,
+        outcome=outcome,
+        overrides=overrides,
+    )
+    if xlsx is not None:
+        _write_workbook(xlsx, product, report, deltas)
+    _print(report, extras, form)
 
 
-def _print(report: PlanReport, form: str | None) -> None:
+def _read_wishes(wanted: dict[str, Any]) -> Wishes:
+    from censafe.products.planned import Wishes
+
+    if wanted["minimise"] and wanted["maximise"]:
+        raise click.UsageError("--minimise and --maximise: choose one of them.")
+    return Wishes(
+        targets=wanted["targets"],
+        aim="minimise" if wanted["minimise"] else "maximise" if wanted["maximise"] else "own",
+        total=wanted["total"],
+        expected=wanted["expected"],
+        meaning=wanted["meaning"],
+        size=wanted["size"],
+    )
+
+
+def _write_workbook(path: Path, product: str, report: PlanReport, deltas: tuple[Fraction, ...]) -> None:
+    """This plan first, the shipped ones of the other products behind it; nothing is left of a failed attempt."""
+    from censafe.planning.workbook import write_workbook
+    from censafe.products.registry import PLANNERS, SHEETS, planner_of
+
+    reports = [report]
+    for other, name in SHEETS.items():
+        if other != product and other in PLANNERS:
+            reports.append(_shipped_report(planner_of(other), name, deltas[0]))
+    write_workbook(path, reports)
+    click.echo(f"Wrote {path}: {len(reports)} sheets; white cells are inputs.", err=True)
+
+
+def _shipped_report(planner: Planner, name: str, delta: Fraction) -> PlanReport:
+    return planner.report(
+        planner.load(name, {}, {}, planner.CONFIDENCE), confidence=planner.CONFIDENCE, delta=delta
+    )
+
+
+def _print(report: PlanReport, extras: Extras, form: str | None) -> None:
+    from censafe.planning.extras import extras_record
     from censafe.planning.render import to_csv, to_json
 
     if form == "json":
-        click.echo(to_json(report))
+        click.echo(to_json(report, extras_record(extras)))
     elif form == "csv":
         click.echo(to_csv(report), nl=False)
     else:
-        _show(report)
+        _show(report, extras)
 
 
 def _parse_margins(margins: tuple[str, ...]) -> dict[str, Fraction]:
@@ -107,10 +232,11 @@ def _parse_margins(margins: tuple[str, ...]) -> dict[str, Fraction]:
     return parsed
 
 
-def _show(report: PlanReport) -> None:
+def _show(report: PlanReport, extras: Extras) -> None:
     from rich.console import Console
     from rich.measure import Measurement
 
+    from censafe.planning.extras import extras_sentences
     from censafe.planning.terminal import plan_sentences, plan_table
 
     table = plan_table(report)
@@ -118,5 +244,5 @@ def _show(report: PlanReport) -> None:
     unlimited = console.options.update(width=_UNLIMITED)
     console.width = max(console.width, Measurement.get(console, unlimited, table).maximum)
     console.print(table)
-    for sentence in plan_sentences(report):
+    for sentence in (*plan_sentences(report), *extras_sentences(extras)):
         click.echo(sentence)

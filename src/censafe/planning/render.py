@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, fields
 from typing import Any
 
@@ -35,6 +35,7 @@ def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
         "moe_target": None if row.facts.target is None else decimal_text(row.facts.target),
     }
     record.update({f"{symbol}_{relation.value}": row.loss_text(relation) for relation in relations(report)})
+    record.update(_exact_losses(report, row))
     record.update(
         {
             **_noise_record(report, row),
@@ -65,9 +66,20 @@ def _share_record(report: PlanReport, row: PlanRow, share: QueryShare) -> dict[s
         "level_share": str(share.level_share),
         "query_share": str(share.query_share),
         **{f"{symbol}_{relation.value}": row.loss_text(relation) for relation in relations(report)},
+        **_exact_losses(report, row),
         **_noise_record(report, row),
         "sd": math.sqrt(row.exact_variance),
     }
+
+
+def _exact_losses(report: PlanReport, row: PlanRow) -> dict[str, Any]:
+    """Every loss as numerator/denominator, and as the nearest float."""
+    symbol = report.plan.definition.symbol
+    found: dict[str, Any] = {}
+    for relation in relations(report):
+        found[f"{symbol}_{relation.value}_fraction"] = str(row.losses[relation])
+        found[f"{symbol}_{relation.value}_float"] = float(row.losses[relation])
+    return found
 
 
 def _noise_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
@@ -123,9 +135,9 @@ def to_record(report: PlanReport) -> dict[str, Any]:
     }
 
 
-def to_json(report: PlanReport) -> str:
-    """One JSON object."""
-    return json.dumps(to_record(report), indent=2)
+def to_json(report: PlanReport, extras: Mapping[str, Any] | None = None) -> str:
+    """One JSON object, with further parts under their own names."""
+    return json.dumps({**to_record(report), **(extras or {})}, indent=2)
 
 
 def to_csv(report: PlanReport) -> str:

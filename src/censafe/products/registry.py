@@ -8,14 +8,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from censafe.planning.effort import Effort
+from censafe.planning.meaning import Reach
 from censafe.planning.rows import PlanReport
+from censafe.planning.targets import Asked
 
 if TYPE_CHECKING:
     from censafe.population.findings import Finding
     from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
     from censafe.products.runner import RunResult
 
-__all__ = ["PLANNERS", "RECIPES", "Planner", "Recipe", "planner_of", "recipe_of"]
+__all__ = ["PLANNERS", "RECIPES", "SHEETS", "Planner", "Recipe", "planner_of", "recipe_of"]
 
 
 class Planner(Protocol):
@@ -35,6 +38,21 @@ class Planner(Protocol):
     def paper(self, config: Any) -> str:
         """The product paper's own table as CSV."""
 
+    def budgets(self, config: Any) -> dict[str, Fraction]:
+        """Budgets above 0 by the names that targets use."""
+
+    def asked(self, config: Any, name: str, *, combined: bool) -> tuple[Asked, ...]:
+        """Answers that a target names, and their variance as a function of the budgets."""
+
+    def overrides(self, config: Any, budgets: Mapping[str, Fraction]) -> dict[str, str]:
+        """``--set`` keys and values that give these budgets."""
+
+    def questions(self, config: Any) -> tuple[Reach, ...]:
+        """Questions about one record, and the measured cells that they move."""
+
+    def effort(self, config: Any, size: int | None) -> Effort | None:
+        """Expected time and memory of a run over so many records or blocks, None for the nation; None where no rate is known."""
+
 
 PLANNERS: Final[Mapping[str, str]] = {
     "phsafe": "censafe.products.phsafe.planner",
@@ -43,6 +61,14 @@ PLANNERS: Final[Mapping[str, str]] = {
     "topdown": "censafe.products.topdown.planner",
 }
 """Name on the command line -> module, imported when it is asked for."""
+
+SHEETS: Final[Mapping[str, str]] = {
+    "phsafe": "sdhc-us",
+    "safetab-p": "ddhca",
+    "safetab-h": "ddhcb",
+    "topdown": "pl94-us",
+}
+"""Shipped configuration that stands for a product in a workbook."""
 
 
 class Recipe(Protocol):

@@ -6,16 +6,25 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
+from censafe.planning.effort import Effort, Rate, effort_of
 from censafe.planning.render import paper_csv
 from censafe.planning.rows import PlanReport, plan_report
+from censafe.planning.targets import Asked
+from censafe.products.phsafe import knobs
 from censafe.products.phsafe.config import PhsafeConfig, load_config
 from censafe.products.phsafe.paper_table import paper_rows
 from censafe.products.phsafe.plan import plan_release, query_facts
+from censafe.products.phsafe.reaches import reaches
 from censafe.products.phsafe.targets import budgets_for_margins
 
-__all__ = ["CONFIDENCE", "load", "paper", "report"]
+__all__ = ["CONFIDENCE", "asked", "budgets", "effort", "load", "overrides", "paper", "questions", "report"]
 
 CONFIDENCE: Final = Fraction(9, 10)
+_RATE: Final = Rate("persons", 331_449_281, 3.0, 0.92, 0.5, 0.005, "benchmarks/phsafe_scale.py")
+
+budgets = knobs.budgets_of
+overrides = knobs.overrides
+questions = reaches
 
 
 def load(
@@ -43,3 +52,13 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
 def paper(config: PhsafeConfig) -> str:
     """Table 10 of the PHSafe paper."""
     return paper_csv(paper_rows(config))
+
+
+def asked(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+    """What a target names; every answer has one measurement, so there is nothing to combine."""
+    return knobs.asked(config, name)
+
+
+def effort(config: PhsafeConfig, size: int | None) -> Effort:
+    """Time and memory for a number of persons."""
+    return effort_of(_RATE, size)

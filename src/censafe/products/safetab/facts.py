@@ -89,6 +89,7 @@ def _facts_of(
             iterations=iterations,
             terms=terms,
             target=wanted,
+            places=config.places(level) if wanted is not None else None,
             stability=stable,
             published_from=start,
             detail=detail,

@@ -7,19 +7,39 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from censafe.planning.effort import Effort, Rate, effort_of
+from censafe.planning.meaning import Reach
 from censafe.planning.render import paper_csv
 from censafe.planning.rows import PlanReport, plan_report
+from censafe.planning.targets import Asked
+from censafe.products.safetab import knobs
 from censafe.products.safetab.config import SafetabConfig
 from censafe.products.safetab.facts import plan_notes, query_facts
 from censafe.products.safetab.paper_table import paper_rows
 from censafe.products.safetab.parameters import read_universe
 from censafe.products.safetab.plan import plan_release
+from censafe.products.safetab.reaches import reaches
 from censafe.products.safetab.targets import budgets_for_margins
 from censafe.products.safetab.universe import Universe
 
-__all__ = ["CONFIDENCE", "Loaded", "load_planned", "paper", "report"]
+__all__ = [
+    "CONFIDENCE",
+    "Loaded",
+    "asked",
+    "budgets",
+    "effort",
+    "load_planned",
+    "overrides",
+    "paper",
+    "questions",
+    "report",
+]
 
 CONFIDENCE: Final = Fraction(19, 20)
+_RATES: Final = {
+    "safetab-p": Rate("persons", 331_449_281, 3.0, 0.85, 0.5, 0.015, "benchmarks/safetab_scale.py"),
+    "safetab-h": Rate("households", 126_817_580, 3.0, 1.78, 0.5, 0.032, "benchmarks/safetab_scale.py"),
+}
 
 
 @dataclass(frozen=True)
@@ -68,3 +88,28 @@ def report(config: Loaded, *, confidence: Fraction, delta: Fraction) -> PlanRepo
 def paper(config: Loaded) -> str:
     """Table 9 of the SafeTab-H paper."""
     return paper_csv(paper_rows(config.config, config.universe))
+
+
+def budgets(config: Loaded) -> dict[str, Fraction]:
+    """Budgets above 0 by level, for SafeTab-H by class and level."""
+    return knobs.budgets_of(config.config)
+
+
+def asked(config: Loaded, name: str, *, combined: bool) -> tuple[Asked, ...]:
+    """What a target names; every cell has one measurement, so there is nothing to combine."""
+    return knobs.asked(config.config, config.universe, name)
+
+
+def overrides(config: Loaded, budgets: Mapping[str, Fraction]) -> dict[str, str]:
+    """``--set`` keys and values of budgets."""
+    return knobs.overrides(config.config, budgets)
+
+
+def questions(config: Loaded) -> tuple[Reach, ...]:
+    """One for every area."""
+    return reaches(plan_release(config.config, config.universe))
+
+
+def effort(config: Loaded, size: int | None) -> Effort:
+    """Time and memory for a number of records."""
+    return effort_of(_RATES[config.config.product], size)

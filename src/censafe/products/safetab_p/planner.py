@@ -5,9 +5,19 @@ from __future__ import annotations
 from functools import partial
 
 from censafe.products.safetab.config import load_p_config
-from censafe.products.safetab.planner import CONFIDENCE, load_planned, paper, report
+from censafe.products.safetab.planner import (
+    CONFIDENCE,
+    asked,
+    budgets,
+    effort,
+    load_planned,
+    overrides,
+    paper,
+    questions,
+    report,
+)
 
-__all__ = ["CONFIDENCE", "load", "paper", "report"]
+__all__ = ["CONFIDENCE", "asked", "budgets", "effort", "load", "overrides", "paper", "questions", "report"]
 
 load = partial(load_planned, load_p_config)
 """Read and check a configuration, with budgets that reach the wanted margins."""

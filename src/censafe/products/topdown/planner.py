@@ -8,17 +8,35 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import ConfigError
+from censafe.planning.effort import Effort, Rate, effort_of
 from censafe.planning.numbers import decimal_text
 from censafe.planning.readings import QueryShare
 from censafe.planning.render import paper_csv
 from censafe.planning.rows import PlanReport, QueryFacts, plan_report
+from censafe.products.topdown import knobs
 from censafe.products.topdown.config import TopdownConfig, load_config
-from censafe.products.topdown.plan import exact_figures, plan_release, workloads
+from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
+from censafe.products.topdown.reaches import reaches
 from censafe.products.topdown.readings import loss_readings
 
-__all__ = ["CONFIDENCE", "load", "paper", "report"]
+__all__ = ["CONFIDENCE", "asked", "budgets", "effort", "load", "overrides", "paper", "questions", "report"]
 
 CONFIDENCE: Final = Fraction(9, 10)
+# The census of 2020: geounits of the 50 states and the District of Columbia, published tallies.
+_TALLIES: Final = {
+    "US": 1,
+    "State": 51,
+    "County": 3_143,
+    "Tract": 84_414,
+    "Block_Group": 239_780,
+    "Block": 8_132_968,
+}
+_RATE: Final = Rate("blocks", 8_132_968, 0.0, 0.0, 0.0, 0.0, "benchmarks/topdown_scale.py")
+
+asked = knobs.asked
+budgets = knobs.budgets_of
+overrides = knobs.overrides
+questions = reaches
 
 
 @dataclass(frozen=True)
@@ -135,3 +153,22 @@ def _notes(config: TopdownConfig) -> tuple[str, ...]:
         names = ", ".join(level.name for level in skipped)
         notes.append(f"The run starts at {config.root}; the shares of {names} are not spent.")
     return tuple(notes)
+
+
+def effort(config: TopdownConfig, size: int | None) -> Effort | None:
+    """Time and memory for a number of blocks, or the nation's; levels between are those of the nation in proportion.
+
+    None for other levels than those of the redistricting data, and for a run that starts below the nation unless a size is given.
+    """
+    names = [level.name for level in config.run_levels]
+    if not set(names) <= set(_TALLIES) or (size is None and names[0] != "US"):
+        return None
+    share = Fraction(_TALLIES["Block"] if size is None else size, _TALLIES["Block"])
+    answers: dict[str, int] = {
+        load.part.name: load.answers * _geounits(load, share) for load in workloads(config)
+    }
+    return effort_of(_RATE, size, answers)
+
+
+def _geounits(load: LevelWorkload, share: Fraction) -> int:
+    return max(1, round(_TALLIES[load.level.name] * share))
