@@ -36,7 +36,7 @@ __all__ = ["command"]
     multiple=True,
     metavar="KEY=VALUE",
     help="Change what is done to the measurements: of PHSafe alpha, trun, exclude_levels, interval, model, marginals, method, "
-    "tenure, conventions or quoting, of SafeTab t1, negatives, coterminous or mark_x, of TopDown passes, infeasible, leaves "
+    "conventions or quoting, of SafeTab t1, negatives, coterminous or mark_x, of TopDown passes, information, infeasible, leaves "
     "or detailed_cost.",
 )
 @click.option(

@@ -24,6 +24,7 @@ _TEXTS: Final = (
     "fanout_cutoff",
     "noisy_measurements",
     "passes",
+    "information",
     "infeasible",
     "leaves",
     "detailed_cost",

@@ -36,9 +36,12 @@ _TITLES: Final = {
 }
 _LOWEST: Final = {"pl94-persons": 16, "pl94-units": 16, "e2e-1940": 10}  # digits of the areas of microdata
 _DELTA: Final = Fraction(1, 10**10)
-_POST_PROCESSING: Final = ("passes", "infeasible", "leaves", "detailed_cost")
+_POST_PROCESSING: Final = ("passes", "information", "infeasible", "leaves", "detailed_cost")
 _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration are not used."
+)
+_FROM_BELOW: Final = (
+    "Every geounit was fitted to its own answers and those of all geounits below it, by their exact covariances."
 )
 
 
@@ -183,6 +186,8 @@ def _statement(
     ]
     forms = {form_of(one) for one in config.histograms}
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
+    if config.choices.information == "lower":
+        fitted = (*fitted, _FROM_BELOW)
     return CertificateInput(
         title=next(title for form, title in _TITLES.items() if form in forms),
         plan=manifest.plan,

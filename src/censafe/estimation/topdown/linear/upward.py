@@ -135,7 +135,8 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: _Children | None) -> 
     sort = np.full(level.nodes, -1) if children is None else children.sort
     _, mask = np.unique(np.packbits(level.support, axis=1), axis=0, return_inverse=True)
     rows = np.column_stack([kinds, sort, mask.ravel()])
-    _, first, pattern = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    pattern: NDArray[np.int32] = place.ravel().astype(np.int32)
     support, sort_of, kind = level.support[first], sort[first], np.asarray(kinds)[first]
     below = np.zeros((len(first), blocks.subsets, blocks.combinations, blocks.combinations))
     if children is not None:
@@ -149,7 +150,6 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: _Children | None) -> 
     informed = _informed(level.name, own, below, support)
     covariance = inverse(own + below, support & informed[:, None])
     right = None
-    pattern = np.ascontiguousarray(pattern.ravel(), np.int32)
     if children is not None:
         right = children.sums
         for part in parts(level.nodes, blocks.cells):
