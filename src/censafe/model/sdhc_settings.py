@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-__all__ = ["Conventions", "EstimateSettings", "Interval", "Marginals", "Method", "Model", "Quoting", "Tenure"]
+__all__ = ["Conventions", "EstimateSettings", "Interval", "Marginals", "Method", "Model", "Quoting"]
 
 Interval = Literal["equal-tailed", "shortest"]
 Model = Literal["continuous", "discrete"]
 Marginals = Literal["sum-of-rounded", "exact"]
 Method = Literal["exact", "sample"]
 Conventions = Literal["censafe", "reference"]
-Tenure = Literal["separate", "joint"]
 Quoting = Literal["names-and-text", "none"]
 
 
@@ -29,7 +28,6 @@ class EstimateSettings:
         marginals: estimate of a sum of cells: the sum of their rounded estimates, or its own rounded mean.
         method: closed forms and quadrature, or draws, to compare with.
         conventions: ``reference`` for those of the Bureau's programs, which leave no other choice.
-        tenure: owners and renters apart from their total, or the total as what both imply.
         quoting: names of columns and text between double quotes, or nothing.
         iteration_num: draws of a cell when ``method`` is ``sample``.
         seed: of these draws.
@@ -43,7 +41,6 @@ class EstimateSettings:
     marginals: Marginals = "sum-of-rounded"
     method: Method = "exact"
     conventions: Conventions = "censafe"
-    tenure: Tenure = "separate"
     quoting: Quoting = "names-and-text"
     iteration_num: int = 1_000_000
     seed: int = 777

@@ -15,7 +15,6 @@ from censafe.model.sdhc_settings import (
     Method,
     Model,
     Quoting,
-    Tenure,
 )
 
 __all__ = ["IGNORED_KEYS", "parse_settings"]
@@ -29,7 +28,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "marginals": get_args(Marginals),
     "method": get_args(Method),
     "conventions": get_args(Conventions),
-    "tenure": get_args(Tenure),
     "quoting": get_args(Quoting),
 }
 _NUMBERS = ("alpha", "trun")
@@ -38,7 +36,6 @@ _REFERENCE = {
     "interval": "equal-tailed",
     "model": "continuous",
     "marginals": "sum-of-rounded",
-    "tenure": "separate",
     "quoting": "names-and-text",
 }
 
