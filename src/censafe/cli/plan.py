@@ -165,9 +165,8 @@ def command(
         planner,
         loaded,
         wishes,
-        confidence=level,
+        report,
         deltas=deltas,
-        symbol=report.plan.definition.symbol,
         outcome=outcome,
         overrides=overrides,
     )

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from censafe.model import Neighbours
 from censafe.planning.effort import Effort, effort_record, effort_sentences
 from censafe.planning.meaning import Meaning, meaning_record, meaning_sentences
+from censafe.planning.numbers import decimal_text
 from censafe.planning.programme import Goal, Solution, exact_goal_variance
+from censafe.planning.rows import PlanReport
 from censafe.planning.targets import Achieved, Asked, factor_of, target_record, target_sentences
+from censafe.privacy.conversions import Epsilons, epsilons
 
-__all__ = ["Expected", "Extras", "Outcome", "expected_of", "extras_record", "extras_sentences"]
+__all__ = [
+    "Conversion",
+    "Expected",
+    "Extras",
+    "Outcome",
+    "conversions_of",
+    "expected_of",
+    "extras_record",
+    "extras_sentences",
+]
 
 
 @dataclass(frozen=True)
@@ -45,15 +58,34 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class Conversion:
+    """The total under one relation as epsilon at one further delta."""
+
+    relation: Neighbours
+    delta: Fraction
+    epsilons: Epsilons
+
+
+@dataclass(frozen=True)
 class Extras:
     """Parts of a report that are computed on request."""
 
     symbol: str = "rho"
+    conversions: tuple[Conversion, ...] = ()
     outcome: Outcome | None = None
     meanings: tuple[Meaning, ...] = ()
     expected: tuple[Expected, ...] = ()
     effort: Effort | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
+
+
+def conversions_of(report: PlanReport, deltas: Sequence[Fraction]) -> tuple[Conversion, ...]:
+    """The totals at further deltas; none under pure DP."""
+    return tuple(
+        Conversion(relation, delta, epsilons(report.totals[relation], delta))
+        for delta in deltas
+        for relation in report.epsilons
+    )
 
 
 def expected_of(
@@ -72,7 +104,11 @@ def expected_of(
 
 def extras_sentences(extras: Extras) -> tuple[str, ...]:
     """One line or a few for every part."""
-    lines: list[str] = []
+    lines = [
+        f"Epsilon at delta {float(one.delta):.3g}, {one.relation.value.replace('_', ' or ')}: {one.epsilons.tight:.4f} (tight bound), "
+        f"{one.epsilons.slide:.4f} (as the Bureau states it)."
+        for one in extras.conversions
+    ]
     if extras.outcome:
         lines += target_sentences(extras.outcome.achieved, extras.outcome.solution, extras.symbol)
         lines += [f"  --set '{key}={value}'" for key, value in extras.overrides.items()]
@@ -92,6 +128,11 @@ def extras_sentences(extras: Extras) -> tuple[str, ...]:
 def extras_record(extras: Extras) -> dict[str, Any]:
     """As plain values for JSON; parts that were not asked for are absent."""
     record: dict[str, Any] = {}
+    if extras.conversions:
+        record["epsilons_at_other_deltas"] = [
+            {"neighbours": one.relation.value, "delta": decimal_text(one.delta), **asdict(one.epsilons)}
+            for one in extras.conversions
+        ]
     if extras.outcome:
         outcome = extras.outcome
         record["targets"] = {

@@ -139,7 +139,9 @@ def _rounded(goals: Sequence[Goal], found: Mapping[str, float]) -> dict[str, Fra
     scale = Fraction(1)
     for _ in range(60):
         exact = {
-            name: round_budget(Fraction(value) * scale, up=True) if value > _TINY * largest else Fraction(0)
+            name: round_budget(Fraction(f"{value:.12g}") * scale, up=True)
+            if value > _TINY * largest
+            else Fraction(0)
             for name, value in found.items()
         }
         variances = [exact_goal_variance(goal, exact) for goal in goals]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,6 +10,7 @@ from fractions import Fraction
 from censafe.model import Definition, Neighbours, NoiseLaw, QueryPlan, ReleasePlan
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.readings import LossReading, QueryShare
+from censafe.planning.targets import factor_of
 from censafe.privacy.conversions import Epsilons, epsilons
 from censafe.privacy.margins import exact_coverage, exact_margin, paper_margin
 from censafe.privacy.variance import exact_variance, reference_variance
@@ -16,7 +18,6 @@ from censafe.privacy.variance import exact_variance, reference_variance
 __all__ = ["PlanReport", "PlanRow", "QueryFacts", "plan_report", "plan_rows"]
 
 _SMOOTH = 4
-_PUBLISHED_LEVELS = (Fraction(9, 10), Fraction(19, 20))
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class PlanRow:
         terms: independent draws in every answer.
         variance: what the Bureau's VARIANCE column says.
         exact_variance: variance of the discrete law.
-        moe: margin of error by the papers' rule, in persons or units; None at a confidence they have no rule for.
+        moe: margin of error by the papers' rule, in persons or units; None for sums of geometric draws.
         exact_moe: smallest whole margin that covers the confidence; None for sums that have no single law.
         coverage: exact coverage of ``exact_moe``.
         cells: identifiers of the cells with this variance.
@@ -227,9 +228,10 @@ def _law_of_sum(law: NoiseLaw, terms: int) -> NoiseLaw | None:
 
 
 def _paper_rule(law: NoiseLaw, terms: int, confidence: Fraction) -> float | None:
-    """The papers' margin of a sum; they have one for Gaussian noise at two levels, and for single geometric draws."""
+    """The papers' margin of a sum of Gaussian draws, or of a single geometric one; they have no other.
+
+    At other levels than the papers' two the factor is the normal quantile.
+    """
     if law.kind == "gaussian":
-        if confidence not in _PUBLISHED_LEVELS:
-            return None
-        return paper_margin(NoiseLaw.gaussian(terms * law.parameter), confidence)
+        return float(factor_of(confidence)) * math.sqrt(terms * law.parameter)
     return paper_margin(law, confidence) if terms == 1 else None

@@ -30,6 +30,7 @@ __all__ = [
 
 _PUBLISHED: Final = (Fraction(9, 10), Fraction(19, 20))
 _HALVINGS: Final = 30
+_HIGHEST: Final = 1 - Fraction(1, 10**12)
 
 
 @dataclass(frozen=True)
@@ -131,12 +132,19 @@ def _number(text: str, number: str, noun: str) -> Fraction:
 def factor_of(confidence: Fraction) -> Fraction:
     """The factor z between standard deviation and margin: the papers' at 90% and 95%, otherwise the normal quantile, rounded up.
 
+    Raises:
+        ConfigError: the confidence is too close to 1.
+
     Example:
         >>> factor_of(Fraction(9, 10)), float(factor_of(Fraction(99, 100)))
         (Fraction(329, 200), 2.57583)
     """
     if confidence in _PUBLISHED:
         return z_of(confidence)
+    if confidence > _HIGHEST:
+        raise ConfigError(
+            f"a confidence of {float(confidence)!r} is closer to 1 than margins are computed for"
+        )
     return Fraction(ceil(NormalDist().inv_cdf(float(1 + confidence) / 2) * 10**5), 10**5)
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from censafe.errors import ConfigError, UsageError
-from censafe.planning.extras import Expected, Extras, Outcome, expected_of
+from censafe.planning.extras import Expected, Extras, Outcome, conversions_of, expected_of
 from censafe.planning.meaning import meaning_of
+from censafe.planning.rows import PlanReport
 from censafe.planning.targets import Request, achieve, factor_of, parse_target
 from censafe.products.registry import Planner
 
 __all__ = ["Wishes", "extras_of", "planned"]
 
 Aim = Literal["own", "minimise", "maximise"]
-_ALL: Final = Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,9 @@ def extras_of(
     planner: Planner,
     config: Any,
     wishes: Wishes,
+    report: PlanReport,
     *,
-    confidence: Fraction,
     deltas: Sequence[Fraction],
-    symbol: str,
     outcome: Outcome | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> Extras:
@@ -119,13 +118,14 @@ def extras_of(
     """
     budgets = planner.budgets(config)
     return Extras(
-        symbol,
+        report.plan.definition.symbol,
+        conversions_of(report, deltas[1:]),
         outcome,
         tuple(meaning_of(reach, deltas) for reach in planner.questions(config)) if wishes.meaning else (),
         tuple(
             expected
             for name in wishes.expected
-            for expected in _expected(planner, config, name, budgets, confidence)
+            for expected in _expected(planner, config, name, budgets, report.confidence)
         ),
         planner.effort(config, wishes.size),
         overrides or {},

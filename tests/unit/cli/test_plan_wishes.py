@@ -1,0 +1,172 @@
+"""``censafe plan`` with targets, totals, expected errors, meaning and a workbook."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from click.testing import CliRunner, Result
+
+from censafe.cli.plan import command as plan
+from censafe.errors import CensafeError, ConfigError, UsageError
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(plan, list(arguments), catch_exceptions=False)
+
+
+def document(*arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*arguments, "--json").stdout)
+    return found
+
+
+def test_a_target_buys_its_budget_and_says_what_it_costs() -> None:
+    result = run("phsafe", "sdhc-us", "--target", "PH3/state_A-G=20@90%", "--target", "PH8_num/usa_*=400")
+    assert "Target PH3/state_A-G: wanted 20 at 90%, reached 20.00, covers 90.83%" in result.stdout
+    assert "--set 'budget.PH3.state_A-G=662977/1000000'" in result.stdout
+    assert "Target PH8_num/usa_*: wanted 400 at 90%, reached 400.00;" in result.stdout
+    assert "budget.PH7.usa_*" in result.stdout
+
+
+def test_the_budgets_of_the_json_are_exact_and_give_the_same_plan() -> None:
+    found = document("safetab-h", "ddhcb", "--set", "run_pr=false", "--target", "county_2=2.5@95%")
+    budgets = found["targets"]["budgets"]
+    assert set(budgets) == {"t3/county_2", "t4/county_2"}
+    assert Fraction(budgets["t3/county_2"]["fraction"]) == Fraction(budgets["t3/county_2"]["decimal"])
+    assert all(one["margin"] <= 2.5 and one["coverage_exact"] >= 0.95 for one in found["targets"]["targets"])
+    settings = [
+        word for key, value in found["targets"]["settings"].items() for word in ("--set", f"{key}={value}")
+    ]
+    again = document("safetab-h", "ddhcb", "--set", "run_pr=false", *settings)
+    assert again["plan"] == found["plan"]
+    rows = {(row["table"], row["level"]): row for row in again["rows"]}
+    row = rows["t3", "county_2"]
+    assert Fraction(row["rho_add_remove_fraction"]) == Fraction(budgets["t3/county_2"]["fraction"])
+
+
+def test_a_total_is_shared_out_and_not_exceeded() -> None:
+    found = document("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "2")
+    total = Fraction(found["totals"]["add_remove"]["rho"])
+    assert Fraction("1.9999") < total <= 2
+    ratios = [one["margin"] / float(one["margin_wanted"]) for one in found["targets"]["targets"]]
+    assert (
+        max(ratios) == pytest.approx(min(ratios), rel=1e-4) == pytest.approx((1.257281 / 2) ** 0.5, rel=1e-4)
+    )
+
+
+def test_queries_of_a_level_share_the_work_in_the_cheapest_plan() -> None:
+    wanted = ("--target", "persons.votingage/County=20@95%", "--target", "persons.total/County=5")
+    found = document("topdown", "pl94-us", "--minimise", "rho", *wanted)
+    targets = found["targets"]
+    assert all(one["margin"] <= float(one["margin_wanted"]) for one in targets["targets"])
+    assert Fraction(targets["least_total"]) <= Fraction(targets["least_total_lower_bound"]) * Fraction(
+        "1.0001"
+    )
+    own = document("topdown", "pl94-us", *wanted)["targets"]
+    assert Fraction(targets["least_total"]) < Fraction(own["least_total"])
+    assert all(one["shadow_price"] > 0 for one in own["targets"])
+
+
+def test_expected_errors_of_queries_measured_or_not() -> None:
+    found = document(
+        "topdown",
+        "pl94-us",
+        "--expected",
+        "persons.votingage/County",
+        "--expected",
+        "persons.hhgq * cenrace/Tract",
+    )["expected"]
+    assert [(one["kind"], round(one["sd"], 2)) for one in found[:2]] == [("own", 38.34), ("combined", 20.82)]
+    assert {one["kind"] for one in found[2:]} == {"combined"}
+    assert len(document("phsafe", "sdhc-us", "--expected", "PH3/usa_*")["expected"]) == 1
+
+
+def test_the_slides_table_of_attacks_is_found_in_the_plan() -> None:
+    budgets = ("--set", "rho.persons=2.56", "--set", "rho.units=0.07", "--set", "measure=persons,units")
+    found = document("topdown", "pl94-us", *budgets, "--meaning", "--delta", "1e-10")
+    block = found["meaning"][1]
+    assert block["question"] == "its Block within its Block_Group"
+    assert block["rho_float"] == pytest.approx(0.1115007, abs=1e-7)
+    powers = [[one[key] for one in block["attack"]] for key in ("power_gaussian", "power", "bound")]
+    printed = [[0.03186, 0.12047, 0.20916], [0.03186, 0.12047, 0.20917], [0.0374, 0.1402, 0.2404]]
+    for row, expected in zip(powers, printed, strict=True):
+        assert row == pytest.approx(expected, abs=6e-6)
+    (whole,) = found["meaning"][0]["epsilon"]
+    assert whole["slide"] == pytest.approx(18.1938, abs=1e-4)
+    assert 16.72 < whole["composed_lower"] < whole["composed_upper"] < 16.75 < whole["tight"]
+    assert 0.05 < whole["spare_variance_at_tight"] < whole["spare_variance_at_slide"] < 0.25
+
+
+def test_the_meaning_is_said_in_words_and_under_pure_dp_too() -> None:
+    words = run("topdown", "e2e-1940", "--meaning").stdout
+    assert "The whole record: one person's record has other values" in words
+    assert "finds it at most 1.29 times in 100" in words
+    words = run("safetab-h", "ddhcb", "--set", "run_us=false", "--meaning", "--delta", "1e-6").stdout
+    assert "One household's record of Puerto Rico, all tables" in words
+    assert "less variance would still keep the tight epsilon" in words
+
+
+def test_time_memory_and_answers_follow_the_size() -> None:
+    small, nation = (document("topdown", "pl94-us", *more)["effort"] for more in (("--size", "20000"), ()))
+    assert nation["size"] == 8_132_968
+    assert sum(nation["answers"].values()) == pytest.approx(2.2e10, rel=0.01)
+    assert small["seconds"] < nation["seconds"]
+    assert small["answers"]["persons_Block"] == 20000 * 2603
+    assert "effort" not in document("topdown", "e2e-1940")
+
+
+def test_further_deltas_are_converted() -> None:
+    found = document("phsafe", "sdhc-us", "--delta", "1e-10", "--delta", "1e-5")["epsilons_at_other_deltas"]
+    assert [(one["neighbours"], one["delta"]) for one in found] == [
+        ("add_remove", "0.00001"),
+        ("replace", "0.00001"),
+    ]
+
+
+def test_a_workbook_has_a_sheet_for_every_product_with_the_plan_first(tmp_path: Path) -> None:
+    path = tmp_path / "plan.xlsx"
+    result = run("safetab-h", "ddhcb", "--set", "run_pr=false", "--xlsx", str(path), "--csv")
+    assert f"Wrote {path}: 4 sheets" in result.stderr
+    assert openpyxl.load_workbook(path).sheetnames == ["safetab-h", "phsafe", "safetab-p", "topdown"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ("phsafe sdhc-us --target PH3/state_A-G=0", ConfigError, "give one above 0"),
+        ("phsafe sdhc-us --target PH9=20", ConfigError, "there is no table 'PH9'"),
+        ("phsafe sdhc-us --target PH3/county=20", ConfigError, "PH3 has no level 'county'"),
+        ("phsafe sdhc-us --target PH3=x", ConfigError, "'x' is not a number"),
+        ("phsafe sdhc-us --set budget.PH3=much", ConfigError, "much"),
+        (
+            "phsafe sdhc-us --target PH3=20 --maximise accuracy --total 0.1",
+            ConfigError,
+            "is spent on what no target",
+        ),
+        ("phsafe sdhc-us --maximise accuracy --total -1", ConfigError, "give a budget above 0"),
+        ("phsafe sdhc-us --maximise accuracy", UsageError, "needs --total"),
+        ("phsafe sdhc-us --target PH3=20 --total 1", UsageError, "--total goes with"),
+        ("phsafe sdhc-us --minimise rho", UsageError, "at least one --target"),
+        ("phsafe sdhc-us --set privacy_definition=puredp --target PH3=20", ConfigError, "zcdp only"),
+        ("safetab-h ddhcb --target village_1=20", ConfigError, "no level 'village_1'"),
+        ("safetab-p ddhca --set privacy_definition=puredp --target usa_1=20", ConfigError, "zcdp only"),
+        ("topdown pl94-us --target persons.total/US=20", ConfigError, "is not measured at US"),
+    ],
+)
+def test_bad_wishes_are_named_and_nothing_is_written(
+    tmp_path: Path, arguments: str, error: type[CensafeError], message: str
+) -> None:
+    path = tmp_path / "plan.xlsx"
+    with pytest.raises(error, match=message):
+        run(*arguments.split(), "--xlsx", str(path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_that_contradict_each_other_are_wrong_usage() -> None:
+    both = ("--minimise", "rho", "--maximise", "accuracy", "--total", "1", "--target", "PH3=20")
+    assert run("phsafe", "sdhc-us", *both).exit_code == 2
+    assert run("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "much").exit_code == 2
