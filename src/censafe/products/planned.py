@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from censafe.errors import ConfigError, UsageError
 from censafe.planning.extras import Expected, Extras, Outcome, conversions_of, expected_of
 from censafe.planning.meaning import meaning_of
 from censafe.planning.rows import PlanReport
-from censafe.planning.targets import Request, achieve, factor_of, parse_target
+from censafe.planning.targets import Request, achieve, parse_target
 from censafe.products.registry import Planner
 
 __all__ = ["Wishes", "extras_of", "planned"]
@@ -90,15 +90,16 @@ def _requests(planner: Planner, config: Any, wishes: Wishes, confidence: Fractio
             for asked in planner.asked(config, target.name, combined=combined)
         ]
     return [
-        Request(asked, _margin_now(one, confidence), confidence)
+        # the present margin is one of the papers' rule, which whole noise need not cover exactly
+        Request(replace(asked, whole=False), _margin_now(one), confidence)
         for name, budget in planner.budgets(config).items()
         for asked in planner.asked(config, name, combined=False)
         if (one := expected_of(asked, "own", {name: budget}, confidence)) is not None
     ]
 
 
-def _margin_now(expected: Expected, confidence: Fraction) -> Fraction:
-    return Fraction(float(factor_of(confidence)) * float(expected.variance) ** 0.5).limit_denominator(10**9)
+def _margin_now(expected: Expected) -> Fraction:
+    return Fraction(f"{expected.margin:.6g}")
 
 
 def extras_of(

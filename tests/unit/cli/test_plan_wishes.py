@@ -52,7 +52,7 @@ def test_a_total_is_shared_out_and_not_exceeded() -> None:
     found = document("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "2")
     total = Fraction(found["totals"]["add_remove"]["rho"])
     assert Fraction("1.9999") < total <= 2
-    ratios = [one["margin"] / float(one["margin_wanted"]) for one in found["targets"]["targets"]]
+    ratios = [one["margin"] / float(Fraction(one["margin_wanted"])) for one in found["targets"]["targets"]]
     assert (
         max(ratios) == pytest.approx(min(ratios), rel=1e-4) == pytest.approx((1.257281 / 2) ** 0.5, rel=1e-4)
     )
