@@ -1,7 +1,7 @@
 // Two drawings as SVG, with colours as attributes so that a saved file looks the same.
 
 const SVG = "http://www.w3.org/2000/svg";
-const W = 560, H = 340, LEFT = 62, RIGHT = 16, TOP = 16, BOTTOM = 52;
+const W = 560, H = 340, LEFT = 62, RIGHT = 28, TOP = 16, BOTTOM = 52;
 
 function svgNode(name, attributes, text) {
   const node = document.createElementNS(SVG, name);

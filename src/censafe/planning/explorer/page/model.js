@@ -76,15 +76,17 @@ const totalOf = (state, rows = state.sheet.rows) => sum(rows.map((row) => spent(
 const factorOf = (state) => read(state.sheet.relations[state.relation].factor);
 
 // Edits. Each takes a state and returns another, or a message that says what is wrong.
-function problemOf(text, what) {
+const EXAMPLES = "Give a number above 0, such as 20, 0.5 or 45/2.";
+const BIGGEST = 30;
+
+// What is wrong with a text that should be a number above 0; empty where nothing is.
+function problemOf(text) {
   const value = parseRational(text);
-  if (text.trim() === "") return `${what} is empty. Give a number above 0, such as 20, 0.5 or 45/2.`;
-  if (!value) {
-    const comma = text.includes(",") ? " Write a decimal point, and no commas." : "";
-    return `${what} must be a number; “${text.trim()}” is not one.${comma} Give a number above 0, such as 20, 0.5 or 45/2.`;
-  }
-  if (value.n <= 0n) return `${what} must be above 0; ${text.trim()} is not. Give a number such as 20, 0.5 or 45/2.`;
-  if (exponentOf(value) > 30 || exponentOf(value) < -30) return `${what} of ${text.trim()} is out of reach; give a number from 1e-30 to 1e30.`;
+  if (text.trim() === "") return `Nothing is given. ${EXAMPLES}`;
+  if (!value) return `“${text.trim()}” is not a number. ${text.includes(",") ? "Write a decimal point and no commas. " : ""}${EXAMPLES}`;
+  if (value.n <= 0n) return `“${text.trim()}” is not above 0. ${EXAMPLES}`;
+  const size = exponentOf(value);
+  if (size > BIGGEST || size < -BIGGEST) return `“${text.trim()}” is out of reach. Give a number from 1e-${BIGGEST} to 1e${BIGGEST}.`;
   return "";
 }
 
@@ -148,10 +150,10 @@ function settingProblem(setting, text) {
   const low = read(String(setting.low)), high = read(String(setting.high));
   if (setting.kind === "integer") {
     if (value && value.d === 1n && !below(value, low) && !below(high, value)) return "";
-    return `${setting.label} must be a whole number from ${setting.low} to ${setting.high}; “${text.trim()}” is not.`;
+    return `“${text.trim()}” is not a whole number from ${setting.low} to ${setting.high}.`;
   }
   if (value && below(low, value) && below(value, high)) return "";
-  return `${setting.label} must be above ${setting.low} and below ${setting.high}; “${text.trim()}” is not.`;
+  return `“${text.trim()}” is not a number above ${setting.low} and below ${setting.high}.`;
 }
 
 // The link: only what differs from the configuration.
@@ -191,7 +193,7 @@ function applyPart(state, part) {
   }
   const number = parseRational(text || "");
   const [verb, ...rest] = key.split(" "), name = rest.join(" ");
-  const positive = number && number.n > 0n && Math.abs(exponentOf(number)) <= 30;
+  const positive = number && number.n > 0n && Math.abs(exponentOf(number)) <= BIGGEST;
   if (state.budgets.has(key) && !rowOf(state.sheet, key).derived && positive) return Boolean(state.budgets.set(key, number));
   if (verb === "off" && state.budgets.has(name)) return Boolean(state.off.add(name));
   if (verb === "on" && state.budgets.has(name)) return state.off.delete(name) || true;

@@ -54,10 +54,11 @@ function makeField(app, { name, text, problem, apply, column, mode }) {
   const finish = () => {
     if (!field.session) return;
     const { before, text: first } = field.session;
-    const wrong = input.value === first ? "" : problem(input.value);
     field.session = null;
+    if (input.value === first) return;
+    const wrong = problem(input.value);
     if (wrong) {
-      complain(`${wrong} ${name} stays ${text(app.state)}.`);
+      complain(`${wrong} It stays ${text(app.state)}.`);
       return;
     }
     complain("");
@@ -94,8 +95,8 @@ function totalRow(app, name, rows, whole) {
   const field = makeField(app, {
     name: `${symbol} of ${name}`,
     text: (state) => shortText(totalOf(state, rows)),
-    problem: (text) => problemOf(text, `${symbol} of ${name}`)
-      || (totalOf(app.state, rows).n === 0n ? `Nothing of ${name} is measured, so there is nothing to share ${text.trim()} among; switch something on first.` : ""),
+    problem: (text) => problemOf(text)
+      || (totalOf(app.state, rows).n === 0n ? "Nothing here is measured; switch something on first." : ""),
     apply: (state, text) => withTotal(state, rows, parseRational(text)),
     column: "total",
   });
@@ -148,7 +149,7 @@ function buildChoices(app) {
   const delta = makeField(app, {
     name: "delta",
     text: (state) => deltaText(state.delta),
-    problem: (text) => problemOf(text, "delta") || (below(parseRational(text), ONE) ? "" : `delta must be below 1; ${text.trim()} is not.`),
+    problem: (text) => problemOf(text) || (below(parseRational(text), ONE) ? "" : `“${text.trim()}” is not below 1.`),
     apply: (state, text) => ({ ...copyState(state), delta: parseRational(text) }),
     mode: "text",
   });
@@ -206,16 +207,34 @@ function buildSwitches(app) {
 
 function buildRows(app) {
   const { sheet } = app.state, symbol = symbolOf(sheet), first = freshState(sheet);
+  const narrow = matchMedia("(max-width: 62rem)").matches;
   const other = sheet.relations[1], parameter = sheet.law === "gaussian" ? "sigma2" : "scale";
   const names = ["part", `${symbol}, ${sheet.relations[0].label}`, ...(other ? [`${symbol}, ${other.label}`] : []), "margin of error", "exact margin", parameter, "target", `configuration: ${symbol}`, "configuration: margin"];
-  const bodies = [];
-  for (const section of new Set(sheet.rows.map((row) => row.section))) {
-    const lines = sheet.rows.filter((row) => row.section === section).map((row) => buildRow(app, row, names, first));
-    bodies.push(element("tbody", {}, element("tr", { class: "group" }, element("th", { scope: "rowgroup", colspan: names.length }, section)), ...lines));
-  }
+  const bodies = [...new Set(sheet.rows.map((row) => row.section))].map((section, i) => {
+    const rows = sheet.rows.filter((row) => row.section === section);
+    return buildGroup(app, section, rows, rows.map((row) => buildRow(app, row, names, first)), names.length, narrow && i > 0);
+  });
   byId("rows").replaceChildren(element("caption", {}, `Margins count ${sheet.counted}.`), head(...names), ...bodies);
   byId("rows-note").textContent = "A margin is the papers' rule; the exact margin is the smallest whole number that covers the confidence under the noise law itself. "
     + "A budget that follows from a margin is rounded up to six digits, so that the margin is not missed. Arrow keys go up and down a column, Escape takes an edit back.";
+}
+
+// Rows under a heading that folds them away and says what they cost together.
+function buildGroup(app, section, rows, lines, columns, folded) {
+  const cost = element("span"), first = freshState(app.state.sheet), { symbol } = app.state.sheet;
+  const fold = element("button", { type: "button", class: "fold" }, section);
+  const set = (open) => {
+    fold.setAttribute("aria-expanded", open);
+    for (const line of lines) line.hidden = !open;
+  };
+  fold.addEventListener("click", () => set(fold.getAttribute("aria-expanded") !== "true"));
+  set(!folded);
+  app.updates.push((state) => {
+    const changed = rows.filter((row) => !row.derived && isChanged(state, first, row)).length;
+    const measured = rows.some((row) => !row.derived);
+    cost.textContent = measured ? ` ${symbol} ${shortText(totalOf(state, rows))}${changed ? `, ${changed} changed` : ""}` : "";
+  });
+  return element("tbody", {}, element("tr", { class: "group" }, element("th", { scope: "rowgroup", colspan: columns }, fold, cost)), ...lines);
 }
 
 function buildRow(app, row, names, first) {
@@ -228,13 +247,13 @@ function buildRow(app, row, names, first) {
   const loss = row.derived ? element("output", {}, "0") : makeField(app, {
     name: base, column: "loss",
     text: (state) => budgetText(row, state.budgets.get(row.id)),
-    problem: (text) => problemOf(text, base) + (/^\s*0+\.?0*\s*$/.test(text) ? " To measure nothing, untick the row." : ""),
+    problem: (text) => problemOf(text) + (/^\s*0+\.?0*\s*$/.test(text) ? " To measure nothing, untick the row." : ""),
     apply: (state, text) => withBudget(state, row, parseRational(text)),
   });
   const wanted = row.derived ? margin : makeField(app, {
     name: moe, column: "margin",
     text: (state) => marginText(readRow(state, row)?.margin ?? null),
-    problem: (text) => problemOf(text, moe),
+    problem: problemOf,
     apply: (state, text) => withMargin(state, row, parseRational(text)),
   });
   check.addEventListener("change", () => app.edit(withSwitched(app.state, [row], check.checked)));
@@ -276,7 +295,7 @@ function buildPaper(app) {
     cells.push(made);
     return element("tr", {}, ...made);
   });
-  byId("paper").replaceChildren(element("caption", {}, paper.title), head(...paper.columns), element("tbody", {}, ...lines));
+  byId("paper").replaceChildren(element("caption", {}, "Targets, and the losses that they ask for"), head(...paper.columns), element("tbody", {}, ...lines));
   app.updates.push((state) => paper.lines.forEach((line, i) => paperCells(state, line).forEach((text, j) => { cells[i][j].textContent = text; })));
 }
 
@@ -304,14 +323,15 @@ function refreshMeaning(app) {
   powerChart(byId("power"), sheet, loss, before, changed);
   const powers = powerCurve(sheet, loss, true, LEVELS), was = changed ? powerCurve(sheet, before, true, LEVELS) : powers;
   const percent = (value) => `${(100 * value).toFixed(2)}%`;
+  const above = (value) => `${Math.min(100, Math.ceil(value * 10000 - 1e-6) / 100).toFixed(2)}%`;
   byId("powers").replaceChildren(
     element("caption", {}, `Chance to tell the true record of one ${sheet.unit} from another possible one, everything else being known to the attacker.`),
     head("false alarms", "found out, at most", ...(gaussian ? ["best test on one Gaussian answer"] : []), "configuration, at most"),
     element("tbody", {}, ...LEVELS.map((alpha, i) => element("tr", {}, element("th", { scope: "row" }, `${Math.round(100 * alpha)}%`),
-      cell("found out, at most", percent(powers[i][1])), ...(gaussian ? [cell("best test on one Gaussian answer", percent(gaussianPower(loss, alpha)))] : []),
-      cell("configuration, at most", percent(was[i][1]))))),
+      cell("found out, at most", above(powers[i][1])), ...(gaussian ? [cell("best test on one Gaussian answer", percent(gaussianPower(loss, alpha)))] : []),
+      cell("configuration, at most", above(was[i][1]))))),
   );
   const relation = sheet.relations[state.relation];
   byId("words").textContent = `${sheet.symbol} ${shortText(times(totalOf(state), factor))} (${relation.label}: ${relation.text}). An attacker who knows everything but one record, `
-    + `and accepts 5 false alarms in 100, finds it out at most ${(100 * powers[1][1]).toFixed(1)} times in 100 from all tables together; guessing alone finds 5. This is a bound for the whole release; one attribute or area shows less.`;
+    + `and accepts 5 false alarms in 100, finds it out at most ${above(powers[1][1]).slice(0, -1)} times in 100 from all tables together; guessing alone finds 5. This is a bound for the whole release; one attribute or area shows less.`;
 }
