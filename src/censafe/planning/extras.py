@@ -6,16 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from censafe.model import Neighbours
 from censafe.planning.effort import Effort, effort_record, effort_sentences
-from censafe.planning.meaning import Meaning, meaning_record, meaning_sentences
 from censafe.planning.numbers import decimal_text
 from censafe.planning.programme import Goal, Solution, exact_goal_variance
 from censafe.planning.rows import PlanReport
 from censafe.planning.targets import Achieved, Asked, factor_of, target_record, target_sentences
 from censafe.privacy.conversions import Epsilons, epsilons
+
+if TYPE_CHECKING:
+    from censafe.planning.meaning import Meaning
 
 __all__ = [
     "Conversion",
@@ -118,8 +120,10 @@ def extras_sentences(extras: Extras) -> tuple[str, ...]:
             f"Expected error of {one.name}, {kind}: sd {math.sqrt(one.variance):.2f}, "
             f"margin {one.margin:.2f} at {float(100 * one.confidence):g}%."
         )
-    for meaning in extras.meanings:
-        lines += meaning_sentences(meaning)
+    if extras.meanings:
+        from censafe.planning.meaning import meaning_sentences
+
+        lines += [line for meaning in extras.meanings for line in meaning_sentences(meaning)]
     if extras.effort:
         lines += effort_sentences(extras.effort)
     return tuple(lines)
@@ -142,6 +146,8 @@ def extras_record(extras: Extras) -> dict[str, Any]:
     if extras.expected:
         record["expected"] = [_expected_record(one) for one in extras.expected]
     if extras.meanings:
+        from censafe.planning.meaning import meaning_record
+
         record["meaning"] = [meaning_record(meaning) for meaning in extras.meanings]
     if extras.effort:
         record["effort"] = effort_record(extras.effort)

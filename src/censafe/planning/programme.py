@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from censafe.errors import ConfigError
 
@@ -193,6 +192,8 @@ class _Problem:
 
     def solve(self) -> _Matrix:
         """Sequential quadratic programming on budgets in units that make the start feasible."""
+        from scipy import optimize  # half a second that most plans need not wait for
+
         start = np.ones(self.weights.shape[1])
         unit = float(self.ratios(start).max())
         size = len(start)
@@ -219,6 +220,8 @@ class _Problem:
         With f the sum of multiplier times ratio, convex and homogeneous of degree -1, any feasible r has
         sum of multipliers >= f(r) >= 2 f(b) - max slope x sum(r).
         """
+        from scipy import optimize
+
         slopes, ratios = -self.gradients(budgets), self.ratios(budgets)
         binding = ratios > 1 - 1e-6
         used = budgets > _TINY * budgets.max()

@@ -11,7 +11,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve
 
 from censafe.model import Definition
 from censafe.privacy.power import largest_power
@@ -154,8 +153,8 @@ def best_attack(queries: Sequence[TouchedQuery]) -> Attack:
     null, other, start = np.ones(1), np.ones(1), 0
     for query in queries:
         one = _lattice(query, step)
-        null = fftconvolve(null, one.null)
-        other = fftconvolve(other, one.other)
+        null = _convolved(null, one.null)
+        other = _convolved(other, one.other)
         start += one.start
         null, other, start = _trimmed(null, other, start)
     return Attack(null, other)
@@ -177,7 +176,7 @@ def _lattice(query: TouchedQuery, step: float) -> _Lattice:
     mass /= mass.sum()
     total = mass
     for _ in range(query.cells - 1):
-        total = fftconvolve(total, mass)
+        total = _convolved(total, mass)
     sums = np.arange(len(total)) - query.cells * reach
     # what moves each cell moves the sum of their noises by as much for each
     half = query.cells * query.step / 2
@@ -191,6 +190,13 @@ def _lattice(query: TouchedQuery, step: float) -> _Lattice:
         np.bincount(place - start, weights=total, minlength=width).astype(np.float64) for place in places
     )
     return _Lattice(start, null, other)
+
+
+def _convolved(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Linear convolution by FFT."""
+    length = len(first) + len(second) - 1
+    size = 1 << (length - 1).bit_length()
+    return np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second, size), size)[:length]
 
 
 def _trimmed(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from censafe.errors import ConfigError, UsageError
 from censafe.planning.extras import Expected, Extras, Outcome, conversions_of, expected_of
-from censafe.planning.meaning import meaning_of
 from censafe.planning.rows import PlanReport
 from censafe.planning.targets import Request, achieve, parse_target
 from censafe.products.registry import Planner
+
+if TYPE_CHECKING:
+    from censafe.planning.meaning import Meaning
 
 __all__ = ["Wishes", "extras_of", "planned"]
 
@@ -122,7 +124,7 @@ def extras_of(
         report.plan.definition.symbol,
         conversions_of(report, deltas[1:]),
         outcome,
-        tuple(meaning_of(reach, deltas) for reach in planner.questions(config)) if wishes.meaning else (),
+        _meanings(planner, config, deltas) if wishes.meaning else (),
         tuple(
             expected
             for name in wishes.expected
@@ -131,6 +133,12 @@ def extras_of(
         planner.effort(config, wishes.size),
         overrides or {},
     )
+
+
+def _meanings(planner: Planner, config: Any, deltas: Sequence[Fraction]) -> tuple[Meaning, ...]:
+    from censafe.planning.meaning import meaning_of
+
+    return tuple(meaning_of(reach, deltas) for reach in planner.questions(config))
 
 
 def _expected(

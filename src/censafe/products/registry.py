@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from censafe.planning.effort import Effort
-from censafe.planning.meaning import Reach
 from censafe.planning.rows import PlanReport
 from censafe.planning.targets import Asked
 
 if TYPE_CHECKING:
+    from censafe.planning.meaning import Reach
     from censafe.population.findings import Finding
     from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
     from censafe.products.runner import RunResult

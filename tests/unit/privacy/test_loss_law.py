@@ -81,7 +81,7 @@ def test_spare_variance_keeps_the_promise_and_cannot_be_raised() -> None:
     spare = Fraction(str(spare_variance(queries, DELTA, epsilon)))
     after, more = (
         composed_epsilon([TouchedQuery(q.sigma2 * (1 - share), q.cells) for q in queries], DELTA)
-        for share in (spare, spare + Fraction(2, 10_000))
+        for share in (spare, spare + Fraction(2, 1_000))
     )
     assert after.upper <= epsilon < more.upper
     assert spare_variance(queries, DELTA, 0.01) == 0
