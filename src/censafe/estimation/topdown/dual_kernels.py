@@ -23,7 +23,8 @@ _MOST_TRIALS = 12  # of the length of a step
 _MOST_CHANGES = 80  # of the state of one child
 _IN_BLOCKS = 8  # changes of a child before they are made one by one
 _ENOUGH = 0.8  # share of the slope that may be left, on either side, at the end of a step
-_MET = 1e-9  # of the largest count by which sums may be missed at the end
+_MET = 1e-9  # persons by which sums may be missed at the end, of counts up to 10,000
+_NEARLY_MET = 1e-9  # share of the largest count that is enough where steps lead no further
 _RIDGE = 1e-3  # of the freedom of one cell of one child, for directions in which no child can move
 
 _Store = types.Tuple(
@@ -85,7 +86,19 @@ def _children(  # type: ignore[no-untyped-def]
             row_step(active[c], index[c, :n], w[c], force, 0.0, nu[c])
             gradient(h[h_of[c]], b[c], rows, multiplier, 0.0, x[c], nu[c], mu)
             left = mark_changes(
-                rows, lo[c], hi[c], free[c], allowed[c], active[c], x[c], nu[c], mu, eps_x, eps_mu, flip[0], move[0]
+                rows,
+                lo[c],
+                hi[c],
+                free[c],
+                allowed[c],
+                active[c],
+                x[c],
+                nu[c],
+                mu,
+                eps_x,
+                eps_mu,
+                flip[0],
+                move[0],
             )
             if left == 0:
                 break
@@ -115,7 +128,7 @@ def _missed(x, p, step, rest):  # type: ignore[no-untyped-def]
         float64[::1], float64[:, ::1],
     )
 )  # fmt: skip
-def climb_dual(  # type: ignore[no-untyped-def]  # noqa: C901
+def climb_dual(  # type: ignore[no-untyped-def]
     h, h_of, b, p, allowed, rows, lo, hi, free, active, eps_x, eps_mu, x, multiplier, nu
 ):
     """Climb from the given multipliers until the children add up to the parent; writes x, multipliers, states.
@@ -157,10 +170,11 @@ def climb_dual(  # type: ignore[no-untyped-def]  # noqa: C901
     alone = np.full(children, np.int32(-1))
     if not _children(h, h_of, b, allowed, rows, lo, hi, free, active, trial, eps_x, eps_mu, kept, x, nu):
         return -1
+    missed = np.inf
     for number in range(1, _MOST_STEPS + 1):
         _missed(x, p, step, rest)
         missed = np.abs(rest).max()
-        if missed <= _MET * max(1.0, p.max()):
+        if missed <= _MET * max(1.0, 1e-4 * p.max()):
             return number
         for k in range(cells):
             ridge[k] = _RIDGE * min(1.0, missed) / h[0, k, k]
@@ -172,7 +186,9 @@ def climb_dual(  # type: ignore[no-untyped-def]  # noqa: C901
         for _ in range(_MOST_TRIALS):
             for k in range(cells):
                 trial[k] = multiplier[k] + length * step[k]
-            if not _children(h, h_of, b, allowed, rows, lo, hi, free, active, trial, eps_x, eps_mu, kept, x, nu):
+            if not _children(
+                h, h_of, b, allowed, rows, lo, hi, free, active, trial, eps_x, eps_mu, kept, x, nu
+            ):
                 return -number
             found = _missed(x, p, step, rest)
             if abs(found) <= _ENOUGH * slope or (found > 0.0 and far < 0.0):
@@ -184,4 +200,4 @@ def climb_dual(  # type: ignore[no-untyped-def]  # noqa: C901
             share = near_slope / (near_slope - far_slope)
             length = near + (far - near) * min(0.9, max(0.1, share))
         multiplier[:] = trial
-    return -_MOST_STEPS
+    return _MOST_STEPS if missed <= _NEARLY_MET * max(1.0, p.max()) else -_MOST_STEPS

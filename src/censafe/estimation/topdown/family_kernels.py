@@ -144,64 +144,87 @@ _Fit = types.Tuple((int64, float64, float64, boolean))(
 )  # fmt: skip
 
 
-@compiled(_Fit)
-def fit_family(h, h_of, b, p, allowed, rows, lo, hi, x):  # type: ignore[no-untyped-def]
-    """Least squares of one parent without groups: iterations, violation, gap, and whether these are a certificate."""
-    children, cells = b.shape
-    curvature, ridge = np.empty(h.shape[0]), np.empty(h.shape[0])
-    none, group = np.zeros(0), np.full(children, np.int32(-1))
-    nu = np.zeros((children, rows.shape[0]))
-    if (
-        cells == 2
-        and rows.shape[0] == 1
-        and rows.all()
-        and fit_two_cells(h, h_of, b, p, allowed, lo, hi, x, nu, curvature)
-    ):
-        violation, gap = certify(
-            h, h_of, b, p, True, allowed, rows, lo, hi, group, none, x, nu, none, curvature
-        )
-        if violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE:
-            return 1, violation, gap, True
-    nu[:] = 0.0
-    start_point(h, h_of, b, p, True, x, curvature, ridge)
-    free = np.empty((children, cells), dtype=np.bool_)
-    active = np.zeros((children, rows.shape[0]), dtype=np.int8)
+@compiled(
+    types.UniTuple(float64, 2)(
+        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean[:, ::1], uint8[:, ::1],
+        float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1],
+    )
+)  # fmt: skip
+def _checked(h, h_of, b, p, allowed, rows, lo, hi, x, nu, curvature):  # type: ignore[no-untyped-def]
+    """Set rounding errors below 0 to 0; violation and gap of the point."""
+    for c in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            if not np.isfinite(x[c, k]):
+                return np.inf, np.inf
+            x[c, k] = max(x[c, k], 0.0)
+    group, none = np.full(x.shape[0], np.int32(-1)), np.zeros(0)
+    return certify(h, h_of, b, p, True, allowed, rows, lo, hi, group, none, x, nu, none, curvature)
+
+
+@compiled(
+    types.UniTuple(float64, 2)(
+        float64[:, ::1], boolean[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1],
+        boolean[:, ::1], int8[:, ::1],
+    )
+)  # fmt: skip
+def _first_state(x, allowed, b, lo, hi, free, active):  # type: ignore[no-untyped-def]
+    """The state that a point suggests, and the sizes from which values and multipliers count."""
     far, steep = 0.0, 0.0
-    for c in range(children):
-        for k in range(cells):
+    for c in range(x.shape[0]):
+        for k in range(x.shape[1]):
             free[c, k] = x[c, k] > 0.0 and allowed[c, k]
             far = max(far, abs(x[c, k]))
             steep = max(steep, abs(b[c, k]))
-        for r in range(rows.shape[0]):
+        for r in range(lo.shape[1]):
             active[c, r] = 2 if lo[c, r] == hi[c, r] else 0
-    eps_x, eps_mu = _EPS * min(100.0, max(1.0, 1e-4 * far)), _EPS * max(1.0, 1e-6 * steep)
-    multipliers, start = np.zeros(cells), np.zeros(cells)
-    for k in range(cells):
-        start[k] = -b[0, k]
-        for j in range(cells):
-            start[k] += h[h_of[0], k, j] * x[0, j]
+    return _EPS * min(100.0, max(1.0, 1e-4 * far)), _EPS * max(1.0, 1e-6 * steep)
+
+
+@compiled(_Fit)
+def fit_family(h, h_of, b, p, allowed, rows, lo, hi, x):  # type: ignore[no-untyped-def]
+    """Least squares of one parent without groups: iterations, violation, gap, and whether these are a certificate.
+
+    First two cells in closed form, then the active set, then the climb on the multipliers where that gives up. After the
+    climb the active set makes the sums exact; where it goes in circles again, the point of the climb is looked at.
+    """
+    children, cells = b.shape
+    curvature, ridge = np.empty(h.shape[0]), np.empty(h.shape[0])
+    none, group, nu = np.zeros(0), np.full(children, np.int32(-1)), np.zeros((children, rows.shape[0]))
+    pair = cells == 2 and rows.shape[0] == 1 and rows.all()
+    if pair and fit_two_cells(h, h_of, b, p, allowed, lo, hi, x, nu, curvature):
+        violation, gap = _checked(h, h_of, b, p, allowed, rows, lo, hi, x, nu, curvature)
+        if violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE:
+            return 1, violation, gap, True
+    start_point(h, h_of, b, p, True, x, curvature, ridge)
+    if ridge.max() > 0.0:  # a singular objective needs the proximal steps of the general way
+        return 0, np.inf, np.inf, False
+    free, active = np.empty((children, cells), dtype=np.bool_), np.zeros(nu.shape, dtype=np.int8)
+    eps_x, eps_mu = _first_state(x, allowed, b, lo, hi, free, active)
     first_free, first_active = free.copy(), active.copy()
-    made = solve_active_set(
-        h, h_of, b, p, True, allowed, rows, lo, hi, group, none, free, active, eps_x, eps_mu, False, x, multipliers, nu
-    )
-    if made < 0:
+    sums, start = np.zeros(cells), np.zeros(cells)
+    for k in range(cells):
+        start[k] = (h[h_of[0], k] * x[0]).sum() - b[0, k]
+    other, other_nu, climbed, made = np.empty((children, cells)), np.zeros(nu.shape), 0, 0
+    nu[:] = 0.0
+    for attempt in range(2):
+        found = solve_active_set(
+            h, h_of, b, p, True, allowed, rows, lo, hi, group, none, free, active, eps_x, eps_mu, False, x, sums, nu
+        )  # fmt: skip
+        made += abs(found)
+        violation, gap = _checked(h, h_of, b, p, allowed, rows, lo, hi, x, nu, curvature)
+        if attempt == 1 or (violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE):
+            break
         climbed = climb_dual(
-            h, h_of, b, p, allowed, rows, lo, hi, first_free, first_active, eps_x, eps_mu, x, start, nu
-        )
-        if climbed > 0:
-            again = solve_active_set(
-                h, h_of, b, p, True, allowed, rows, lo, hi, group, none, first_free, first_active, eps_x, eps_mu, False,
-                x, multipliers, nu,
-            )  # fmt: skip
-            made = climbed + abs(made) + abs(again)
-    for c in range(children):
-        for k in range(cells):
-            if not np.isfinite(x[c, k]):
-                return abs(made), np.inf, np.inf, False
-            x[c, k] = max(x[c, k], 0.0)
-    violation, gap = certify(h, h_of, b, p, True, allowed, rows, lo, hi, group, none, x, nu, none, curvature)
-    good = violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
-    return abs(made), violation, gap, good
+            h, h_of, b, p, allowed, rows, lo, hi, first_free, first_active, eps_x, eps_mu, other, start, other_nu
+        )  # fmt: skip
+        made += abs(climbed)
+        if climbed <= 0:
+            break
+        free[:], active[:] = first_free, first_active
+    if climbed > 0 and (violation > VIOLATION_TOLERANCE or gap > GAP_TOLERANCE):
+        x[:] = other
+        violation, gap = _checked(h, h_of, b, p, allowed, rows, lo, hi, x, other_nu, curvature)
+    return made, violation, gap, violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
 
 
 @compiled(

@@ -77,7 +77,8 @@ def round_parent(
         x: fractional point, shape (C, K), which meets sums and bounds to about 1e-6.
         problem: the parent it solves.
         tree: group of each cell, coarse to fine, each of shape (K,); each level refines the one before it.
-        leaves: which entries may be rounded up: the fractional ones, or all positive ones.
+        leaves: which entries may go up: the fractional ones, or all allowed ones, also those that are 0, of the cells
+            that are positive in the parent.
         detailed_cost: what a leaf is held close to: its ``fraction``, or the fraction rounded (``flat``).
         total_first: round the totals of the children before anything else, and keep them.
 
@@ -97,7 +98,10 @@ def round_parent(
     point = np.ascontiguousarray(x, dtype=np.float64)
     weight = np.ones(len(nested.parent), dtype=np.int64)
     weight[0] = 1_000 if total_first else 1
-    if round_snapped(point, p, coupled, total, *sides, nested.label, nested.parent, weight, options, counts) < 0:
+    if (
+        round_snapped(point, p, coupled, total, *sides, nested.label, nested.parent, weight, options, counts)
+        < 0
+    ):
         raise CheckError("a fractional point is too far from the sums of its parent to be rounded")
     names = ("sums over children", "negative counts", "masked cells", "rows", "totals of groups")
     broken = zip(names, count_broken(counts, p, coupled, *sides), strict=True)

@@ -19,9 +19,7 @@ def nearest(share):  # type: ignore[no-untyped-def]
     return np.int64(np.rint(np.rint(share * _PARTS) / _PARTS))
 
 
-@compiled(
-    int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[:, ::1])
-)
+@compiled(int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[:, ::1]))
 def _tree_arc(at, tail, head, target, low, high, most, slope, steep, arcs):  # type: ignore[no-untyped-def]
     """Arcs of one tree node: minus the slope below the target, plus it above, and steep slopes outside the bounds."""
     start = 0

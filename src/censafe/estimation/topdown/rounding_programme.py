@@ -90,7 +90,7 @@ def round_point(
     whole: Integers = np.floor(np.maximum(x, 0.0) + SNAP).astype(np.int64)
     f = np.where(problem.allowed, np.maximum(x - whole, 0.0), 0.0)
     f[f < SNAP] = 0.0
-    few = (f > 0) if leaves == "fractional" else problem.allowed & (x > SNAP)
+    few = (f > 0) if leaves == "fractional" else problem.allowed
     weights = _DOMINANT if total_first else 1.0
     for entries in (few, problem.allowed):
         made = _programme(whole, f, entries, problem, tree, detailed_cost == "flat", weights)

@@ -120,7 +120,7 @@ def _snap(x, allowed, p, coupled, total, all_positive, whole, f, leaf, need):  #
             f[c, k] = value - whole[c, k] if allowed[c, k] else 0.0
             if f[c, k] < SNAP:
                 f[c, k] = 0.0
-            leaf[c, k] = (allowed[c, k] and x[c, k] > SNAP) if all_positive else f[c, k] > 0.0
+            leaf[c, k] = allowed[c, k] if all_positive else f[c, k] > 0.0
             need[k if coupled else 0] -= whole[c, k]
             have[k if coupled else 0] += leaf[c, k]
     for c in range(children):

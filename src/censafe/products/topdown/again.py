@@ -70,6 +70,7 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
                 replace(manifest, config=record),
                 ledger_total=None if manifest.test_key else manifest.plan.total,
                 confidence=options.confidence,
+                workers=options.workers,
             )
     return RunResult(
         out,

@@ -48,7 +48,8 @@ class Choices:
         passes: the inner passes of the configuration (``production``), or all queries of a level at once (``one``).
         information: a geounit is fitted to the answers of its own (``level``), or to these and all below it (``lower``).
         infeasible: a parent whose children cannot meet its counts is changed and logged (``repair``), or the run stops.
-        leaves: cells that rounding may raise: the ``fractional`` ones, or ``all_positive`` ones.
+        leaves: cells that rounding may raise: the ``fractional`` ones, or all that are positive in the parent
+            (``all_positive``).
         detailed_cost: rounding prefers the larger ``fraction`` of a cell, or is ``flat`` between rounded ones.
         hispanic9: how a person of 1940 counts whose Hispanic origin was not reported; ``hispanic`` is the rule of the Bureau's code.
         bypass: whether the budget of an only child moves to its parent.

@@ -75,6 +75,7 @@ def estimate_files(
                 ledger_total=None,
                 confidence=options.confidence,
                 measured_here=False,
+                workers=options.workers,
             )
     files = output_files(chosen, measured_here=False)
     return RunResult(

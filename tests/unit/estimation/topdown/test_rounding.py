@@ -36,7 +36,7 @@ def fractional_parent(seed, *, children, cells, fixed_totals=True):
     return x, ParentProblem(np.eye(cells), x, truth.sum(axis=0), allowed, rows, lo, hi)
 
 
-def best_by_linear_programme(x, problem, tree):
+def best_by_linear_programme(x, problem, tree, leaves="fractional"):
     nested = tree_of(tree, problem.cells)
     whole = np.floor(x + 1e-6)
     f = np.where(x - whole < 1e-6, 0, x - whole)
@@ -56,7 +56,7 @@ def best_by_linear_programme(x, problem, tree):
         b_eq=np.concatenate([np.rint(f @ members.T).ravel(), problem.p - whole.sum(axis=0)]),
         A_ub=sparse.vstack([sparse.hstack([rows, nothing]), -sparse.hstack([rows, nothing])]),
         b_ub=np.concatenate([problem.hi.ravel() - have, have - problem.lo.ravel()]),
-        bounds=[(0, float(v > 0)) for v in f.ravel()] + [(0, None)] * (2 * children * nodes),
+        bounds=[(0, float(up)) for up in (f > 0 if leaves == "fractional" else problem.allowed).ravel()] + [(0, None)] * (2 * children * nodes),
         method="highs",
     )
     return answer.fun + f.sum()
@@ -87,12 +87,23 @@ def test_a_cell_moves_by_less_than_one(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_all_positive_leaves_cost_no_more(seed):
+def test_all_positive_leaves_reach_the_linear_programme_on_all_of_them(seed):
     x, problem = fractional_parent(seed, children=5, cells=8, fixed_totals=False)
-    few, many = (
-        round_parent(x, problem, chain(8), leaves=leaves) for leaves in ("fractional", "all_positive")
+    many = round_parent(x, problem, chain(8), leaves="all_positive")
+    best = best_by_linear_programme(x, problem, chain(8), "all_positive")
+    assert rounding_cost(x, many, chain(8)) == pytest.approx(best, abs=1e-4)
+
+
+def test_a_leaf_at_zero_may_be_cheaper_than_all_fractional_ones():
+    x = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]])
+    tree = (np.array([0, 0, 1, 1], np.int32),)
+    none = np.zeros((3, 0))
+    problem = ParentProblem(
+        np.eye(4), x, np.ones(4, np.int64), np.ones((3, 4), bool), np.zeros((0, 4), np.uint8), none, none
     )
-    assert rounding_cost(x, many, chain(8)) <= rounding_cost(x, few, chain(8)) + 1e-6
+    few, many = (round_parent(x, problem, tree, leaves=leaves) for leaves in ("fractional", "all_positive"))
+    assert not (few[x == 0] > 0).any()
+    assert rounding_cost(x, many, tree) <= rounding_cost(x, few, tree)
 
 
 def root(x, total=None):
