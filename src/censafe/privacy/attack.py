@@ -170,14 +170,15 @@ class _Lattice:
 def _lattice(query: TouchedQuery, step: float) -> _Lattice:
     """Law of one query's log-likelihood ratio on the lattice, under both hypotheses."""
     sigma2 = float(query.sigma2)
-    reach = math.ceil(_DEVIATIONS * math.sqrt(sigma2)) + query.cells * query.step + 1
-    noise = np.arange(-reach, reach + 1)
-    mass = np.exp(-noise * noise / (2 * sigma2))
-    mass /= mass.sum()
-    total = mass
-    for _ in range(query.cells - 1):
-        total = _convolved(total, mass)
-    sums = np.arange(len(total)) - query.cells * reach
+    reach = math.ceil(_DEVIATIONS * math.sqrt(sigma2 * query.cells)) + query.cells * query.step + 1
+    sums = np.arange(-reach, reach + 1)
+    total = np.exp(-sums * sums / (2 * sigma2))
+    total /= total.sum()
+    if query.cells > 1:
+        circle = np.zeros(1 << (2 * reach).bit_length())
+        circle[sums] = total
+        powers = np.fft.irfft(np.fft.rfft(circle) ** query.cells, len(circle))
+        total = np.maximum(powers[sums], 0)
     # what moves each cell moves the sum of their noises by as much for each
     half = query.cells * query.step / 2
     places = [
