@@ -27,6 +27,10 @@ _MODULES = {
         "censafe.cli.evaluate_pair:reliability",
         "From which size on shares of groups can be trusted.",
     ),
+    "semantics": (
+        "censafe.cli.evaluate_semantics",
+        "What a budget means to an attacker: power of the best attack; opens no data.",
+    ),
     "report": ("censafe.cli.evaluate_report", "Write the page of an evaluation again from its files."),
 }
 
@@ -35,14 +39,15 @@ _MODULES = {
 def command() -> None:
     """Say how wrong protected numbers are, for whom, and what the noise really hid.
 
-    x of a product with the true records; draws use test keys, so nothing is spent or
-      published. What compares with the truth is CONFIDENTIAL, and every file says so.
+    Draws use test keys, so nothing is spent or published. What compares with the truth is CONFIDENTIAL, and every file
+    says so.
 
-      \b
-      Examples:
-        censafe evaluate phsafe sdhc-us data/ evaluation/ --set reader=csv
-        censafe evaluate topdown pl94-us blocks/ evaluation/ --set root=State
-        censafe evaluate sweep topdown e2e-1940 blocks/ sweep/ --epsilon 0.25,0.5,1,2,4,8 --runs 4
-        censafe evaluate uncertainty release/ errors/
-        censafe evaluate pair true.csv published.csv comparison/
+    \b
+    Examples:
+      censafe evaluate phsafe sdhc-us data/ evaluation/ --set reader=csv
+      censafe evaluate topdown pl94-us blocks/ evaluation/ --set root=State
+      censafe evaluate sweep topdown e2e-1940 blocks/ sweep/ --epsilon 0.25,0.5,1,2,4,8 --runs 4
+      censafe evaluate uncertainty release/ errors/
+      censafe evaluate pair true.csv published.csv comparison/
+      censafe evaluate semantics topdown pl94-us meaning/
     """

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-__all__ = ["COLOURS", "MARKERS", "draw_growth", "draw_levels", "plain_log"]
+__all__ = ["COLOURS", "MARKERS", "draw_growth", "draw_levels", "plain_log", "quiet"]
 
 COLOURS: Final = {
     "topdown": "#0b5c7a",
@@ -79,7 +79,7 @@ def _level_panel(
     axes.set_xlim(-0.4, len(levels) - 0.6)
     axes.set_title(title, fontsize=10)
     axes.set_ylabel("mean absolute error, records", fontsize=9)
-    _quiet(axes)
+    quiet(axes)
 
 
 def draw_growth(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> Figure:
@@ -110,7 +110,7 @@ def draw_growth(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> 
         plain_log(axes.yaxis)
         axes.set_title(level.replace("_", " "), fontsize=10)
         axes.set_xlabel("blocks in the area", fontsize=9)
-        _quiet(axes)
+        quiet(axes)
     grid[0].set_ylabel("RMSE of the total, records", fontsize=9)
     figure.legend(
         list(seen.values()), [words[name] for name in seen], loc="outside lower center", ncols=2 if len(levels) < 3 else 4,
@@ -126,7 +126,8 @@ def plain_log(axis: Any) -> None:
     axis.set_minor_formatter(FuncFormatter(lambda _value, _: ""))
 
 
-def _quiet(axes: Axes) -> None:
+def quiet(axes: Axes) -> None:
+    """A grid behind what is drawn, no frame above and at the right, small labels."""
     axes.grid(color="#e3e7ec", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

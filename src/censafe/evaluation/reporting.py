@@ -10,6 +10,7 @@ from censafe.errors import UsageError
 from censafe.evaluation.outputs import read_document, write_page
 from censafe.evaluation.page import Page
 from censafe.evaluation.report_pair import pair_page
+from censafe.evaluation.report_semantics import semantics_page
 from censafe.evaluation.report_sweep import sweep_page
 from censafe.evaluation.report_topdown import topdown_page
 from censafe.evaluation.report_uncertainty import uncertainty_page
@@ -21,6 +22,7 @@ _PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
     "sweep": sweep_page,
     "uncertainty": uncertainty_page,
     "pair": pair_page,
+    "semantics": semantics_page,
 }
 
 

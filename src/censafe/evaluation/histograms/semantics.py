@@ -16,6 +16,7 @@ from censafe.privacy.attack import (
     touched_queries,
     zcdp_power,
 )
+from censafe.privacy.loss_law import gathered
 
 __all__ = [
     "TouchedQuery",
@@ -36,15 +37,15 @@ def power_curve(rho: Fraction, queries: Sequence[TouchedQuery], levels: Sequence
         levels: chances of a false alarm, in (0, 1).
 
     Returns:
-        Columns level, gaussian, discrete_gaussian (not randomised), discrete_gaussian_randomised, zcdp_bound.
+        Columns false_alarm, gaussian, discrete_gaussian (not randomised), discrete_gaussian_randomised, bound.
     """
-    attack = best_attack(queries)
+    attack = best_attack(gathered(queries))
     return frame_of(
         {
-            "level": list(levels),
+            "false_alarm": list(levels),
             "gaussian": [gaussian_power(rho, level) for level in levels],
             "discrete_gaussian": attack.powers(levels, randomised=False),
             "discrete_gaussian_randomised": attack.powers(levels),
-            "zcdp_bound": [zcdp_power(rho, level) for level in levels],
+            "bound": [zcdp_power(rho, level) for level in levels],
         }
     )

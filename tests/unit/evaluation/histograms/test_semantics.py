@@ -63,11 +63,11 @@ def test_power_nears_the_gaussian_for_wide_noise_and_never_exceeds_the_bound() -
     levels = [0.01, 0.05, 0.5, 0.99]
     curve = power_curve(Fraction(1, 5), touched_queries(Fraction(1, 5), {"one": Fraction(1)}), levels)
     assert curve.column_names == [
-        "level",
+        "false_alarm",
         "gaussian",
         "discrete_gaussian",
         "discrete_gaussian_randomised",
-        "zcdp_bound",
+        "bound",
     ]
     wide = discrete_gaussian_power([TouchedQuery(Fraction(5_000), 1)] * 4, levels)
     exact = [gaussian_power(Fraction(4, 10_000), level) for level in levels]

@@ -1,0 +1,130 @@
+"""``evaluate semantics``: what a budget means to an attacker, as curves; opens no data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.histograms.frames import frame_of, stacked
+from censafe.evaluation.histograms.semantics import power_curve
+from censafe.evaluation.outputs import write_codebook, write_document, write_frame
+from censafe.evaluation.reporting import write_report
+from censafe.evaluation.topdown_evaluation import TopdownEvaluation
+from censafe.model import Definition
+from censafe.planning.meaning import ALARMS, Reach
+from censafe.privacy.conversions import epsilons
+from censafe.privacy.power import largest_power
+from censafe.products.options import ReadOptions
+from censafe.products.registry import planner_of
+
+__all__ = ["evaluate_semantics"]
+
+_LEVELS: Final = (
+    *(Fraction(one, 1000) for one in (1, 2, 5, 10, 20, 30, 40)),
+    *(Fraction(one, 20) for one in range(1, 20)),
+    *(Fraction(one, 1000) for one in (980, 990, 995, 999)),
+)
+_DELTAS: Final = tuple(Fraction(1, 10**power) for power in range(3, 16))
+
+
+def evaluate_semantics(
+    product: str, source: str, settings: Mapping[str, str], out: Path, reading: ReadOptions
+) -> TopdownEvaluation:
+    """Write the power of the best attack on one record, and epsilon by delta, for every question about a record.
+
+    Args:
+        product: by name.
+        source: configuration, a path or a shipped name.
+        settings: overrides.
+        out: a new or empty folder.
+        reading: who is told of stages.
+
+    Raises:
+        ConfigError: the configuration breaks a rule.
+        UsageError: the folder holds something else.
+    """
+    planner = planner_of(product)
+    questions = planner.questions(planner.load(source, dict(settings), {}, planner.CONFIDENCE))
+    powers, conversions = [], []
+    for reach in questions:
+        with reading.observer.stage(f"attack on {reach.name}"):
+            powers.append(_labelled(_power(reach), reach))
+        if reach.definition is Definition.ZCDP:
+            conversions.append(_labelled(_conversions(reach), reach))
+    frames = {"power": stacked(powers)} | ({"epsilon": stacked(conversions)} if conversions else {})
+    document = {
+        "kind": "semantics",
+        "product": product,
+        "configuration": source,
+        "settings": dict(settings),
+        "questions": [_described(one) for one in questions],
+    }
+    identity = {"kind": "semantics", "product": product, "configuration": source, **settings}
+    with evaluation_folder(out, identity, confidential=False):
+        written = {
+            write_frame(out, name, frame, confidential=False): frame.column_names
+            for name, frame in frames.items()
+        }
+        write_document(out, document)
+        files = [*written, write_codebook(out, written)]
+        with reading.observer.stage("report"):
+            files += write_report(out)
+    lines = ["Public: from the configuration alone. Chance that the best attack finds one record:"]
+    return TopdownEvaluation((*lines, *_summary(frames["power"])), tuple(out / name for name in files))
+
+
+def _power(reach: Reach) -> pa.Table:
+    """Power by chance of a false alarm; under pure differential privacy the bound alone."""
+    levels = sorted({*_LEVELS, *ALARMS})
+    if reach.definition is Definition.ZCDP:
+        return power_curve(reach.loss, reach.queries, [float(one) for one in levels])
+    none = [float("nan")] * len(levels)
+    return frame_of(
+        {
+            "false_alarm": [float(one) for one in levels],
+            "gaussian": none,
+            "discrete_gaussian": none,
+            "discrete_gaussian_randomised": none,
+            "bound": [largest_power(reach.loss, reach.definition, one) for one in levels],
+        }
+    )
+
+
+def _conversions(reach: Reach) -> pa.Table:
+    found = [epsilons(reach.loss, delta) for delta in _DELTAS]
+    names = ("slide", "prefactor", "tight", "gaussian")
+    columns = {f"epsilon_{name}": [getattr(one, name) for one in found] for name in names}
+    return frame_of({"delta": [float(one) for one in _DELTAS], **columns})
+
+
+def _labelled(frame: pa.Table, reach: Reach) -> pa.Table:
+    named = [("question", reach.name), ("symbol", reach.definition.symbol), ("loss", float(reach.loss))]
+    for place, (name, value) in enumerate(named):
+        frame = frame.add_column(place, name, pa.array([value] * frame.num_rows))
+    return frame
+
+
+def _described(reach: Reach) -> Mapping[str, Any]:
+    return {
+        "name": reach.name,
+        "words": reach.words,
+        "symbol": reach.definition.symbol,
+        "loss": float(reach.loss),
+        "cells": sum(query.cells for query in reach.queries),
+    }
+
+
+def _summary(power: pa.Table) -> Sequence[str]:
+    alarms = {float(one) for one in ALARMS}
+    lines = [f"{'question':<34}{'false alarms':>13}{'best attack':>13}{'at most':>9}"]
+    for row in power.to_pylist():
+        if row["false_alarm"] in alarms:
+            best = row["discrete_gaussian_randomised"]
+            text = f"{best:.4f}" if best == best else ""
+            lines.append(f"{row['question'][:33]:<34}{row['false_alarm']:>13g}{text:>13}{row['bound']:>9.4f}")
+    return lines

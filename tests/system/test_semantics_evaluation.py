@@ -1,0 +1,57 @@
+"""``censafe evaluate semantics`` from the outside: the files, the page, and what they must not hold."""
+
+from __future__ import annotations
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from censafe.model import Definition
+from censafe.privacy.power import largest_power
+from support.commands import CommandLine
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_under_zcdp_the_best_attack_lies_between_a_coin_and_the_bound(
+    censafe: CommandLine, tmp_path: Path
+) -> None:
+    out = tmp_path / "meaning"
+    done = censafe("evaluate", "semantics", "topdown", "blocks-16", out, "--quiet")
+    assert done.code == 0, done.err
+    rows = rows_of(out / "power.csv")
+    assert len({row["question"] for row in rows}) == 2
+    for row in rows:
+        alarm, best, bound = (
+            float(row[name]) for name in ("false_alarm", "discrete_gaussian_randomised", "bound")
+        )
+        assert alarm < best <= bound + 1e-4
+    readings = rows_of(out / "epsilon.csv")
+    assert all(float(row["epsilon_tight"]) < float(row["epsilon_slide"]) for row in readings)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 3
+    assert "CONFIDENTIAL" not in page
+    assert not (out / "CONFIDENTIAL.txt").exists()
+    described = {row["column"]: row["meaning"] for row in rows_of(out / "codebook.csv")}
+    assert described["bound"] == "no test against any mechanism of that loss has more power"
+    again = censafe("evaluate", "report", out)
+    assert again.code == 0, again.err
+    assert page == (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_under_pure_differential_privacy_the_bound_alone_is_stated(
+    censafe: CommandLine, tmp_path: Path
+) -> None:
+    out = tmp_path / "meaning"
+    done = censafe("evaluate", "semantics", "topdown", "e2e-1940", out, "--set", "epsilon=1", "--quiet")
+    assert done.code == 0, done.err
+    whole = [row for row in rows_of(out / "power.csv") if row["question"] == "the whole record"]
+    found = {row["false_alarm"]: float(row["bound"]) for row in whole}
+    assert found["0.05"] == pytest.approx(largest_power(Fraction(1), Definition.PURE, Fraction(1, 20)))
+    assert {row["discrete_gaussian"] for row in whole} == {"nan"}
+    assert not (out / "epsilon.csv").exists()
