@@ -205,3 +205,16 @@ def test_equal_to_an_interior_point_of_others(seed):
     result = solve_l2(problem)
     assert (result.status.exact, result.gap <= 1e-4) == (True, True)
     assert objective(problem, result.x) == pytest.approx(least_by_clarabel(problem), rel=1e-6)
+
+
+def test_singular_objectives_of_unequal_weights_are_solved_to_the_optimum():
+    weights = np.array([0.01, 0.5, 2.0, 0.3])
+    wanted = np.array([30.0, 2.0, 11.0, 7.0])
+    p = np.array([20, 15, 25])
+    problem = ParentProblem.without_rows(
+        weights[:, None, None] * np.ones((4, 3, 3)), (weights * wanted)[:, None] * np.ones(3), p
+    )
+    result = solve_l2(replace(problem, h_of=np.arange(4, dtype=np.int32)))
+    assert result.status.exact
+    rest = p.sum() - wanted.sum()
+    np.testing.assert_allclose(result.x.sum(axis=1), wanted + rest / weights / (1 / weights).sum(), atol=1e-4)
