@@ -74,9 +74,10 @@ def test_margins_of_gaussian_noise() -> None:
     assert double.coverage is not None and 0.9 <= double.coverage < 0.905
 
 
-def test_a_confidence_without_a_rule_has_the_exact_margin_only() -> None:
+def test_other_confidences_take_the_normal_quantile_in_the_papers_rule() -> None:
     first, *_ = report(GAUSSIAN, Definition.ZCDP, confidence=Fraction(99, 100)).rows
-    assert (first.moe, first.exact_moe) == (None, 64)
+    assert first.moe is not None and math.isclose(2.5758293 * 25, first.moe, rel_tol=1e-6)
+    assert first.exact_moe == 64
 
 
 def test_margins_of_geometric_noise() -> None:
