@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 STAMP  := $(VENV)/.synced
 
-.PHONY: demo test lint bench clean help
+.PHONY: demo test lint bench browser clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make test   the whole test suite"
 	@echo "make lint   formatting, lints, types, import contracts"
 	@echo "make bench  the benchmarks, tables to standard output"
+	@echo "make browser  Debian's Chromium for the tests of pages (part of make test)"
 
 $(STAMP): pyproject.toml uv.lock
 	$(PYTHON) -m venv $(VENV)
@@ -22,7 +23,15 @@ $(STAMP): pyproject.toml uv.lock
 demo: $(STAMP)
 	$(BIN)/censafe demo demo-output
 
-test: $(STAMP)
+# Pages are tested in Debian's Chromium. Where it cannot be installed the tests say so: they skip, and fail in CI.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
+		(apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium) \
+		>/dev/null || echo "Chromium could not be installed; tests of pages will not run" >&2; \
+	else echo "No Chromium here; tests of pages will not run (apt-get install chromium)" >&2; fi
+
+test: $(STAMP) browser
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report

@@ -198,8 +198,7 @@ def _json(config: SafetabConfig) -> dict[str, Any]:
     for table_class in config.classes:
         for level in config.levels:
             group, _, key = name(threshold_noun(product, table_class, level)).partition(".")
-            numbers = list(config.thresholds[table_class, level.key])
-            found.setdefault(group, {})[key] = numbers if len(numbers) > 1 else numbers[0]
+            found.setdefault(group, {})[key] = list(config.thresholds[table_class, level.key])
     if isinstance(config, SafetabPConfig):
         found["zero_suppression_chance"] = f"={config.zero_suppression_chance}"
     found |= {

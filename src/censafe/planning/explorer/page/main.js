@@ -64,7 +64,7 @@ const app = {
   address() {
     const text = stateText(app.state);
     app.kept.set(app.state.sheet.key, text);
-    if (decodeURI(location.hash.slice(1)) !== decodeURI(text)) history.replaceState(null, "", `#${text}`);
+    history.replaceState(null, "", `#${text}`);
   },
 
   move(from, to, word) {

@@ -38,15 +38,15 @@ function makeField(app, { name, text, problem, apply, column, mode }) {
     error.hidden = !message;
     input.setAttribute("aria-invalid", message ? "true" : "false");
   };
-  const begin = () => { field.session = { before: app.state, text: input.value }; };
+  const begin = (shown) => { field.session = { before: app.state, text: shown }; };
   field.clear = () => { complain(""); field.session = null; };
   field.refresh = () => {
     if (document.activeElement === input || input.getAttribute("aria-invalid") === "true") return;
     input.value = text(app.state);
   };
-  input.addEventListener("focus", begin);
+  input.addEventListener("focus", () => begin(input.value));
   input.addEventListener("input", () => {
-    if (!field.session) begin();
+    if (!field.session) begin(null);
     const wrong = problem(input.value);
     app.show(wrong ? field.session.before : apply(field.session.before, input.value));
     if (!wrong) complain("");
@@ -67,15 +67,15 @@ function makeField(app, { name, text, problem, apply, column, mode }) {
   input.addEventListener("change", finish);
   input.addEventListener("blur", () => { finish(); field.refresh(); });
   input.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && field.session) {
-      app.show(field.session.before);
+    if (event.key === "Escape") {
+      if (field.session) app.show(field.session.before);
       field.clear();
       input.value = text(app.state);
-      begin();
+      begin(input.value);
     } else if (event.key === "Enter") {
       finish();
       if (input.getAttribute("aria-invalid") !== "true") input.value = text(app.state);
-      begin();
+      begin(input.value);
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       const all = [...document.querySelectorAll(`[data-column="${column}"]`)].filter((each) => !each.disabled);
       const next = column && all[all.indexOf(input) + (event.key === "ArrowDown" ? 1 : -1)];
@@ -196,7 +196,7 @@ function buildSwitches(app) {
       box.addEventListener("change", () => app.edit(withSwitched(app.state, rows, box.checked)));
       app.updates.push((state) => {
         const on = rows.filter((row) => isOn(state, row)).length;
-        box.checked = on > 0;
+        box.checked = on === rows.length;
         box.indeterminate = on > 0 && on < rows.length;
       });
       return element("label", { class: "switch" }, box, ` ${value}`);
