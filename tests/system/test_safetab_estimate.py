@@ -230,5 +230,5 @@ def test_phsafe_has_no_rules_for_published_tables(
 ) -> None:
     assert censafe("run", "phsafe", config, data, tmp_path / "out", "--test-key", 1).code == 0
     refused = censafe("estimate", tmp_path / "out", "--set", "negatives=zero")
-    assert refused.code == 2
-    assert "PHSafe publishes its measurements as they are" in refused.err
+    assert refused.code == 1
+    assert "negatives is not a setting" in refused.err
