@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.spine import Spine
+from censafe.model.compiled import compiled
 from censafe.model.sparse import ExactHistograms, SparseLevel
 
 __all__ = ["reordered", "sum_histograms", "sum_vectors"]
@@ -100,7 +100,7 @@ def sum_vectors(spine: Spine, blocks: NDArray[np.integer]) -> tuple[NDArray[np.i
     return tuple(found)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _sum_children(
     first_child: NDArray[np.int64],
     node_ptr: NDArray[np.int64],
@@ -131,7 +131,7 @@ def _sum_children(
     return pointer, cell_out[:written].copy(), count_out[:written].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _moved(
     order: NDArray[np.int64],
     pointer: NDArray[np.int64],

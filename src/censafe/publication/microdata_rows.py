@@ -10,6 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.compiled import compiled
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_bytes
 
@@ -93,7 +94,7 @@ def expand(
     return found[0], found[1], found[2], found[3]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _expand(
     node_ptr: _Ints,
     cells: NDArray[np.int32],
@@ -187,7 +188,7 @@ def _numbers(values: _Ints, row: int, out: _Bytes, place: int) -> int:
     return place
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _format(
     text: _Bytes,
     geounit: _Ints,

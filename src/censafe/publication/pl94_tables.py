@@ -8,7 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
+from censafe.model.compiled import compiled
 from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_matrix
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_folder
@@ -80,7 +80,7 @@ def table_items(level: TableLevel, first: int, last: int) -> NDArray[np.int32]:
     return found.T
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _add_up(
     node_ptr: _Ints,
     cell: NDArray[np.int32],

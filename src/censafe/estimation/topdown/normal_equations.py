@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from censafe.estimation.topdown.linear.below import Below
 from censafe.estimation.topdown.touched import gather_stored, label_matrix, right_sides
+from censafe.model.compiled import compiled
 from censafe.model.families import Families, Gathering, Wanted
 from censafe.model.level_measurements import Answers, LevelMeasurements
 
@@ -221,7 +221,7 @@ class CoarseObjective:
     objective: LevelObjective = field(repr=False)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def add_weighted(
     b: NDArray[np.float64],
     weights: NDArray[np.float64],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.compiled import compiled
 from censafe.model.families import Families, Gathering, Wanted
 from censafe.model.level_measurements import Answers
 
@@ -112,7 +112,7 @@ def gather_stored(values: Sequence[Answers], wanted: Wanted) -> _Ints:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _touch(
     cell_ptr: _Ints, cell: _Narrow, labels: _Narrow, answers: int
 ) -> tuple[_Ints, _Narrow, _Narrow, _Narrow]:
@@ -146,7 +146,7 @@ def _touch(
     return pointer, query[:used].copy(), answer[:used].copy(), place
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _accumulate(
     child_ptr: _Ints,
     child: _Ints,
@@ -174,7 +174,7 @@ def _accumulate(
             out += cells
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _gather(
     child_ptr: _Ints,
     child: _Ints,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.compiled import compiled
 from censafe.population.histograms.line_kernels import blank, mark, next_line, number, slot_of
 
 __all__ = [
@@ -38,7 +38,7 @@ _OLDEST, _RACES, _MOST_VACANCY = 115, 63, 7
 _Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]
 _Slots = NDArray[np.int32]
-_kernel = numba.njit(cache=True, nogil=True)
+_kernel = compiled()
 
 
 def _kinds() -> NDArray[np.int8]:

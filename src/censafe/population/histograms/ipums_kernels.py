@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.compiled import compiled
 from censafe.population.histograms.line_kernels import mark, next_line, number, slot_of
 
 __all__ = [
@@ -44,7 +44,7 @@ _VACANT_UNIT, _NOT_REPORTED, _MOST_HISPANIC = 8, 9, 4
 # what is remembered between lines: of the household, and how many districts there are
 _HOUSEHOLD, _DISTRICT, _KIND, _IS_VACANT, _EXPECTED, _MET, _FOUND = range(7)
 _Ints = NDArray[np.int64]
-_kernel = numba.njit(cache=True, nogil=True)
+_kernel = compiled()
 
 
 class Districts(NamedTuple):

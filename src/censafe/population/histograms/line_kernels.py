@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from censafe.model.compiled import compiled
 
 __all__ = ["blank", "mark", "next_line", "number", "slot_of"]
 
 _Bytes = NDArray[np.uint8]
-_kernel = numba.njit(cache=True, nogil=True)
+_kernel = compiled()
 
 
 @_kernel

@@ -5,9 +5,10 @@ Every row has a set of fault bits: one for each column of the layout, then those
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from censafe.model.compiled import compiled
 
 __all__ = [
     "AFTER_NULL",
@@ -28,7 +29,7 @@ TOO_MANY = 27  # more race codes than max_race_codes
 BLOCK_ABSENT = 28  # GRF-C lacks the block
 OUTSIDE = np.int32(-2)  # block of a row of a state outside the filter
 
-_kernel = numba.njit(cache=True, nogil=True)
+_kernel = compiled()
 _RACES = 8
 _CODE_BITS = np.uint64(14)
 _HALF = np.uint64(7)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.compiled import compiled
 from censafe.population.synthetic.words import Words, pick, uniform, waiting
 
 __all__ = ["BlockChances", "Drawn", "TractColumns", "draw_blocks"]
 
-_kernel = numba.njit(cache=True, nogil=True)
+_kernel = compiled()
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]

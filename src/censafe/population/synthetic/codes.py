@@ -12,10 +12,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.compiled import compiled
 from censafe.population.synthetic.marginals import chances
 from censafe.population.synthetic.structures import People, Tracts
 from censafe.population.synthetic.words import Words, pick, uniform
@@ -26,7 +26,7 @@ MOST_CODES = 8
 _GROUPS = ("white", "black", "aian", "asian", "nhpi", "other", "hispanic")
 _OTHER, _HISPANIC = 5, 6
 _OWN_STREAM = np.uint64(0xD1B54A32D192ED03)
-_kernel = numba.njit(cache=True, nogil=True)
+_kernel = compiled()
 
 
 class _CodeChances(NamedTuple):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
+from censafe.model.compiled import compiled
 from censafe.population.synthetic.block_areas import area_columns, place_in_group
 from censafe.population.synthetic.layouts import Coded, Column, geo_columns
 from censafe.population.synthetic.marginals import race_codes, states
@@ -197,7 +197,7 @@ def _put(out: _Bytes, rows: _Ints, fields: Sequence[_Field]) -> None:
     _write_fields(out, rows, places, numbers)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _write_fields(out: _Bytes, rows: _Ints, places: _Ints, numbers: _Ints) -> None:
     for item in range(len(rows)):
         for field in range(len(places)):

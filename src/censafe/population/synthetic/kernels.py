@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.compiled import compiled
 from censafe.population.synthetic.structures import Chances, People, Tracts, Units
 from censafe.population.synthetic.words import Words, pick, sex, uniform, waiting
 
 __all__ = ["draw_tracts"]
 
-_kernel = numba.njit(cache=True, nogil=True)
+_kernel = compiled()
 
 _MOST_FACILITIES = 256
 

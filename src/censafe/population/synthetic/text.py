@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.compiled import compiled
 from censafe.population.synthetic.layouts import Coded, Column
 
 __all__ = ["csv_lines"]
@@ -16,7 +16,7 @@ __all__ = ["csv_lines"]
 _NEWLINE, _ZERO = 10, 48
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _write_rows(
     values: NDArray[np.int32],
     texts: NDArray[np.uint8],

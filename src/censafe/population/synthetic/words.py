@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from censafe.model.compiled import compiled
 
 __all__ = ["Words", "pick", "sex", "uniform", "waiting"]
 
@@ -19,7 +20,7 @@ _S11, _S27, _S30, _S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(
 _UNIT = 2.0**-53
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def uniform(words: Words) -> float:
     """The next number in [0, 1): SplitMix64 (Steele, Lea, Flood 2014), for no secret is drawn from it."""
     words[0] += _GOLDEN
@@ -29,7 +30,7 @@ def uniform(words: Words) -> float:
     return float((z ^ (z >> _S31)) >> _S11) * _UNIT
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def pick(cumulative: NDArray[np.float64], words: Words) -> int:
     """A position drawn by cumulative shares that end with 1."""
     u = uniform(words)
@@ -44,13 +45,13 @@ def pick(cumulative: NDArray[np.float64], words: Words) -> int:
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def waiting(mean: float, words: Words) -> int:
     """A whole number from zero: an exponential time of the mean given, rounded down."""
     return int(-math.log(1.0 - uniform(words)) * mean)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def sex(male: float, words: Words) -> int:
     """1 male, with the probability given, or 2 female."""
     return 1 if uniform(words) < male else 2

@@ -1,0 +1,77 @@
+import ast
+from pathlib import Path
+
+import numba
+import pytest
+
+from censafe.model import compiled as compiling
+from censafe.model.compiled import compiled, kernel_files
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package whose one kernel calls that of another file."""
+    (tmp_path / "inner.py").write_text("from numba import njit\nSIZE = 1\n")
+    (tmp_path / "outer.py").write_text("from package.model.compiled import compiled\n")
+    (tmp_path / "words.py").write_text("WORDS = 1\n")
+    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    compiling._folder.cache_clear()
+    yield tmp_path
+    compiling._folder.cache_clear()
+
+
+def cache_of_a_kernel():
+    compiling._folder.cache_clear()
+
+    def twice(x):
+        return 2 * x
+
+    kernel = compiled()(twice)
+    assert kernel(4) == 8
+    return Path(kernel._cache.cache_path)
+
+
+def test_machine_code_of_other_sources_is_not_found_again(package):
+    before = cache_of_a_kernel()
+    assert before.is_relative_to(package / "__pycache__")
+    assert list(before.rglob("*.nbc"))
+    (package / "words.py").write_text("WORDS = 2\n")
+    assert cache_of_a_kernel() == before
+    (package / "inner.py").write_text("from numba import njit\nSIZE = 2\n")
+    assert cache_of_a_kernel() != before
+
+
+def test_a_folder_that_the_user_names_is_used(package, tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "named"))
+    assert cache_of_a_kernel().is_relative_to(tmp_path / "named")
+    assert str(tmp_path / "named") == numba.config.CACHE_DIR
+
+
+def test_where_the_package_is_not_writable_the_compiler_chooses(package, monkeypatch):
+    monkeypatch.setattr(compiling.os, "access", lambda *_: False)
+    assert not cache_of_a_kernel().is_relative_to(package)
+
+
+def test_a_kernel_takes_constants_from_files_with_kernels_alone():
+    """The contents of these files name the cache; a number from elsewhere would be frozen into stale code."""
+    root = Path(compiling.__file__).parents[1]
+    files = kernel_files()
+    modules = {".".join(("censafe", *path.relative_to(root).with_suffix("").parts)) for path in files}
+    assert "censafe.estimation.topdown.flow" in modules
+    frozen = []
+    for path in files:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        taken = {
+            name.asname or name.name: node.module
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom)
+            for name in node.names
+            if (node.module or "").startswith("censafe") and (name.asname or name.name).isupper()
+        }
+        for node in ast.walk(tree):
+            marks = " ".join(map(ast.unparse, getattr(node, "decorator_list", ())))
+            if any(mark in marks for mark in ("compiled", "njit", "_kernel")):
+                used = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} & set(taken)
+                frozen += [f"{path.name}: {name}" for name in used if taken[name] not in modules]
+    assert frozen == []
