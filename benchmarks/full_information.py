@@ -4,7 +4,7 @@
 
 Makes the block histograms of a share of a synthetic nation (all states and counties, that share of persons, tracts and blocks), or
 takes those that an earlier call left in DIR; measures all of its answers with the production budgets and a test key; and estimates
-it with `information = lower`, from the widest level down. `seconds_linear` is the time of the linear estimates of all
+it with `information = lower`, from the widest level down. `seconds_linear` is the CPU time of the linear estimates of all
 geounits with their covariances, `seconds_total` that of these and of all least squares, rounding and checks: everything after the answers
 are there. `dense_ms` is what one geounit costs by dense algebra on its 2,016 cells (the inverse of its own curvature and
 that of the sum of both precisions), in CPU time measured in the same process, `linear_ms` what it cost here, and `times` their
@@ -19,6 +19,8 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -55,6 +57,16 @@ class Measured:
     stages: dict[str, float]
 
 
+class CpuObserver(SilentObserver):
+    """Keeps the CPU seconds of stages, which other work on the machine hardly changes."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        started = time.process_time()
+        yield
+        self.stages[name] = self.stages.get(name, 0.0) + time.process_time() - started
+
+
 def dense_ms(cells: int, repeats: int = 2) -> float:
     """CPU milliseconds of the two inverses of one geounit."""
     rng = np.random.default_rng(1)
@@ -75,7 +87,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     config = load_config("pl94-us", SETTINGS)
     with Intake(data, config, ReadOptions()) as intake:
         loaded = intake.load()
-    observer = SilentObserver()
+    observer = CpuObserver()
     found = rehearse(config, loaded, arguments.seed, observer, workers=arguments.workers)
     stages = {name: seconds for name, seconds in observer.stages.items() if name.startswith("estimate")}
     linear, total = stages["estimate persons from below"], sum(stages.values())

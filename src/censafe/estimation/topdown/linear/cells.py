@@ -73,7 +73,7 @@ class CellBlocks:
         order = np.lexsort((*traits[::-1], kept))
         return CellBlocks(
             kept.astype(np.int32),
-            np.ascontiguousarray(traits, np.int32).reshape(len(free), -1),
+            np.ascontiguousarray(traits, np.int32).reshape(len(free), len(kept)),
             tuple(int(shape[axis]) for axis in free),
             order.astype(np.int64),
         )

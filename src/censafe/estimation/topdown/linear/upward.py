@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +19,7 @@ from censafe.estimation.topdown.linear.operators import (
     sum_by,
 )
 from censafe.estimation.topdown.normal_equations import LevelObjective, StoredAnswers, add_weighted
+from censafe.model.compiled import compiled
 
 __all__ = ["LowerLevel", "TreeLevel", "conditioned", "lower_estimates", "own_right_sides", "parts"]
 
@@ -172,9 +172,10 @@ def _informed(name: str, own: Floats, below: Floats, support: Flags) -> Flags:
 
 def _handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: int) -> _Children:
     """Sums of the children of every parent, and their covariances by sort of parents."""
-    sums = np.zeros((parents, blocks.combinations, *blocks.sizes))
+    flat = np.zeros((parents, blocks.cells))
+    sums = flat.reshape(parents, blocks.combinations, *blocks.sizes)
     for parent, rows in _estimates(blocks, level, own):
-        np.add.at(sums, parent, rows)
+        _add_estimates(rows.reshape(len(rows), -1), parent.astype(np.int64), flat)
     covariance = own.covariance if level.totals is None else condition(own.covariance, blocks.others)
     patterns = len(own.kind)
     keys, times = np.unique(level.parent.astype(np.int64) * patterns + own.pattern, return_counts=True)
@@ -307,9 +308,18 @@ def parts(nodes: int, cells: int) -> Iterator[slice]:
         yield slice(first, min(nodes, first + step))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _add_rows(values: NDArray[np.integer], group: Ordinals, found: Ordinals) -> None:
     """Add up rows of answers by group."""
+    for row in range(values.shape[0]):
+        target, own = found[group[row]], values[row]
+        for column in range(values.shape[1]):
+            target[column] += own[column]
+
+
+@compiled()
+def _add_estimates(values: Floats, group: Ordinals, found: Floats) -> None:
+    """Add up rows of estimates by group, in their order."""
     for row in range(values.shape[0]):
         target, own = found[group[row]], values[row]
         for column in range(values.shape[1]):
