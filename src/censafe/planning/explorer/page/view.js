@@ -205,11 +205,13 @@ function buildSwitches(app) {
   }));
 }
 
+const hasTargets = (sheet) => sheet.rows.some((row) => row.target);
+
 function buildRows(app) {
   const { sheet } = app.state, symbol = symbolOf(sheet), first = freshState(sheet);
   const narrow = matchMedia("(max-width: 62rem)").matches;
   const other = sheet.relations[1], parameter = sheet.law === "gaussian" ? "sigma2" : "scale";
-  const names = ["part", `${symbol}, ${sheet.relations[0].label}`, ...(other ? [`${symbol}, ${other.label}`] : []), "margin of error", "exact margin", parameter, "target", `configuration: ${symbol}`, "configuration: margin"];
+  const names = ["part", `${symbol}, ${sheet.relations[0].label}`, ...(other ? [`${symbol}, ${other.label}`] : []), "margin of error", "exact margin", parameter, ...(hasTargets(sheet) ? ["target"] : []), `configuration: ${symbol}`, "configuration: margin"];
   const bodies = [...new Set(sheet.rows.map((row) => row.section))].map((section, i) => {
     const rows = sheet.rows.filter((row) => row.section === section);
     return buildGroup(app, section, rows, rows.map((row) => buildRow(app, row, names, first)), names.length, narrow && i > 0);
@@ -257,7 +259,7 @@ function buildRow(app, row, names, first) {
     apply: (state, text) => withMargin(state, row, parseRational(text)),
   });
   check.addEventListener("change", () => app.edit(withSwitched(app.state, [row], check.checked)));
-  const values = [loss, ...(sheet.relations[1] ? [bounded] : []), wanted, exact, noise, row.target ? decimalText(read(row.target)) : "", budgetText(row, before), was ? marginText(was.margin) : "not measured"];
+  const values = [loss, ...(sheet.relations[1] ? [bounded] : []), wanted, exact, noise, ...(hasTargets(sheet) ? [row.target ? decimalText(read(row.target)) : ""] : []), budgetText(row, before), was ? marginText(was.margin) : "not measured"];
   const line = element("tr", { "data-row": row.id }, title, ...values.map((value, i) => cell(names[i + 1], value)));
   const inputs = line.querySelectorAll("input[type=text]");
   app.updates.push((state) => {
