@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from censafe.cli.options import out_argument, parse_settings, set_option
 from censafe.cli.progress import TerminalObserver
+
+if TYPE_CHECKING:
+    from censafe.evaluation.pair_inputs import OpenedPair, UnitFiles
 
 __all__ = ["command", "epl", "reliability"]
 
@@ -28,6 +31,20 @@ _SHARED = (
     click.option("--count", metavar="COLUMN", help="Tables: column of the counts [default: COUNT]."),
     click.option("--domain", type=_PATH, help="Histograms: file with a column geocode of every block."),
     click.option("--also", type=_PATH, multiple=True, help="Histograms: a further published run."),
+    click.option(
+        "--areas",
+        type=_PATH,
+        help="Histograms: CSV with a column geocode and one of area codes for each kind of area, such as place.",
+    ),
+    click.option(
+        "--true-units", type=_PATH, help="Histograms: true housing units [default: those in TRUTH]."
+    ),
+    click.option(
+        "--published-units",
+        type=_PATH,
+        multiple=True,
+        help="Histograms: published housing units, one for each run [default: those in PUBLISHED].",
+    ),
     click.option("--histogram", metavar="NAME", help="Histogram of the configuration [default: the first]."),
     set_option,
     click.option("--config", metavar="CONFIG", help="Both sides are block histograms of this configuration."),
@@ -48,7 +65,8 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
 def command(**options: Any) -> None:
     """Compare a true file with a published one: errors, empirical privacy loss, bias, reliability, impossible areas.
 
-    With --config both are block histograms: a file of geocode, cell and count, a data folder, or the folder of a run.
+    With --config both are block histograms: a file of geocode, cell and count, microdata of the redistricting data
+    (persons.txt), a data folder, or the folder of a run.
     Without it they are tables with the same columns, of any product. Everything written is CONFIDENTIAL.
 
     \b
@@ -105,27 +123,37 @@ def _compare(
     count: str | None,
     by: str | None,
     groups: str | None,
+    areas: Path | None,
+    true_units: Path | None,
+    published_units: tuple[Path, ...],
     mode: str,
     quiet: bool,
 ) -> None:
     from censafe.evaluation.pair_evaluation import evaluate_pair, evaluate_tables
-    from censafe.evaluation.pair_inputs import match_tables
+    from censafe.evaluation.pair_inputs import UnitFiles, match_tables
     from censafe.products.options import ReadOptions
 
     reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
     sources = {"truth": str(truth), "published": ", ".join(str(path) for path in (published, *also))}
     asked: Any = mode
     if config is None:
-        if settings or histogram or also or domain or groups:
-            raise click.UsageError("--set, --histogram, --also, --domain and --groups need --config.")
+        if any((settings, histogram, also, domain, groups, areas, true_units, published_units)):
+            raise click.UsageError(
+                "--set, --histogram, --also, --domain, --groups, --areas and the options of units need --config."
+            )
         columns = [name.strip() for name in by.split(",")] if by else []
         tables = match_tables(truth, published, count=count, by=columns)
         result = evaluate_tables(tables, out, reading, sources=sources, suites=suites, mode=asked)
     else:
         if count or by:
             raise click.UsageError("--count and --by are for tables; leave out --config.")
-        pair = _opened(config, settings, histogram, truth, (published, *also), domain)
-        result = evaluate_pair(pair, out, reading, sources=sources, suites=suites, mode=asked, groups=groups)
+        if bool(true_units) != bool(published_units):
+            raise click.UsageError("--true-units and --published-units go together.")
+        units = UnitFiles(true_units, published_units) if true_units else None
+        opened = _opened(config, settings, histogram, truth, (published, *also), domain, units, areas)
+        result = evaluate_pair(
+            opened, out, reading, sources=sources, suites=suites, mode=asked, groups=groups
+        )
     click.echo(result.text())
 
 
@@ -136,7 +164,9 @@ def _opened(
     truth: Path,
     published: Sequence[Path],
     domain: Path | None,
-) -> Any:
+    units: UnitFiles | None,
+    areas: Path | None,
+) -> OpenedPair:
     from censafe.evaluation.pair_inputs import open_pair
     from censafe.products.topdown.config import load_config
 
@@ -146,4 +176,4 @@ def _opened(
     if chosen not in names:
         raise click.UsageError(f"--histogram {chosen}: the configuration has {', '.join(names)}.")
     runs = {str(number): path for number, path in enumerate(published, 1)}
-    return open_pair(config, config.histogram(chosen), truth, runs, domain)
+    return open_pair(config, config.histogram(chosen), truth, runs, domain, units=units, areas=areas)

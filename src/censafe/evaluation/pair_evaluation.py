@@ -17,14 +17,15 @@ from censafe.evaluation.histograms.diversity import bias_by_diversity, race_grou
 from censafe.evaluation.histograms.epl import epl_summary
 from censafe.evaluation.histograms.frames import Mode, frame_of, stacked
 from censafe.evaluation.histograms.homogeneity import bias_by_homogeneity
-from censafe.evaluation.histograms.impossible import impossible_areas
+from censafe.evaluation.histograms.impossible import impossible_areas, untold_kinds
 from censafe.evaluation.histograms.pairing import Pair
 from censafe.evaluation.histograms.reliability import reliability
 from censafe.evaluation.histograms.residuals import ZeroCells, pooled_residuals
-from censafe.evaluation.histograms.strata import COUNTY_SIZES, size_classes
+from censafe.evaluation.histograms.strata import COUNTY_SIZES, PLACE_SIZES, size_classes
+from censafe.evaluation.histograms.threads import in_threads
 from censafe.evaluation.histograms.variability import run_variability
 from censafe.evaluation.outputs import wide_metrics, write_codebook, write_document, write_frame
-from censafe.evaluation.pair_inputs import MatchedTables
+from censafe.evaluation.pair_inputs import MatchedTables, OpenedPair
 from censafe.evaluation.reporting import write_report
 from censafe.evaluation.topdown_evaluation import TopdownEvaluation
 from censafe.evaluation.topdown_population import characteristics
@@ -38,7 +39,7 @@ Frames = dict[str, pa.Table]
 
 
 def evaluate_pair(
-    pair: Pair,
+    opened: OpenedPair,
     out: Path,
     reading: ReadOptions,
     *,
@@ -50,7 +51,7 @@ def evaluate_pair(
     """Measure a pair of block histograms, and write frames and a page.
 
     Args:
-        pair: truth and published runs.
+        opened: truth and published runs, units, and areas off the spine.
         out: a new or empty folder.
         reading: who is told of stages.
         sources: names of both sides, for the page.
@@ -62,13 +63,17 @@ def evaluate_pair(
         UsageError: the folder holds something else, or groups are needed and not given.
     """
     frames: Frames = {}
+    pair = opened.persons
+    lists = _lists(opened)
     builders: Mapping[str, Callable[[], Frames]] = {
-        "accuracy": lambda: _accuracy(pair, mode),
-        "epl": lambda: _epl(_cells(pair), mode),
+        "accuracy": lambda: _accuracy(pair, lists, mode),
+        "epl": lambda: _epl(_cells(pair, lists), mode),
         "bias": lambda: _bias(pair, mode, groups),
-        "reliability": lambda: _reliability(pair, groups, required=tuple(suites) == ("reliability",)),
-        "impossible": lambda: _impossible(pair),
-        "variability": lambda: _variability(pair),
+        "reliability": lambda: _reliability(
+            pair, lists[1:], groups, required=tuple(suites) == ("reliability",)
+        ),
+        "impossible": lambda: _impossible(opened),
+        "variability": lambda: _variability(pair, lists),
     }
     for suite, build in builders.items():
         if suite in suites:
@@ -77,6 +82,7 @@ def evaluate_pair(
     document = {
         "kind": "pair",
         "levels": list(pair.spine.names),
+        "lists": [one.level for one in opened.lists],
         "words": {one.query: one.words for one in characteristics(pair.schema)},
         "runs": len(pair.runs),
         "facts": dict(pair.facts),
@@ -139,25 +145,37 @@ def _written(
     return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))
 
 
-def _cells(pair: Pair) -> Iterator[tuple[str, str, Sequence[MatchedCells]]]:
-    for level in pair.spine.names:
-        areas = level_areas(pair.spine, level)
+def _lists(opened: OpenedPair) -> tuple[Areas, ...]:
+    """Levels of the spine, widest first, then areas off it."""
+    spine = opened.persons.spine
+    return (*(level_areas(spine, name) for name in spine.names), *opened.lists)
+
+
+_Cells = tuple[str, str, Sequence[MatchedCells]]
+
+
+def _cells(pair: Pair, lists: Sequence[Areas]) -> Iterator[_Cells]:
+    for areas in lists:
         for one in characteristics(pair.schema):
-            yield level, one.query, match_runs(pair, areas, one.query)
+            yield areas.level, one.query, match_runs(pair, areas, one.query)
 
 
-def _accuracy(pair: Pair, mode: Mode) -> Frames:
-    parts = []
-    for level, query, runs in _cells(pair):
-        parts.append(accuracy(runs, mode=mode))
-        if query == "total" and len(runs[0].areas) > 1:
-            sizes = size_classes(true_counts(pair, level_areas(pair.spine, level)), COUNTY_SIZES)
-            parts.append(accuracy(runs, mode=mode, strata=sizes))
-    long = stacked(parts)
+def _accuracy(pair: Pair, lists: Sequence[Areas], mode: Mode) -> Frames:
+    def of_list(areas: Areas) -> pa.Table:
+        parts = []
+        for _, query, runs in _cells(pair, [areas]):
+            parts.append(accuracy(runs, mode=mode))
+            if query == "total" and len(runs[0].areas) > 1:
+                edges = PLACE_SIZES if areas.area_class else COUNTY_SIZES
+                sizes = size_classes(true_counts(pair, areas), edges)
+                parts.append(accuracy(runs, mode=mode, strata=sizes))
+        return stacked(parts)
+
+    long = stacked(in_threads(of_list, lists))
     return {"metrics_long": long, "metrics_wide": wide_metrics(long)}
 
 
-def _epl(cells: Iterable[tuple[str, str, Sequence[MatchedCells]]], mode: Mode) -> Frames:
+def _epl(cells: Iterable[_Cells], mode: Mode) -> Frames:
     parts = []
     for level, query, runs in cells:
         zeros: ZeroCells = "all" if mode == "corrected" else "either"
@@ -198,15 +216,14 @@ def _groups(pair: Pair, groups: str | None, *, required: bool) -> CellQuery | No
         return None
 
 
-def _reliability(pair: Pair, groups: str | None, *, required: bool) -> Frames:
+def _reliability(pair: Pair, lists: Sequence[Areas], groups: str | None, *, required: bool) -> Frames:
     asked = _groups(pair, groups, required=required)
     if asked is None:
         return {}
     answers, bins = [], []
-    for level in pair.spine.names[1:]:
-        areas: Areas = level_areas(pair.spine, level)
+    for areas in lists:
         found = reliability(pair, areas, asked)
-        answers.append((level, found.answer or "none", found.answer_alone or "none"))
+        answers.append((areas.level, found.answer or "none", found.answer_alone or "none"))
         bins.append(found.bins)
     columns = list(zip(*answers, strict=True))
     return {
@@ -220,12 +237,21 @@ def _reliability(pair: Pair, groups: str | None, *, required: bool) -> Frames:
     }
 
 
-def _impossible(pair: Pair) -> Frames:
-    found = impossible_areas(pair, None, level_areas(pair.spine, pair.spine.names[-1]))
-    return {"impossible": found} if found.num_rows else {}
+def _impossible(opened: OpenedPair) -> Frames:
+    """Kinds of contradictions of the lowest level and the level above, and the kinds that cannot be told."""
+    spine = opened.persons.spine
+    found = stacked(
+        [
+            impossible_areas(
+                opened.persons, opened.units, level_areas(spine, level), facilities=opened.facilities
+            )
+            for level in spine.names[-2:][::-1]
+        ]
+    )
+    return {"impossible": found, "impossible_untold": untold_kinds(found)}
 
 
-def _variability(pair: Pair) -> Frames:
+def _variability(pair: Pair, lists: Sequence[Areas]) -> Frames:
     if len(pair.runs) < 2:
         return {}
-    return {"variability": stacked([run_variability(runs) for _, _, runs in _cells(pair)])}
+    return {"variability": stacked([run_variability(runs) for _, _, runs in _cells(pair, lists)])}

@@ -12,18 +12,53 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import DataError, StorageError, UsageError
+from censafe.evaluation.histograms.areas import Areas, area_columns, read_area_list
 from censafe.evaluation.histograms.cells import MatchedCells, cells_of_counts
-from censafe.evaluation.histograms.pairing import Pair, pair_files
+from censafe.evaluation.histograms.pairing import Pair, pair_files, pair_units
+from censafe.evaluation.histograms.unit_files import facilities_of, is_unit_table
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.layout import level_rules
+from censafe.products.topdown.schemas import HistogramSchema
 
-__all__ = ["MatchedTables", "match_tables", "open_pair"]
+__all__ = ["MatchedTables", "OpenedPair", "UnitFiles", "match_tables", "open_pair"]
 
+_OCCUPANCY: Final = ("vacant", "occupied")
 _COUNTS: Final = ("COUNT", "count", "value")
 _BESIDE: Final = ("NOISE_DISTRIBUTION", "VARIANCE", "classification")
+
+
+@dataclass(frozen=True)
+class UnitFiles:
+    """Files of housing units, for what needs them.
+
+    Args:
+        truth: a table of units (geocode, gq0, occupied), a histogram file, or microdata of units.
+        published: the same for every run.
+    """
+
+    truth: Path
+    published: tuple[Path, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedPair:
+    """CONFIDENTIAL. What is compared.
+
+    Args:
+        persons: or units, where the configuration measures nothing else.
+        units: housing units of the same blocks; None without.
+        facilities: published numbers of facilities, shape (blocks, 8); None where they are not known.
+        lists: areas off the spine.
+    """
+
+    persons: Pair
+    units: Pair | None = None
+    facilities: NDArray[np.int64] | None = None
+    lists: tuple[Areas, ...] = ()
 
 
 def open_pair(
@@ -32,15 +67,21 @@ def open_pair(
     truth: Path,
     published: Mapping[str, Path],
     domain: Path | None = None,
-) -> Pair:
-    """Histogram files, or folders that hold them, as a pair.
+    *,
+    units: UnitFiles | None = None,
+    areas: Path | None = None,
+) -> OpenedPair:
+    """Histogram or microdata files, or folders that hold them, as a pair.
 
     Args:
         config: whose levels and schema they have.
         histogram: of the configuration.
-        truth: a histogram file, a data folder (``histogram.parquet``), or the folder of a run.
+        truth: a histogram file, microdata of the redistricting data, a data folder (``histogram.parquet``), or the folder of
+            a run.
         published: the same, by name of the run.
         domain: a file that lists every block; None for ``units.parquet`` beside the truth, where it is.
+        units: files of housing units; None for those in the folders, where every folder has one.
+        areas: comma-delimited file with a column of geocodes and a column of codes for each kind of area off the spine.
 
     Raises:
         DataError: files that do not belong together, or break a rule.
@@ -48,20 +89,57 @@ def open_pair(
     """
     leaf = config.run_levels[-1].name
     beside = truth / "units.parquet"
-    return pair_files(
+    homes = _occupancy(config, histogram)
+    files = units or (_units_in_folders(truth, tuple(published.values()), leaf) if homes else None)
+    if files is not None and homes is None:
+        raise UsageError(
+            "files of units need a configuration that measures occupied and vacant units, beside persons"
+        )
+    more = [] if files is None or homes is None else [(one, homes) for one in (files.truth, *files.published)]
+    pair = pair_files(
         histogram.schema,
         level_rules(config),
         _file(truth, histogram.name, leaf),
         {name: _file(path, histogram.name, leaf) for name, path in published.items()},
         domain=domain or (beside if beside.is_file() else None),
+        more=more,
+    )
+    lists = (
+        () if areas is None else tuple(read_area_list(areas, pair.spine, one) for one in area_columns(areas))
+    )
+    if files is None or homes is None:
+        return OpenedPair(pair, lists=lists)
+    leaves = pair.spine.leaf
+    held = facilities_of(files.truth, leaves.digits, leaves.codes) if is_unit_table(files.truth) else None
+    return OpenedPair(pair, pair_units(pair, homes, files.truth, files.published), held, lists)
+
+
+def _occupancy(config: TopdownConfig, histogram: MeasuredHistogram) -> HistogramSchema | None:
+    """The schema of occupied and vacant units beside that of persons."""
+    others = [one.schema for one in config.histograms if one is not histogram]
+    return next((one for one in others if one.schema.cells == len(_OCCUPANCY)), None)
+
+
+def _units_in_folders(truth: Path, published: Sequence[Path], leaf: str) -> UnitFiles | None:
+    """Files of units in the folder of every side; None when one has none."""
+    found = [_file(path, "units", leaf) for path in (truth, *published)]
+    kept = [
+        path / "units.parquet" if one == path and (path / "units.parquet").is_file() else one
+        for path, one in zip((truth, *published), found, strict=True)
+    ]
+    return (
+        UnitFiles(kept[0], tuple(kept[1:])) if all(one.is_file() for one in kept) and truth.is_dir() else None
     )
 
 
 def _file(path: Path, histogram: str, leaf: str) -> Path:
-    """The histogram file that a path stands for."""
+    """The file of one histogram that a path stands for."""
     if not path.is_dir():
         return path
-    for name in (f"histograms/{histogram}_{leaf}.parquet", "histogram.parquet", "histogram.csv", "histogram"):
+    names = [f"histograms/{histogram}_{leaf}.parquet"]
+    if histogram != "units":
+        names += ["histogram.parquet", "histogram.csv", "histogram"]
+    for name in (*names, f"microdata/{histogram}.txt"):
         if (path / name).exists():
             return path / name
     return path

@@ -8,6 +8,7 @@ from typing import Any
 
 from censafe.evaluation.figures_accuracy import draw_levels
 from censafe.evaluation.histograms.epl import CAUTION
+from censafe.evaluation.histograms.impossible import KINDS
 from censafe.evaluation.outputs import number_text, read_document, read_frame
 from censafe.evaluation.page import Exhibit, Page, PageTable
 
@@ -29,6 +30,8 @@ def pair_page(folder: Path) -> Page:
         "impossible": _impossible,
     }  # fmt: skip
     texts = ("characteristic", "estimator", "statistic", "kind", "answer", "answer_alone")
+    if (folder / "impossible_untold.csv").exists():
+        document["untold"] = read_frame(folder, "impossible_untold", texts).to_pylist()
     exhibits = [
         build(read_frame(folder, name, texts).to_pylist(), document)
         for name, build in builders.items()
@@ -66,7 +69,8 @@ def _accuracy(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     groups: list[tuple[str, int]] = []
     for query, words in document["words"].items():
         found = [values.get((query, level, "mean_ae")) for level in document["levels"]]
-        shown = [level for level, row in zip(document["levels"], found, strict=True) if row is not None]
+        everywhere = [*document["levels"], *document.get("lists", [])]
+        shown = [level for level in everywhere if (query, level, "mean_ae") in values]
         lines += [
             [
                 level.replace("_", " "),
@@ -227,17 +231,26 @@ def _impossible(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
         tables=[
             PageTable(
                 "Areas by kind of contradiction",
-                ("Kind", "File", "Areas concerned", "Number", "Percent"),
+                ("Kind", "Level", "File", "Areas concerned", "Number", "Percent"),
                 [
                     [
-                        row["kind"].replace("_", " "), row["run_id"], f"{row['universe']:,}", f"{row['n']:,}",
+                        KINDS[row["kind"]], row["level"].replace("_", " "), row["run_id"], f"{row['universe']:,}", f"{row['n']:,}",
                         number_text(row["percent"], 1),
                     ]
                     for row in rows
                 ],
                 numbers=3,
-            )
+            ),
+            PageTable(
+                "Further kinds of the Bureau's lists that these files cannot tell",
+                ("Kind", "Reason"),
+                [[row["kind"], row["reason"]] for row in document.get("untold", [])],
+            ),
         ],
-        how=("Kinds that need counts of housing units are left out where there are none.",),
-        files=["impossible.csv"],
+        how=(
+            "Each kind is counted among the areas that its first words name, in the truth and in every published file. An area "
+            "has no group quarters when the list of facilities says so, or, without such a list, when nobody lives in one on the "
+            "side that is looked at.",
+        ),
+        files=["impossible.csv", "impossible_untold.csv"],
     )  # fmt: skip

@@ -25,7 +25,7 @@ from censafe.products.registry import planner_of
 __all__ = ["evaluate_semantics"]
 
 _LEVELS: Final = (
-    *(Fraction(one, 1000) for one in (1, 2, 5, 10, 20, 30, 40)),
+    *(Fraction(one, 1000) for one in (1, 2, 5, 10, 20, 30, 40, 60, 70, 80, 90)),
     *(Fraction(one, 20) for one in range(1, 20)),
     *(Fraction(one, 1000) for one in (980, 990, 995, 999)),
 )

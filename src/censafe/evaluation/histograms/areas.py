@@ -16,7 +16,7 @@ from censafe.errors import DataError, StorageError, UsageError
 from censafe.evaluation.histograms.files import whole_geocodes
 from censafe.geography.spine import Spine
 
-__all__ = ["BLOCK_COLUMNS", "Areas", "areas_of_codes", "level_areas", "read_area_list"]
+__all__ = ["BLOCK_COLUMNS", "Areas", "area_columns", "areas_of_codes", "level_areas", "read_area_list"]
 
 BLOCK_COLUMNS: Final = ("geocode", "geoid", "BLOCKID", "block")
 
@@ -102,6 +102,21 @@ def areas_of_codes(spine: Spine, name: str, blocks: NDArray[np.int64], codes: ND
     of_block = np.full(spine.leaf.nodes, -1, np.int32)
     of_block[place[inside]] = area
     return Areas(name, name, names, of_block)
+
+
+def area_columns(path: Path) -> tuple[str, ...]:
+    """Columns of a list of areas that are not geocodes.
+
+    Raises:
+        DataError: there is none.
+        StorageError: the file cannot be read.
+    """
+    found = tuple(name for name in _read(path).column_names if name not in BLOCK_COLUMNS)
+    if not found:
+        raise DataError(
+            f"{path.name}: no column of area codes beside that of geocodes; allowed: one for each kind of area"
+        )
+    return found
 
 
 def read_area_list(path: Path, spine: Spine, column: str) -> Areas:

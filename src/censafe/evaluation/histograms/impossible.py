@@ -15,7 +15,7 @@ from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.pairing import Pair
 
-__all__ = ["KINDS", "impossible_areas"]
+__all__ = ["KINDS", "NOT_COMPUTABLE", "impossible_areas", "untold_kinds"]
 
 KINDS: Final[Mapping[str, str]] = {
     "total_differs": "all areas: the total differs from the truth",
@@ -23,13 +23,31 @@ KINDS: Final[Mapping[str, str]] = {
     "occupied_above_persons": "areas with occupied units: fewer persons in households than occupied units",
     "persons_without_occupied": "areas with persons in households: no occupied unit",
     "occupied_without_persons": "areas with occupied units: nobody in households",
+    "adult_quarters_with_minors": "areas where everybody is in a prison, nursing home or barracks for adults: somebody is under 18",
     "above_10_per_household": "areas with occupied units: more than 10 persons a household",
     "all_occupied_only_published": "all areas: every unit occupied, but not in the truth",
     "none_occupied_only_published": "all areas: every unit vacant, but not in the truth",
 }
+NOT_COMPUTABLE: Final[Mapping[str, str]] = {
+    "fewest persons that households of their sizes could have are above the population": "household size",
+    "householders of a race are more than persons of that race": "race of the householder",
+    "Hispanic householders are more than Hispanic persons": "origin of the householder",
+    "householders of an age are more than persons of that age": "age of the householder",
+    "female householders are more than females": "sex",
+    "households with children are more than persons under 18": "household type",
+    "married couples are more than males, or than females": "household type and sex",
+    "twice the married couples are more than persons of 15 and older": "household type and age in years",
+    "children under 5 but no women of 18 to 44, in all or in a race group": "sex and age in years",
+    "everybody is of one sex": "sex",
+    "many children but none of some sex and year of age": "sex and age in years",
+    "median ages of men and women are 20 years or more apart": "sex and age in years",
+}
+"""Further kinds of the Bureau's lists, and which attribute they need that redistricting data and the test of 1940 lack."""
 _AGES: Final = ("votingage", "age18plus", "va")
 _QUARTERS: Final = "hhgq"
 _MOST: Final = 10
+_KINDS_OF_QUARTERS: Final = 8
+_ADULT_QUARTERS: Final = (1, 3, 6)  # levels of hhgq: correctional for adults, nursing, military
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +60,7 @@ class _Side:
     no_quarters: NDArray[np.bool_]
     occupied: NDArray[Any] | None
     vacant: NDArray[Any] | None
+    in_adult_quarters: NDArray[Any] | None = None
 
 
 def impossible_areas(
@@ -85,6 +104,27 @@ def impossible_areas(
     return pa.Table.from_pylist(rows)
 
 
+def untold_kinds(found: pa.Table) -> pa.Table:
+    """Kinds that could not be counted, and what they need that the files do not have.
+
+    Args:
+        found: of :func:`impossible_areas`.
+
+    Returns:
+        Columns kind, reason.
+    """
+    told = set(found.column("kind").to_pylist()) if found.num_rows else set()
+    needs = {
+        kind: "counts of occupied and vacant units"
+        if "occupied" in kind or "household" in kind
+        else "age and kinds of quarters"
+        for kind in KINDS
+        if kind not in told
+    }
+    rows = {KINDS[kind]: need for kind, need in needs.items()} | dict(NOT_COMPUTABLE)
+    return pa.table({"kind": list(rows), "reason": [f"needs {need}" for need in rows.values()]})
+
+
 def _sides(
     persons: Pair,
     units: Pair | None,
@@ -112,6 +152,11 @@ def _sides(
                 no_quarters=homes == everybody if known is None else known,
                 occupied=None if occupancy is None else occupancy[side][:, occupied_cell],
                 vacant=None if occupancy is None else occupancy[side][:, 1 - occupied_cell],
+                in_adult_quarters=(
+                    quarters[side][:, _ADULT_QUARTERS].sum(axis=1)
+                    if quarters is not None and quarters[side].shape[1] == _KINDS_OF_QUARTERS
+                    else None
+                ),
             )
         )
     return sides[0], sides[1]
@@ -135,6 +180,9 @@ def _counted(side: _Side, truth: _Side) -> dict[str, tuple[int, int]]:
     found["total_differs"] = (every, side.persons != truth.persons)
     if side.adults is not None:
         found["everyone_under_18"] = (side.no_quarters & (side.persons > 0), side.adults == 0)
+    if side.adults is not None and side.in_adult_quarters is not None:
+        adults_only = (side.persons > 0) & (side.in_adult_quarters == side.persons)
+        found["adult_quarters_with_minors"] = (adults_only, side.adults < side.persons)
     if side.occupied is not None and side.vacant is not None:
         with_units, homes = side.occupied > 0, side.in_households
         found["occupied_above_persons"] = (with_units, homes < side.occupied)

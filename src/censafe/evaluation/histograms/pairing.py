@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.histograms.files import BlockCells, read_block_cells, read_geocodes
+from censafe.evaluation.histograms.microdata_files import is_microdata, read_microdata
+from censafe.evaluation.histograms.unit_files import is_unit_table, read_unit_table
 from censafe.geography.spine import LevelRule, Spine, build_spine
 from censafe.model.schema import CellQuery
 from censafe.model.sparse import ExactHistograms, SparseLevel
 from censafe.products.topdown.schemas import HistogramSchema
 
-__all__ = ["Pair", "PublishedRun", "pair_files", "pair_histograms"]
+__all__ = ["Pair", "PublishedRun", "pair_files", "pair_histograms", "pair_units"]
 
 _LARGEST: Final = 2**31 - 1
 
@@ -112,8 +114,9 @@ def pair_files(
     published: Mapping[str, Path],
     *,
     domain: Path | None = None,
+    more: Sequence[tuple[Path, HistogramSchema]] = (),
 ) -> Pair:
-    """Read and match histogram files (columns geocode, cell, count), as runs and the synthetic populations write them.
+    """Read and match files of histograms (geocode, cell, count) or microdata of the redistricting data.
 
     Args:
         schema: of all files. A file that names another schema in its metadata is refused.
@@ -122,6 +125,7 @@ def pair_files(
         published: the same by name of the run.
         domain: a file with a column ``geocode`` that lists every block, such as ``units.parquet``; without it the blocks
             are those of any file, and blocks of one side only are counted in ``facts`` and are zero on the other side.
+        more: files of housing units with their schema, whose blocks belong to the domain as well where no list was given.
 
     Raises:
         DataError: a file has blocks that the domain does not have (their number and widest level are told, no count), cells
@@ -129,8 +133,8 @@ def pair_files(
         StorageError: a file cannot be read.
     """
     digits = rules[-1].digits
-    true = _checked(read_block_cells(confidential, digits), schema)
-    public = {name: _checked(read_block_cells(path, digits), schema) for name, path in published.items()}
+    true = _rows(confidential, digits, schema)
+    public = {name: _rows(path, digits, schema) for name, path in published.items()}
     facts: dict[str, int] = {}
     if domain is not None:
         blocks = read_geocodes(domain, digits)
@@ -146,11 +150,57 @@ def pair_files(
                 "files of the same areas"
             )
         facts = {"only_confidential": len(known) - common, "only_published": len(others) - common}
-        blocks = np.union1d(known, others)
+        blocks = np.unique(
+            np.concatenate([known, others, *(_rows(path, digits, one).codes for path, one in more)])
+        )
     spine = build_spine(blocks, rules)
     exact = ExactHistograms(*_sparse(true, spine, schema))
     runs = [PublishedRun(name, SparseLevel(*_sparse(one, spine, schema))) for name, one in public.items()]
     return replace(pair_histograms(schema, spine, exact, runs), facts=facts)
+
+
+def pair_units(persons: Pair, schema: HistogramSchema, confidential: Path, published: Sequence[Path]) -> Pair:
+    """The housing units of the blocks of a pair, occupied and vacant.
+
+    Args:
+        persons: whose blocks and runs they belong to.
+        schema: of two cells.
+        confidential: a table of units (geocode, gq0, occupied), a histogram file, or microdata of units.
+        published: the same for every run, in the order of the runs.
+
+    Raises:
+        DataError: a file has blocks that the pair does not have, or breaks a rule.
+        StorageError: a file cannot be read.
+        UsageError: there is not one file for each run.
+    """
+    if len(published) != len(persons.runs):
+        raise UsageError(
+            f"{len(published)} files of units for {len(persons.runs)} published runs; give one for each"
+        )
+    spine = persons.spine
+    digits = spine.leaf.digits
+    sides = [_rows(path, digits, schema) for path in (confidential, *published)]
+    for one in sides:
+        foreign = len(np.setdiff1d(one.codes, spine.leaf.codes, assume_unique=True))
+        if foreign:
+            raise DataError(
+                f"{one.name}, geocode: {foreign} blocks are not among those of the persons; allowed: blocks of the list of areas"
+            )
+    exact = ExactHistograms(*_sparse(sides[0], spine, schema))
+    runs = [
+        PublishedRun(run.run_id, SparseLevel(*_sparse(one, spine, schema)), setting=run.setting)
+        for run, one in zip(persons.runs, sides[1:], strict=True)
+    ]
+    return pair_histograms(schema, spine, exact, runs)
+
+
+def _rows(path: Path, digits: int, schema: HistogramSchema) -> BlockCells:
+    """Checked rows of a file of any of the allowed kinds."""
+    if is_microdata(path):
+        return _checked(read_microdata(path, schema), schema)
+    return _checked(
+        read_unit_table(path, digits) if is_unit_table(path) else read_block_cells(path, digits), schema
+    )
 
 
 def _checked(rows: BlockCells, schema: HistogramSchema) -> BlockCells:

@@ -1,0 +1,145 @@
+"""``censafe evaluate pair`` on microdata, areas off the spine, and housing units."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.population.synthetic.histograms import synthesize_histograms
+from support.commands import CommandLine
+from support.histograms import write_table
+
+HEADER = "SCHEMA_TYPE_CODE|SCHEMA_BUILD_ID|TABBLKST|TABBLKCOU|TABTRACTCE|TABBLKGRPCE|TABBLK"
+CONFIG = ("--config", "pl94-us", "--set", "root=State", "--quiet")
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def block(code: str) -> str:
+    return f"MPD|1|{code[:2]}|{code[2:5]}|{code[5:11]}|{code[11]}|{code[12:]}"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A synthetic state, and a published folder of microdata in which one block lost a person and another its units."""
+    truth = tmp_path_factory.mktemp("pair") / "truth"
+    synthesize_histograms(truth, persons=3_000, states=("44",), seed=3)
+    published = truth.parent / "published" / "microdata"
+    published.mkdir(parents=True)
+    rows = pq.read_table(truth / "histogram.parquet").to_pydict()
+    lines = ["# a comment", f"{HEADER}|EPNUM|RTYPE|GQTYPE_PL|VOTING_AGE|CENHISP|CENRACE"]
+    for code, cell, count in zip(rows["geocode"], rows["cell"], rows["count"], strict=True):
+        gq, age, hispanic, race = np.unravel_index(cell, (8, 2, 2, 63))
+        row = f"{block(code)}|1|{5 if gq else 3}|{gq}|{age + 1}|{hispanic + 1}|{race + 1:02d}"
+        lines += [row] * count
+    (published / "persons.txt").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    units = pq.read_table(truth / "units.parquet").to_pydict()
+    first = next(place for place, occupied in enumerate(units["occupied"]) if occupied)
+    lines = [f"{HEADER}|RTYPE|HH_STATUS"]
+    for place, code in enumerate(units["geocode"]):
+        occupied = units["occupied"][place] if place != first else 0
+        lines += [f"{block(code)}|2|1"] * occupied + [f"{block(code)}|2|2"] * (units["gq0"][place] - occupied)
+        lines += [f"{block(code)}|4|0"]
+    (published / "units.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return truth, published.parent
+
+
+@pytest.fixture(scope="module")
+def place_list(folders: tuple[Path, Path]) -> Path:
+    """Every second block lies in a place, the others in none."""
+    path = folders[0].parent / "areas.csv"
+    codes = pq.read_table(folders[0] / "units.parquet").column("geocode").to_pylist()
+    lines = [f"{code},{'A' if number % 2 else ''}" for number, code in enumerate(codes)]
+    path.write_text("\n".join(["geocode,place", *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_microdata_units_and_places_are_compared_block_by_block(
+    censafe: CommandLine, folders: tuple[Path, Path], place_list: Path, tmp_path: Path
+) -> None:
+    truth, published = folders
+    done = censafe("evaluate", "pair", truth, published, tmp_path / "out", *CONFIG, "--areas", place_list)
+    assert done.code == 0, done.err
+    metrics = {
+        (row["level"], row["characteristic"], row["metric"], row["size_class"]): float(row["value"])
+        for row in rows_of(tmp_path / "out" / "metrics_long.csv")
+    }
+    blocks = pq.read_table(truth / "units.parquet").num_rows
+    assert metrics["State", "total", "me", "all"] == -1.0
+    assert metrics["Block", "total", "mean_ae", "all"] == pytest.approx(1 / blocks)
+    assert metrics["place", "total", "count_mean", "all"] < metrics["State", "total", "count_mean", "all"]
+    kinds = {
+        (row["level"], row["kind"], row["run_id"]): int(row["n"])
+        for row in rows_of(tmp_path / "out" / "impossible.csv")
+    }
+    assert kinds["Block", "persons_without_occupied", "1"] == 1
+    assert kinds["Block", "persons_without_occupied", "truth"] == 0
+    assert kinds["Block", "total_differs", "1"] == 1
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "needs sex" in page
+    assert "place" in page
+
+
+def test_files_of_units_may_be_named(
+    censafe: CommandLine, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    truth, published = folders
+    sides = (truth / "histogram.parquet", published / "microdata" / "persons.txt")
+    units = (
+        "--true-units",
+        truth / "units.parquet",
+        "--published-units",
+        published / "microdata" / "units.txt",
+    )
+    done = censafe("evaluate", "pair", *sides, tmp_path / "out", *CONFIG, *units)
+    assert done.code == 0, done.err
+    kinds = {
+        (row["kind"], row["run_id"]): int(row["n"])
+        for row in rows_of(tmp_path / "out" / "impossible.csv")
+        if row["level"] == "Block"
+    }
+    assert kinds["persons_without_occupied", "1"] == 1
+    alone = censafe("evaluate", "pair", *sides, tmp_path / "other", *CONFIG, *units[:2])
+    assert alone.code == 2
+    assert "--true-units and --published-units go together" in alone.err
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("|GQTYPE_PL|", "|GQTYPE|"), "no column GQTYPE_PL"),
+        (("|3|0|2|", "|3|0|9|"), "VOTING_AGE"),
+        (("MPD|1|44|", "MPD|1|x4|"), "codes that are not digits"),
+    ],
+)
+def test_microdata_that_break_the_layout_are_refused(
+    censafe: CommandLine, folders: tuple[Path, Path], tmp_path: Path, change: tuple[str, str], told: str
+) -> None:
+    truth, published = folders
+    text = (published / "microdata" / "persons.txt").read_text(encoding="utf-8")
+    (tmp_path / "persons.txt").write_text(text.replace(*change, 1), encoding="utf-8")
+    done = censafe("evaluate", "pair", truth, tmp_path / "persons.txt", tmp_path / "out", *CONFIG)
+    assert done.code == 1
+    assert told in done.err
+
+
+def test_units_of_other_blocks_and_other_schemas_are_refused(
+    censafe: CommandLine, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    truth, published = folders
+    other = tmp_path / "units.parquet"
+    write_table(other, {"geocode": ["4499901000011001"], "gq0": [1], "occupied": [1]})
+    sides = (truth, published, tmp_path / "out")
+    done = censafe("evaluate", "pair", *sides, *CONFIG, "--true-units", other, "--published-units", other)
+    assert done.code == 1
+    assert "1 blocks are not among those of the persons" in done.err
+    write_table(other, {"geocode": ["4499901000011001"], "gq0": [1], "occupied": [2]})
+    done = censafe("evaluate", "pair", *sides, *CONFIG, "--true-units", other, "--published-units", other)
+    assert "more occupied than housing units" in done.err
