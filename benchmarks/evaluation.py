@@ -1,12 +1,15 @@
-"""Time and memory of an evaluation: every measure of a pair of block histograms the size of Texas.
+"""Time and memory of evaluations: every measure of a pair of block histograms the size of Texas, and a sweep over budgets.
 
-    python benchmarks/evaluation.py [--json] [--persons N] [--data FOLDER] [--seed S]
+    python benchmarks/evaluation.py [--json] [--part pair|sweep|both] [--persons N] [--data FOLDER] [--seed S]
 
 The truth is a synthetic state of 29 million persons in some 700,000 blocks of 252 cells (voting age, origin, 63 races); the
 published file is made from it by noise on the cells that are not empty and by new ones, about as many as TopDown makes. A
 child process reads both files and computes all errors (six levels and a list of other areas, eight queries, population bins),
 bias by homogeneity and diversity, impossible blocks, reliability, empirical privacy loss with intervals, and one sample.
 Marks: 60 s and 6 GiB, reading included.
+
+The sweep is ``censafe evaluate sweep`` with eight budgets and four runs of each on 10 million persons of 1940 in four states, so
+that a county has some 40 districts as in the census of 1940, samples, frames and the page included. Mark: 600 s on two cores.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -39,11 +43,12 @@ from censafe.evaluation.histograms.reliability import reliability
 from censafe.evaluation.histograms.residuals import pooled_residuals
 from censafe.evaluation.histograms.sampling import sample_runs
 from censafe.evaluation.histograms.strata import COUNTY_SIZES, size_classes
+from censafe.evaluation.histograms.threads import in_threads
 from censafe.geography.spine import PL94_US
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.population.synthetic.histograms import synthesize_histograms
 from censafe.products.topdown.schemas import HistogramSchema
-from child import in_folder, parser_of
+from child import COMMAND, in_folder, parser_of
 
 SCHEMA = HistogramSchema(
     Schema("people", (Attribute("votingage", 2), Attribute("hispanic", 2), Attribute("cenrace", 63))),
@@ -53,8 +58,11 @@ QUERIES = (
     "total", "votingage", "hispanic", "cenrace", "votingage * hispanic", "hispanic * cenrace", "votingage * cenrace",
     "detailed",
 )  # fmt: skip
+LOSS_QUERIES = ("total", "votingage * hispanic", "detailed")
 TEXAS = 29_145_505
 SECONDS, GIB = 60, 6
+STATES_1940 = "17,34,36,42"
+BUDGETS, RUNS, SWEEP_SECONDS = "0.25,0.5,0.75,1,2,4,6,8", 4, 600
 
 
 def make(folder: Path, persons: int, seed: int) -> None:
@@ -99,16 +107,9 @@ def write(
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Seconds of every family of measures."""
+    """Processor seconds of every family of measures; two lists of areas are measured at a time."""
     stages: dict[str, float] = {}
-
-    @contextmanager
-    def stage(name: str) -> Any:
-        started = time.perf_counter()
-        yield
-        stages[name] = stages.get(name, 0.0) + time.perf_counter() - started
-
-    with stage("read and match"):
+    with stage(stages, "read and match"):
         pair = pair_files(
             SCHEMA,
             PL94_US,
@@ -116,38 +117,67 @@ def measure(folder: Path) -> dict[str, Any]:
             {"1": folder / "published.parquet"},
             domain=folder / "blocks.parquet",
         )
-    groups = race_groups(SCHEMA)
-    lists = [level_areas(pair.spine, name) for name in pair.spine.names] + [places(pair)]
-    rows = 0
-    for areas in lists:
-        with stage("errors"):
-            sizes = size_classes(true_counts(pair, areas), COUNTY_SIZES)
-            for query in QUERIES:
-                cells = match(pair, areas, query)
-                rows += accuracy([cells]).num_rows
-                if query in ("total", "detailed"):
-                    rows += accuracy([cells], mode="as_published").num_rows
-                if query == "total":
-                    rows += accuracy([cells], strata=sizes).num_rows
-                if query == "votingage * hispanic":
-                    rows += accuracy([cells], by_answer=True).num_rows
-        with stage("empirical privacy loss"):
-            for query in ("total", "votingage * hispanic", "detailed"):
-                residuals = pooled_residuals([match(pair, areas, query)], zeros="either", groups=1024)
-                rows += epl_summary(residuals).num_rows + epl_curve(residuals, bandwidth_factor=0.1).num_rows
-        with stage("bias"):
-            for mode in ("corrected", "as_published"):
-                attributes = ("votingage", "hispanic", "cenrace")
-                rows += bias_by_homogeneity(pair, areas, attributes, mode=mode).num_rows
-            rows += bias_by_diversity(pair, areas, groups).num_rows
-        with stage("reliability and impossible areas"):
-            rows += reliability(pair, areas, groups).bins.num_rows
-            rows += impossible_areas(pair, None, areas).num_rows
-    with stage("sample of half the persons, its errors"):
+    # the largest first, so that no thread is left with it at the end
+    lists = [*(level_areas(pair.spine, name) for name in reversed(pair.spine.names)), places(pair)]
+    found = in_threads(lambda areas: measure_areas(pair, areas), lists)
+    with stage(stages, "sample of half the persons, its errors"):
         sampled = pair.with_runs(sample_runs(pair, Fraction(1, 2), replicates=1, seed=1))
-        for areas in lists:
-            rows += accuracy([match(sampled, areas, "detailed")]).num_rows
+    found += in_threads(lambda areas: measure_sample(sampled, areas), lists)
+    for _, own in found:
+        for name, seconds in own.items():
+            stages[name] = stages.get(name, 0.0) + seconds
+    rows = sum(one for one, _ in found)
     return {"blocks": pair.spine.leaf.nodes, "cells": SCHEMA.schema.cells, "numbers": rows, "stages": stages}
+
+
+@contextmanager
+def stage(stages: dict[str, float], name: str) -> Iterator[None]:
+    """Add the processor time of this thread."""
+    started = time.thread_time()
+    yield
+    stages[name] = stages.get(name, 0.0) + time.thread_time() - started
+
+
+def measure_areas(pair: Pair, areas: Areas) -> tuple[int, dict[str, float]]:
+    """Every measure of one list of areas: how many numbers, and seconds by family."""
+    stages: dict[str, float] = {}
+    rows = 0
+    groups = race_groups(SCHEMA)
+    with stage(stages, "errors"):
+        sizes = size_classes(true_counts(pair, areas), COUNTY_SIZES)
+        kept = {}
+        for query in QUERIES:
+            cells = match(pair, areas, query)
+            rows += accuracy([cells]).num_rows
+            if query in ("total", "detailed"):
+                rows += accuracy([cells], mode="as_published").num_rows
+            if query == "total":
+                rows += accuracy([cells], strata=sizes).num_rows
+            if query == "votingage * hispanic":
+                rows += accuracy([cells], by_answer=True).num_rows
+            if query in LOSS_QUERIES:
+                kept[query] = cells
+    with stage(stages, "empirical privacy loss"):
+        for query in LOSS_QUERIES:
+            residuals = pooled_residuals([kept.pop(query)], zeros="either", groups=1024)
+            rows += epl_summary(residuals).num_rows + epl_curve(residuals, bandwidth_factor=0.1).num_rows
+    with stage(stages, "bias"):
+        for mode in ("corrected", "as_published"):
+            attributes = ("votingage", "hispanic", "cenrace")
+            rows += bias_by_homogeneity(pair, areas, attributes, mode=mode).num_rows
+        rows += bias_by_diversity(pair, areas, groups).num_rows
+    with stage(stages, "reliability and impossible areas"):
+        rows += reliability(pair, areas, groups).bins.num_rows
+        rows += impossible_areas(pair, None, areas).num_rows
+    return rows, stages
+
+
+def measure_sample(sampled: Pair, areas: Areas) -> tuple[int, dict[str, float]]:
+    """Errors of a sample at one list of areas."""
+    stages: dict[str, float] = {}
+    with stage(stages, "sample of half the persons, its errors"):
+        rows = accuracy([match(sampled, areas, "detailed")]).num_rows
+    return rows, stages
 
 
 def places(pair: Pair) -> Areas:
@@ -160,52 +190,89 @@ def places(pair: Pair) -> Areas:
 def run_pair(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Make the pair, measure it in a child, and compare with the marks."""
     make(folder, options.persons, options.seed)
+    text, used = child_of([sys.executable, __file__, "--measure", str(folder)])
+    return {
+        **json.loads(text), "persons": options.persons, **used, "mark_seconds": SECONDS, "mark_gib": GIB,
+        "met": used["seconds"] <= SECONDS and used["peak_gib"] <= GIB,
+    }  # fmt: skip
+
+
+def run_sweep(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Sweep over budgets on a synthetic population of 1940."""
+    data, out = folder / "e2e-1940", folder / "sweep"
+    if not data.exists():
+        synthesize_histograms(
+            data, persons=10_000_000, states=tuple(STATES_1940.split(",")), seed=options.seed, layout="e2e"
+        )
+    shutil.rmtree(out, ignore_errors=True)
+    command = ["evaluate", "sweep", "topdown", "e2e-1940", str(data), str(out), "--epsilon", BUDGETS]
+    _, used = child_of([*COMMAND, *command, "--runs", str(RUNS), "--workers", "2", "--quiet"])
+    return {
+        "persons": 10_000_000, "budgets": len(BUDGETS.split(",")), "runs": RUNS, **used,
+        "mark_seconds": SWEEP_SECONDS, "met": used["seconds"] <= SWEEP_SECONDS,
+    }  # fmt: skip
+
+
+def child_of(command: list[str]) -> tuple[str, dict[str, float]]:
+    """What a command prints, and its wall and processor seconds and peak memory, those of its own children included."""
     started = time.perf_counter()
-    child = subprocess.Popen(
-        [sys.executable, __file__, "--measure", str(folder)], stdout=subprocess.PIPE, text=True
-    )
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     text = child.stdout.read() if child.stdout else ""
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
         raise SystemExit(f"the measurement failed with exit code {child.returncode}")
-    seconds = time.perf_counter() - started
     gib = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1) / 2**20
-    return {
-        "pair": {
-            **json.loads(text), "persons": options.persons, "seconds": round(seconds, 2),
-            "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2), "peak_gib": round(gib, 2),
-            "mark_seconds": SECONDS, "mark_gib": GIB, "met": seconds <= SECONDS and gib <= GIB,
-        }
-    }  # fmt: skip
+    return text, {
+        "seconds": round(time.perf_counter() - started, 2),
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2),
+        "peak_gib": round(gib, 2),
+    }
 
 
-PARTS: tuple[Callable[[Path, argparse.Namespace], dict[str, Any]], ...] = (run_pair,)
+PARTS: dict[str, Callable[[Path, argparse.Namespace], dict[str, Any]]] = {
+    "pair": run_pair,
+    "sweep": run_sweep,
+}
 
 
 def show(found: dict[str, Any]) -> None:
-    pair = found["pair"]
-    print(
-        f"pair of {pair['blocks']:,} blocks, {pair['cells']} cells, {pair['persons']:,} persons; {pair['numbers']:,} numbers"
-    )
-    for name, seconds in pair["stages"].items():
-        print(f"{name:<45}{seconds:>8.2f} s")
-    print(f"{'all, start of the process included':<45}{pair['seconds']:>8.2f} s (mark {SECONDS})")
-    print(f"{'processor time of all':<45}{pair['cpu_seconds']:>8.2f} s")
-    print(f"{'peak memory':<45}{pair['peak_gib']:>8.2f} GiB (mark {GIB})")
+    """Print both parts."""
+    if "pair" in found:
+        one = found["pair"]
+        print(
+            f"pair of {one['blocks']:,} blocks, {one['cells']} cells, {one['persons']:,} persons; {one['numbers']:,} numbers"
+        )
+        for name, seconds in one["stages"].items():
+            print(f"{name:<45}{seconds:>8.2f} s of processor time")
+        show_used(one)
+    if "sweep" in found:
+        one = found["sweep"]
+        print(
+            f"sweep of {one['budgets']} budgets by {one['runs']} runs on {one['persons']:,} persons of 1940"
+        )
+        show_used(one)
+
+
+def show_used(one: dict[str, Any]) -> None:
+    print(f"{'all, start of the process included':<45}{one['seconds']:>8.2f} s (mark {one['mark_seconds']})")
+    print(f"{'processor time of all':<45}{one['cpu_seconds']:>8.2f} s")
+    print(f"{'peak memory of the largest process':<45}{one['peak_gib']:>8.2f} GiB")
 
 
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--persons", type=int, default=TEXAS)
+    parser.add_argument("--part", choices=[*PARTS, "both"], default="both")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure is not None:
         print(json.dumps(measure(options.measure)))
         return
     found: dict[str, Any] = {}
-    for part in PARTS:
-        found |= in_folder(options.data, lambda folder, part=part: part(folder, options))  # type: ignore[misc]
+    for name, part in PARTS.items():
+        if options.part in (name, "both"):
+            found[name] = in_folder(options.data, lambda folder, part=part: part(folder, options))  # type: ignore[misc]
     if options.json:
         print(json.dumps(found))
     else:
