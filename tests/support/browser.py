@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import shutil
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,9 +22,11 @@ CATCH = """URL.createObjectURL = (blob) => { window.saved = blob; return 'about:
 HTMLAnchorElement.prototype.click = function () { window.savedName = this.download; };"""
 TAKEN = """async () => {
     for (let i = 0; i < 200 && !window.saved; i += 1) await new Promise((done) => setTimeout(done, 20));
-    const bytes = new Uint8Array(await window.saved.arrayBuffer());
+    const reader = new FileReader();
+    const read = new Promise((done) => { reader.onload = () => done(reader.result); });
+    reader.readAsDataURL(window.saved);
     window.saved = null;
-    return Array.from(bytes);
+    return (await read).split(',')[1];
 }"""
 
 
@@ -84,7 +87,7 @@ class ExplorerPage:
     def saved(self, button: str) -> bytes:
         """Press a button that saves a file, and take what it saves."""
         self.page.locator(button).click()
-        return bytes(self.page.evaluate(TAKEN))
+        return b64decode(self.page.evaluate(TAKEN))
 
     def rows(self) -> dict[str, dict[str, str]]:
         """The rows as CSV, by identifier."""
