@@ -162,6 +162,15 @@ def test_leaves_reach_the_kernels():
     assert [one.options for one in chosen.values() if one is not None] == [0, ALL_POSITIVE]
 
 
+def test_more_leaves_make_rounding_cheaper():
+    spine, parents, task = random_level(9, bounded=False, known=False, parents=60)
+    few, report = estimated(spine, parents, task, rules(ONE, False))
+    many, cheaper = estimated(spine, parents, task, rules(ONE, False, leaves="all_positive"))
+    assert not same(few, many)
+    assert report.document()["rounding_cost"] > cheaper.document()["rounding_cost"] + 0.5
+    check_level(task.level, many, task.limits, KIND_OF, CELLS, parents)
+
+
 def impossible() -> tuple[Spine, SparseLevel, LevelTask, int]:
     """A level one of whose parents has two kinds swapped, so that no child may have the persons."""
     spine, parents, task = random_level(3, bounded=True, known=False)
