@@ -1,6 +1,6 @@
 """Make docs/accuracy.md and its figures again: evaluate TopDown on published counts that stand in for records.
 
-    .venv/bin/python docs/make_accuracy.py --work FOLDER [--only ri2018,hi2020] [--runs 4] [--sweep FOLDER] [--sweep-hawaii FOLDER]
+    .venv/bin/python docs/make_accuracy.py --work FOLDER [--only ri2018,hi2020] [--runs 4] [--sweep NAME=FOLDER ...]
 
 The counts are published data, so what is compared here is no secret. A folder that holds finished evaluations is used again.
 """
@@ -83,6 +83,22 @@ CASES = (
     ),
 )  # fmt: skip
 
+_SYNTHETIC = "censafe synth DATA --persons 10000000 --layout e2e-1940 --seed 1"
+_SWEEP = "censafe evaluate sweep topdown"
+SWEEPS = {
+    "sweep": (
+        "A sweep over budgets: the study of the 1940 census on synthetic records, about 42 districts in a county",
+        f"{_SYNTHETIC} --states 17,34,36,42\n{_SWEEP} e2e-1940",
+    ),
+    "sweep-nation": (
+        "The same on all states, about four districts in a county",
+        f"{_SYNTHETIC}\n{_SWEEP} e2e-1940",
+    ),
+    "sweep-il2020": ("The same on Illinois 2020, tracts", f"{_SWEEP} pl94-tracts"),
+    "sweep-hi2020": ("The same on Hawaii 2020, blocks", f"{_SWEEP} blocks-16"),
+    "sweep-ri2010": ("The same on Rhode Island 2010, blocks", f"{_SWEEP} blocks-16"),
+}
+
 
 def main() -> None:
     """Evaluate, draw and write."""
@@ -91,8 +107,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--runs", default="4")
     parser.add_argument("--workers", default="2")
-    parser.add_argument("--sweep", type=Path)
-    parser.add_argument("--sweep-hawaii", type=Path)
+    parser.add_argument("--sweep", action="append", default=[], metavar="NAME=FOLDER")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     wanted = options.only.split(",") if options.only else [case.name for case in CASES]
@@ -101,16 +116,10 @@ def main() -> None:
             evaluate(case, options)
     done = [case for case in CASES if (options.work / case.name / "report.html").exists()]
     parts = [HEAD, *(section(case, options.work / case.name) for case in done)]
-    if options.sweep is not None:
-        title = "A sweep over budgets: the study of the 1940 census on synthetic records"
-        made = "censafe synth DATA --persons 10000000 --layout e2e-1940 --seed 1\n"
-        parts.append(
-            sweep_section(options.sweep, "sweep", title, f"{made}censafe evaluate sweep topdown e2e-1940")
-        )
-    if options.sweep_hawaii is not None:
-        title = "The same on Hawaii 2020"
-        command = "censafe evaluate sweep topdown blocks-16"
-        parts.append(sweep_section(options.sweep_hawaii, "sweep-hi2020", title, command))
+    folders = dict(text.split("=", 1) for text in options.sweep)
+    for name, (title, command) in SWEEPS.items():
+        if name in folders:
+            parts.append(sweep_section(Path(folders[name]), name, title, command))
     (DOCS / "accuracy.md").write_text("\n".join([*parts, TAIL]), encoding="utf-8")
 
 
