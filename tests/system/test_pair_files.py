@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import load_workbook
 
 from censafe.population.synthetic.histograms import synthesize_histograms
 from support.commands import CommandLine
@@ -82,6 +83,12 @@ def test_microdata_units_and_places_are_compared_block_by_block(
     assert kinds["Block", "persons_without_occupied", "1"] == 1
     assert kinds["Block", "persons_without_occupied", "truth"] == 0
     assert kinds["Block", "total_differs", "1"] == 1
+    book = load_workbook(tmp_path / "out" / "workbook.xlsx", read_only=True)
+    assert book["impossible"]["A1"].value == "CONFIDENTIAL: compares with the truth"
+    head, *lines = book["metrics_wide"].iter_rows(min_row=2, values_only=True)
+    wide = [dict(zip(head, line, strict=True)) for line in lines]
+    first = next(row for row in wide if (row["level"], row["characteristic"]) == ("State", "total"))
+    assert first["me"] == -1
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "needs sex" in page
     assert "place" in page

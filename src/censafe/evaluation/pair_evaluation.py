@@ -29,6 +29,7 @@ from censafe.evaluation.pair_inputs import MatchedTables, OpenedPair
 from censafe.evaluation.reporting import write_report
 from censafe.evaluation.topdown_evaluation import TopdownEvaluation
 from censafe.evaluation.topdown_population import characteristics
+from censafe.evaluation.workbook import write_workbook
 from censafe.model import CellQuery
 from censafe.products.options import ReadOptions
 
@@ -137,7 +138,8 @@ def _written(
                 for name, frame in frames.items()
             }
             write_document(out, document)
-            files = [*written, write_codebook(out, written)]
+            sheets = {name: frame for name, frame in frames.items() if name != "metrics_long"}
+            files = [*written, write_codebook(out, written), write_workbook(out, sheets)]
         with reading.observer.stage("report"):
             files += write_report(out)
     lines = ["CONFIDENTIAL. Published counts against true ones."]

@@ -1,0 +1,72 @@
+"""The frames of an evaluation as one workbook, a sheet a frame, every sheet stamped."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import xlsxwriter
+
+from censafe.evaluation.codebook import CODEBOOK
+from censafe.evaluation.confidential import COMPARED
+from censafe.publication.atomic import atomic_bytes
+
+__all__ = ["write_workbook"]
+
+_FILE: Final = "workbook.xlsx"
+_MOST_ROWS: Final = 1_000_000
+_LONGEST_NAME: Final = 31
+_NEVER: Final = datetime(2020, 1, 1, tzinfo=UTC)  # the same frames make the same bytes
+
+
+def write_workbook(folder: Path, frames: Mapping[str, pa.Table]) -> str:
+    """Write ``workbook.xlsx``: the stamp, the names of the columns, the rows; and a last sheet that explains the columns.
+
+    Args:
+        folder: of the evaluation.
+        frames: by name of the sheet. Frames of more rows than a sheet holds are left to their CSV files.
+
+    Returns:
+        Name of the file.
+    """
+    buffer = io.BytesIO()
+    book = xlsxwriter.Workbook(buffer, {"in_memory": True, "nan_inf_to_errors": False})
+    book.set_properties({"created": _NEVER, "status": COMPARED})
+    bold, stamp = book.add_format({"bold": True}), book.add_format({"bold": True, "font_color": "#8c1414"})
+    columns: dict[str, None] = {}
+    for name, frame in frames.items():
+        if frame.num_rows <= _MOST_ROWS:
+            rows = [[_plain(value) for value in row.values()] for row in frame.to_pylist()]
+            _sheet(book, name, frame.column_names, rows, bold, stamp)
+            columns |= dict.fromkeys(frame.column_names)
+    meanings = [[name, *CODEBOOK.get(name, (name.replace("_", " "), ""))] for name in columns]
+    _sheet(book, "columns", ["column", "meaning", "unit"], meanings, bold, stamp)
+    book.close()
+    with atomic_bytes(folder / _FILE) as stream:
+        stream.write(buffer.getvalue())
+    return _FILE
+
+
+def _sheet(book: Any, name: str, head: list[str], rows: list[list[Any]], bold: Any, stamp: Any) -> None:
+    sheet = book.add_worksheet(name[:_LONGEST_NAME])
+    sheet.write(0, 0, COMPARED, stamp)
+    sheet.write_row(1, 0, head, bold)
+    for place, row in enumerate(rows, 2):
+        sheet.write_row(place, 0, row)
+    sheet.freeze_panes(2, 0)
+    sheet.autofilter(1, 0, 1 + max(1, len(rows)), len(head) - 1)
+    for place, one in enumerate(head):
+        longest = max((len(str(row[place])) for row in rows[:200]), default=0)
+        sheet.set_column(place, place, min(60, max(len(one), longest) + 2))
+
+
+def _plain(value: Any) -> Any:
+    """What a cell can hold; an empty text for what is not a number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "" if math.isnan(value) else "infinite"
+    return "" if value is None else value
