@@ -138,7 +138,8 @@ def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:
     p = np.zeros(problem.cells) if problem.p is None else problem.p.astype(np.float64)
     curvature, ridge = np.empty(len(h)), np.empty(len(h))
     start_point(h, problem.h_of, problem.B, p, problem.p is not None, start, curvature, ridge)
-    h += (ridge.max() - ridge)[:, None, None] * np.eye(problem.cells)  # one ridge for all, as the steps assume
+    # one ridge for all children, as the steps assume
+    h += (ridge.max() - ridge)[:, None, None] * np.eye(problem.cells)
     return _Setting(problem, tight, h, p, float(ridge.max()), start, curvature)
 
 

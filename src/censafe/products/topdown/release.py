@@ -40,9 +40,7 @@ _POST_PROCESSING: Final = ("passes", "information", "infeasible", "leaves", "det
 _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration are not used."
 )
-_FROM_BELOW: Final = (
-    "Every geounit was fitted to its own answers and those of all geounits below it, by their exact covariances."
-)
+_FROM_BELOW: Final = "Every geounit was fitted to its own answers and those of all geounits below it, by their exact covariances."
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,7 +56,8 @@ def best_by_linear_programme(x, problem, tree, leaves="fractional"):
         b_eq=np.concatenate([np.rint(f @ members.T).ravel(), problem.p - whole.sum(axis=0)]),
         A_ub=sparse.vstack([sparse.hstack([rows, nothing]), -sparse.hstack([rows, nothing])]),
         b_ub=np.concatenate([problem.hi.ravel() - have, have - problem.lo.ravel()]),
-        bounds=[(0, float(up)) for up in (f > 0 if leaves == "fractional" else problem.allowed).ravel()] + [(0, None)] * (2 * children * nodes),
+        bounds=[(0, float(up)) for up in (f > 0 if leaves == "fractional" else problem.allowed).ravel()]
+        + [(0, None)] * (2 * children * nodes),
         method="highs",
     )
     return answer.fun + f.sum()
