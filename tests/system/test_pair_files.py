@@ -31,7 +31,7 @@ def block(code: str) -> str:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A synthetic state, and a published folder of microdata in which one block lost a person and another its units."""
     truth = tmp_path_factory.mktemp("pair") / "truth"
-    synthesize_histograms(truth, persons=3_000, states=("44",), seed=3)
+    synthesize_histograms(truth, persons=3_000, states=("56",), seed=3)
     published = truth.parent / "published" / "microdata"
     published.mkdir(parents=True)
     rows = pq.read_table(truth / "histogram.parquet").to_pydict()
@@ -123,7 +123,7 @@ def test_files_of_units_may_be_named(
     [
         (("|GQTYPE_PL|", "|GQTYPE|"), "no column GQTYPE_PL"),
         (("|3|0|2|", "|3|0|9|"), "VOTING_AGE"),
-        (("MPD|1|44|", "MPD|1|x4|"), "codes that are not digits"),
+        (("MPD|1|56|", "MPD|1|x6|"), "codes that are not digits"),
     ],
 )
 def test_microdata_that_break_the_layout_are_refused(
@@ -142,11 +142,11 @@ def test_units_of_other_blocks_and_other_schemas_are_refused(
 ) -> None:
     truth, published = folders
     other = tmp_path / "units.parquet"
-    write_table(other, {"geocode": ["4499901000011001"], "gq0": [1], "occupied": [1]})
+    write_table(other, {"geocode": ["5699901000011001"], "gq0": [1], "occupied": [1]})
     sides = (truth, published, tmp_path / "out")
     done = censafe("evaluate", "pair", *sides, *CONFIG, "--true-units", other, "--published-units", other)
     assert done.code == 1
     assert "1 blocks are not among those of the persons" in done.err
-    write_table(other, {"geocode": ["4499901000011001"], "gq0": [1], "occupied": [2]})
+    write_table(other, {"geocode": ["5699901000011001"], "gq0": [1], "occupied": [2]})
     done = censafe("evaluate", "pair", *sides, *CONFIG, "--true-units", other, "--published-units", other)
     assert "more occupied than housing units" in done.err

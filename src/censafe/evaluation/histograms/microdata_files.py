@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -69,8 +69,7 @@ def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
     names, skipped = _header(path)
     columns = _columns(path, names, schema)
     wanted = [*_BLOCK, *(column.name for column in columns)]
-    keys: list[NDArray[np.int64]] = []
-    counts: list[NDArray[np.int64]] = []
+    parts = [_Rows(*(np.zeros(0, np.int64) for _ in range(3)))]
     try:
         with pa_csv.open_csv(
             path,
@@ -79,9 +78,8 @@ def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
             pa_csv.ConvertOptions(column_types=dict.fromkeys(wanted, pa.int64()), include_columns=wanted),
         ) as reader:
             for batch in reader:
-                key, count = np.unique(_keys(path, batch, columns, schema), return_counts=True)
-                keys.append(key)
-                counts.append(count)
+                code, cell = _keys(path, batch, columns)
+                parts.append(_added(_Rows(code, cell, np.ones(len(code), np.int64)), schema))
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
     except pa.ArrowInvalid:
@@ -89,12 +87,28 @@ def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
             f"{path.name}: rows that do not have the columns of the header, or codes that are not digits; allowed: the layout "
             "of the redistricting microdata"
         ) from None
-    found, place = np.unique(np.concatenate([*keys, np.zeros(0, np.int64)]), return_inverse=True)
-    total = np.zeros(len(found), np.int64)
-    np.add.at(total, place, np.concatenate([*counts, np.zeros(0, np.int64)]))
-    code, cell = np.divmod(found, schema.schema.cells)
-    codes, row = np.unique(code, return_inverse=True)
-    return BlockCells(path.name, "", codes, row, cell, total)
+    whole = _added(_Rows(*(np.concatenate(one) for one in zip(*parts, strict=True))), schema)
+    codes, row = np.unique(whole.code, return_inverse=True)
+    return BlockCells(path.name, "", codes, row, whole.cell, whole.count)
+
+
+class _Rows(NamedTuple):
+    """Geocode, cell and count of every row."""
+
+    code: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+
+def _added(rows: _Rows, schema: HistogramSchema) -> _Rows:
+    """One row a geocode and cell, rising."""
+    cells = schema.schema.cells
+    codes, block = np.unique(rows.code, return_inverse=True)
+    # a geocode of 16 digits times the number of cells would not fit 64 bits; the position of a block does
+    keys, place = np.unique(block * cells + rows.cell, return_inverse=True)
+    count = np.zeros(len(keys), np.int64)
+    np.add.at(count, place, rows.count)
+    return _Rows(codes[keys // cells], keys % cells, count)
 
 
 def _header(path: Path) -> tuple[list[str], int]:
@@ -128,8 +142,10 @@ def _columns(path: Path, names: list[str], schema: HistogramSchema) -> tuple[_Co
     return layouts[shape]
 
 
-def _keys(path: Path, batch: Any, columns: tuple[_Column, ...], schema: HistogramSchema) -> NDArray[np.int64]:
-    """Geocode times cells plus cell, of every row that has one."""
+def _keys(
+    path: Path, batch: Any, columns: tuple[_Column, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Geocode and cell of every row that has one."""
     code = np.zeros(batch.num_rows, np.int64)
     for name, width in _BLOCK.items():
         code = code * 10**width + _within(path, batch, name, 0, 10**width)
@@ -140,8 +156,7 @@ def _keys(path: Path, batch: Any, columns: tuple[_Column, ...], schema: Histogra
         for column in columns:
             cell = cell * column.levels + _within(path, batch, column.name, column.first, column.levels)
     kept = cell >= 0
-    key: NDArray[np.int64] = code[kept] * schema.schema.cells + cell[kept]
-    return key
+    return code[kept], cell[kept]
 
 
 def _within(path: Path, batch: Any, name: str, first: int, levels: int) -> NDArray[np.int64]:

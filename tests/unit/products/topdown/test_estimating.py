@@ -10,10 +10,10 @@ from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.geography.spine import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
 from censafe.products.topdown.config import load_config
+from censafe.products.topdown.descending import rules_of
 from censafe.products.topdown.estimating import CellRules, LevelTask, estimate_level
 from censafe.products.topdown.invariants import level_limits
 from censafe.products.topdown.level_checks import check_level
-from censafe.products.topdown.descending import rules_of
 from censafe.products.topdown.schemas import Facilities, HistogramSchema
 
 KINDS = Schema("kinds", (Attribute("hhgq", 2), Attribute("race", 2)))
