@@ -89,15 +89,15 @@ def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
         ) from None
     whole = _added(_Rows(*(np.concatenate(one) for one in zip(*parts, strict=True))), schema)
     codes, row = np.unique(whole.code, return_inverse=True)
-    return BlockCells(path.name, "", codes, row, whole.cell, whole.count)
+    return BlockCells(path.name, "", codes, row, whole.cell, whole.number)
 
 
 class _Rows(NamedTuple):
-    """Geocode, cell and count of every row."""
+    """Geocode, cell and number of persons or units of every row."""
 
     code: NDArray[np.int64]
     cell: NDArray[np.int64]
-    count: NDArray[np.int64]
+    number: NDArray[np.int64]
 
 
 def _added(rows: _Rows, schema: HistogramSchema) -> _Rows:
@@ -107,7 +107,7 @@ def _added(rows: _Rows, schema: HistogramSchema) -> _Rows:
     # a geocode of 16 digits times the number of cells would not fit 64 bits; the position of a block does
     keys, place = np.unique(block * cells + rows.cell, return_inverse=True)
     count = np.zeros(len(keys), np.int64)
-    np.add.at(count, place, rows.count)
+    np.add.at(count, place, rows.number)
     return _Rows(codes[keys // cells], keys % cells, count)
 
 
