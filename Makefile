@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 STAMP  := $(VENV)/.synced
 
-.PHONY: demo test lint bench browser clean help
+.PHONY: demo test lint bench browser coverage kernels clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make test   the whole test suite"
+	@echo "make coverage  the suite with its lines counted; at least nine in ten"
 	@echo "make lint   formatting, lints, types, import contracts"
 	@echo "make bench  the benchmarks, tables to standard output"
 	@echo "make browser  Debian's Chromium for the tests of pages (part of make test)"
@@ -31,7 +32,15 @@ browser:
 		>/dev/null || echo "Chromium could not be installed; tests of pages will not run" >&2; \
 	else echo "No Chromium here; tests of pages will not run (apt-get install chromium)" >&2; fi
 
-test: $(STAMP) browser
+# Tracing slows the compiler down, and two workers would both compile: so it is done before the tests.
+kernels: $(STAMP)
+	$(BIN)/python tests/support/compile_kernels.py
+
+test: $(STAMP) browser kernels
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The suite again with its lines counted, which takes half as long again.
+coverage: $(STAMP) browser kernels
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report

@@ -74,7 +74,7 @@ def loss_of_epsilon(definition: Definition, epsilon: Fraction) -> Fraction:
 
     Example:
         >>> loss_of_epsilon(Definition.PURE, Fraction(1, 4)), float(round(loss_of_epsilon(Definition.ZCDP, Fraction(1)), 5))
-        (Fraction(1, 4), 0.01328)
+        (Fraction(1, 4), 0.01324)
     """
     if definition is Definition.PURE:
         return epsilon
