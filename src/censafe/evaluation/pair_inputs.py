@@ -210,13 +210,21 @@ def _table(path: Path) -> pa.Table:
     try:
         if path.is_dir():
             return pa.concat_tables([_csv(one) for one in sorted(path.rglob("*.csv"))])
-        return pq.read_table(path) if path.suffix == ".parquet" else _csv(path)
+        return _decoded(pq.read_table(path)) if path.suffix == ".parquet" else _csv(path)
     except OSError:
         raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
     except pa.ArrowInvalid:
         raise DataError(
             f"{path}: not a table, or tables of different columns; allowed: CSV with a header, or Parquet"
         ) from None
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    """Columns of codes as their values, which alone can be sorted and joined."""
+    types = [
+        field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema
+    ]
+    return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
 
 
 def _csv(path: Path) -> pa.Table:
