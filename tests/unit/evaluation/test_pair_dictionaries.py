@@ -15,4 +15,4 @@ def test_columns_of_codes_are_read_as_their_values(tmp_path: Path) -> None:
     pq.write_table(pa.table({"area": areas.dictionary_encode(), "count": [2, 1]}), tmp_path / "true.parquet")
     pq.write_table(pa.table({"area": areas, "count": [5, 1]}), tmp_path / "public.parquet")
     matched = match_tables(tmp_path / "true.parquet", tmp_path / "public.parquet")
-    assert {"only_confidential": 0, "only_published": 0} == dict(matched.facts)
+    assert dict(matched.facts) == {"only_confidential": 0, "only_published": 0}
