@@ -19,7 +19,7 @@ from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.invariants import LevelLimits
 
-__all__ = ["informed", "linear_tree", "run_depths"]
+__all__ = ["informed", "linear_tree"]
 
 
 def informed(
@@ -82,11 +82,6 @@ def linear_tree(
             support = support & (limits.upper > 0)[:, blocks.first(kinds)]
         levels += _levels(level, limits, objective, support)
     return LinearTree(blocks, levels, lower_estimates(blocks, levels))
-
-
-def run_depths(tree: LinearTree) -> tuple[int, ...]:
-    """Depth in a linear tree of every level of the run, root first; sums of parts are passed over."""
-    return tuple(depth for depth, level in enumerate(tree.levels) if level.objective is not None)
 
 
 def _levels(

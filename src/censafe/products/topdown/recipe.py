@@ -9,7 +9,6 @@ from typing import Any
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.geography.run_spine import standard_levels
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.model.level_measurements import LevelMeasurements
 from censafe.population.findings import Finding
 from censafe.products.account import one_file
 from censafe.products.door import Door
@@ -17,10 +16,8 @@ from censafe.products.observer import Observer
 from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.runner import Release, RunResult, run_job
 from censafe.products.topdown.again import estimate_again
-from censafe.products.topdown.config import Choices, TopdownConfig, load_config
-from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.descending import Descent
-from censafe.products.topdown.estimating import LevelReport
 from censafe.products.topdown.informing import informed
 from censafe.products.topdown.intake import Intake, PublicFacts
 from censafe.products.topdown.measuring import finish_level, measure_stored
@@ -33,7 +30,7 @@ from censafe.publication.manifest import ConfigRecord
 from censafe.publication.nmf_reader import read_noisy_measurements
 from censafe.publication.sums import require_confidence
 
-__all__ = ["TopdownJob", "estimate", "estimate_histogram", "run", "validate"]
+__all__ = ["TopdownJob", "estimate", "run", "validate"]
 
 
 def validate(
@@ -216,37 +213,6 @@ class TopdownJob:
             confidence=release.confidence,
             workers=self._workers,
         )
-
-
-def estimate_histogram(
-    histogram: MeasuredHistogram,
-    public: PublicFacts,
-    parts: list[LevelMeasurements],
-    observer: Observer,
-    choices: Choices,
-    workers: int = 1,
-) -> tuple[tuple[SparseLevel, ...], tuple[LevelReport, ...]]:
-    """Estimate one histogram at every level, from the root down.
-
-    Args:
-        histogram: its schema, queries and passes.
-        public: what is published exactly.
-        parts: measurements of every level, root first.
-        observer: who is told of stages.
-        choices: how parents are fitted, rounded and repaired.
-        workers: threads that estimate parents.
-
-    Raises:
-        CheckError: no histograms meet the published figures, or a check of the integers failed.
-    """
-    descent = Descent(histogram, public, observer, choices, workers)
-    reports: list[LevelReport] = []
-    for part in parts:
-        names = [plan.table.removeprefix(f"{histogram.name}.") for plan in part.queries]
-        labels = [histogram.schema.query(name).label for name in names]
-        with observer.stage(f"estimate {part.part}"):
-            reports.append(descent.estimate(part.part, LevelObjective.measured(labels, part))[1])
-    return descent.levels, tuple(reports)
 
 
 def _load(config: str, settings: Mapping[str, str], reading: ReadOptions) -> TopdownConfig:
