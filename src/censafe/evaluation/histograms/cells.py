@@ -13,7 +13,7 @@ from censafe.evaluation.histograms.match_kernels import match_entries
 from censafe.evaluation.histograms.pairing import Pair
 from censafe.model.schema import CellQuery
 
-__all__ = ["MatchedCells", "cells_of_counts", "match", "match_runs", "true_counts"]
+__all__ = ["MatchedCells", "cells_of_counts", "match", "match_labels", "match_runs", "true_counts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,23 +91,42 @@ def match(pair: Pair, areas: Areas, query: str | CellQuery, run: int = 0) -> Mat
         ValueError: areas of another spine.
     """
     asked = pair.query(query) if isinstance(query, str) else query
+    return match_labels(pair, areas, asked.name, asked.label, asked.answers, run)
+
+
+def match_labels(
+    pair: Pair, areas: Areas, name: str, label: NDArray[np.int32], answers: int, run: int = 0
+) -> MatchedCells:
+    """The same for any sorting of cells into answers, in which cells may count towards none.
+
+    Args:
+        pair: truth and published runs.
+        areas: where to add up to.
+        name: what the answers are, in place of a query.
+        label: answer of every cell, shape (cells,); below 0 for none.
+        answers: how many there are.
+        run: position of the published run.
+
+    Raises:
+        ValueError: areas of another spine.
+    """
     if len(areas.of_block) != pair.spine.leaf.nodes:
         raise ValueError("the areas are not made of the blocks of the pair")
     order, starts = areas.blocks
     true, public = pair.confidential, pair.runs[run].histograms
-    space = min(len(true.cell) + len(public.cell), areas.number * asked.answers)
+    space = min(len(true.cell) + len(public.cell), areas.number * answers)
     ptr = np.zeros(areas.number + 1, np.int64)
     answer = np.empty(space, np.int32)
     counts = np.empty((2, space), np.int64)
-    held = np.zeros((2, asked.answers), np.int64)
+    held = np.zeros((2, answers), np.int64)
     written = match_entries(
-        order, starts, asked.label, true.node_ptr, true.cell, true.count, public.node_ptr, public.cell, public.count,
+        order, starts, label, true.node_ptr, true.cell, true.count, public.node_ptr, public.cell, public.count,
         held, ptr, answer, counts[0], counts[1],
     )  # fmt: skip
     weight = pair.runs[run].weight
     published = counts[1, :written] if weight == 1 else counts[1, :written] * float(weight)
     return MatchedCells(
-        areas.level, areas.area_class, areas.names, asked.name, asked.answers, pair.runs[run].run_id, ptr,
+        areas.level, areas.area_class, areas.names, name, answers, pair.runs[run].run_id, ptr,
         answer[:written], counts[0, :written], published,
     )  # fmt: skip
 

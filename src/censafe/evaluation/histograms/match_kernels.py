@@ -25,7 +25,7 @@ def match_entries(order, starts, label, c_ptr, c_cell, c_count, p_ptr, p_cell, p
     Args:
         order: blocks by area, shape (blocks,).
         starts: shape (areas + 1,).
-        label: answer of every cell.
+        label: answer of every cell; below 0 for cells that are not counted.
         c_ptr: true histograms of the blocks, with ``c_cell`` and ``c_count``.
         c_cell: see there.
         c_count: see there.
@@ -49,12 +49,16 @@ def match_entries(order, starts, label, c_ptr, c_cell, c_count, p_ptr, p_cell, p
             block = order[at]
             for entry in range(c_ptr[block], c_ptr[block + 1]):
                 one = label[c_cell[entry]]
+                if one < 0:
+                    continue
                 if held[0, one] == 0 and held[1, one] == 0:
                     answer[written] = one
                     written += 1
                 held[0, one] += c_count[entry]
             for entry in range(p_ptr[block], p_ptr[block + 1]):
                 one = label[p_cell[entry]]
+                if one < 0:
+                    continue
                 if held[0, one] == 0 and held[1, one] == 0:
                     answer[written] = one
                     written += 1
