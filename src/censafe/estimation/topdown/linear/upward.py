@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -21,7 +22,16 @@ from censafe.estimation.topdown.linear.operators import (
 from censafe.estimation.topdown.normal_equations import LevelObjective, StoredAnswers, add_weighted
 from censafe.model.compiled import compiled
 
-__all__ = ["LowerLevel", "TreeLevel", "conditioned", "lower_estimates", "own_right_sides", "parts"]
+__all__ = [
+    "Children",
+    "LowerLevel",
+    "TreeLevel",
+    "conditioned",
+    "handed_up",
+    "lower_estimates",
+    "own_right_sides",
+    "parts",
+]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -59,6 +69,7 @@ class LowerLevel:
     """Estimates of a level from own answers and those below; geounits of one pattern have the same covariances.
 
     Args:
+        keys: digest of what makes each pattern, rising: a part of the tree numbers its patterns in the order of the whole.
         pattern: of every geounit, int32, shape (n,).
         kind: kind of budget of every pattern, shape (patterns,).
         support: combinations that may hold records, shape (patterns, M).
@@ -68,6 +79,7 @@ class LowerLevel:
         right: that precision times the sum of the children's estimates, shape (n, M, *sizes); None at the lowest level.
     """
 
+    keys: tuple[bytes, ...] = field(repr=False)
     pattern: NDArray[np.int32] = field(repr=False)
     kind: Ordinals = field(repr=False)
     support: Flags = field(repr=False)
@@ -84,32 +96,57 @@ class LowerLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class _Children:
+class Children:
     """What the children of a level hand to their parents.
 
     Args:
         sums: of the estimates, shape (n, M, *sizes).
         sort: sort of every parent, -1 where nothing is known, shape (n,); parents of one sort have the same covariance.
+        keys: digest of what makes each sort.
         covariance: of the sums, by sort.
         support: combinations that the children may have, by sort.
     """
 
-    sums: Floats
-    sort: Ordinals
-    covariance: Floats
-    support: Flags
+    sums: Floats = field(repr=False)
+    sort: Ordinals = field(repr=False)
+    keys: tuple[bytes, ...] = field(repr=False)
+    covariance: Floats = field(repr=False)
+    support: Flags = field(repr=False)
+
+    @staticmethod
+    def joined(parts: Sequence[Children]) -> Children:
+        """Those of neighbouring parts of the parents' level as those of all of them.
+
+        Args:
+            parts: at least one.
+        """
+        starts = np.cumsum([0, *(len(part.keys) for part in parts)])
+        sort = [
+            np.where(part.sort < 0, -1, part.sort + start)
+            for part, start in zip(parts, starts[:-1].tolist(), strict=True)
+        ]
+        return Children(
+            np.concatenate([part.sums for part in parts]),
+            np.concatenate(sort),
+            tuple(key for part in parts for key in part.keys),
+            np.concatenate([part.covariance for part in parts]),
+            np.concatenate([part.support for part in parts]),
+        )
 
 
-def lower_estimates(blocks: CellBlocks, levels: Sequence[TreeLevel]) -> tuple[LowerLevel, ...]:
+def lower_estimates(
+    blocks: CellBlocks, levels: Sequence[TreeLevel], below: Children | None = None
+) -> tuple[LowerLevel, ...]:
     """Estimates of every level, the widest first.
 
     Where totals are exact, what a level hands up obeys them; its own covariances are those without them. Empty combinations have
     estimate and variance 0. A level above one whose totals are all exact has an exact total itself, and its precision in that
-    direction has no meaning.
+    direction has no meaning. A part of a tree gives the same bits as the whole.
 
     Args:
         blocks: structure of the cells.
         levels: of the tree, the widest first.
+        below: what the children of the last of these levels hand up, which is used up; None where it is the lowest.
 
     Raises:
         CheckError: the answers of a geounit and below it do not determine its cells.
@@ -117,17 +154,17 @@ def lower_estimates(blocks: CellBlocks, levels: Sequence[TreeLevel]) -> tuple[Lo
     Source: generalised least squares on a tree; bluedown.md 4.1.
     """
     found: list[LowerLevel] = []
-    children: _Children | None = None
+    children = below
     for depth in range(len(levels) - 1, -1, -1):
         level = levels[depth]
         own = _level(blocks, level, children)
         found.insert(0, own)
         if depth:
-            children = _handed_up(blocks, level, own, levels[depth - 1].nodes)
+            children = handed_up(blocks, level, own, levels[depth - 1].nodes)
     return tuple(found)
 
 
-def _level(blocks: CellBlocks, level: TreeLevel, children: _Children | None) -> LowerLevel:
+def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> LowerLevel:
     """Patterns of the geounits and their covariances, and what is known from below."""
     kinds: NDArray[np.integer] = np.zeros(level.nodes, np.int32)
     if level.objective is not None:
@@ -136,7 +173,11 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: _Children | None) -> 
     _, mask = np.unique(np.packbits(level.support, axis=1), axis=0, return_inverse=True)
     rows = np.column_stack([kinds, sort, mask.ravel()])
     _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    pattern: NDArray[np.int32] = place.ravel().astype(np.int32)
+    keys = _keys(level, first, np.asarray(kinds), children)
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    first, number = first[order], np.empty(len(order), np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    pattern: NDArray[np.int32] = number[place.ravel()]
     support, sort_of, kind = level.support[first], sort[first], np.asarray(kinds)[first]
     below = np.zeros((len(first), blocks.subsets, blocks.combinations, blocks.combinations))
     if children is not None:
@@ -154,7 +195,28 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: _Children | None) -> 
         right = children.sums
         for part in parts(level.nodes, blocks.cells):
             right[part] = blocks.apply(below[pattern[part]], right[part])
-    return LowerLevel(pattern, kind.astype(np.int64), support, below, covariance, informed, right)
+    sorted_keys = tuple(keys[one] for one in order)
+    return LowerLevel(
+        sorted_keys, pattern, kind.astype(np.int64), support, below, covariance, informed, right
+    )
+
+
+def _keys(
+    level: TreeLevel, first: Ordinals, kinds: NDArray[np.integer], children: Children | None
+) -> list[bytes]:
+    """Digests of patterns that do not depend on what else is in the tree: of weights, children and support."""
+    objective = level.objective
+    sort = np.full(level.nodes, -1) if children is None else children.sort
+    packed = np.packbits(level.support[first], axis=1)
+    found = []
+    for node, held in zip(first.tolist(), packed, strict=True):
+        digest = hashlib.sha256(held.tobytes())
+        if objective is not None:
+            digest.update(objective.weights[kinds[node]].tobytes())
+        if children is not None and sort[node] >= 0:
+            digest.update(children.keys[sort[node]])
+        found.append(digest.digest())
+    return found
 
 
 def _informed(name: str, own: Floats, below: Floats, support: Flags) -> Flags:
@@ -170,8 +232,15 @@ def _informed(name: str, own: Floats, below: Floats, support: Flags) -> Flags:
     return answered
 
 
-def _handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: int) -> _Children:
-    """Sums of the children of every parent, and their covariances by sort of parents."""
+def handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: int) -> Children:
+    """Sums of the children of every parent, and their covariances by sort of parents.
+
+    Args:
+        blocks: structure of the cells.
+        level: of the children.
+        own: their estimates.
+        parents: how many there are.
+    """
     flat = np.zeros((parents, blocks.cells))
     sums = flat.reshape(parents, blocks.combinations, *blocks.sizes)
     for parent, rows in _estimates(blocks, level, own):
@@ -187,7 +256,8 @@ def _handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: i
     chosen: list[int] = []
     for one in np.flatnonzero(known & (np.diff(start) > 0)).tolist():
         part = slice(start[one], start[one + 1])
-        key = which[part].tobytes() + times[part].tobytes()
+        names = b"".join(own.keys[pattern] for pattern in which[part].tolist())
+        key = hashlib.sha256(names + times[part].tobytes()).digest()
         if key not in sorts:
             sorts[key] = len(sorts)
             chosen.append(one)
@@ -201,7 +271,7 @@ def _handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: i
     np.logical_or.at(support, group, own.support[which[rows]])
     if level.totals is not None:
         _fill_total(total, support)
-    return _Children(sums, sort, total, support)
+    return Children(sums, sort, tuple(sorts), total, support)
 
 
 def _fill_total(covariances: Floats, support: Flags) -> None:
@@ -216,7 +286,10 @@ def _estimates(
     blocks: CellBlocks, level: TreeLevel, own: LowerLevel
 ) -> Iterator[tuple[NDArray[np.integer], Floats]]:
     """Parents and estimates of the geounits, or at the lowest level of sums of siblings of one pattern."""
-    for part in parts(level.nodes, blocks.cells):
+    pieces = parts(level.nodes, blocks.cells)
+    if own.right is None:
+        pieces = _whole_families(level.parent, blocks.cells)
+    for part in pieces:
         nodes = np.arange(part.start, part.stop)
         if own.right is None:
             keys = level.parent[part].astype(np.int64) * len(own.kind) + own.pattern[part]
@@ -306,6 +379,18 @@ def parts(nodes: int, cells: int) -> Iterator[slice]:
     step = max(1, _CELLS // cells)
     for first in range(0, nodes, step):
         yield slice(first, min(nodes, first + step))
+
+
+def _whole_families(parent: NDArray[np.integer], cells: int) -> Iterator[slice]:
+    """The same, but siblings stay together: their sums are then the same bits in a part of the tree as in the whole."""
+    starts = np.append(np.flatnonzero(np.diff(parent, prepend=-1)), len(parent))
+    first = 0
+    while first < len(parent):
+        last = int(starts[np.searchsorted(starts, first + max(1, _CELLS // cells), side="right") - 1])
+        if last <= first:
+            last = int(starts[np.searchsorted(starts, first, side="right")])
+        yield slice(first, last)
+        first = last
 
 
 @compiled()
