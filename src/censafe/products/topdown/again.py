@@ -20,9 +20,10 @@ from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.descending import Descent
 from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.informing import informed
+from censafe.products.topdown.joint import bounded_facts, estimation_order
 from censafe.products.topdown.kept import CONFIGURATION, KEPT, read_facts
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
-from censafe.products.topdown.release import Estimates, output_files, publish, query_facts
+from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
 from censafe.products.topdown.stored import place_of
 from censafe.publication.level_statement import LevelFacts
 from censafe.publication.manifest import ConfigRecord, Manifest, read_manifest, verify_outputs
@@ -31,7 +32,15 @@ from censafe.publication.sums import require_confidence
 
 __all__ = ["AFTERWARDS", "FROM_FILES", "estimate_again", "estimate_all"]
 
-AFTERWARDS: Final = ("passes", "information", "infeasible", "leaves", "detailed_cost")
+AFTERWARDS: Final = (
+    "passes",
+    "information",
+    "infeasible",
+    "leaves",
+    "detailed_cost",
+    "joint",
+    "joint_max_household_size",
+)
 """Keys that say how measurements are estimated; they may change after a run."""
 
 FROM_FILES: Final = "public measurements"
@@ -154,16 +163,17 @@ def estimate_all(
     observer = options.observer
     levels: dict[str, tuple[SparseLevel, ...]] = {}
     reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
-    facts: list[LevelFacts] = []
-    for histogram in config.histograms:
-        descent = Descent(histogram, public, observer, config.choices, options.workers)
+    facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
+    for histogram in estimation_order(config):
+        bounds = bounded_facts(config, histogram, public, levels)
+        descent = Descent(histogram, bounds, observer, config.choices, options.workers)
         found = []
         loads = [load for load in workloads(config) if load.histogram.name == histogram.name]
 
         def objective(load: LevelWorkload) -> LevelObjective:
             with observer.stage(f"read {load.part.name}"):
                 measured = read(load)
-            facts.extend(query_facts(load, measured.nodes, measured.source))
+            facts[load.histogram.name].extend(query_facts(load, measured.nodes, measured.source))
             return LevelObjective.measured([query.label for query in load.queries], measured)
 
         for load, own in zip(
@@ -173,7 +183,7 @@ def estimate_all(
                 found.append(descent.estimate(load.part.name, own)[1].document())
         levels[histogram.name] = standard_levels(public.run, descent.levels, histogram.schema.schema.cells)
         reports[histogram.name] = tuple(found)
-    return Estimates(public, levels, reports, tuple(facts))
+    return gathered(config, public, levels, reports, facts)
 
 
 def _require_same(path: Path, load: LevelWorkload, measured: LevelMeasurements, public: PublicFacts) -> None:

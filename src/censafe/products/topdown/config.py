@@ -20,12 +20,14 @@ from censafe.products.topdown.config_checks import (
 )
 from censafe.products.topdown.config_source import PRODUCT, read_document
 from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
+from censafe.products.topdown.joint_pair import joint_pair
 
 __all__ = ["Choices", "Reader", "TopdownConfig", "load_config"]
 
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef"]
 _READERS: Final = ("histogram", "pl94", "ipums-1940", "cef")
 _MOST_GEOUNITS: Final = 1_000_000
+_MOST_PERSONS: Final = 99_999
 _CHOICES: Final = {
     "spine": ("standard", "aian", "optimised"),
     "noisy_measurements": ("stored", "lazy"),
@@ -55,6 +57,9 @@ class Choices:
         bypass: whether the budget of an only child moves to its parent.
         fanout_cutoff: optimised block groups of a tract of n blocks have at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
         bypass_cutoff: under pure DP, most children of a geounit after geounits below it were passed over.
+        joint: whether persons and units are kept possible together: units first, then persons under the bounds that occupied
+            units imply.
+        joint_max_household_size: most persons of a household where they are; the default is the cap of the redistricting data.
     """
 
     spine: str
@@ -68,6 +73,8 @@ class Choices:
     bypass: bool
     fanout_cutoff: int = 12
     bypass_cutoff: int = 150
+    joint: bool = False
+    joint_max_household_size: int = _MOST_PERSONS
 
 
 @dataclass(frozen=True)
@@ -173,6 +180,12 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
             "information",
             "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
         )
+    if choices.joint and histograms and joint_pair(histograms) is None:
+        problems.add(
+            "joint",
+            "needs persons with bounds by kind of unit, none of which asks for somebody in every housing unit, and housing units by "
+            "occupancy, both measured; fix: --set joint=false, or measure both (measure)",
+        )
     problems.raise_if_any(document.origin)
     return TopdownConfig(
         levels=levels,
@@ -194,23 +207,39 @@ def _check_choices(document: Document, problems: Problems) -> Choices:
         name: document.choice(name, allowed, problems, default=allowed[0])
         for name, allowed in _CHOICES.items()
     }
-    moved = "true" if chosen["spine"] == "optimised" else "false"
-    bypass: object = document.values.get("bypass")
-    if not isinstance(bypass, bool):
-        bypass = document.choice("bypass", ("true", "false"), problems, default=moved) == "true"
     return Choices(
-        bypass=bypass,
+        bypass=_flag(document, "bypass", chosen["spine"] == "optimised", problems),
         fanout_cutoff=_whole(document, "fanout_cutoff", 12, problems),
         bypass_cutoff=_whole(document, "bypass_cutoff", 150, problems),
+        joint=_flag(document, "joint", False, problems),
+        joint_max_household_size=_whole(
+            document, "joint_max_household_size", _MOST_PERSONS, problems, least=1, most=_MOST_PERSONS
+        ),
         **{name: value or "" for name, value in chosen.items()},
     )
 
 
-def _whole(document: Document, noun: str, default: int, problems: Problems) -> int:
-    """A number of geounits, from the file or as it was typed."""
+def _flag(document: Document, noun: str, default: bool, problems: Problems) -> bool:
+    """Yes or no, from the file or as it was typed."""
+    value: object = document.values.get(noun, default)
+    if isinstance(value, bool):
+        return value
+    return document.choice(noun, ("true", "false"), problems) == "true"
+
+
+def _whole(
+    document: Document,
+    noun: str,
+    default: int,
+    problems: Problems,
+    *,
+    least: int = 0,
+    most: int = _MOST_GEOUNITS,
+) -> int:
+    """A number of geounits or persons, from the file or as it was typed."""
     value = document.values.get(noun, default)
     text = str(value)
-    if isinstance(value, bool) or not (text.isascii() and text.isdecimal()) or int(text) > _MOST_GEOUNITS:
-        problems.add(noun, f"{value!r} is not allowed; give a whole number from 0 to {_MOST_GEOUNITS:,}")
+    if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
+        problems.add(noun, f"{value!r} is not allowed; give a whole number from {least} to {most:,}")
         return default
     return int(text)

@@ -29,6 +29,8 @@ _TEXTS: Final = (
     "leaves",
     "detailed_cost",
     "hispanic9",
+    "joint",
+    "joint_max_household_size",
 )
 _FIXED: Final = ("title", "levels", "schemas")
 # Keys below which numbers stand, and how many names lead to one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, cast
 
 import numpy as np
@@ -27,7 +28,7 @@ class Descent:
 
     Args:
         histogram: its schema and passes.
-        public: what is published exactly.
+        public: what is published exactly, and the limits that the histograms obey.
         observer: who is told of remarks and of progress.
         choices: how parents are fitted, rounded and repaired.
         workers: threads that estimate parents; the result does not depend on them.
@@ -48,11 +49,6 @@ class Descent:
         self._workers = workers
         self._levels: list[SparseLevel] = []
         self._repaired = False
-
-    @property
-    def public(self) -> PublicFacts:
-        """What is published exactly."""
-        return self._public
 
     @property
     def levels(self) -> tuple[SparseLevel, ...]:
@@ -76,8 +72,11 @@ class Descent:
         level = spine.levels[depth]
         task = LevelTask(level, objective, self._public.limits[self._histogram.name][depth])
         above = (self._levels[-1], spine.levels[depth - 1]) if depth else (None, None)
+        rules = rules_of(self._histogram, level.name, self._choices)
+        if rules.kinds is None and task.limits.lower.shape[1]:  # of single cells
+            rules = replace(rules, kinds=np.arange(rules.cells, dtype=np.int32))
         found, report = estimate_level(
-            task, rules_of(self._histogram, level.name, self._choices), *above,
+            task, rules, *above,
             workers=self._workers, progress=self._observer.advance,
         )  # fmt: skip
         if report.approximate:

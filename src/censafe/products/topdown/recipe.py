@@ -20,9 +20,10 @@ from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.descending import Descent
 from censafe.products.topdown.informing import informed
 from censafe.products.topdown.intake import Intake, PublicFacts
+from censafe.products.topdown.joint import bounded_facts, estimation_order
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
-from censafe.products.topdown.release import Estimates, output_files, publish, query_facts
+from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
 from censafe.products.topdown.stored import place_of, stored_files
 from censafe.publication.finished_levels import read_finished_level
 from censafe.publication.level_statement import LevelFacts
@@ -123,18 +124,22 @@ class TopdownJob:
         (read_finished_level if self._lazy else read_noisy_measurements)(path, plan_digest=self.plan.digest())
 
     def measure(self, source: Intake, door: Door, reading: ReadOptions) -> Estimates:
-        """Every histogram from the root down: a level through the door, then its estimate, then the next level."""
+        """Every histogram from the root down: a level through the door, then its estimate, then the next level.
+
+        Which bounds the integers obey beside those that are published exactly is known before a histogram is measured.
+        """
         loaded = source.load()
         public = loaded.facts
         exact = {name: list(levels) for name, levels in loaded.exact.items()}
         del loaded
         levels: dict[str, tuple[SparseLevel, ...]] = {}
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
-        facts: list[LevelFacts] = []
-        for histogram in self._config.histograms:
-            descent = Descent(histogram, public, reading.observer, self._config.choices, self._workers)
+        facts: dict[str, list[LevelFacts]] = {}
+        for histogram in estimation_order(self._config):
+            bounds = bounded_facts(self._config, histogram, public, levels)
+            descent = Descent(histogram, bounds, reading.observer, self._config.choices, self._workers)
             loads = [load for load in workloads(self._config) if load.histogram.name == histogram.name]
-            facts += [
+            facts[histogram.name] = [
                 fact
                 for load, counts in zip(loads, exact[histogram.name], strict=True)
                 for fact in query_facts(load, counts.nodes, door.source)
@@ -142,11 +147,11 @@ class TopdownJob:
             if self.plan.joint:
                 door.reserve([load.part for load in loads])
             through = self._lazily if self._lazy else self._stored
-            found = through(loads, exact.pop(histogram.name), door, descent, reading.observer)
+            found = through(loads, exact.pop(histogram.name), door, descent, public, reading.observer)
             cells = histogram.schema.schema.cells
             levels[histogram.name] = standard_levels(public.run, descent.levels, cells)
             reports[histogram.name] = tuple(found)
-        return Estimates(public, levels, reports, tuple(facts))
+        return gathered(self._config, public, levels, reports, facts)
 
     def _lazily(
         self,
@@ -154,12 +159,12 @@ class TopdownJob:
         exact: list[ExactHistograms],
         door: Door,
         descent: Descent,
+        public: PublicFacts,
         observer: Observer,
     ) -> list[Mapping[str, Any]]:
         """Measure and estimate level by level; returns the reports."""
-        budgets = descent.public.budgets
         return [
-            finish_level(load, exact.pop(0), budgets[load.part.name], door, descent, observer).report
+            finish_level(load, exact.pop(0), public.budgets[load.part.name], door, descent, observer).report
             for load in loads
         ]
 
@@ -169,17 +174,18 @@ class TopdownJob:
         exact: list[ExactHistograms],
         door: Door,
         descent: Descent,
+        public: PublicFacts,
         observer: Observer,
     ) -> list[Mapping[str, Any]]:
         """Measure every level and estimate it, as soon as the information that its estimate uses is there."""
 
         def measured(load: LevelWorkload) -> LevelObjective:
             # what a level needed is let go when it is done
-            return self._measured(load, exact.pop(0), descent.public, door, observer)
+            return self._measured(load, exact.pop(0), public, door, observer)
 
         found: list[Mapping[str, Any]] = []
         own = map(measured, loads)
-        public, histogram = descent.public, loads[0].histogram
+        histogram = loads[0].histogram
         for load, objective in zip(
             loads, informed(histogram, public, self._config, own, observer), strict=True
         ):

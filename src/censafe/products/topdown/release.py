@@ -14,6 +14,7 @@ from censafe.products.observer import SilentObserver
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.files import form_of, write_files
+from censafe.products.topdown.joint import impossible_blocks, joint_remarks
 from censafe.products.topdown.kept import KEPT, write_facts
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
@@ -26,7 +27,7 @@ from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.statement import CertificateInput, CheckGroup
 
-__all__ = ["Estimates", "output_files", "publish", "query_facts"]
+__all__ = ["Estimates", "gathered", "output_files", "publish", "query_facts"]
 
 _TITLES: Final = {
     "pl94-persons": "Redistricting data (P.L. 94-171): microdata and tables by TopDown",
@@ -36,7 +37,15 @@ _TITLES: Final = {
 }
 _LOWEST: Final = {"pl94-persons": 16, "pl94-units": 16, "e2e-1940": 10}  # digits of the areas of microdata
 _DELTA: Final = Fraction(1, 10**10)
-_POST_PROCESSING: Final = ("passes", "information", "infeasible", "leaves", "detailed_cost")
+_POST_PROCESSING: Final = (
+    "passes",
+    "information",
+    "infeasible",
+    "leaves",
+    "detailed_cost",
+    "joint",
+    "joint_max_household_size",
+)
 _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration are not used."
 )
@@ -58,6 +67,23 @@ class Estimates:
     levels: Mapping[str, tuple[SparseLevel, ...]]
     reports: Mapping[str, tuple[Mapping[str, Any], ...]]
     facts: tuple[LevelFacts, ...]
+
+
+def gathered(
+    config: TopdownConfig,
+    public: PublicFacts,
+    levels: Mapping[str, tuple[SparseLevel, ...]],
+    reports: Mapping[str, tuple[Mapping[str, Any], ...]],
+    facts: Mapping[str, Sequence[LevelFacts]],
+) -> Estimates:
+    """What was found histogram by histogram, in the order of the configuration, whichever was estimated first."""
+    names = [one.name for one in config.histograms]
+    return Estimates(
+        public,
+        {name: levels[name] for name in names},
+        {name: reports[name] for name in names},
+        tuple(fact for name in names for fact in facts[name]),
+    )
 
 
 def output_files(config: TopdownConfig, *, measured_here: bool = True) -> tuple[str, ...]:
@@ -112,6 +138,7 @@ def publish(
     )  # the manifest states these stages too, and is written inside of the stage around them
     stage, seconds = timed.stage, timed.stages
     places = output_files(config, measured_here=measured_here)
+    impossible = impossible_blocks(config, estimates.levels)
     with stage("write files"):
         records = write_files(staging, config, estimates, places, stamp=stamp, workers=workers)
     solves = estimates.reports
@@ -133,6 +160,7 @@ def publish(
             **{name: getattr(config.choices, name) for name in _POST_PROCESSING},
             "records": dict(records),
             "spine": spine_document(config, estimates.public.run, estimates.public.areas),
+            **({"blocks": {**impossible}} if impossible else {}),
             **_listed(solves),
         },
         outputs=hashes,
@@ -186,6 +214,7 @@ def _statement(
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
         fitted = (*fitted, _FROM_BELOW)
+    fitted = (*fitted, *joint_remarks(config))
     return CertificateInput(
         title=next(title for form, title in _TITLES.items() if form in forms),
         plan=manifest.plan,

@@ -1,0 +1,149 @@
+"""Persons and units kept possible together: in which order they are estimated, and what the units tell the persons.
+
+Occupied housing units come first. Their published numbers then bound the persons in households: a block has at least one for
+every occupied unit, and none without. The numbers are integers and protected, and nothing confidential is looked at again, so
+this costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.model import SparseLevel
+from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.facts import PublicFacts
+from censafe.products.topdown.joint_limits import household_limits, occupied_limits
+from censafe.products.topdown.joint_pair import HOUSEHOLDS, OCCUPIED, JointPair, joint_pair
+
+__all__ = ["bounded_facts", "estimation_order", "impossible_blocks", "joint_remarks"]
+
+_AT_ONCE = 1_000_000  # blocks
+Integers = NDArray[np.int64]
+
+
+def estimation_order(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
+    """The histograms in the order in which they are estimated: units come first where they bound the persons.
+
+    Example:
+        >>> from censafe.products.topdown.config import load_config
+        >>> [one.name for one in estimation_order(load_config("pl94-us", {"joint": "true"}))]
+        ['units', 'persons']
+    """
+    pair = _pair(config)
+    if pair is None:
+        return config.histograms
+    return pair.units, *(one for one in config.histograms if one is not pair.units)
+
+
+def bounded_facts(
+    config: TopdownConfig,
+    histogram: MeasuredHistogram,
+    public: PublicFacts,
+    levels: Mapping[str, Sequence[SparseLevel]],
+) -> PublicFacts:
+    """What is known when a histogram is estimated: beside what is published exactly, the bounds from the other one.
+
+    Args:
+        config: chooses whether persons and units are kept possible together.
+        histogram: that is estimated next.
+        public: what is published exactly.
+        levels: final histograms of the standard levels, of what has been estimated before.
+
+    Returns:
+        The facts with other limits. They are for the estimation of integers alone: linear estimates, files of constraints and
+        intervals go on using what is published exactly.
+
+    Raises:
+        CheckError: the configured size of households is too small for the exact totals.
+        DataError: published counts contradict each other.
+    """
+    pair = _pair(config)
+    if pair is None or histogram.name not in (pair.persons.name, pair.units.name):
+        return public
+    units = public.facilities[:, : len(pair.facilities.minimum)].astype(np.int64)
+    order = public.run.order
+    units = units if order is None else units[order]
+    largest, persons = config.choices.joint_max_household_size, public.limits[pair.persons.name]
+    if histogram.name == pair.units.name:
+        found = occupied_limits(
+            public.spine, pair.facilities, units, persons, public.limits[pair.units.name], largest
+        )
+    else:
+        occupied = _records(levels[pair.units.name][-1], np.arange(2) == OCCUPIED)
+        occupied = occupied if order is None else occupied[order]
+        found = household_limits(public.spine, histogram.schema, units, persons, occupied, largest)
+    return replace(public, limits={**public.limits, histogram.name: found})
+
+
+def impossible_blocks(
+    config: TopdownConfig, levels: Mapping[str, Sequence[SparseLevel]]
+) -> dict[str, int | bool]:
+    """How many published blocks contradict themselves, from published histograms alone.
+
+    Args:
+        config: of the run.
+        levels: final histograms of every level, by histogram.
+
+    Returns:
+        Number of blocks, of those with occupied units and those with persons in households, and of those of each kind that
+        cannot exist; nothing where persons or occupancy are not there.
+
+    Raises:
+        CheckError: there are impossible blocks although persons and units were kept possible together.
+    """
+    pair = joint_pair(config.histograms)
+    if pair is None:
+        return {}
+    kinds = pair.persons.schema.schema.levels_of(pair.facilities.attribute)
+    homes = _records(levels[pair.persons.name][-1], kinds == HOUSEHOLDS)
+    occupied = _records(levels[pair.units.name][-1], np.arange(2) == OCCUPIED)
+    found = {
+        "occupied_above_persons": homes < occupied,
+        "persons_without_occupied": (homes > 0) & (occupied == 0),
+        "occupied_without_persons": (occupied > 0) & (homes == 0),
+    }
+    counts = {name: int(blocks.sum()) for name, blocks in found.items()}
+    if config.choices.joint and any(counts.values()):
+        raise CheckError(
+            "persons and units contradict each other in some blocks; please report this as a bug"
+        )
+    return {
+        "joint": config.choices.joint,
+        "blocks": len(homes),
+        "blocks_with_occupied": int((occupied > 0).sum()),
+        "blocks_with_persons": int((homes > 0).sum()),
+        **counts,
+    }
+
+
+def joint_remarks(config: TopdownConfig) -> Iterator[str]:
+    """What the certificate says of the choice; nothing where it was not made."""
+    if _pair(config) is None:
+        return
+    yield (
+        "Persons and units were kept possible together: the published occupied units of every block bound its persons in "
+        "households, at least one for each and nobody without. This used published estimates alone and cost nothing."
+    )
+
+
+def _pair(config: TopdownConfig) -> JointPair | None:
+    return joint_pair(config.histograms) if config.choices.joint else None
+
+
+def _records(level: SparseLevel, cells: NDArray[np.bool_]) -> Integers:
+    """Records of every geounit in some cells."""
+    found = np.zeros(level.nodes, np.int64)
+    for first in range(0, level.nodes, _AT_ONCE):
+        last = min(first + _AT_ONCE, level.nodes)
+        span = slice(int(level.node_ptr[first]), int(level.node_ptr[last]))
+        held = np.where(cells[level.cell[span]], level.count[span], 0)
+        sums = np.append(0, np.cumsum(held, dtype=np.int64))
+        edges = level.node_ptr[first : last + 1] - span.start
+        found[first:last] = sums[edges[1:]] - sums[edges[:-1]]
+    return found

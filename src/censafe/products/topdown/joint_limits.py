@@ -1,0 +1,211 @@
+"""Bounds that occupied units and persons in households put on each other, from published figures alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError, DataError
+from censafe.geography.spine import Spine, SpineLevel
+from censafe.geography.spine_sums import sum_vectors
+from censafe.model.proven import proven
+from censafe.products.topdown.invariants import GroupTotals, LevelLimits, level_limits
+from censafe.products.topdown.joint_pair import HOUSEHOLDS, OCCUPIED
+from censafe.products.topdown.schemas import Facilities, HistogramSchema
+
+__all__ = ["household_limits", "occupied_limits"]
+
+_NAMED = 5
+_CELLS = 2
+Integers = NDArray[np.int64]
+_Sides = tuple[Integers, Integers]
+"""Fewest and most occupied units of every geounit of a level."""
+
+
+@proven("joint.proof.md", digest="069dc7a2b4d93490")
+def household_limits(
+    spine: Spine,
+    schema: HistogramSchema,
+    units: Integers,
+    limits: Sequence[LevelLimits],
+    occupied: Integers,
+    largest: int,
+) -> tuple[LevelLimits, ...]:
+    """Limits of the persons of every level, root first: as many in households as occupied units, and nobody without one.
+
+    Args:
+        spine: the tree.
+        schema: of the persons.
+        units: published counts of units by kind in every block, housing units first, shape (blocks, kinds).
+        limits: of the persons without the units, whose exact totals stay.
+        occupied: published estimates of the occupied units of every block, shape (blocks,).
+        largest: most persons of one household.
+
+    Raises:
+        DataError: a total cannot be met; it can where `occupied` obeys :func:`occupied_limits`.
+        ValueError: the schema has no bounds by kind of unit.
+
+    Example:
+        >>> from censafe.geography.spine import LevelRule, build_spine
+        >>> from censafe.products.topdown.shipped import shipped_schemas
+        >>> spine = build_spine(np.array([440, 441]), (LevelRule("State", 2), LevelRule("Block", 3)))
+        >>> units = np.array([[9, 0, 0, 0, 0, 0, 0, 1], [4, 0, 0, 0, 0, 0, 0, 0]])
+        >>> none = (LevelLimits(np.array([20]), units[:0], units[:0]), LevelLimits(None, units[:0], units[:0]))
+        >>> persons = shipped_schemas()["pl94-persons"]
+        >>> state, blocks = household_limits(spine, persons, units, none, np.array([6, 0]), 99_999)
+        >>> state.lower[0, [0, 7]].tolist(), state.upper[0, [0, 7]].tolist(), blocks.upper[:, 0].tolist()
+        ([6, 1], [19, 14], [599994, 0])
+    """
+    rule = schema.facilities
+    if rule is None:
+        raise ValueError("the schema of the persons has no bounds by kind of unit")
+    own = Facilities(
+        rule.attribute,
+        _with_households(rule.minimum, 1),
+        _with_households(rule.largest, min(largest, rule.largest[HOUSEHOLDS])),
+    )
+    counts = units.copy()
+    counts[:, HOUSEHOLDS] = occupied
+    totals = {
+        level.name: one.totals
+        for level, one in zip(spine.levels, limits, strict=True)
+        if one.totals is not None
+    }
+    groups = {
+        level.name: one.groups
+        for level, one in zip(spine.levels, limits, strict=True)
+        if one.groups is not None
+    }
+    return level_limits(spine, replace(schema, facilities=own), counts, totals, groups)
+
+
+@proven("joint.proof.md", digest="05f9ebcbb6fd655f")
+def occupied_limits(
+    spine: Spine,
+    rule: Facilities,
+    units: Integers,
+    persons: Sequence[LevelLimits],
+    limits: Sequence[LevelLimits],
+    largest: int,
+) -> tuple[LevelLimits, ...]:
+    """Limits of the units of every level, root first, so that persons can live in the occupied ones and nowhere else.
+
+    Exact totals of persons, less those that group quarters must and can have, say how many units may and must be occupied. Where
+    they say nothing, which is the ordinary case, limits stay as they are.
+
+    Args:
+        spine: the tree.
+        rule: how counts of units bound persons.
+        units: published counts of units by kind in every block, housing units first, shape (blocks, kinds).
+        persons: limits of the persons, whose exact totals are used.
+        limits: of the units.
+        largest: most persons of one household.
+
+    Returns:
+        The limits, with bounds of single cells in two columns (vacant, occupied) at levels where they may bind.
+
+    Raises:
+        DataError: exact totals of units are not those of the housing units.
+        CheckError: `largest` is too small for the exact totals.
+    """
+    known = [depth for depth, one in enumerate(persons) if one.totals is not None or one.groups is not None]
+    if not known:
+        return tuple(limits)
+    found, counts = list(limits), sum_vectors(spine, units)
+    cap = min(largest, rule.largest[HOUSEHOLDS])
+    least, most = _own_sides(spine.levels[known[-1]], rule, counts[known[-1]], persons[known[-1]], cap)
+    for depth in range(known[-1], -1, -1):
+        level, housing = spine.levels[depth], counts[depth][:, HOUSEHOLDS]
+        _require_same(level, housing, limits[depth].totals)
+        if depth < known[-1]:
+            starts = level.first_child[:-1]
+            least, most = np.add.reduceat(least, starts), np.add.reduceat(most, starts)
+        if (least > 0).any() or (most < housing).any():
+            lower, upper = np.zeros((2, level.nodes, _CELLS), np.int64)
+            lower[:, OCCUPIED], upper[:, OCCUPIED] = least, most
+            upper[:, 1 - OCCUPIED] = housing
+            found[depth] = replace(limits[depth], lower=lower, upper=upper)
+    return tuple(found)
+
+
+def _with_households(values: tuple[int, ...], households: int) -> tuple[int, ...]:
+    return tuple(households if kind == HOUSEHOLDS else value for kind, value in enumerate(values))
+
+
+def _own_sides(
+    level: SpineLevel, rule: Facilities, counts: Integers, limits: LevelLimits, largest: int
+) -> _Sides:
+    """Sides of the lowest level with exact totals of persons; parts of a group share those of the group."""
+    others = [kind for kind in range(len(rule.minimum)) if kind != HOUSEHOLDS]
+    inside = counts[:, others]
+    fewest = inside @ np.array([rule.minimum[kind] for kind in others], np.int64)
+    room = inside @ np.array([rule.largest[kind] for kind in others], np.int64)
+    housing = counts[:, HOUSEHOLDS]
+    groups = limits.groups
+    if groups is None:
+        totals = np.zeros(level.nodes, np.int64) if limits.totals is None else limits.totals
+        return _sides(level.geounits, totals, fewest, room, housing, largest)
+    least, most = np.zeros(level.nodes, np.int64), housing.copy()
+    names = np.array([level.geounits[groups.of == group][0] for group in range(len(groups.totals))])
+    together = _sides(
+        names,
+        groups.totals,
+        _grouped(groups, fewest),
+        _grouped(groups, room),
+        _grouped(groups, housing),
+        largest,
+    )
+    for group, (low, high) in enumerate(zip(*together, strict=True)):
+        members = np.flatnonzero(groups.of == group)
+        most[members] = _apportioned(int(high), housing[members])
+        least[members] = _apportioned(int(low), most[members])
+    return least, most
+
+
+def _grouped(groups: GroupTotals, values: Integers) -> Integers:
+    inside = groups.of >= 0
+    sums = np.zeros(len(groups.totals), np.int64)
+    np.add.at(sums, groups.of[inside], values[inside])
+    return sums
+
+
+def _sides(
+    names: NDArray[np.str_],
+    totals: Integers,
+    fewest: Integers,
+    room: Integers,
+    housing: Integers,
+    largest: int,
+) -> _Sides:
+    """Fewest and most occupied units beside exact totals: a household has from one person to the largest number."""
+    most = np.minimum(totals - fewest, housing)
+    least = -(-np.maximum(totals - room, 0) // largest)
+    wrong = np.flatnonzero(least > most)
+    if len(wrong):
+        raise CheckError(
+            f"joint_max_household_size: with {largest} persons in every housing unit the exact totals of {len(wrong)} geounits cannot be "
+            f"met, among them {', '.join(names[wrong[:_NAMED]].tolist())}; fix: allow larger households, or leave the key out"
+        )
+    return least, most
+
+
+def _apportioned(total: int, weights: Integers) -> Integers:
+    """Integers at most as large as the weights that add up to a total not above their sum, nearly in proportion."""
+    whole = max(int(weights.sum()), 1)
+    found, rest = total * weights // whole, total * weights % whole
+    found[np.argsort(-rest, kind="stable")[: total - int(found.sum())]] += 1
+    return np.asarray(found, dtype=np.int64)
+
+
+def _require_same(level: SpineLevel, housing: Integers, totals: Integers | None) -> None:
+    if totals is None:
+        return
+    wrong = np.flatnonzero(housing != totals)
+    if len(wrong):
+        raise DataError(
+            f"joint, level {level.name}: in {', '.join(level.names(wrong[:_NAMED]).tolist())} ({len(wrong)} geounits) the exact total of "
+            "units is not the count of housing units that bounds the persons; fix: name files of one release"
+        )
