@@ -1,0 +1,373 @@
+"""The tables of the Bureau's summary metrics, and tables of the same kind: what every row and column is, read from TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from censafe.errors import ConfigError, StorageError
+
+__all__ = [
+    "AreaKind",
+    "Column",
+    "Line",
+    "Rate",
+    "Request",
+    "SizeClass",
+    "SummaryBook",
+    "SummaryTable",
+    "read_book",
+    "shipped_book",
+]
+
+Record = Literal["person", "household"]
+Measure = Literal["counts", "rate", "shares", "ages and sexes", "largest", "condition"]
+_MEASURES: Final = ("counts", "rate", "shares", "ages and sexes", "largest", "condition")
+_TOP: Final = ("areas", "states", "rates", "columns", "rows", "groups", "classes", "tables")
+_TABLE: Final = ("number", "sheet", "section", "title", "universe", "geography", "columns", "parts")
+_PART: Final = (
+    "areas", "record", "of", "measure", "rate", "condition", "among", "states", "label", "headings", "classes", "groups",
+    "rows",
+)  # fmt: skip
+
+
+class Request(NamedTuple):
+    """Records that are counted: whose they are, and the sets of cells that all of them lie in.
+
+    Args:
+        record: persons, or households and housing units.
+        terms: names of sets, as :class:`~.histograms.cell_sets.CellSets` knows them; none for all records.
+    """
+
+    record: Record = "person"
+    terms: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The sets in words."""
+        return " & ".join(self.terms) or "total"
+
+    def within(self, terms: Sequence[str]) -> Request:
+        """Those that lie in further sets as well."""
+        return Request(self.record, (*self.terms, *terms))
+
+
+@dataclass(frozen=True)
+class AreaKind:
+    """A kind of areas, of the spine or of a list.
+
+    Args:
+        name: in rows.
+        level: of the spine; empty for areas of a list.
+        lists: names of lists, any of which will do. Beside a level the list says which blocks count.
+        within: codes of the list that count: first letters, or from and to; none for all.
+        only_in: codes of states; none for all.
+        not_in: codes of states that do not count.
+    """
+
+    name: str
+    level: str = ""
+    lists: tuple[str, ...] = ()
+    within: tuple[tuple[str, ...], ...] = ()
+    only_in: tuple[int, ...] = ()
+    not_in: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    """A class of areas by a true count, closed on the left.
+
+    Args:
+        label: of the class.
+        by: whose count it is: persons (empty), the row's own count (``own``), or the records of a set.
+        low: fewest; None for all areas.
+        high: one more than the most; None without.
+    """
+
+    label: str
+    by: str = ""
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Short name, such as ``1000-4999`` or ``own 10-99``.
+
+        Example:
+            >>> SizeClass("Tracts with population 10 to 99", "own", 10, 100).name
+            'own 10-99'
+        """
+        if self.low is None:
+            return "all"
+        ends = f"{self.low}+" if self.high is None else f"{self.low}-{self.high - 1}"
+        return f"{self.by} {ends}".strip()
+
+
+@dataclass(frozen=True)
+class Column:
+    """Words of a column and its metric."""
+
+    label: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A ratio of two counts.
+
+    Args:
+        of: counted above the line.
+        to: counted below it.
+        scale: 100 for percent.
+        empty_is_zero: whether a rate of nothing is 0; otherwise such areas are left out and counted.
+    """
+
+    of: Request
+    to: Request
+    scale: int
+    empty_is_zero: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table, or a heading.
+
+    Args:
+        label: words.
+        areas: kind; empty for a heading.
+        request: what is counted.
+        measure: what becomes of the counts.
+        size: which areas.
+        options: names of conditions, or of the rate, or the code of a state.
+        among: of which the largest is looked for.
+    """
+
+    label: str
+    areas: str = ""
+    request: Request = Request()
+    measure: Measure = "counts"
+    size: SizeClass = SizeClass("")
+    options: tuple[str, ...] = ()
+    among: tuple[Request, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """What is measured, for the column ``characteristic``."""
+        if self.measure in ("counts", "shares"):
+            share = " as a share of the nation"
+            if self.measure == "shares":
+                return self.request.text + (
+                    f" as a share of state {self.options[0]}" if self.options else share
+                )
+            return self.request.text
+        words = " and ".join(self.options) or self.measure
+        return f"{words}: {self.request.text}" if self.request.terms else words
+
+
+@dataclass(frozen=True)
+class SummaryTable:
+    """One table.
+
+    Args:
+        number: such as ``Table 1.a``.
+        sheet: of the workbook.
+        section: heading before the table; empty for none.
+        title: of the table.
+        universe: in words.
+        geography: in words.
+        columns: after that of the labels.
+        lines: rows and headings in order.
+    """
+
+    number: str
+    sheet: str
+    section: str
+    title: str
+    universe: str
+    geography: str
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class SummaryBook:
+    """Tables, and the kinds of areas and rates that their rows name."""
+
+    tables: tuple[SummaryTable, ...]
+    areas: Mapping[str, AreaKind]
+    rates: Mapping[str, Rate] = field(default_factory=dict)
+
+    @property
+    def sheets(self) -> tuple[str, ...]:
+        """Names of the sheets in order."""
+        return tuple(dict.fromkeys(table.sheet for table in self.tables))
+
+
+@lru_cache(maxsize=1)
+def shipped_book() -> SummaryBook:
+    """The 183 tables of the Bureau's detailed summary metrics.
+
+    Example:
+        >>> book = shipped_book()
+        >>> len(book.tables), book.tables[0].number, book.tables[0].lines[1].size.name
+        (183, 'Table 1.a', '0-999')
+    """
+    text = resources.files("censafe.evaluation").joinpath("data", "summary_tables.toml")
+    return _book(tomllib.loads(text.read_text(encoding="utf-8")), "summary_tables.toml")
+
+
+def read_book(path: Path) -> SummaryBook:
+    """Tables of the same kind from a TOML file, which may name areas, classes, rows, columns and rates of the shipped ones.
+
+    Args:
+        path: a file with ``[[tables]]`` and, where they are wanted, ``areas``, ``rates``, ``columns``, ``rows``, ``groups``,
+            ``classes`` and ``states`` of its own.
+
+    Raises:
+        ConfigError: a key or name that is not allowed.
+        StorageError: the file cannot be read.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path.name}: not a TOML file: {error}") from None
+    shipped = resources.files("censafe.evaluation").joinpath("data", "summary_tables.toml")
+    base = tomllib.loads(shipped.read_text(encoding="utf-8"))
+    merged = {name: {**base[name], **document.get(name, {})} for name in _TOP if name != "tables"}
+    merged |= {name: value for name, value in document.items() if name not in merged}
+    return _book(merged, path.name)
+
+
+def _book(document: Mapping[str, Any], where: str) -> SummaryBook:
+    _known(document, _TOP, where)
+    areas = {name: _area_kind(name, raw) for name, raw in document["areas"].items()}
+    rates = {name: _rate(raw) for name, raw in document["rates"].items()}
+    tables = tuple(
+        _table(document, raw, f"{where}, {raw.get('number', 'table')}") for raw in document.get("tables", ())
+    )
+    for table in tables:
+        for line in table.lines:
+            if line.areas and line.areas not in areas:
+                raise ConfigError(
+                    f"{where}, {table.number}: no areas {line.areas!r}; allowed: {', '.join(areas)}"
+                )
+            if line.measure == "rate" and line.options[0] not in rates:
+                raise ConfigError(
+                    f"{where}, {table.number}: no rate {line.options[0]!r}; allowed: {', '.join(rates)}"
+                )
+    return SummaryBook(tables, areas, rates)
+
+
+def _area_kind(name: str, raw: Mapping[str, Any]) -> AreaKind:
+    return AreaKind(
+        name,
+        str(raw.get("level", "")),
+        tuple(raw.get("lists", ())),
+        tuple(tuple(ends) for ends in raw.get("within", ())),
+        tuple(int(code) for code in raw.get("only_in", ())),
+        tuple(int(code) for code in raw.get("not_in", ())),
+    )
+
+
+def _rate(raw: Mapping[str, Any]) -> Rate:
+    above, below = (Request(raw[f"{side}_record"], _terms(raw[side])) for side in ("of", "to"))
+    return Rate(above, below, int(raw["scale"]), bool(raw["empty_is_zero"]))
+
+
+def _table(document: Mapping[str, Any], raw: Mapping[str, Any], where: str) -> SummaryTable:
+    _known(raw, _TABLE, where)
+    missing = [name for name in _TABLE if name not in raw and name != "section"]
+    if missing:
+        raise ConfigError(f"{where}: no key {', '.join(missing)}")
+    columns = tuple(Column(*one) for one in _named(document, "columns", raw["columns"], where))
+    lines = [line for part in raw["parts"] for line in _lines(document, part, where)]
+    words = {
+        name: str(raw.get(name, ""))
+        for name in ("number", "sheet", "section", "title", "universe", "geography")
+    }
+    return SummaryTable(**words, columns=columns, lines=tuple(lines))
+
+
+def _lines(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> Iterator[Line]:
+    """Rows of one kind of areas: a row a class, or under the heading of each class its groups and rows."""
+    _known(part, _PART, where)
+    yield from (Line(text) for text in part.get("headings", ()))
+    whole = _line(document, part, where)
+    if "states" in part:
+        for code, name in _states(document, part["areas"]).items():
+            yield _with(whole, label=part["states"].format(name), options=(code,))
+        return
+    sizes = _classes(document, part.get("classes"), where)
+    if "rows" not in part:
+        for size in sizes:
+            yield _with(whole, label=size.label or str(part.get("label", "")), size=size)
+        return
+    rows = _named(document, "rows", part["rows"], where)
+    groups = _named(document, "groups", part["groups"], where) if "groups" in part else [("", "")]
+    for size in sizes:
+        if size.label:
+            yield Line(size.label)
+        for heading, inside in groups:
+            if heading:
+                yield Line(heading)
+            for label, terms in rows:
+                request = whole.request.within([*_terms(inside), *_terms(terms)])
+                yield _with(whole, label=label, size=size, request=request)
+
+
+def _line(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> Line:
+    """What the rows of a part have in common."""
+    measure = part.get("measure", "counts")
+    if measure not in _MEASURES:
+        raise ConfigError(f"{where}: no measure {measure!r}; allowed: {', '.join(_MEASURES)}")
+    request = Request(part.get("record", "person"), _terms(part.get("of", "")))
+    options = part.get("condition", part.get("rate", ()))
+    among = _named(document, "rows", part["among"], where) if "among" in part else ()
+    return Line(
+        label="",
+        areas=str(part["areas"]),
+        request=request,
+        measure=measure,
+        options=(options,) if isinstance(options, str) else tuple(options),
+        among=tuple(request.within(_terms(terms)) for _, terms in among),
+    )
+
+
+def _with(line: Line, **changes: Any) -> Line:
+    return Line(**{**vars(line), **changes})
+
+
+def _states(document: Mapping[str, Any], areas: str) -> Mapping[str, str]:
+    kind = document["areas"][areas]
+    only, out = kind.get("only_in", document["states"]), kind.get("not_in", ())
+    return {code: name for code, name in document["states"].items() if code in only and code not in out}
+
+
+def _classes(document: Mapping[str, Any], name: str | None, where: str) -> Sequence[SizeClass]:
+    if name is None:
+        return (SizeClass(""),)
+    found = _named(document, "classes", name, where)
+    return [SizeClass(item[0], str(found.get("by", "")), *item[1:]) for item in found["items"]]
+
+
+def _named(document: Mapping[str, Any], kind: str, name: str, where: str) -> Any:
+    if name not in document[kind]:
+        raise ConfigError(f"{where}: no {kind} {name!r}; allowed: {', '.join(document[kind])}")
+    return document[kind][name]
+
+
+def _terms(text: str) -> tuple[str, ...]:
+    return tuple(term.strip() for term in text.split("&") if term.strip())
+
+
+def _known(raw: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
+    unknown = [name for name in raw if name not in allowed]
+    if unknown:
+        raise ConfigError(f"{where}: unknown key {', '.join(unknown)}; allowed: {', '.join(allowed)}")
