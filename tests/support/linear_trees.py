@@ -61,7 +61,9 @@ class SmallTree:
         return full, cov
 
 
-def small_tree(seed: int, *, exact: int = 0, kept: bool = False, apart: bool = False) -> SmallTree:
+def small_tree(
+    seed: int, *, exact: int = 0, kept: bool = False, apart: bool = False, alone: bool = False
+) -> SmallTree:
     """Four levels, empty facility types and cells, unequal variances, a geounit without answers.
 
     Args:
@@ -69,6 +71,7 @@ def small_tree(seed: int, *, exact: int = 0, kept: bool = False, apart: bool = F
         exact: number of levels with exact totals, from the root.
         kept: whether the third attribute counts as kept, so that the blocks are larger.
         apart: whether every geounit has a kind of budget of its own, so that no covariance is shared.
+        alone: whether the first leaf is an only child without answers.
     """
     rng = np.random.default_rng(seed)
     alike = (AXES[0], ALLOWED, *((AXES[2],) if kept else ()))
@@ -77,7 +80,7 @@ def small_tree(seed: int, *, exact: int = 0, kept: bool = False, apart: bool = F
         np.array([-1]),
         np.zeros(3, np.int64),
         np.array([0, 0, 1, 1, 1, 2, 2]),
-        np.sort(np.append(np.arange(7), rng.integers(0, 7, 8))),
+        np.sort(np.append(np.arange(7), rng.integers(int(alone), 7, 8))),
     )
     members, types = [np.eye(SIZES[3])], [rng.random((SIZES[3], 3)) < 0.6]
     types[0][:, 0] = True
@@ -95,6 +98,8 @@ def small_tree(seed: int, *, exact: int = 0, kept: bool = False, apart: bool = F
         variances = np.vstack([rng.random((2, len(LABELS))) * 5 + 0.5, np.full(len(LABELS), np.inf)])
         if depth == 2:
             kinds[1] = 2
+        if depth == 3 and alone:
+            kinds[0] = 2
         values = []
         for number, label in enumerate(LABELS):
             a = np.zeros((label.max() + 1, CELLS))

@@ -7,6 +7,7 @@ combinations of the other attributes serves for the mean over its levels, and on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -173,13 +174,16 @@ class CellBlocks:
         """
         rows = len(arrays)
         matrices = self.averages(operators)
-        found = np.matmul(matrices[:, 0], arrays.reshape(rows, self.combinations, -1)).reshape(arrays.shape)
+        found = np.matmul(matrices[:, 0], arrays.reshape(rows, self.combinations, self.others)).reshape(
+            arrays.shape
+        )
         means: dict[int, Floats] = {0: arrays}
         for subset in range(1, self.subsets):
             lowest = (subset & -subset).bit_length() - 1
             mean = means[subset & (subset - 1)].mean(axis=lowest + 2, keepdims=True)
             means[subset] = mean
-            part = np.matmul(matrices[:, subset], mean.reshape(rows, self.combinations, -1))
+            columns = mean.reshape(rows, self.combinations, math.prod(mean.shape[2:]))
+            part = np.matmul(matrices[:, subset], columns)
             found += part.reshape(mean.shape)
         return found
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.errors import CheckError
 from censafe.estimation.topdown.linear.cells import CellBlocks
 from censafe.estimation.topdown.linear.operators import condition
 from censafe.estimation.topdown.linear.upward import LowerLevel, TreeLevel, conditioned, own_right_sides
 
-__all__ = ["LinearTree", "Weights"]
+__all__ = ["LinearTree", "Weights", "passing"]
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Ordinals = NDArray[np.int64]
 
 
@@ -56,6 +59,11 @@ class LinearTree:
         own = self.lower[depth]
         return own.covariance[own.pattern[nodes]]
 
+    def covariance(self, depth: int) -> Floats:
+        """The same by pattern, once exact totals are imposed, shape (patterns, subsets, M, M)."""
+        own = self.lower[depth].covariance
+        return own if self.levels[depth].totals is None else condition(own, self.blocks.others)
+
     def estimate(self, depth: int, nodes: Ordinals) -> Floats:
         """Estimates of some geounits from the answers of the whole tree, shape (len(nodes), cells)."""
         return self.blocks.flat(self._whole(depth, nodes))
@@ -68,8 +76,10 @@ class LinearTree:
             functionals: how many sums there are.
 
         Returns:
-            Estimates from the whole tree and their variances, each of shape (functionals,). Covariances follow from the
-            variances of sums of two functionals.
+            Estimates from the whole tree and their variances, each of shape (functionals,).
+
+        Raises:
+            CheckError: a geounit without any answers is not the only child of its parent.
 
         Source: topdown_solver.md 9.2, in matrix form.
         """
@@ -83,8 +93,15 @@ class LinearTree:
                 node = np.concatenate([node, more.node])
                 vector = np.concatenate([vector, self.blocks.spread(more.vector)])
             functional, node, vector = _merged(functional, node, vector)
+            through = self._passing(depth)[node]
+            passed = (
+                functional[through],
+                self.levels[depth].parent[node[through]].astype(np.int64),
+                vector[through],
+            )
+            functional, node, vector = functional[~through], node[~through], vector[~through]
             estimate = self._lower(depth, node, exact=True)
-            held = self.blocks.apply(self._covariance(depth)[self.lower[depth].pattern[node]], vector)
+            held = self.blocks.apply(self.covariance(depth)[self.lower[depth].pattern[node]], vector)
             np.add.at(value, functional, _dots(vector, estimate))
             np.add.at(variance, functional, _dots(vector, held))
             if depth == 0:
@@ -96,16 +113,47 @@ class LinearTree:
             vector = self.blocks.apply(below, held)
             np.subtract.at(variance, functional, _dots(held, vector))
             np.subtract.at(value, functional, self._sum_below(depth - 1, node, held))
+            functional = np.concatenate([functional, passed[0]])
+            node = np.concatenate([node, passed[1]])
+            vector = np.concatenate([vector, passed[2]])
         return value, variance
+
+    def covariances(
+        self, first: Mapping[int, Weights], second: Mapping[int, Weights], functionals: int
+    ) -> Floats:
+        """Covariances of two lists of weighted sums, pair by pair.
+
+        Args:
+            first: weights by depth of the level.
+            second: of as many sums.
+            functionals: how many sums there are in each.
+
+        Returns:
+            Shape (functionals,). The variance of the difference of two sums is that of both less twice their covariance.
+
+        Raises:
+            CheckError: a geounit without any answers is not the only child of its parent.
+        """
+        pairs: dict[int, Weights] = {}
+        for depth in {*first, *second}:
+            rows = [
+                (one.functional + shift * functionals, one.node, sign * one.vector)
+                for source, signs in ((first, (1.0, 1.0)), (second, (1.0, -1.0)))
+                for shift, sign in enumerate(signs)
+                for one in ([source[depth]] if depth in source else [])
+            ]
+            pairs[depth] = Weights(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+        _, variance = self.variances(pairs, 2 * functionals)
+        return 0.25 * (variance[:functionals] - variance[functionals:])
+
+    def _passing(self, depth: int) -> Flags:
+        above = self.levels[depth - 1].nodes if depth else 0
+        return passing(self.levels[depth], self.lower[depth], above)
 
     def _sum_below(self, depth: int, nodes: Ordinals, held: Floats) -> Floats:
         """Held weights times the precision times the sum of the children's estimates."""
         right = self.lower[depth].right
         return np.zeros(len(nodes)) if right is None else _dots(held, right[nodes])
-
-    def _covariance(self, depth: int) -> Floats:
-        own = self.lower[depth].covariance
-        return own if self.levels[depth].totals is None else condition(own, self.blocks.others)
 
     def _lower(self, depth: int, nodes: Ordinals, *, exact: bool) -> Floats:
         level, own = self.levels[depth], self.lower[depth]
@@ -131,9 +179,34 @@ class LinearTree:
         if right is None:
             return found
         whole = self._whole(depth - 1, parents)
+        through = self._passing(depth)[nodes]
+        found[through] = whole[place.ravel()[through]]
         news = self.blocks.apply(above.below[above.pattern[parents]], whole) - right[parents]
         pattern = self.lower[depth].pattern[nodes]
-        return found + self.blocks.apply(self._covariance(depth)[pattern], news[place.ravel()])
+        held = self.covariance(depth)[pattern]
+        return found + self.blocks.apply(held, news[place.ravel()])
+
+
+def passing(level: TreeLevel, own: LowerLevel, above: int) -> Flags:
+    """Which geounits have no answers, neither their own nor below them: they are their parent, whose only child they are.
+
+    Args:
+        level: of the tree.
+        own: its estimates.
+        above: number of geounits of the level above; 0 for the widest level.
+
+    Raises:
+        CheckError: one of them is not the only child of its parent.
+    """
+    empty = ~own.informed[own.pattern]
+    if empty.any():
+        children = np.bincount(level.parent[level.parent >= 0], minlength=above)
+        if not above or (children[level.parent[empty]] > 1).any():
+            raise CheckError(
+                f"level {level.name}: {int(empty.sum())} geounits have no answers, neither their own nor below them, and are "
+                "not the only child of their parent, so that nothing tells how the parent's records are shared out"
+            )
+    return np.asarray(empty)
 
 
 def _merged(functional: Ordinals, node: Ordinals, vector: Floats) -> tuple[Ordinals, Ordinals, Floats]:
@@ -148,4 +221,4 @@ def _merged(functional: Ordinals, node: Ordinals, vector: Floats) -> tuple[Ordin
 
 def _dots(left: Floats, right: Floats) -> Floats:
     rows = len(left)
-    return np.asarray((left.reshape(rows, -1) * right.reshape(rows, -1)).sum(axis=1))
+    return np.asarray((left * right).reshape(rows, math.prod(left.shape[1:])).sum(axis=1))
