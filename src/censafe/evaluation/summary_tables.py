@@ -133,6 +133,10 @@ class Rate:
     empty_is_zero: bool
 
 
+_EVERYBODY: Final = Request()
+_EVERYWHERE: Final = SizeClass("")
+
+
 @dataclass(frozen=True)
 class Line:
     """A row of a table, or a heading.
@@ -149,9 +153,9 @@ class Line:
 
     label: str
     areas: str = ""
-    request: Request = Request()
+    request: Request = _EVERYBODY
     measure: Measure = "counts"
-    size: SizeClass = SizeClass("")
+    size: SizeClass = _EVERYWHERE
     options: tuple[str, ...] = ()
     among: tuple[Request, ...] = ()
 

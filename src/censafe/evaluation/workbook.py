@@ -1,10 +1,10 @@
-"""The frames of an evaluation as one workbook, a sheet a frame, every sheet stamped."""
+"""An evaluation as one workbook: the Bureau's summary metrics, then a sheet a frame; every sheet stamped."""
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,8 @@ import xlsxwriter
 
 from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.confidential import COMPARED
+from censafe.evaluation.summary_filling import FilledTable
+from censafe.evaluation.summary_sheets import add_summary_sheets
 from censafe.publication.atomic import atomic_bytes
 
 __all__ = ["write_workbook"]
@@ -24,12 +26,13 @@ _LONGEST_NAME: Final = 31
 _NEVER: Final = datetime(2020, 1, 1, tzinfo=UTC)  # the same frames make the same bytes
 
 
-def write_workbook(folder: Path, frames: Mapping[str, pa.Table]) -> str:
-    """Write ``workbook.xlsx``: the stamp, the names of the columns, the rows; and a last sheet that explains the columns.
+def write_workbook(folder: Path, frames: Mapping[str, pa.Table], summary: Sequence[FilledTable] = ()) -> str:
+    """Write ``workbook.xlsx``: tables of summary metrics; frames with stamp, names of columns and rows; what columns mean.
 
     Args:
         folder: of the evaluation.
         frames: by name of the sheet. Frames of more rows than a sheet holds are left to their CSV files.
+        summary: filled tables, whose sheets come first.
 
     Returns:
         Name of the file.
@@ -38,6 +41,8 @@ def write_workbook(folder: Path, frames: Mapping[str, pa.Table]) -> str:
     book = xlsxwriter.Workbook(buffer, {"in_memory": True, "nan_inf_to_errors": False})
     book.set_properties({"created": _NEVER, "status": COMPARED})
     bold, stamp = book.add_format({"bold": True}), book.add_format({"bold": True, "font_color": "#8c1414"})
+    if summary:
+        add_summary_sheets(book, summary)
     columns: dict[str, None] = {}
     for name, frame in frames.items():
         if frame.num_rows <= _MOST_ROWS:

@@ -1,0 +1,156 @@
+"""CONFIDENTIAL. Filled tables as sheets of a workbook: at the places, and in the words, of the Bureau's summary metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from censafe.evaluation.confidential import COMPARED
+from censafe.evaluation.summary_filling import FilledLine, FilledTable
+from censafe.evaluation.summary_tables import Column
+
+__all__ = ["add_summary_sheets"]
+
+CONTENTS: Final = "Contents"
+_LABELS, _NUMBERS = 64, 15
+_DECIMALS: Final = frozenset(
+    {
+        "mean_ae", "rmse", "mape", "malpe", "cv", "me", "median_reduction", "median_age_change", "sex_ratio_change",
+        "percent_met_true", "percent_met_published",
+    }
+)  # fmt: skip
+_SHARES: Final = frozenset({"taes"})
+
+
+@dataclass(frozen=True)
+class _Formats:
+    """Formats of cells, as the workbook knows them."""
+
+    stamp: Any
+    title: Any
+    plain: Any
+    note: Any
+    head: Any
+    label: Any
+    heading: Any
+    empty: Any
+    link: Any
+    whole: Any
+    decimal: Any
+    share: Any
+
+
+def add_summary_sheets(book: Any, tables: Sequence[FilledTable]) -> None:
+    """Add a sheet of contents and the sheets of the tables to a workbook.
+
+    A table takes a line for each of title, universe, geography and column heads, then its rows, then an empty line; the first
+    starts at line 3, so that numbers stand where they stand in the Bureau's workbook. What is not in the product is grey and
+    empty, and the line of the universe says why.
+
+    Args:
+        book: of xlsxwriter.
+        tables: filled ones, in order.
+    """
+    formats = _formats(book)
+    contents = book.add_worksheet(CONTENTS)
+    starts: dict[str, int] = {}
+    for name in dict.fromkeys(one.table.sheet for one in tables):
+        starts |= _sheet(book, name, [one for one in tables if one.table.sheet == name], formats)
+    _contents(contents, tables, starts, formats)
+
+
+def _formats(book: Any) -> _Formats:
+    def made(**options: Any) -> Any:
+        return book.add_format(options)
+
+    line = {"bottom": 1, "bottom_color": "#d0d0d0"}
+    return _Formats(
+        stamp=made(bold=True, font_color="#8c1414"),
+        title=made(bold=True, font_size=12),
+        plain=made(font_color="#505050"),
+        note=made(italic=True, font_color="#8c1414"),
+        head=made(
+            bold=True, text_wrap=True, valign="bottom", bg_color="#e8edf3", border=1, border_color="#c0c8d0"
+        ),
+        label=made(text_wrap=True, valign="top", **line),
+        heading=made(bold=True, bg_color="#f4f4f4"),
+        empty=made(bg_color="#ececec", **line),
+        link=made(font_color="#0b4a8f", underline=1),
+        whole=made(num_format="#,##0", **line),
+        decimal=made(num_format="#,##0.00", **line),
+        share=made(num_format="0.000000", **line),
+    )
+
+
+def _sheet(book: Any, name: str, tables: Sequence[FilledTable], formats: _Formats) -> dict[str, int]:
+    """Write one sheet; the line of every table by its number."""
+    sheet = book.add_worksheet(name)
+    sheet.write(0, 0, COMPARED, formats.stamp)
+    sheet.write(1, 0, name, formats.title)
+    sheet.set_column(0, 0, _LABELS)
+    sheet.set_column(1, max(len(one.table.columns) for one in tables), _NUMBERS)
+    sheet.freeze_panes(2, 1)
+    at = 2
+    starts: dict[str, int] = {}
+    for filled in tables:
+        if filled.table.section:
+            sheet.write(at, 0, filled.table.section, formats.title)
+            at += 1
+        starts[filled.table.number] = at
+        at = _table(sheet, at, filled, formats) + 1
+    return starts
+
+
+def _table(sheet: Any, at: int, filled: FilledTable, formats: _Formats) -> int:
+    """Write one table; the line after it."""
+    table = filled.table
+    sheet.write(at, 0, f"{table.number.rstrip('.')}. {table.title}", formats.title)
+    sheet.write(at + 1, 0, f"Universe: {table.universe}", formats.plain)
+    if filled.note:
+        sheet.write(at + 1, 1, filled.note, formats.note)
+    sheet.write(at + 2, 0, f"Geography: {table.geography}", formats.plain)
+    sheet.write_row(at + 3, 0, ["", *(column.label for column in table.columns)], formats.head)
+    longest = max(len(column.label) for column in table.columns)
+    sheet.set_row(at + 3, 15 * min(15, max(1, -(-longest // _NUMBERS) + 1)))
+    at += 4
+    for one in filled.lines:
+        if one.line.areas:
+            sheet.write(at, 0, one.line.label, formats.label)
+            _numbers(sheet, at, one, table.columns, formats)
+        else:
+            sheet.write_row(at, 0, [one.line.label, *[""] * len(table.columns)], formats.heading)
+        at += 1
+    return at
+
+
+def _numbers(sheet: Any, at: int, one: FilledLine, columns: Sequence[Column], formats: _Formats) -> None:
+    for place, column in enumerate(columns, 1):
+        value = one.value(column.metric)
+        if value is None:
+            sheet.write_blank(at, place, None, formats.empty)
+        else:
+            sheet.write_number(at, place, value, _format(column.metric, value, formats))
+
+
+def _format(metric: str, value: float, formats: _Formats) -> Any:
+    if metric in _SHARES:
+        return formats.share
+    # a count is a mean over runs where there are several
+    return formats.decimal if metric in _DECIMALS or not value.is_integer() else formats.whole
+
+
+def _contents(
+    sheet: Any, tables: Sequence[FilledTable], starts: Mapping[str, int], formats: _Formats
+) -> None:
+    sheet.write(0, 0, COMPARED, formats.stamp)
+    sheet.write_row(1, 0, ["Table", "Title", "Rows", "Rows with numbers", "Missing", "Sheet"], formats.head)
+    for at, filled in enumerate(tables, 2):
+        table = filled.table
+        link = f"internal:'{table.sheet}'!A{starts[table.number] + 1}"
+        sheet.write_url(at, 0, link, formats.link, table.number.rstrip("."))
+        sheet.write_row(at, 1, [table.title, len(filled.rows), filled.filled, filled.note, table.sheet])
+    sheet.freeze_panes(2, 1)
+    sheet.autofilter(1, 0, 1 + len(tables), 5)
+    for place, width in enumerate((24, 90, 8, 12, 60, 32)):
+        sheet.set_column(place, place, width)
