@@ -27,6 +27,9 @@ from censafe.evaluation.histograms.variability import run_variability
 from censafe.evaluation.outputs import wide_metrics, write_codebook, write_document, write_frame
 from censafe.evaluation.pair_inputs import MatchedTables, OpenedPair
 from censafe.evaluation.reporting import write_report
+from censafe.evaluation.summary_counts import SummarySources
+from censafe.evaluation.summary_evaluation import SHEETLESS, summarise
+from censafe.evaluation.summary_filling import FilledTable
 from censafe.evaluation.topdown_evaluation import TopdownEvaluation
 from censafe.evaluation.topdown_population import characteristics
 from censafe.evaluation.workbook import write_workbook
@@ -35,7 +38,7 @@ from censafe.products.options import ReadOptions
 
 __all__ = ["SUITES", "evaluate_pair", "evaluate_tables"]
 
-SUITES: Final = ("accuracy", "epl", "bias", "reliability", "impossible", "variability")
+SUITES: Final = ("accuracy", "epl", "bias", "reliability", "impossible", "variability", "summary")
 Frames = dict[str, pa.Table]
 
 
@@ -80,6 +83,11 @@ def evaluate_pair(
         if suite in suites:
             with reading.observer.stage(suite):
                 frames |= build()
+    tables: tuple[FilledTable, ...] = ()
+    if "summary" in suites:
+        with reading.observer.stage("summary"):
+            pairs = (pair,) if opened.units is None else (pair, opened.units)
+            tables, frames = summarise(SummarySources(pairs, opened.lists, opened.facilities), frames)
     document = {
         "kind": "pair",
         "levels": list(pair.spine.names),
@@ -88,7 +96,7 @@ def evaluate_pair(
         "runs": len(pair.runs),
         "facts": dict(pair.facts),
     }
-    return _written(out, frames, {**document, "mode": mode, "sources": dict(sources)}, reading)
+    return _written(out, frames, {**document, "mode": mode, "sources": dict(sources)}, reading, tables)
 
 
 def evaluate_tables(
@@ -128,7 +136,11 @@ def evaluate_tables(
 
 
 def _written(
-    out: Path, frames: Frames, document: Mapping[str, Any], reading: ReadOptions
+    out: Path,
+    frames: Frames,
+    document: Mapping[str, Any],
+    reading: ReadOptions,
+    tables: Sequence[FilledTable] = (),
 ) -> TopdownEvaluation:
     identity = {"kind": "pair", **{name: str(value) for name, value in document["sources"].items()}}
     with evaluation_folder(out, identity):
@@ -138,8 +150,8 @@ def _written(
                 for name, frame in frames.items()
             }
             write_document(out, document)
-            sheets = {name: frame for name, frame in frames.items() if name != "metrics_long"}
-            files = [*written, write_codebook(out, written), write_workbook(out, sheets)]
+            sheets = {name: frame for name, frame in frames.items() if name not in SHEETLESS}
+            files = [*written, write_codebook(out, written), write_workbook(out, sheets, tables)]
         with reading.observer.stage("report"):
             files += write_report(out)
     lines = ["CONFIDENTIAL. Published counts against true ones."]

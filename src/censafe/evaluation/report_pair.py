@@ -62,6 +62,7 @@ def pair_page(folder: Path) -> Page:
 
 def _accuracy(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     several = any(row["run_id"] == "pooled" for row in rows)
+    rows = [row for row in rows if row["suite"] == "accuracy"]
     kept = [row for row in rows if row["size_class"] == "all" and (row["run_id"] == "pooled" or not several)]
     values = {(row["characteristic"], row["level"], row["metric"]): row for row in kept}
     panels = {}

@@ -101,7 +101,7 @@ class SummarySources:
             kept &= ~np.isin(state, kind.not_in)
         if listed is found:
             kept &= np.array([set(str(code)) != {"9"} for code in found.names], np.bool_)
-        return _subset(found, kept, kind)
+        return _subset(found, kept)
 
     def of_state(self, areas: Areas) -> NDArray[np.int64]:
         """Code of the state of every area, that of its first block, shape (areas,)."""
@@ -247,9 +247,9 @@ def _of_blocks(areas: Areas, hit: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.bincount(areas.of_block[inside & hit], minlength=areas.number) > 0
 
 
-def _subset(areas: Areas, kept: NDArray[np.bool_], kind: AreaKind) -> Areas:
+def _subset(areas: Areas, kept: NDArray[np.bool_]) -> Areas:
     """Those areas that are kept; the same object where all are, so that what it has sorted stays known."""
     if kept.all():
         return areas
     place = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
-    return Areas(areas.level, kind.name, areas.names[kept], place[areas.of_block])
+    return Areas(areas.level, areas.area_class, areas.names[kept], place[areas.of_block])

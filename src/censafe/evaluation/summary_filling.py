@@ -35,14 +35,14 @@ class FilledLine:
 
     Args:
         line: what it is.
-        level: of its areas; empty where they are not at hand.
+        listed: name of the list that its areas are from; empty for the spine.
         units: how many areas; None where nothing was counted.
         runs: metrics of every run.
         reason: why numbers are missing; empty where none is.
     """
 
     line: Line
-    level: str = ""
+    listed: str = ""
     units: int | None = None
     runs: tuple[Mapping[str, Interval], ...] = field(default=(), repr=False)
     reason: str = ""
@@ -129,7 +129,7 @@ class _Filler:
             yield from (FilledLine(line, reason=areas.reason) for line in lines)
             return
         if not areas.number:
-            yield from (FilledLine(line, areas.level, 0, reason=NO_AREAS) for line in lines)
+            yield from (FilledLine(line, areas.area_class, 0, reason=NO_AREAS) for line in lines)
             return
         states = self.sources.of_state(areas)
         quarters = self.sources.without_quarters(areas)
@@ -138,7 +138,7 @@ class _Filler:
             counts = self.sources.count(areas, asked)
             for line, wanted, reason in some:
                 if not wanted:
-                    yield FilledLine(line, areas.level, reason=reason)
+                    yield FilledLine(line, areas.area_class, reason=reason)
                     continue
                 kept = self._kept(line, areas, counts, states)
                 yield self._measured(line, areas, counts, kept, quarters, reason)
@@ -195,13 +195,14 @@ class _Filler:
     ) -> FilledLine:
         units = int(kept.sum())
         if not units:
-            return FilledLine(line, areas.level, 0, reason=NO_CLASS if line.measure != "shares" else NO_AREAS)
+            why = NO_AREAS if line.measure == "shares" else NO_CLASS
+            return FilledLine(line, areas.area_class, 0, reason=why)
         runs = []
         for run in range(len(self.sources.runs)):
             totals = self._totals(line, run) if line.measure == "shares" else (_NAN, _NAN)
             given = Given(counts, kept, run, self.book.rates, totals, quarters)
             runs.append(measure(line, given))
-        return FilledLine(line, areas.level, units, tuple(runs), reason)
+        return FilledLine(line, areas.area_class, units, tuple(runs), reason)
 
     def _totals(self, line: Line, run: int) -> tuple[float, float]:
         """Both totals of a state, or of all states that count."""
@@ -215,7 +216,7 @@ class _Filler:
 def summary_long(tables: Sequence[FilledTable], runs: Sequence[str]) -> pa.Table:
     """The metrics of the columns as a long frame (``frames.LONG``), each once, suite ``summary``.
 
-    The kind of areas stands in ``area_class``. Rows are for each run and, where there are several, ``pooled``: mean and
+    The kind of areas stands in ``level``, the list that they are from in ``area_class``. Rows are for each run and, where there are several, ``pooled``: mean and
     standard deviation over runs.
 
     Args:
@@ -227,7 +228,7 @@ def summary_long(tables: Sequence[FilledTable], runs: Sequence[str]) -> pa.Table
     for table in tables:
         for filled in table.rows:
             for column in table.table.columns:
-                for value in _values(filled, column, runs) if filled.units is not None else ():
+                for value in _values(filled, column, runs):
                     key = (value.subject, value.metric)
                     if key not in seen:
                         seen.add(key)
@@ -236,14 +237,14 @@ def summary_long(tables: Sequence[FilledTable], runs: Sequence[str]) -> pa.Table
 
 
 def _values(filled: FilledLine, column: Column, runs: Sequence[str]) -> Iterator[Value]:
-    metric, line, units = column.metric, filled.line, filled.units or 0
-    if metric == _UNITS:
+    metric, line, units = column.metric, filled.line, filled.units
+    if metric == _UNITS or units is None or filled.reason == NO_AREAS:
         return
     none = (_NAN, _NAN, _NAN)
     found = [one.get(metric, none) for one in filled.runs] or [none] * len(runs)
 
     def subject(run: str) -> Subject:
-        return Subject(run, SUITE, "corrected", filled.level, line.areas, line.size.name, line.subject)
+        return Subject(run, SUITE, "corrected", line.areas, filled.listed, line.size.name, line.subject)
 
     reason = filled.reason or "undefined"
     for run, (value, low, high) in zip(runs, found, strict=True):
