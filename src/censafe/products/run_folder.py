@@ -75,6 +75,11 @@ class RunFolder:
         """Where the noisy measurements are kept."""
         return self.out / "measurements"
 
+    @property
+    def parts(self) -> Path:
+        """Where parts of what follows from noisy answers are kept until all of it is finished; nothing in it is confidential."""
+        return self._work / "parts"
+
     def __enter__(self) -> Self:
         self._refuse_foreign()
         try:
@@ -97,7 +102,7 @@ class RunFolder:
     ) -> None:
         shutil.rmtree(self.scratch, ignore_errors=True)
         finished = (self.out / _MANIFEST).exists()
-        kept = finished or _holds_measurements(self.measurements)
+        kept = finished or _holds_measurements(self.measurements) or _holds_files(self.parts)
         if finished or not kept:
             shutil.rmtree(self._work, ignore_errors=True)
         if self._made and not kept:
@@ -111,7 +116,7 @@ class RunFolder:
             identity: plan digest, input commitment and kind of key, as text.
 
         Returns:
-            ``new``; ``resumed`` when a stopped run of the same identity left measurements;
+            ``new``; ``resumed`` when a stopped run of the same identity left measurements or parts;
             ``finished`` when that run is complete.
 
         Raises:
@@ -167,6 +172,10 @@ class RunFolder:
                 f"{self.out} holds another run (different {', '.join(differing).replace('_', ' ')}). "
                 "Name a new folder; the run in this one is untouched."
             )
+
+
+def _holds_files(folder: Path) -> bool:
+    return folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())
 
 
 def _holds_measurements(folder: Path) -> bool:

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.publication.nmf_kernels import locate
 
-__all__ = ["Faults", "Rows", "data_files", "read_rows", "stamped"]
+__all__ = ["Faults", "Rows", "data_files", "letters", "opened", "read_rows"]
 
 _NAMED: Final = 5
 _BATCH: Final = 4096
@@ -29,21 +30,25 @@ class Rows:
 
     Args:
         geocodes: text, shape (rows,).
-        names: of the queries or constraints with their suffix, shape (rows,).
+        names: of the queries or constraints with their suffix; those that occur.
+        name: which of them each row has, shape (rows,).
         shapes: groups of each attribute, int64, shape (rows, attributes).
         values: all answers one after another.
         starts: int64, shape (rows + 1,): row i has values[starts[i]:starts[i + 1]].
         variance: shape (rows,); NaN where it is missing.
-        signs: shape (rows,).
+        signs: those that occur.
+        sign: which of them each row has, shape (rows,).
     """
 
-    geocodes: NDArray[np.str_]
-    names: NDArray[np.str_]
+    geocodes: pa.Array
+    names: tuple[str, ...]
+    name: NDArray[np.int64]
     shapes: NDArray[np.int64]
     values: NDArray[Any]
     starts: NDArray[np.int64]
     variance: NDArray[np.float64]
-    signs: NDArray[np.str_]
+    signs: tuple[str, ...]
+    sign: NDArray[np.int64]
 
     def matrix(self, rows: NDArray[np.int64], width: int) -> NDArray[Any]:
         """Answers of some rows that have `width` of them each, shape (len(rows), width)."""
@@ -51,6 +56,42 @@ class Rows:
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
             return self.values[first[0] : first[0] + len(rows) * width].reshape(len(rows), width)
         return np.asarray(self.values[first[:, None] + np.arange(width)])
+
+    def codes(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """Geocodes of some rows."""
+        return np.array(self.geocodes.take(pa.array(rows)).to_pylist(), np.str_)
+
+    def places(self, geounits: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Positions of the rows' geocodes among sorted ones, -1 for those that are not there.
+
+        Args:
+            geounits: letters of the sorted codes, shape (n, width), as :func:`letters` gives them.
+        """
+        width = geounits.shape[1]
+        found = np.full(len(self.geocodes), -1, np.int64)
+        lengths = pc.binary_length(self.geocodes).to_numpy(zero_copy_only=False)
+        fitting = np.flatnonzero(lengths == width)
+        column = self.geocodes if len(fitting) == len(found) else self.geocodes.take(pa.array(fitting))
+        some = np.zeros(len(fitting), np.int64)
+        if width and len(fitting):
+            locate(geounits, letters(column, width), some)
+        found[fitting] = some
+        return found
+
+    def groups(self) -> list[NDArray[np.int64]]:
+        """Rows of one name and shape."""
+        key = self.name.copy()
+        for column in self.shapes.T:
+            key = key * (int(column.max(initial=0)) + 1) + column
+        found = np.unique(key, return_inverse=True)[1].reshape(-1)
+        return [np.flatnonzero(found == one) for one in range(int(found.max(initial=-1)) + 1)]
+
+
+def letters(codes: pa.Array, width: int) -> NDArray[np.uint8]:
+    """Letters of codes that all have the same length in bytes, shape (len(codes), width)."""
+    plain = codes.cast(pa.large_string())
+    first = np.frombuffer(plain.buffers()[1], np.int64)[plain.offset]
+    return np.frombuffer(plain.buffers()[2], np.uint8, len(plain) * width, first).reshape(len(plain), width)
 
 
 @dataclass
@@ -96,12 +137,6 @@ def data_files(folder: Path) -> tuple[Path, ...]:
     )
 
 
-def stamped(path: Path) -> bool:
-    """Whether a file says of itself that its noise came from a test key."""
-    metadata = _opened(path).schema_arrow.metadata or {}
-    return metadata.get(b"private") == b"false"
-
-
 def read_rows(path: Path) -> Iterator[Rows]:
     """The rows of a file, a few thousand at a time.
 
@@ -111,11 +146,7 @@ def read_rows(path: Path) -> Iterator[Rows]:
     Raises:
         DataError: it is no Parquet file, was cut short, or lacks a column.
     """
-    file = _opened(path)
-    missing = [name for name in _COLUMNS if name not in file.schema_arrow.names]
-    if missing:
-        raise DataError(f"{path}: columns missing: {', '.join(missing)}; {_ALLOWED}")
-    batches = file.iter_batches(batch_size=_BATCH, columns=list(_COLUMNS))
+    batches = opened(path).iter_batches(batch_size=_BATCH, columns=list(_COLUMNS))
     while True:
         try:
             batch = next(batches, None)
@@ -127,11 +158,20 @@ def read_rows(path: Path) -> Iterator[Rows]:
         yield rows
 
 
-def _opened(path: Path) -> Any:
+def opened(path: Path) -> Any:
+    """A file of rows, none of them read.
+
+    Raises:
+        DataError: it is no Parquet file, was cut short, or lacks a column.
+    """
     try:
-        return pq.ParquetFile(path)
+        file = pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path) from error
+    missing = [name for name in _COLUMNS if name not in file.schema_arrow.names]
+    if missing:
+        raise DataError(f"{path}: columns missing: {', '.join(missing)}; {_ALLOWED}")
+    return file
 
 
 def _unreadable(path: Path) -> DataError:
@@ -151,18 +191,24 @@ def _decoded(batch: pa.RecordBatch) -> Rows:
     np.cumsum(pc.list_value_length(value).to_numpy(zero_copy_only=False), out=starts[1:])
     sizes = pc.list_flatten(shape).to_numpy(zero_copy_only=False).astype(np.int64)
     variance = batch.column("variance").cast(pa.float64()).fill_null(float("nan"))
+    names, name = _coded(batch.column("query_name"))
+    signs, sign = _coded(batch.column("sign"))
     return Rows(
-        _texts(batch.column("geocode")),
-        _texts(batch.column("query_name")),
+        batch.column("geocode").cast(pa.string()).fill_null(""),
+        names,
+        name,
         sizes.reshape(batch.num_rows, -1),
         flat.to_numpy(zero_copy_only=False),
         starts,
         variance.to_numpy(zero_copy_only=False),
-        _texts(batch.column("sign")),
+        signs,
+        sign,
     )
 
 
-def _texts(column: pa.Array) -> NDArray[np.str_]:
+def _coded(column: pa.Array) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The words of a column, and which one each row has; a missing one is empty."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    words = np.array([*encoded.dictionary.to_pylist(), ""], np.str_)
-    return words[encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
+    words = (*encoded.dictionary.to_pylist(), "")
+    place = encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
+    return words, place.astype(np.int64)

@@ -10,11 +10,13 @@ from censafe.errors import DataError
 from censafe.products.options import EstimateOptions
 from censafe.products.run_folder import RunFolder
 from censafe.products.runner import RunResult
-from censafe.products.topdown.again import FROM_FILES, estimate_all
+from censafe.products.topdown.again import FROM_FILES
+from censafe.products.topdown.by_parts import estimate_files_run
 from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.kept import TOTALS
+from censafe.products.topdown.kept_parts import KeptParts
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.public_files import read_files
+from censafe.products.topdown.public_files import open_files
 from censafe.products.topdown.release import output_files, publish
 from censafe.publication.atomic import sha256_path
 from censafe.publication.exact_totals_file import ExactTotal, read_exact_totals
@@ -31,7 +33,8 @@ def estimate_files(
 ) -> RunResult:
     """Estimate and publish from a folder of public noisy measurement files.
 
-    The output has no certificate, because the run protects nothing: the promise is that of those who measured.
+    The output has no certificate, because the run protects nothing: the promise is that of those who measured. Where the same
+    command was stopped, it goes on after the last state that was done.
 
     Args:
         config: a path or a shipped name; its levels, schemas, queries and passes are used, its spine and budget are not.
@@ -60,11 +63,11 @@ def estimate_files(
         if state == "finished":
             observer.remark(f"{out} holds these estimates; they are made again.")
         with observer.stage("read"):
-            found = read_files(chosen, measurements, _table(measurements, totals))
+            found = open_files(chosen, measurements, _table(measurements, totals))
         for remark in found.remarks:
             observer.remark(f"Warning: {remark}")
-        parts = dict(found.measurements)
-        estimates = estimate_all(chosen, found.facts, lambda load: parts.pop(load.part.name), options)
+        kept = KeptParts(folder.parts, manifest.plan.digest(), found.stamped)
+        estimates = estimate_files_run(chosen, found, kept, options)
         with observer.stage("publish"):
             publish(
                 out,

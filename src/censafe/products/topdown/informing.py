@@ -18,8 +18,9 @@ from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.invariants import LevelLimits
+from censafe.products.topdown.schemas import HistogramSchema
 
-__all__ = ["informed", "linear_tree"]
+__all__ = ["cell_blocks", "informed", "linear_tree", "tree_levels"]
 
 
 def informed(
@@ -64,24 +65,52 @@ def linear_tree(
     Raises:
         CheckError: the answers of a geounit and those below it do not determine its cells.
     """
-    schema = histogram.schema
-    allowed = schema.allowed()
-    alike: list[NDArray[np.generic]] = [allowed]
-    kinds = None
-    if schema.facilities is not None:
-        kinds = schema.schema.levels_of(schema.facilities.attribute)
-        alike.append(kinds)
-    labels = {label.tobytes(): label for one in objectives for label in one.labels}
-    blocks = CellBlocks.of(schema.schema.shape, tuple(labels.values()), alike)
-    levels: list[TreeLevel] = []
-    for level, limits, objective in zip(
-        public.spine.levels, public.limits[histogram.name], objectives, strict=True
-    ):
-        support = np.broadcast_to(blocks.first(allowed), (level.nodes, blocks.combinations))
-        if kinds is not None:
-            support = support & (limits.upper > 0)[:, blocks.first(kinds)]
-        levels += _levels(level, limits, objective, support)
+    blocks = cell_blocks(histogram.schema, [label for one in objectives for label in one.labels])
+    levels = tree_levels(
+        histogram.schema, blocks, public.spine.levels, public.limits[histogram.name], objectives
+    )
     return LinearTree(blocks, levels, lower_estimates(blocks, levels))
+
+
+def cell_blocks(schema: HistogramSchema, labels: Iterable[NDArray[np.int32]]) -> CellBlocks:
+    """The structure of the cells under some queries, the cells that may hold records, and their kinds of unit.
+
+    Args:
+        schema: of the histogram.
+        labels: of every query of any level, the answer of each cell.
+    """
+    alike: list[NDArray[np.generic]] = [schema.allowed()]
+    if schema.facilities is not None:
+        alike.append(schema.schema.levels_of(schema.facilities.attribute))
+    return CellBlocks.of(
+        schema.schema.shape, tuple({label.tobytes(): label for label in labels}.values()), alike
+    )
+
+
+def tree_levels(
+    schema: HistogramSchema,
+    blocks: CellBlocks,
+    spine: Sequence[SpineLevel],
+    limits: Sequence[LevelLimits],
+    objectives: Sequence[LevelObjective],
+) -> list[TreeLevel]:
+    """Neighbouring levels, ready for the linear estimate.
+
+    Args:
+        schema: of the histogram.
+        blocks: structure of its cells.
+        spine: the levels, the widest first.
+        limits: of each of them.
+        objectives: own measurements of each of them.
+    """
+    kinds = None if schema.facilities is None else schema.schema.levels_of(schema.facilities.attribute)
+    found: list[TreeLevel] = []
+    for level, limit, objective in zip(spine, limits, objectives, strict=True):
+        support = np.broadcast_to(blocks.first(schema.allowed()), (level.nodes, blocks.combinations))
+        if kinds is not None:
+            support = support & (limit.upper > 0)[:, blocks.first(kinds)]
+        found += _levels(level, limit, objective, support)
+    return found
 
 
 def _levels(

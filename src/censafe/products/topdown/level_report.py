@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from censafe.estimation.topdown import L2Result
 from censafe.estimation.topdown.parents import BatchFound
 
-__all__ = ["LevelReport", "RepairedParent"]
+__all__ = ["LevelReport", "RepairedParent", "together"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class LevelReport:
         rounding_cost: of all ordinary parents: distance of cells to fractions and of marginals to rounded fractions.
         approximate: geounits of parents that were solved without a certificate of optimality.
         repairs: parents that were changed.
+        likeness: how like siblings were taken to be, as JSON values; none where that was not asked for.
     """
 
     level: str
@@ -68,6 +70,7 @@ class LevelReport:
     rounding_cost: float = 0.0
     approximate: list[str] = field(default_factory=list)
     repairs: list[RepairedParent] = field(default_factory=list)
+    likeness: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, result: L2Result, cells: int) -> None:
         """Count one solve of the general way."""
@@ -111,5 +114,33 @@ class LevelReport:
             "violations": 0,
             "approximate": list(self.approximate),
             "repairs": [repair.document() for repair in self.repairs],
+            **({"likeness": list(self.likeness)} if self.likeness else {}),
             "integers_checked": True,
         }
+
+
+def together(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The report of a level from those of its parts, as JSON values.
+
+    Args:
+        documents: of one level, at least one.
+
+    Example:
+        >>> one, other = (LevelReport("Block", 2, iterations=3, gap=gap).document() for gap in (1e-9, 1e-12))
+        >>> both = together([one, other])
+        >>> both["geounits"], both["iterations"], both["gap_most"]
+        (4, 6, 1e-09)
+    """
+    found: dict[str, Any] = {}
+    for name, first in documents[0].items():
+        values = [document[name] for document in documents]
+        if isinstance(first, str | bool):
+            found[name] = first
+        elif isinstance(first, Mapping):
+            counts = sum((Counter(value) for value in values), Counter[str]())
+            found[name] = dict(sorted(counts.items()))
+        elif isinstance(first, list):
+            found[name] = [item for value in values for item in value]
+        else:
+            found[name] = max(values) if name.endswith("_most") else sum(values)
+    return found

@@ -1,9 +1,9 @@
-"""Public noisy measurement files as a run needs them: the tree, what is known exactly, and the measurements of every part."""
+"""Public noisy measurement files as a run needs them: the tree and what is known exactly, and the measurements when asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Final, Literal
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.run_spine import RunSpine
-from censafe.geography.spine import SpineLevel
+from censafe.geography.subtrees import Subtree, subtrees
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.variance import exact_variance
@@ -31,34 +31,75 @@ from censafe.products.topdown.schemas import HistogramSchema
 from censafe.products.topdown.stored import STATE
 from censafe.publication.exact_totals_file import ExactTotal
 from censafe.publication.geography_file import read_geography
-from censafe.publication.nmf_level import PublicLevel, read_public_level
+from censafe.publication.nmf_files import LevelFiles, level_files
+from censafe.publication.nmf_level import PublicAnswers, read_answers
+from censafe.publication.nmf_listing import ListedLevel, list_level, texts
 
-__all__ = ["FilesRun", "read_files"]
+__all__ = ["FilesRun", "open_files"]
 
 _NAMED: Final = 5
 _CLOSE: Final = 1e-9
+_FEW: Final = 64
 _KINDS: Final = 8
 
 
 @dataclass(frozen=True, eq=False)
 class FilesRun:
-    """What a folder of public noisy measurement files gives.
+    """What a folder of public noisy measurement files gives; its measurements are read when they are asked for.
 
     Args:
         facts: what is known exactly.
-        measurements: of every part, by its name.
         stamped: whether a file says that its noise came from a test key.
         remarks: what the user should know.
+        parts: parts of the tree whose measurements below the states have files of their own, such as half-states; none where
+            all have to be read together.
+        files: of every part of the plan, by its name.
+        places: of every part of the plan, folders of its files, and which of them every geounit is in.
     """
 
     facts: PublicFacts
-    measurements: Mapping[str, LevelMeasurements]
     stamped: bool
     remarks: tuple[str, ...]
+    parts: tuple[Subtree, ...]
+    files: Mapping[str, LevelFiles] = field(repr=False)
+    places: Mapping[str, tuple[tuple[str, ...], NDArray[np.int32]]] = field(repr=False)
+
+    def read(self, load: LevelWorkload, part: Subtree | None = None) -> LevelMeasurements:
+        """The measurements of a level, or of a part of the tree.
+
+        Args:
+            load: histogram, level and queries.
+            part: whose geounits of the level are wanted; None for all.
+
+        Raises:
+            DataError: rows break a rule; names level, folder, number of rows and up to five geounits.
+        """
+        spine, name = self.facts.run.spine, load.part.name
+        depth = spine.names.index(load.level.name)
+        nodes = slice(0, spine.levels[depth].nodes) if part is None else part.nodes(depth)
+        places, place = self.places[name]
+        wanted = [places[one] for one in np.unique(place[nodes]).tolist()]
+        level = spine.levels[depth]
+        geounits = level.names(np.arange(nodes.start, nodes.stop))
+        shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
+        queries = [query.name for query in load.queries]
+        answers = read_answers(self.files[name], wanted, _letters(geounits), queries, shapes)
+        alone = np.zeros(len(geounits), np.bool_)
+        if depth:
+            alone = spine.levels[depth - 1].single_child[level.parent[nodes]]
+        _require_measured(self.files[name], geounits, answers, alone)
+        return _measurements(load, geounits, answers, "seeded" if self.stamped else "system")
 
 
-def read_files(config: TopdownConfig, folder: Path, table: Sequence[ExactTotal]) -> FilesRun:
-    """Read and check all files that a configuration estimates from.
+def _letters(geounits: NDArray[np.str_]) -> NDArray[np.uint8]:
+    width = geounits.dtype.itemsize // 4 if geounits[0] else 0
+    return (
+        np.ascontiguousarray(geounits).view(np.uint32).reshape(len(geounits), -1)[:, :width].astype(np.uint8)
+    )
+
+
+def open_files(config: TopdownConfig, folder: Path, table: Sequence[ExactTotal]) -> FilesRun:
+    """Find and check all files that a configuration estimates from, and read what they say besides measurements.
 
     Args:
         config: whose histograms and levels are read.
@@ -68,13 +109,14 @@ def read_files(config: TopdownConfig, folder: Path, table: Sequence[ExactTotal])
     Raises:
         DataError: something is missing or breaks a rule; names level, folder, number of rows and up to five geounits.
     """
-    found = {load.part.name: _read_level(config, folder, load) for load in workloads(config)}
+    files = {load.part.name: _find_level(config, folder, load) for load in workloads(config)}
+    found = {name: list_level(one) for name, one in files.items()}
     rules = level_rules(config)
     first = [found[part_name(config.histograms[0], level)] for level in config.run_levels]
-    run = spine_of_files([level.geounits for level in first], rules, folder)
     for histogram in config.histograms[1:]:
         for one, level in zip(first, config.run_levels, strict=True):
             _require_same_geounits(one, found[part_name(histogram, level)])
+    run = spine_of_files([level.codes for level in first], rules, folder)
     facilities, remarks = _facilities(config, folder, run, found)
     units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
     limits = {}
@@ -85,17 +127,34 @@ def read_files(config: TopdownConfig, folder: Path, table: Sequence[ExactTotal])
         limits[histogram.name] = level_limits(
             run.spine, histogram.schema, units[:, :kinds], totals.single, totals.groups
         )
-    stamped = any(level.stamped for level in found.values())
-    source: Literal["system", "seeded"] = "seeded" if stamped else "system"
-    measured = {
-        load.part.name: _measurements(load, found.pop(load.part.name), run, source)
-        for load in workloads(config)
-    }
-    budgets = {name: one.budgets for name, one in measured.items()}
-    return FilesRun(PublicFacts(run, facilities, limits, budgets, ()), measured, stamped, remarks)
+    return FilesRun(
+        PublicFacts(run, facilities, limits, {}, ()),
+        any(level.stamped for level in files.values()),
+        remarks,
+        _parts(run, found, config),
+        files,
+        {name: (level.places, level.place) for name, level in found.items()},
+    )
 
 
-def _read_level(config: TopdownConfig, folder: Path, load: LevelWorkload) -> PublicLevel:
+def _parts(run: RunSpine, found: Mapping[str, ListedLevel], config: TopdownConfig) -> tuple[Subtree, ...]:
+    """Parts below the geounits of the level that has folders of its own, none smaller than a folder."""
+    names = run.spine.names
+    depth = names.index(STATE) if STATE in names else 0
+    together: list[NDArray[np.integer]] = []
+    for histogram in config.histograms:
+        held = np.arange(run.spine.levels[depth].nodes)
+        for level, above in zip(config.run_levels[depth + 1 :], run.spine.levels[depth + 1 :], strict=True):
+            held = held[above.parent]
+            listed = found[part_name(histogram, level)]
+            together += [held[listed.place == place] for place in range(len(listed.places))]
+    if depth == len(names) - 1:
+        return ()
+    parts = subtrees(run.spine, depth, together)
+    return parts if len(parts) > 1 else ()
+
+
+def _find_level(config: TopdownConfig, folder: Path, load: LevelWorkload) -> LevelFiles:
     own = folder / load.histogram.folder
     if not own.is_dir():
         levels = [folder / f"{level.name}.parquet" for level in config.run_levels]
@@ -107,14 +166,12 @@ def _read_level(config: TopdownConfig, folder: Path, load: LevelWorkload) -> Pub
                 "configuration (histograms.NAME.measurements)"
             )
         own = folder
-    shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
-    names = [query.name for query in load.queries]
-    return read_public_level(own / f"{load.level.name}.parquet", load.level.name, names, shapes)
+    return level_files(own / f"{load.level.name}.parquet", load.level.name)
 
 
-def _require_same_geounits(one: PublicLevel, other: PublicLevel) -> None:
-    if not np.array_equal(one.geounits, other.geounits):
-        only = np.setxor1d(one.geounits, other.geounits)
+def _require_same_geounits(one: ListedLevel, other: ListedLevel) -> None:
+    if not np.array_equal(one.codes, other.codes):
+        only = np.setxor1d(texts(one.codes), texts(other.codes))
         raise DataError(
             f"level {one.name}: {len(only)} geounits stand in only one of {one.folder} and {other.folder}, such as "
             f"{', '.join(only[:_NAMED].tolist())}; fix: name files of one run, or estimate one product at a time (--set measure=...)"
@@ -122,7 +179,7 @@ def _require_same_geounits(one: PublicLevel, other: PublicLevel) -> None:
 
 
 def _facilities(
-    config: TopdownConfig, folder: Path, run: RunSpine, found: Mapping[str, PublicLevel]
+    config: TopdownConfig, folder: Path, run: RunSpine, found: Mapping[str, ListedLevel]
 ) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Counts of units by kind in every block, in the standard order: from the file of blocks, or from the bounds."""
     bounded = [one for one in config.histograms if one.schema.facilities is not None]
@@ -156,7 +213,7 @@ def _facilities(
     return np.hstack([counts, others]).astype(np.int32), (missing,) if rule.other_kinds else ()
 
 
-def _units_of(schema: HistogramSchema, blocks: PublicLevel) -> NDArray[np.int64]:
+def _units_of(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[np.int64]:
     """Counts of units from the bounds of the persons in them; a block has no total beside them."""
     rule = schema.facilities
     if rule is None:
@@ -168,14 +225,14 @@ def _units_of(schema: HistogramSchema, blocks: PublicLevel) -> NDArray[np.int64]
                 f"level {blocks.name}, {blocks.folder}: there is no constraint {name}_con with {len(rule.minimum)} figures, which says "
                 "where group quarters are; fix: get the files again"
             )
-    lower, upper = (blocks.constraints[name].values for name in names)
+    lower, upper = (blocks.constraints[name].values.astype(np.int64) for name in names)
     counts: NDArray[np.int64] = upper // np.asarray(rule.largest, np.int64)
     wrong = (
         (counts * np.asarray(rule.largest) != upper)
         | (counts * np.asarray(rule.minimum) != lower)
         | (counts < 0)
     )
-    bad = blocks.geounits[wrong.any(axis=1)]
+    bad = texts(blocks.codes[wrong.any(axis=1)])
     if len(bad):
         raise DataError(
             f"level {blocks.name}, {blocks.folder}: bounds that are no multiples of those of one unit ({len(bad)} geounits), such as "
@@ -188,7 +245,7 @@ def _totals(
     config: TopdownConfig,
     histogram: MeasuredHistogram,
     run: RunSpine,
-    found: Mapping[str, PublicLevel],
+    found: Mapping[str, ListedLevel],
     table: Sequence[ExactTotal],
 ) -> DeclaredTotals:
     """Exact totals of the levels that declare them: from the constraints, or from the table."""
@@ -198,7 +255,7 @@ def _totals(
             continue
         files = found[part_name(histogram, level)]
         if "total" in files.constraints:
-            known.single[level.name] = files.constraints["total"].values[:, 0]
+            known.single[level.name] = files.constraints["total"].values[:, 0].astype(np.int64)
             continue
         if not table:
             raise DataError(
@@ -218,11 +275,12 @@ def _totals(
 
 
 def _measurements(
-    load: LevelWorkload, files: PublicLevel, run: RunSpine, source: Literal["system", "seeded"]
+    load: LevelWorkload,
+    geounits: NDArray[np.str_],
+    answers: PublicAnswers,
+    source: Literal["system", "seeded"],
 ) -> LevelMeasurements:
-    level = run.spine.levels[run.spine.names.index(load.level.name)]
-    _require_measured(files, level, run)
-    rows, kinds = np.unique(files.variances, axis=0, return_inverse=True)
+    rows, kinds = _kinds(answers.variances)
     laws, costs = [], []
     for row in rows.tolist():
         pairs = [_law(plan, variance) for plan, variance in zip(load.part.queries, row, strict=True)]
@@ -231,24 +289,38 @@ def _measurements(
     shapes = tuple(full_shape(load.histogram.schema.schema, query) for query in load.queries)
     return LevelMeasurements(
         load.part.name,
-        level.geounits,
+        geounits,
         load.part.queries,
         shapes,
-        LevelBudgets(kinds.reshape(-1).astype(np.int32), tuple(laws), tuple(costs)),
+        LevelBudgets(kinds, tuple(laws), tuple(costs)),
         tuple(tuple(row) for row in rows.tolist()),
-        files.values,
+        answers.values,
         source,
     )
 
 
-def _require_measured(files: PublicLevel, level: SpineLevel, run: RunSpine) -> None:
+def _kinds(variances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """The distinct rows, sorted, and which of them every row is; they are few, so that comparing beats sorting."""
+    kinds = np.full(len(variances), -1, np.int32)
+    rows: list[NDArray[np.float64]] = []
+    while len(rows) < _FEW and (kinds < 0).any():
+        rows.append(variances[int(np.argmax(kinds < 0))])
+        kinds[(variances == rows[-1]).all(axis=1)] = len(rows) - 1
+    if (kinds < 0).any():
+        found, place = np.unique(variances, axis=0, return_inverse=True)
+        return found, place.reshape(-1).astype(np.int32)
+    order = np.lexsort(np.array(rows).T[::-1])
+    number = np.empty(len(rows), np.int32)
+    number[order] = np.arange(len(rows), dtype=np.int32)
+    return np.array(rows)[order], number[kinds]
+
+
+def _require_measured(
+    files: LevelFiles, geounits: NDArray[np.str_], answers: PublicAnswers, alone: NDArray[np.bool_]
+) -> None:
     """Only an only child may go without measurements: it is its parent."""
-    there = np.isfinite(files.variances).any(axis=1)
-    depth = run.spine.names.index(level.name)
-    alone = np.zeros(level.nodes, np.bool_)
-    if depth:
-        alone = run.spine.levels[depth - 1].single_child[level.parent]
-    missing = files.geounits[~there & ~alone]
+    there = np.isfinite(answers.variances).any(axis=1)
+    missing = geounits[~there & ~alone]
     if len(missing):
         raise DataError(
             f"level {files.name}, {files.folder / 'DPQuery'}: geounits without a row that are not the only child of their parent "

@@ -11,24 +11,25 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.run_spine import RunSpine
-from censafe.geography.spine import LevelRule, Spine, SpineLevel, build_spine, pack_geocodes
+from censafe.geography.spine import LevelRule, Spine, SpineLevel, build_spine
+from censafe.publication.nmf_kernels import locate
+from censafe.publication.nmf_listing import texts
 
 __all__ = ["spine_of_files"]
 
 _MOST_DIGITS: Final = 18
 _NAMED: Final = 5
+_Codes = NDArray[np.uint8]
 
 
-def spine_of_files(
-    geounits: Sequence[NDArray[np.str_]], rules: Sequence[LevelRule], folder: Path
-) -> RunSpine:
+def spine_of_files(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folder: Path) -> RunSpine:
     """The tree of a run from the codes of its levels, beside the standard one.
 
     Codes are nested: a parent's code begins those of its children. How long they are is taken from the files. The last
     digits of a block's code are its census code, under which everything is published.
 
     Args:
-        geounits: sorted codes of every level, root first.
+        geounits: letters of the sorted codes of every level, root first, each of shape (n, width).
         rules: the standard levels.
         folder: of the files, for messages.
 
@@ -36,7 +37,8 @@ def spine_of_files(
         DataError: codes that are no digits, that are not nested, or blocks that are there twice.
 
     Example:
-        >>> codes = [np.array(["044", "144"]), np.array(["04400" + "4410", "14400" + "4411"])]
+        >>> codes = [np.array([list(code.encode()) for code in level], np.uint8)
+        ...          for level in (["044", "144"], ["04400" + "4410", "14400" + "4411"])]
         >>> run = spine_of_files(codes, (LevelRule("State", 2), LevelRule("Block", 4)), Path("files"))
         >>> run.spine.leaf.parent.tolist(), run.standard.leaf.geounits.tolist()
         ([0, 1], ['4410', '4411'])
@@ -69,28 +71,28 @@ def spine_of_files(
 
 
 def _parents(
-    above: NDArray[np.str_], codes: NDArray[np.str_], rule: LevelRule, digits_above: int, folder: Path
+    above: _Codes, codes: _Codes, rule: LevelRule, digits_above: int, folder: Path
 ) -> NDArray[np.int32]:
     if digits_above == 0:
         return np.zeros(len(codes), np.int32)
-    begun = codes.astype(f"U{len(above[0])}")
-    found = np.minimum(np.searchsorted(above, begun), len(above) - 1)
-    _refuse(
-        rule, codes[above[found] != begun], "codes begin with that of no geounit of the level above", folder
-    )
+    width, found = above.shape[1], np.full(len(codes), -1, np.int64)
+    if width <= codes.shape[1]:
+        locate(np.ascontiguousarray(above), np.ascontiguousarray(codes[:, :width]), found)
+    what = "codes begin with that of no geounit of the level above"
+    _refuse(rule, codes[found < 0], what, folder)
     return found.astype(np.int32)
 
 
 def _level(
-    codes: NDArray[np.str_],
+    codes: _Codes,
     rule: LevelRule,
     parent: NDArray[np.int32],
     edges: NDArray[np.int64],
     folder: Path,
 ) -> SpineLevel:
     if rule.digits == 0:
-        return SpineLevel(rule.name, 0, str(codes[0]), np.zeros(1, np.int64), parent, edges)
-    width = len(codes[0])
+        return SpineLevel(rule.name, 0, str(texts(codes[:1])[0]), np.zeros(1, np.int64), parent, edges)
+    width = codes.shape[1]
     before = max(0, width - _MOST_DIGITS)
     before = width - 16 if before else 0
     numbers = _numbers(codes, before, width, rule, folder)
@@ -98,8 +100,8 @@ def _level(
     return SpineLevel(rule.name, width - before, "", numbers, parent, edges, prefix, before)
 
 
-def _census_codes(codes: NDArray[np.str_], rule: LevelRule, folder: Path) -> NDArray[np.int64]:
-    width = len(codes[0])
+def _census_codes(codes: _Codes, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
+    width = codes.shape[1]
     if width < rule.digits:
         raise DataError(
             f"level {rule.name}, {folder}: codes have {width} digits; allowed: {rule.digits} or more, the last of which are the "
@@ -108,19 +110,20 @@ def _census_codes(codes: NDArray[np.str_], rule: LevelRule, folder: Path) -> NDA
     return _numbers(codes, width - rule.digits, width, rule, folder)
 
 
-def _numbers(
-    codes: NDArray[np.str_], first: int, last: int, rule: LevelRule, folder: Path
-) -> NDArray[np.int64]:
-    width = codes.dtype.itemsize // 4
-    letters = np.ascontiguousarray(codes).view("U1").reshape(len(codes), width)[:, first:last]
-    numbers = pack_geocodes(np.ascontiguousarray(letters).reshape(-1).view(f"U{last - first}"), last - first)
-    _refuse(rule, codes[numbers < 0], "codes are no digits", folder)
+def _numbers(codes: _Codes, first: int, last: int, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
+    numbers = np.zeros(len(codes), np.int64)
+    good = np.ones(len(codes), np.bool_)
+    for column in range(first, last):
+        digit = codes[:, column].astype(np.int64) - ord("0")
+        good &= (digit >= 0) & (digit <= 9)
+        numbers = numbers * 10 + digit
+    _refuse(rule, codes[~good], "codes are no digits", folder)
     return numbers
 
 
-def _refuse(rule: LevelRule, wrong: NDArray[np.str_], what: str, folder: Path) -> None:
+def _refuse(rule: LevelRule, wrong: _Codes, what: str, folder: Path) -> None:
     if len(wrong):
         raise DataError(
-            f"level {rule.name}, {folder}: {what} ({len(wrong)} geounits), such as {', '.join(wrong[:_NAMED].tolist())}; fix: "
+            f"level {rule.name}, {folder}: {what} ({len(wrong)} geounits), such as {', '.join(texts(wrong[:_NAMED]).tolist())}; fix: "
             "get the files of all levels of one product"
         )

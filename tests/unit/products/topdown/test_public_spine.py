@@ -23,6 +23,14 @@ BLOCKS = np.array(
 )  # fmt: skip
 
 
+def spine_of(geounits, rules, folder=FOLDER):  # type: ignore[no-untyped-def]
+    """The tree of codes given as text, which may be of several lengths only from level to level."""
+    codes = [
+        np.array([list(code.encode()) for code in level.tolist()], np.uint8).reshape(len(level), -1) for level in geounits
+    ]
+    return spine_of_files(codes, rules, folder)
+
+
 def parted() -> tuple[list[np.ndarray], object]:
     rng = np.random.default_rng(2)
     none = np.full(len(BLOCKS), 99999, np.int32)
@@ -33,7 +41,7 @@ def parted() -> tuple[list[np.ndarray], object]:
 
 def test_the_tree_of_a_parted_spine_comes_back_from_its_codes() -> None:
     codes, run = parted()
-    found = spine_of_files(codes, PL94_US, FOLDER)
+    found = spine_of(codes, PL94_US)
     for one, other in zip(run.spine.levels, found.spine.levels, strict=True):  # type: ignore[attr-defined]
         assert one.geounits.tolist() == other.geounits.tolist()
         assert one.parent.tolist() == other.parent.tolist()
@@ -44,7 +52,7 @@ def test_the_tree_of_a_parted_spine_comes_back_from_its_codes() -> None:
 
 def test_standard_codes_give_the_standard_tree() -> None:
     standard = build_spine(BLOCKS, PL94_US)
-    found = spine_of_files([level.geounits for level in standard.levels], PL94_US, FOLDER)
+    found = spine_of([level.geounits for level in standard.levels], PL94_US)
     assert found.spine is found.standard
     assert found.order is None
 
@@ -54,7 +62,7 @@ def test_codes_that_are_not_nested_or_no_digits_are_named() -> None:
     with pytest.raises(
         DataError, match=r"level Tract, files: codes begin with that of no geounit .* such as"
     ):
-        spine_of_files([*codes[:2], codes[2][1:], *codes[3:]], PL94_US, FOLDER)
+        spine_of([*codes[:2], codes[2][1:], *codes[3:]], PL94_US)
     with pytest.raises(
         DataError, match=r"level County, files: no geounit lies in those of level State \(1 geounits\)"
     ):
@@ -62,10 +70,10 @@ def test_codes_that_are_not_nested_or_no_digits_are_named() -> None:
         keep = [
             np.array([code for code in level.tolist() if not code.startswith(last)]) for level in codes[2:]
         ]
-        spine_of_files([*codes[:2], *keep], PL94_US, FOLDER)
+        spine_of([*codes[:2], *keep], PL94_US)
     wrong = np.char.replace(codes[5], codes[5][0][-4:], "10x0", count=1)
     with pytest.raises(DataError, match="codes are no digits"):
-        spine_of_files([*codes[:5], wrong], PL94_US, FOLDER)
+        spine_of([*codes[:5], wrong], PL94_US)
     short = [np.array([""]), *(np.array([f"1{'0' * depth}"]) for depth in range(5))]
     with pytest.raises(DataError, match="codes have 5 digits; allowed: 16 or more"):
-        spine_of_files(short, PL94_US, FOLDER)
+        spine_of(short, PL94_US)

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def pooled(
-    blocks: CellBlocks, levels: Sequence[TreeLevel], lower: Sequence[LowerLevel]
+    blocks: CellBlocks, levels: Sequence[TreeLevel], lower: Sequence[LowerLevel], *, rooted: bool = True
 ) -> tuple[LevelObjective | None, ...]:
     """Objectives whose minimum without limits is the estimate from own answers and all below: the distance to it, by its precision.
 
@@ -30,11 +30,17 @@ def pooled(
         blocks: structure of the cells.
         levels: of the tree, the widest first.
         lower: their estimates.
+        rooted: whether nothing is above these levels, so that sums are to be fitted first at the widest one.
     """
-    return tuple(_level(blocks, level, own) for level, own in zip(levels, lower, strict=True))
+    measured = [depth for depth, level in enumerate(levels) if level.objective is not None]
+    root = measured[0] if rooted and measured else -1
+    return tuple(
+        _level(blocks, level, own, sums=depth == root)
+        for depth, (level, own) in enumerate(zip(levels, lower, strict=True))
+    )
 
 
-def _level(blocks: CellBlocks, level: TreeLevel, own: LowerLevel) -> LevelObjective | None:
+def _level(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, *, sums: bool) -> LevelObjective | None:
     objective = level.objective
     if objective is None or own.right is None:
         return objective
@@ -42,13 +48,14 @@ def _level(blocks: CellBlocks, level: TreeLevel, own: LowerLevel) -> LevelObject
     known = own.informed.astype(np.float64)
     weight = np.array([query_weight(float(one)) for one in variance]) * known
     totals = np.empty(level.nodes)
-    together = np.empty_like(own.right)
+    together = np.empty_like(own.right) if sums else None
     for part in parts(level.nodes, blocks.cells):
         nodes = np.arange(part.start, part.stop)
         kind = own.kind[own.pattern[part]]
         right = own_right_sides(blocks, level, part, nodes - part.start, len(nodes), kind) + own.right[part]
         totals[part] = own.totals(blocks, right, nodes)
-        together[part] = right
+        if together is not None:
+            together[part] = right
     below = Below(
         blocks.entries(own.below),
         blocks.kept,
@@ -56,7 +63,7 @@ def _level(blocks: CellBlocks, level: TreeLevel, own: LowerLevel) -> LevelObject
         blocks.flat(own.right),
         weight,
         weight[own.pattern] * totals,
-        _coarse(blocks, objective, own, together),
+        None if together is None else _coarse(blocks, objective, own, together),
     )
     return replace(objective, weights=objective.weights[own.kind], kinds=own.pattern, below=below)
 

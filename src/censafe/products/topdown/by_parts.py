@@ -1,0 +1,173 @@
+"""From public files to estimates part by part: the levels down to the states, then everything below one state after another.
+
+Memory is bounded by the measurements of one part beside the integers of all. Parts that are done are kept, so that an
+estimation that was stopped goes on after the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.geography.run_spine import RunSpine, standard_levels
+from censafe.geography.spine_sums import sum_histograms
+from censafe.geography.subtrees import Subtree
+from censafe.model import SparseLevel
+from censafe.products.options import EstimateOptions
+from censafe.products.topdown.again import estimate_all
+from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.descending import Descent
+from censafe.products.topdown.facts_of_parts import facts_above, facts_below, part_of
+from censafe.products.topdown.kept_parts import KeptParts
+from censafe.products.topdown.level_report import together
+from censafe.products.topdown.parted_tree import PartedTree
+from censafe.products.topdown.plan import LevelWorkload, workloads
+from censafe.products.topdown.public_files import FilesRun
+from censafe.products.topdown.release import Estimates, query_facts
+from censafe.publication.finished_levels import FinishedLevel
+from censafe.publication.level_statement import LevelFacts
+
+__all__ = ["PartedHistogram", "estimate_files_run"]
+
+_BY_PARTS = ("level", "lower")
+
+
+def estimate_files_run(
+    config: TopdownConfig, found: FilesRun, kept: KeptParts, options: EstimateOptions
+) -> Estimates:
+    """Every histogram of public files, part by part where the files and the chosen information allow it.
+
+    Args:
+        config: whose histograms and choices are used.
+        found: the files.
+        kept: where parts are kept.
+        options: workers, and who is told of stages.
+
+    Raises:
+        CheckError: no histograms meet the published figures, or a check of the integers failed.
+        DataError: files break a rule.
+    """
+    if not found.parts or config.choices.information not in _BY_PARTS:
+        return estimate_all(config, found.facts, found.read, options)
+    levels: dict[str, tuple[SparseLevel, ...]] = {}
+    reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    facts: list[LevelFacts] = []
+    source = "seeded" if found.stamped else "system"
+    for histogram in config.histograms:
+        own = PartedHistogram(histogram, config, found, kept, options)
+        blocks, reports[histogram.name] = own.estimated()
+        with options.observer.stage("add up"):
+            levels[histogram.name] = _standard(found.facts.run, blocks, histogram.schema.schema.cells)
+        for load, level in zip(own.loads, found.facts.spine.levels, strict=True):
+            facts += query_facts(load, level.nodes, source)  # type: ignore[arg-type]  # one of two words
+    return Estimates(found.facts, levels, reports, tuple(facts))
+
+
+def _standard(run: RunSpine, blocks: SparseLevel, cells: int) -> tuple[SparseLevel, ...]:
+    if run.spine is run.standard:
+        return sum_histograms(run.standard, blocks, cells)
+    return standard_levels(run, (blocks,), cells)
+
+
+class PartedHistogram:
+    """The estimation of one histogram, part by part.
+
+    Args:
+        histogram: its schema and passes.
+        config: chooses the information.
+        found: the files.
+        kept: where parts are kept.
+        options: workers, and who is told of stages.
+    """
+
+    def __init__(
+        self,
+        histogram: MeasuredHistogram,
+        config: TopdownConfig,
+        found: FilesRun,
+        kept: KeptParts,
+        options: EstimateOptions,
+    ) -> None:
+        self._histogram = histogram
+        self._config = config
+        self._found = found
+        self._kept = kept
+        self._options = options
+        self.loads = tuple(load for load in workloads(config) if load.histogram.name == histogram.name)
+
+    def tree(self) -> PartedTree:
+        """The linear estimates from below."""
+        found, observer = self._found, self._options.observer
+        return PartedTree(
+            self._histogram, found.facts, found.parts, self.loads, self._objective, self._kept, observer
+        )
+
+    def estimated(self) -> tuple[SparseLevel, tuple[dict[str, Any], ...]]:
+        """Final histograms of all blocks, in the order of the run, and how every level was solved."""
+        parts, depth = self._found.parts, self._found.parts[0].depth
+        tree = self.tree() if self._config.choices.information == "lower" else None
+        descent = self._descent(None)
+        above = self._own(None, self.loads[: depth + 1]) if tree is None else iter(tree.objectives_above())
+        documents = [[one] for one in self._descended(descent, self.loads[: depth + 1], above)]
+        documents += [[] for _ in self.loads[depth + 1 :]]
+        finished = []
+        for number, part in enumerate(parts, 1):
+            done = self._kept.blocks(f"{self._histogram.name}_{part.name}")
+            if done is None:
+                self._options.observer.remark(
+                    f"{self._histogram.name}: {part.name}, {number} of {len(parts)}"
+                )
+                done = self._below(part, descent.levels[-1], tree)
+            finished.append(done)
+            for held, one in zip(documents[depth + 1 :], done.report["levels"], strict=True):
+                held.append(one)
+        return self._joined(finished), tuple(together(held) for held in documents)
+
+    def _below(self, part: Subtree, states: SparseLevel, tree: PartedTree | None) -> FinishedLevel:
+        """Estimate everything below the widest geounits of a part, and keep its blocks."""
+        descent = self._descent(part)
+        descent.adopt(part_of(states, part.nodes(part.depth)))
+        loads = self.loads[part.depth + 1 :]
+        own = self._own(part, loads) if tree is None else iter(tree.objectives_below(part))
+        documents = list(self._descended(descent, loads, own))
+        with self._options.observer.stage("keep parts"):
+            name = f"{self._histogram.name}_{part.name}"
+            return self._kept.keep_blocks(name, descent.levels[-1], {"levels": documents})
+
+    def _descent(self, part: Subtree | None) -> Descent:
+        public, depth = self._found.facts, self._found.parts[0].depth
+        facts = facts_above(public, depth) if part is None else facts_below(public, part)
+        options = self._options
+        return Descent(self._histogram, facts, options.observer, self._config.choices, options.workers)
+
+    def _descended(
+        self, descent: Descent, loads: Sequence[LevelWorkload], objectives: Iterator[LevelObjective]
+    ) -> Iterator[dict[str, Any]]:
+        for load, objective in zip(loads, objectives, strict=True):
+            with self._options.observer.stage(f"estimate {load.part.name}"):
+                yield descent.estimate(load.part.name, objective)[1].document()
+
+    def _own(self, part: Subtree | None, loads: Sequence[LevelWorkload]) -> Iterator[LevelObjective]:
+        return (self._objective(load, part) for load in loads)
+
+    def _objective(self, load: LevelWorkload, part: Subtree | None) -> LevelObjective:
+        with self._options.observer.stage(f"read {load.part.name}"):
+            measured = self._found.read(load, part)
+        return LevelObjective.measured([query.label for query in load.queries], measured)
+
+    def _joined(self, finished: Sequence[FinishedLevel]) -> SparseLevel:
+        """The blocks of all parts, which are those of the tree in its order."""
+        entries = np.cumsum([0, *(len(one.cell) for one in finished)])
+        pointers = [
+            one.node_ptr[:-1] + start for one, start in zip(finished, entries[:-1].tolist(), strict=True)
+        ]
+        return SparseLevel(
+            self._found.facts.spine.leaf.geounits,
+            np.append(np.concatenate(pointers), entries[-1]).astype(np.int64),
+            np.concatenate([one.cell for one in finished]),
+            np.concatenate([one.count for one in finished]),
+        )
