@@ -168,10 +168,11 @@ def _joined(own: Members | None, passed: Members) -> Members:
 def _apart(whole: Members, rows: _Rows, nodes: int) -> tuple[Members, _Rows]:
     """Every pair of union and geounit once: whole geounits, and those of which the union has a part beside or alone."""
     keys, place = np.unique(whole.union * nodes + whole.node, return_inverse=True)
-    weight: Floats = np.asarray(np.bincount(place.ravel(), whole.weight, minlength=len(keys)), np.float64)
+    weight = np.zeros(len(keys))
+    np.add.at(weight, place.ravel(), whole.weight)
     held = rows.union * nodes + rows.node
     order = np.argsort(held)
-    at = np.searchsorted(held[order], keys)
+    at = np.asarray(np.searchsorted(held[order], keys))
     both = np.zeros(len(keys), np.bool_)
     if len(held):
         both = held[order][np.minimum(at, len(held) - 1)] == keys
