@@ -12,7 +12,8 @@ from censafe.cli.options import out_argument, parse_settings, set_option
 from censafe.cli.progress import TerminalObserver
 
 if TYPE_CHECKING:
-    from censafe.evaluation.pair_inputs import OpenedPair, UnitFiles
+    from censafe.evaluation.pair_inputs import AreaLists, OpenedPair, UnitFiles
+    from censafe.products.options import ReadOptions
 
 __all__ = ["command", "epl", "reliability"]
 
@@ -34,8 +35,11 @@ _SHARED = (
     click.option(
         "--areas",
         type=_PATH,
-        help="Histograms: CSV with a column geocode and one of area codes for each kind of area, such as place.",
+        multiple=True,
+        help="Histograms: CSV or Parquet with a column geocode and one of area codes for each kind of area, such as place; or "
+        "the block file GRF-C. Areas that the data folder knows are there without it.",
     ),
+    click.option("--area-kinds", metavar="KINDS", help="Only these kinds of areas, such as place,cousub."),
     click.option(
         "--true-units", type=_PATH, help="Histograms: true housing units [default: those in TRUTH]."
     ),
@@ -123,26 +127,27 @@ def _compare(
     count: str | None,
     by: str | None,
     groups: str | None,
-    areas: Path | None,
+    areas: tuple[Path, ...],
+    area_kinds: str | None,
     true_units: Path | None,
     published_units: tuple[Path, ...],
     mode: str,
     quiet: bool,
 ) -> None:
     from censafe.evaluation.pair_evaluation import evaluate_pair, evaluate_tables
-    from censafe.evaluation.pair_inputs import UnitFiles, match_tables
+    from censafe.evaluation.pair_inputs import AreaLists, UnitFiles
+    from censafe.evaluation.pair_tables import match_tables
     from censafe.products.options import ReadOptions
 
     reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
     sources = {"truth": str(truth), "published": ", ".join(str(path) for path in (published, *also))}
     asked: Any = mode
     if config is None:
-        if any((settings, histogram, also, domain, groups, areas, true_units, published_units)):
+        if any((settings, histogram, also, domain, groups, areas, area_kinds, true_units, published_units)):
             raise click.UsageError(
-                "--set, --histogram, --also, --domain, --groups, --areas and the options of units need --config."
+                "--set, --histogram, --also, --domain, --groups, --areas, --area-kinds and the options of units need --config."
             )
-        columns = [name.strip() for name in by.split(",")] if by else []
-        tables = match_tables(truth, published, count=count, by=columns)
+        tables = match_tables(truth, published, count=count, by=_names(by))
         result = evaluate_tables(tables, out, reading, sources=sources, suites=suites, mode=asked)
     else:
         if count or by:
@@ -150,11 +155,18 @@ def _compare(
         if bool(true_units) != bool(published_units):
             raise click.UsageError("--true-units and --published-units go together.")
         units = UnitFiles(true_units, published_units) if true_units else None
-        opened = _opened(config, settings, histogram, truth, (published, *also), domain, units, areas)
+        lists = AreaLists(areas, _names(area_kinds))
+        opened = _opened(
+            config, settings, histogram, truth, (published, *also), domain, units, lists, reading
+        )
         result = evaluate_pair(
             opened, out, reading, sources=sources, suites=suites, mode=asked, groups=groups
         )
     click.echo(result.text())
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
 def _opened(
@@ -165,7 +177,8 @@ def _opened(
     published: Sequence[Path],
     domain: Path | None,
     units: UnitFiles | None,
-    areas: Path | None,
+    areas: AreaLists,
+    reading: ReadOptions,
 ) -> OpenedPair:
     from censafe.evaluation.pair_inputs import open_pair
     from censafe.products.topdown.config import load_config
@@ -176,4 +189,6 @@ def _opened(
     if chosen not in names:
         raise click.UsageError(f"--histogram {chosen}: the configuration has {', '.join(names)}.")
     runs = {str(number): path for number, path in enumerate(published, 1)}
-    return open_pair(config, config.histogram(chosen), truth, runs, domain, units=units, areas=areas)
+    return open_pair(
+        config, config.histogram(chosen), truth, runs, domain, units=units, areas=areas, reading=reading
+    )

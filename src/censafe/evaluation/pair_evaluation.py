@@ -25,7 +25,8 @@ from censafe.evaluation.histograms.strata import COUNTY_SIZES, PLACE_SIZES, size
 from censafe.evaluation.histograms.threads import in_threads
 from censafe.evaluation.histograms.variability import run_variability
 from censafe.evaluation.outputs import wide_metrics, write_codebook, write_document, write_frame
-from censafe.evaluation.pair_inputs import MatchedTables, OpenedPair
+from censafe.evaluation.pair_inputs import OpenedPair
+from censafe.evaluation.pair_tables import MatchedTables
 from censafe.evaluation.reporting import write_report
 from censafe.evaluation.summary_counts import SummarySources
 from censafe.evaluation.summary_evaluation import SHEETLESS, summarise

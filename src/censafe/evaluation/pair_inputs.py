@@ -1,34 +1,35 @@
-"""CONFIDENTIAL. What two sides are read from: histogram files, run folders, or tables of any product."""
+"""CONFIDENTIAL. What two sides are read from: files of histograms or microdata, data folders, or run folders."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError, UsageError
-from censafe.evaluation.histograms.areas import Areas, area_columns, read_area_list
-from censafe.evaluation.histograms.cells import MatchedCells, cells_of_counts
-from censafe.evaluation.histograms.pairing import Pair, pair_files, pair_units
+from censafe.errors import UsageError
+from censafe.evaluation.histograms.area_files import area_kinds, known_areas, read_area_lists
+from censafe.evaluation.histograms.areas import Areas
+from censafe.evaluation.histograms.cell_sets import shipped_cell_sets
+from censafe.evaluation.histograms.pairing import Pair, pair_beside, pair_files, pair_with_files
 from censafe.evaluation.histograms.unit_files import facilities_of, is_unit_table
+from censafe.geography.run_spine import standard_levels
+from censafe.model import ExactHistograms, ProtectedUnit
+from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.histograms.areas import areas_from_grfc
+from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.intake import Intake
 from censafe.products.topdown.layout import level_rules
-from censafe.products.topdown.schemas import HistogramSchema
 
-__all__ = ["MatchedTables", "OpenedPair", "UnitFiles", "match_tables", "open_pair"]
+__all__ = ["AreaLists", "OpenedPair", "UnitFiles", "open_pair"]
 
-_OCCUPANCY: Final = ("vacant", "occupied")
-_COUNTS: Final = ("COUNT", "count", "value")
-_BESIDE: Final = ("NOISE_DISTRIBUTION", "VARIANCE", "classification")
+_CENSUS_DIGITS: Final = 16
+_TABLES: Final = (".parquet", ".csv", "")
 
 
 @dataclass(frozen=True)
@@ -44,21 +45,38 @@ class UnitFiles:
     published: tuple[Path, ...]
 
 
+@dataclass(frozen=True)
+class AreaLists:
+    """Files of areas off the spine.
+
+    Args:
+        files: CSV, Parquet, or the block file GRF-C.
+        kinds: kinds of areas wanted; all where empty.
+    """
+
+    files: tuple[Path, ...] = ()
+    kinds: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class OpenedPair:
     """CONFIDENTIAL. What is compared.
 
     Args:
         persons: or units, where the configuration measures nothing else.
-        units: housing units of the same blocks; None without.
+        units: housing units of the same blocks, occupied and vacant; None without.
+        households: occupied units of the same blocks by householder and type; None without.
         facilities: published numbers of facilities, shape (blocks, 8); None where they are not known.
         lists: areas off the spine.
+        notes: how the sides were read, for readers.
     """
 
     persons: Pair
     units: Pair | None = None
-    facilities: NDArray[np.int64] | None = None
+    households: Pair | None = None
+    facilities: NDArray[np.integer] | None = None
     lists: tuple[Areas, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def open_pair(
@@ -69,202 +87,188 @@ def open_pair(
     domain: Path | None = None,
     *,
     units: UnitFiles | None = None,
-    areas: Path | None = None,
+    areas: AreaLists | None = None,
+    reading: ReadOptions | None = None,
 ) -> OpenedPair:
     """Histogram or microdata files, or folders that hold them, as a pair.
 
     Args:
         config: whose levels and schema they have.
         histogram: of the configuration.
-        truth: a histogram file, microdata of the redistricting data, a data folder (``histogram.parquet``), or the folder of
-            a run.
-        published: the same, by name of the run.
+        truth: a histogram file, microdata, a data folder that the configuration's reader reads, or the folder of a run.
+        published: a histogram file, microdata, or the folder of a run, by name of the run.
         domain: a file that lists every block; None for ``units.parquet`` beside the truth, where it is.
         units: files of housing units; None for those in the folders, where every folder has one.
-        areas: comma-delimited file with a column of geocodes and a column of codes for each kind of area off the spine.
+        areas: lists of areas off the spine, beside those that the data folder has.
+        reading: who is told of stages.
 
     Raises:
         DataError: files that do not belong together, or break a rule.
         StorageError: a file cannot be read.
+        UsageError: options that do not go together.
     """
-    leaf = config.run_levels[-1].name
-    beside = truth / "units.parquet"
-    homes = _occupancy(config, histogram)
-    files = units or (_units_in_folders(truth, tuple(published.values()), leaf) if homes else None)
-    if files is not None and homes is None:
-        raise UsageError(
-            "files of units need a configuration that measures occupied and vacant units, beside persons"
-        )
-    more = [] if files is None or homes is None else [(one, homes) for one in (files.truth, *files.published)]
-    pair = pair_files(
-        histogram.schema,
-        level_rules(config),
-        _file(truth, histogram.name, leaf),
-        {name: _file(path, histogram.name, leaf) for name, path in published.items()},
-        domain=domain or (beside if beside.is_file() else None),
-        more=more,
-    )
-    lists = (
-        () if areas is None else tuple(read_area_list(areas, pair.spine, one) for one in area_columns(areas))
-    )
-    if files is None or homes is None:
-        return OpenedPair(pair, lists=lists)
-    leaves = pair.spine.leaf
-    held = facilities_of(files.truth, leaves.digits, leaves.codes) if is_unit_table(files.truth) else None
-    return OpenedPair(pair, pair_units(pair, homes, files.truth, files.published), held, lists)
+    opener = _Opener(config, histogram, dict(published), units)
+    read = truth.is_dir() and config.reader != "histogram" and opener.file(truth, histogram.name) == truth
+    opened = opener.from_data(truth, reading or ReadOptions()) if read else opener.from_files(truth, domain)
+    return replace(opened, lists=_with_lists(opened, areas or AreaLists()))
 
 
-def _occupancy(config: TopdownConfig, histogram: MeasuredHistogram) -> HistogramSchema | None:
-    """The schema of occupied and vacant units beside that of persons."""
-    others = [one.schema for one in config.histograms if one is not histogram]
-    return next((one for one in others if one.schema.cells == len(_OCCUPANCY)), None)
-
-
-def _units_in_folders(truth: Path, published: Sequence[Path], leaf: str) -> UnitFiles | None:
-    """Files of units in the folder of every side; None when one has none."""
-    found = [_file(path, "units", leaf) for path in (truth, *published)]
-    kept = [
-        path / "units.parquet" if one == path and (path / "units.parquet").is_file() else one
-        for path, one in zip((truth, *published), found, strict=True)
-    ]
-    return (
-        UnitFiles(kept[0], tuple(kept[1:])) if all(one.is_file() for one in kept) and truth.is_dir() else None
-    )
-
-
-def _file(path: Path, histogram: str, leaf: str) -> Path:
-    """The file of one histogram that a path stands for."""
-    if not path.is_dir():
-        return path
-    names = [f"histograms/{histogram}_{leaf}.parquet"]
-    if histogram != "units":
-        names += ["histogram.parquet", "histogram.csv", "histogram"]
-    for name in (*names, f"microdata/{histogram}.txt"):
-        if (path / name).exists():
-            return path / name
-    return path
-
-
-@dataclass(frozen=True, eq=False)
-class MatchedTables:
-    """CONFIDENTIAL. Two tables with the same keys, cut into levels.
-
-    Args:
-        cells: by name of the level, counts of both sides.
-        facts: rows on one side only, which count as 0 on the other.
-    """
-
-    cells: Mapping[str, MatchedCells] = field(repr=False)
-    facts: Mapping[str, int]
-
-
-def match_tables(
-    truth: Path, published: Path, *, count: str | None = None, by: Sequence[str] = ()
-) -> MatchedTables:
-    """Two tables of one shape, such as a truth run and a release of any product, row by row.
-
-    Args:
-        truth: CSV (comma or pipe) or Parquet file, or a folder of CSV files of the same columns.
-        published: the same.
-        count: name of the column of counts; None for COUNT, count or value.
-        by: columns whose values make the levels; none for one level, ``all``.
-
-    Raises:
-        DataError: columns differ or are missing, keys repeat, or counts are not whole numbers.
-        StorageError: a file cannot be read.
-    """
-    sides = [_table(path) for path in (truth, published)]
-    name = _count_column(sides[0].column_names, truth, count)
-    keys = [column for column in sides[0].column_names if column != name and column not in _BESIDE]
-    for path, side in zip((truth, published), sides, strict=True):
-        _check(path, side, name, keys, by)
-    joined = sides[0].select([*keys, name]).rename_columns([*keys, "_true"])
-    joined = joined.join(
-        sides[1].select([*keys, name]).rename_columns([*keys, "_public"]), keys=keys, join_type="full outer"
-    ).sort_by([(key, "ascending") for key in keys])
-    facts = {
-        "only_confidential": joined.column("_public").null_count,
-        "only_published": joined.column("_true").null_count,
-    }
-    true, public = (
-        pc.fill_null(joined.column(column), 0).to_numpy().astype(np.int64) for column in ("_true", "_public")
-    )
-    levels = _levels(joined, by)
-    areas = np.arange(joined.num_rows).astype(np.str_)
-    cells = {
-        level: cells_of_counts(true[rows], public[rows], areas=areas[rows], level=level, query="count")
-        for level, rows in levels.items()
-    }
-    return MatchedTables(cells, facts)
-
-
-def _levels(table: pa.Table, by: Sequence[str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    if not by:
-        return {"all": np.arange(table.num_rows)}
-    parts = [table.column(name).to_pylist() for name in by]
-    names = np.array([" ".join(map(str, row)) for row in zip(*parts, strict=True)], np.str_)
-    return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())}
-
-
-def _table(path: Path) -> pa.Table:
-    try:
-        if path.is_dir():
-            return pa.concat_tables([_csv(one) for one in sorted(path.rglob("*.csv"))])
-        return _decoded(pq.read_table(path)) if path.suffix == ".parquet" else _csv(path)
-    except OSError:
-        raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
-    except pa.ArrowInvalid:
-        raise DataError(
-            f"{path}: not a table, or tables of different columns; allowed: CSV with a header, or Parquet"
-        ) from None
-
-
-def _decoded(table: pa.Table) -> pa.Table:
-    """Columns of codes as their values, which alone can be sorted and joined."""
-    types = [
-        field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema
-    ]
-    return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
-
-
-def _csv(path: Path) -> pa.Table:
-    with path.open(encoding="utf-8") as stream:
-        mark = "|" if "|" in stream.readline() else ","
-    names = pa_csv.read_csv(path, parse_options=pa_csv.ParseOptions(delimiter=mark)).column_names
-    types: dict[str, Any] = {name: pa.string() for name in names if name not in _COUNTS}
-    return pa_csv.read_csv(
-        path,
-        parse_options=pa_csv.ParseOptions(delimiter=mark),
-        convert_options=pa_csv.ConvertOptions(column_types=types),
-    )
-
-
-def _count_column(names: Sequence[str], path: Path, wanted: str | None) -> str:
-    found = [name for name in ((wanted,) if wanted else _COUNTS) if name in names]
-    if not found:
-        raise DataError(
-            f"{path.name}: no column {wanted or ' or '.join(_COUNTS)}; the columns are {', '.join(names)}; fix: name the "
-            "column of counts with --count"
-        )
-    return found[0]
-
-
-def _check(path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Sequence[str]) -> None:
-    missing = [name for name in (*keys, count) if name not in table.column_names]
+def _with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[Areas, ...]:
+    """Known lists and those that were named, of the kinds wanted; a named list replaces a known one of its kind."""
+    spine = opened.persons.spine
+    named: dict[str, Areas] = {}
+    for path in areas.files:
+        kinds = [one for one in area_kinds(path, spine) if not areas.kinds or one in areas.kinds]
+        twice = [one for one in kinds if one in named]
+        if twice:
+            raise UsageError(
+                f"two files list areas of one kind: {', '.join(twice)}; choose with --area-kinds"
+            )
+        if kinds or not areas.kinds:
+            named |= {one.level: one for one in read_area_lists(path, spine, kinds) if one.number}
+    found = {one.level: one for one in opened.lists} | named
+    missing = [one for one in areas.kinds if one not in found]
+    clash = [one for one in found if one in spine.names]
     if missing:
-        raise DataError(
-            f"{path.name}: no column {', '.join(missing)}; both tables must have the same columns"
+        raise UsageError(
+            f"no list of {', '.join(missing)}; name a file with a column of this name with --areas"
         )
-    unknown = [name for name in by if name not in keys]
-    if unknown:
-        raise DataError(f"--by {', '.join(unknown)}: no such column; allowed: {', '.join(keys)}")
-    kind = table.schema.field(count).type
-    whole = pa.types.is_integer(kind) or (
-        pa.types.is_floating(kind)
-        and pc.all(pc.equal(pc.round(table.column(count)), table.column(count))).as_py()
-    )
-    if not whole or table.column(count).null_count:
-        raise DataError(f"{path.name}: column {count} holds values that are not whole numbers")
-    repeated = table.num_rows - table.group_by(list(keys)).aggregate([]).num_rows
-    if repeated:
-        raise DataError(f"{path.name}: {repeated} rows repeat the key of another row; allowed: each key once")
+    if clash:
+        raise UsageError(f"areas {', '.join(clash)} have the name of a level; give the column another name")
+    return tuple(one for name, one in found.items() if not areas.kinds or name in areas.kinds)
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """How the two sides are found."""
+
+    config: TopdownConfig
+    histogram: MeasuredHistogram
+    published: Mapping[str, Path]
+    units: UnitFiles | None
+
+    @property
+    def leaf(self) -> str:
+        return self.config.run_levels[-1].name
+
+    def beside(self, term: str) -> MeasuredHistogram | None:
+        """Another histogram of units that tells a set of cells apart."""
+        sets = shipped_cell_sets()
+        for one in self.config.histograms:
+            household = one.schema.record is ProtectedUnit.HOUSEHOLD and one is not self.histogram
+            if household and sets.cells(one.schema, [term]) is not None:
+                return one
+        return None
+
+    def file(self, path: Path, histogram: str) -> Path:
+        """The file of one histogram that a path stands for; the path itself where there is none."""
+        if not path.is_dir():
+            return path
+        names = [f"histograms/{histogram}_{self.leaf}.parquet"]
+        if histogram == self.histogram.name and histogram != "units":
+            names += [f"histogram{ending}" for ending in _TABLES]
+        elif histogram != "units":
+            names += [f"{histogram}{ending}" for ending in _TABLES]
+        names.append(f"microdata/{histogram}.txt")
+        return next((path / name for name in names if (path / name).exists()), path)
+
+    def unit_file(self, path: Path, histogram: str) -> Path:
+        """The same for units, for which a data folder has a table."""
+        found = self.file(path, histogram)
+        table = path / "units.parquet"
+        return table if found == path and histogram == "units" and table.is_file() else found
+
+    def more(self, truth: Path, home: MeasuredHistogram | None) -> UnitFiles | None:
+        """Files of a further histogram, where every side has one."""
+        if home is None:
+            return None
+        found = [self.unit_file(path, home.name) for path in (truth, *self.published.values())]
+        every = all(one.is_file() for one in found) and truth.is_dir()
+        return UnitFiles(found[0], tuple(found[1:])) if every else None
+
+    def homes(self, truth: Path) -> tuple[tuple[MeasuredHistogram, UnitFiles] | None, ...]:
+        """Histograms and files of units and of households."""
+        occupied, kinds = self.beside("occupied"), self.beside("female householder")
+        if self.units is not None and occupied is None:
+            raise UsageError(
+                "files of units need a configuration that measures occupied and vacant units, beside persons"
+            )
+        files = self.units or self.more(truth, occupied)
+        other = self.more(truth, kinds) if kinds is not occupied else None
+        return (
+            None if files is None or occupied is None else (occupied, files),
+            None if other is None or kinds is None else (kinds, other),
+        )
+
+    def from_files(self, truth: Path, domain: Path | None) -> OpenedPair:
+        """Both sides from files; blocks of a list, or of any file."""
+        homes = self.homes(truth)
+        more = [
+            (path, one.schema)
+            for one, files in filter(None, homes)
+            for path in (files.truth, *files.published)
+        ]
+        beside = truth / "units.parquet"
+        pair = pair_files(
+            self.histogram.schema,
+            level_rules(self.config),
+            self.file(truth, self.histogram.name),
+            {name: self.file(path, self.histogram.name) for name, path in self.published.items()},
+            domain=domain or (beside if beside.is_file() else None),
+            more=more,
+        )
+        read = [
+            None if one is None else pair_beside(pair, one[0].schema, one[1].truth, one[1].published)
+            for one in homes
+        ]
+        table = homes[0][1].truth if homes[0] is not None else None
+        leaves = pair.spine.leaf
+        held = facilities_of(table, leaves.digits, leaves.codes) if table and is_unit_table(table) else None
+        return OpenedPair(pair, read[0], read[1], held, _lists_beside(truth, pair))
+
+    def from_data(self, data: Path, reading: ReadOptions) -> OpenedPair:
+        """The truth from a data folder, by the reader of the configuration."""
+        with Intake(data, self.config, reading) as intake:
+            loaded = intake.load()
+        run = loaded.facts.run
+
+        def leaves(one: MeasuredHistogram) -> ExactHistograms:
+            return standard_levels(run, loaded.exact[one.name], one.schema.schema.cells)[-1]
+
+        rules = level_rules(self.config)
+        truth = Pair(self.histogram.schema, run.standard, leaves(self.histogram), ())
+        pair = pair_with_files(
+            truth,
+            rules,
+            {name: self.file(path, self.histogram.name) for name, path in self.published.items()},
+        )
+        occupied = self.beside("occupied")
+        units = None
+        if occupied is not None:
+            given = (
+                self.units.published
+                if self.units
+                else [self.unit_file(path, occupied.name) for path in self.published.values()]
+            )
+            if all(one.is_file() for one in given):
+                units = pair_beside(pair, occupied.schema, leaves(occupied), given)
+        areas = loaded.facts.areas
+        known = () if areas is None else known_areas(run.standard, areas)
+        return OpenedPair(pair, units, None, loaded.facts.facilities[:, :8], known, loaded.facts.imputed)
+
+
+def _lists_beside(truth: Path, pair: Pair) -> tuple[Areas, ...]:
+    """Areas that a data folder knows: from its table of units, or from block files GRF-C."""
+    spine = pair.spine
+    if not truth.is_dir() or spine.leaf.digits != _CENSUS_DIGITS:
+        return ()
+    table = truth / "units.parquet"
+    if table.is_file() and area_kinds(table, spine):
+        return read_area_lists(table, spine)
+    grfc = tuple(sorted(truth.glob("GRF-C*.txt")))
+    if not grfc:
+        return ()
+    problems: list[Finding] = []
+    areas = areas_from_grfc(grfc, spine.leaf.codes, problems)
+    raise_if_fatal(problems, "block file GRF-C")
+    return known_areas(spine, areas)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from censafe.evaluation.pair_inputs import match_tables
+from censafe.evaluation.pair_tables import match_tables
 
 
 def test_columns_of_codes_are_read_as_their_values(tmp_path: Path) -> None:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError, UsageError
-from censafe.evaluation.histograms.files import whole_geocodes
+from censafe.errors import DataError, UsageError
 from censafe.geography.spine import Spine
 
-__all__ = ["BLOCK_COLUMNS", "Areas", "area_columns", "areas_of_codes", "level_areas", "read_area_list"]
-
-BLOCK_COLUMNS: Final = ("geocode", "geoid", "BLOCKID", "block")
+__all__ = ["Areas", "areas_of_codes", "level_areas"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,58 +95,3 @@ def areas_of_codes(spine: Spine, name: str, blocks: NDArray[np.int64], codes: ND
     of_block = np.full(spine.leaf.nodes, -1, np.int32)
     of_block[place[inside]] = area
     return Areas(name, name, names, of_block)
-
-
-def area_columns(path: Path) -> tuple[str, ...]:
-    """Columns of a list of areas that are not geocodes.
-
-    Raises:
-        DataError: there is none.
-        StorageError: the file cannot be read.
-    """
-    found = tuple(name for name in _read(path).column_names if name not in BLOCK_COLUMNS)
-    if not found:
-        raise DataError(
-            f"{path.name}: no column of area codes beside that of geocodes; allowed: one for each kind of area"
-        )
-    return found
-
-
-def read_area_list(path: Path, spine: Spine, column: str) -> Areas:
-    """Read which area every block lies in.
-
-    Args:
-        path: comma-delimited file with a header: a column of geocodes (``geocode``, ``geoid``, ``BLOCKID`` or ``block``),
-            and columns of area codes; an empty code means that the block lies in no area.
-        spine: the tree. Blocks of the file that it does not have are left out; its blocks that the file does not have lie
-            in no area. Geocodes of 15 digits are those of 16 without the block group.
-        column: whose areas are wanted.
-
-    Raises:
-        DataError: columns are missing, geocodes are of another form, a block is given twice, or none is in the spine.
-        StorageError: the file cannot be read.
-    """
-    table = _read(path)
-    keys = [name for name in BLOCK_COLUMNS if name in table.column_names]
-    if not keys or column not in table.column_names:
-        raise DataError(
-            f"{path.name}: no column {column if keys else 'of geocodes'}; allowed: one of {', '.join(BLOCK_COLUMNS)} and {column}"
-        )
-    blocks = whole_geocodes(table.column(keys[0]).combine_chunks(), spine.leaf.digits)
-    if (blocks < 0).any():
-        raise DataError(
-            f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {spine.leaf.digits} decimal "
-            "digits"
-        )
-    return areas_of_codes(spine, column, blocks, np.array(table.column(column).to_pylist(), np.str_))
-
-
-def _read(path: Path) -> pa.Table:
-    try:
-        names = pa_csv.read_csv(path).column_names
-        types = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-        return pa_csv.read_csv(path, convert_options=types)
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except pa.ArrowInvalid:
-        raise DataError(f"{path.name}: not a comma-delimited file with a header; fix: write it so") from None

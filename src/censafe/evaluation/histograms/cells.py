@@ -82,7 +82,7 @@ def match(pair: Pair, areas: Areas, query: str | CellQuery, run: int = 0) -> Mat
 
     Args:
         pair: truth and published runs.
-        areas: where to add up to, of :func:`~.areas.level_areas` or :func:`~.areas.read_area_list`.
+        areas: where to add up to, of :func:`~.areas.level_areas` or :func:`~.area_files.read_area_list`.
         query: text that the schema knows, such as ``total``, ``hispanic * cenrace``, ``detailed``; or a query.
         run: position of the published run.
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import DataError
+from censafe.evaluation.histograms.delimited import (
+    CellRows,
+    added_rows,
+    coded,
+    file_header,
+    number_batches,
+    rows_of_parts,
+)
 from censafe.evaluation.histograms.files import BlockCells
 from censafe.products.topdown.schemas import HistogramSchema
 
 __all__ = ["is_microdata", "read_microdata"]
 
 _BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1, "TABBLK": 4}
-_BLOCK_BYTES: Final = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ _CELL_OF_STATUS: Final = np.array([-1, 1, 0])  # 0 is a group quarters, 1 occupi
 
 def is_microdata(path: Path) -> bool:
     """Whether a file is pipe-delimited text with the columns of a block."""
-    return path.is_file() and path.suffix != ".parquet" and set(_BLOCK) <= set(_header(path)[0])
+    return path.is_file() and path.suffix != ".parquet" and set(_BLOCK) <= set(file_header(path)[0])
 
 
 def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
@@ -66,63 +71,14 @@ def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
         DataError: columns are missing, a code is outside its range, or the file cannot hold this schema.
         StorageError: the file cannot be read.
     """
-    names, skipped = _header(path)
-    columns = _columns(path, names, schema)
+    columns = _columns(path, file_header(path)[0], schema)
     wanted = [*_BLOCK, *(column.name for column in columns)]
-    parts = [_Rows(*(np.zeros(0, np.int64) for _ in range(3)))]
-    try:
-        with pa_csv.open_csv(
-            path,
-            pa_csv.ReadOptions(skip_rows=skipped, block_size=_BLOCK_BYTES),
-            pa_csv.ParseOptions(delimiter="|"),
-            pa_csv.ConvertOptions(column_types=dict.fromkeys(wanted, pa.int64()), include_columns=wanted),
-        ) as reader:
-            for batch in reader:
-                code, cell = _keys(path, batch, columns)
-                parts.append(_added(_Rows(code, cell, np.ones(len(code), np.int64)), schema))
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
-    except pa.ArrowInvalid:
-        raise DataError(
-            f"{path.name}: rows that do not have the columns of the header, or codes that are not digits; allowed: the layout "
-            "of the redistricting microdata"
-        ) from None
-    whole = _added(_Rows(*(np.concatenate(one) for one in zip(*parts, strict=True))), schema)
-    codes, row = np.unique(whole.code, return_inverse=True)
-    return BlockCells(path.name, "", codes, row, whole.cell, whole.number)
-
-
-class _Rows(NamedTuple):
-    """Geocode, cell and number of persons or units of every row."""
-
-    code: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    number: NDArray[np.int64]
-
-
-def _added(rows: _Rows, schema: HistogramSchema) -> _Rows:
-    """One row a geocode and cell, rising."""
     cells = schema.schema.cells
-    codes, block = np.unique(rows.code, return_inverse=True)
-    # a geocode of 16 digits times the number of cells would not fit 64 bits; the position of a block does
-    keys, place = np.unique(block * cells + rows.cell, return_inverse=True)
-    count = np.zeros(len(keys), np.int64)
-    np.add.at(count, place, rows.number)
-    return _Rows(codes[keys // cells], keys % cells, count)
-
-
-def _header(path: Path) -> tuple[list[str], int]:
-    """Columns, and how many lines stand before them."""
-    try:
-        with path.open(encoding="utf-8") as stream:
-            for number, line in enumerate(stream):
-                if not line.startswith("#"):
-                    return line.rstrip("\r\n").split("|"), number
-    except (OSError, UnicodeDecodeError):
-        raise StorageError(
-            f"{path.name}: the file cannot be read as text; check that it is complete"
-        ) from None
-    return [], 0
+    parts = []
+    for batch in number_batches(path, wanted, "the redistricting microdata"):
+        code, cell = _keys(path, batch, columns)
+        parts.append(added_rows(CellRows(code, cell, np.ones(len(code), np.int64)), cells))
+    return rows_of_parts(path, parts, cells)
 
 
 def _columns(path: Path, names: list[str], schema: HistogramSchema) -> tuple[_Column, ...]:
@@ -148,23 +104,12 @@ def _keys(
     """Geocode and cell of every row that has one."""
     code = np.zeros(batch.num_rows, np.int64)
     for name, width in _BLOCK.items():
-        code = code * 10**width + _within(path, batch, name, 0, 10**width)
+        code = code * 10**width + coded(path, batch, name, 0, 10**width)
     if columns[0].name == _STATUS:
-        cell = _CELL_OF_STATUS[_within(path, batch, _STATUS, 0, 3)]
+        cell = _CELL_OF_STATUS[coded(path, batch, _STATUS, 0, 3)]
     else:
         cell = np.zeros(batch.num_rows, np.int64)
         for column in columns:
-            cell = cell * column.levels + _within(path, batch, column.name, column.first, column.levels)
+            cell = cell * column.levels + coded(path, batch, column.name, column.first, column.levels)
     kept = cell >= 0
     return code[kept], cell[kept]
-
-
-def _within(path: Path, batch: Any, name: str, first: int, levels: int) -> NDArray[np.int64]:
-    column = batch.column(name)
-    values: NDArray[np.int64] = column.fill_null(-1).to_numpy(zero_copy_only=False) - first
-    wrong = int(((values < 0) | (values >= levels)).sum())
-    if wrong:
-        raise DataError(
-            f"{path.name}, {name}: {wrong} codes are out of range; allowed: {first} to {first + levels - 1}"
-        )
-    return values

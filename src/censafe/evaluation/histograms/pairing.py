@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.histograms.files import BlockCells, read_block_cells, read_geocodes
+from censafe.evaluation.histograms.microdata_1940 import is_district_microdata, read_district_microdata
 from censafe.evaluation.histograms.microdata_files import is_microdata, read_microdata
 from censafe.evaluation.histograms.unit_files import is_unit_table, read_unit_table
 from censafe.geography.spine import LevelRule, Spine, build_spine
@@ -20,9 +21,10 @@ from censafe.model.schema import CellQuery
 from censafe.model.sparse import ExactHistograms, SparseLevel
 from censafe.products.topdown.schemas import HistogramSchema
 
-__all__ = ["Pair", "PublishedRun", "pair_files", "pair_histograms", "pair_units"]
+__all__ = ["Pair", "PublishedRun", "pair_beside", "pair_files", "pair_histograms", "pair_with_files"]
 
 _LARGEST: Final = 2**31 - 1
+_OCCUPANCY: Final = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,13 +161,38 @@ def pair_files(
     return replace(pair_histograms(schema, spine, exact, runs), facts=facts)
 
 
-def pair_units(persons: Pair, schema: HistogramSchema, confidential: Path, published: Sequence[Path]) -> Pair:
-    """The housing units of the blocks of a pair, occupied and vacant.
+def pair_with_files(truth: Pair, rules: Sequence[LevelRule], published: Mapping[str, Path]) -> Pair:
+    """Published files beside a truth that was read already, whose blocks are the domain.
+
+    Args:
+        truth: without published runs.
+        rules: levels of its spine.
+        published: files of histograms or microdata by name of the run.
+
+    Raises:
+        DataError: a file has blocks that the truth does not have, or breaks a rule.
+        StorageError: a file cannot be read.
+    """
+    read = {name: _rows(path, rules[-1].digits, truth.schema) for name, path in published.items()}
+    for one in read.values():
+        _inside(one, truth.spine.leaf.codes, rules)
+    runs = [
+        PublishedRun(name, SparseLevel(*_sparse(one, truth.spine, truth.schema)))
+        for name, one in read.items()
+    ]
+    return pair_histograms(truth.schema, truth.spine, truth.confidential, runs)
+
+
+def pair_beside(
+    persons: Pair, schema: HistogramSchema, confidential: Path | ExactHistograms, published: Sequence[Path]
+) -> Pair:
+    """Another histogram of the blocks and runs of a pair, such as occupied and vacant housing units.
 
     Args:
         persons: whose blocks and runs they belong to.
-        schema: of two cells.
-        confidential: a table of units (geocode, gq0, occupied), a histogram file, or microdata of units.
+        schema: of the other histogram.
+        confidential: a table of units (geocode, gq0, occupied), a histogram file, or microdata of units; or histograms of the
+            blocks of the pair.
         published: the same for every run, in the order of the runs.
 
     Raises:
@@ -178,29 +205,41 @@ def pair_units(persons: Pair, schema: HistogramSchema, confidential: Path, publi
             f"{len(published)} files of units for {len(persons.runs)} published runs; give one for each"
         )
     spine = persons.spine
-    digits = spine.leaf.digits
-    sides = [_rows(path, digits, schema) for path in (confidential, *published)]
-    for one in sides:
-        foreign = len(np.setdiff1d(one.codes, spine.leaf.codes, assume_unique=True))
-        if foreign:
-            raise DataError(
-                f"{one.name}, geocode: {foreign} blocks are not among those of the persons; allowed: blocks of the list of areas"
-            )
-    exact = ExactHistograms(*_sparse(sides[0], spine, schema))
+    if isinstance(confidential, Path):
+        confidential = ExactHistograms(*_sparse(_block_rows(confidential, spine, schema), spine, schema))
+    sides = [_block_rows(path, spine, schema) for path in published]
     runs = [
         PublishedRun(run.run_id, SparseLevel(*_sparse(one, spine, schema)), setting=run.setting)
-        for run, one in zip(persons.runs, sides[1:], strict=True)
+        for run, one in zip(persons.runs, sides, strict=True)
     ]
-    return pair_histograms(schema, spine, exact, runs)
+    return pair_histograms(schema, spine, confidential, runs)
+
+
+def _block_rows(path: Path, spine: Spine, schema: HistogramSchema) -> BlockCells:
+    """Rows of a file, of blocks of a spine only."""
+    read = _rows(path, spine.leaf.digits, schema)
+    foreign = len(np.setdiff1d(read.codes, spine.leaf.codes, assume_unique=True))
+    if foreign:
+        raise DataError(
+            f"{read.name}, geocode: {foreign} blocks are not among those of the persons; allowed: blocks of the list of areas"
+        )
+    return read
 
 
 def _rows(path: Path, digits: int, schema: HistogramSchema) -> BlockCells:
     """Checked rows of a file of any of the allowed kinds."""
     if is_microdata(path):
         return _checked(read_microdata(path, schema), schema)
-    return _checked(
-        read_unit_table(path, digits) if is_unit_table(path) else read_block_cells(path, digits), schema
-    )
+    if is_district_microdata(path):
+        return _checked(read_district_microdata(path, schema), schema)
+    if not is_unit_table(path):
+        return _checked(read_block_cells(path, digits), schema)
+    if schema.schema.cells != _OCCUPANCY:
+        raise DataError(
+            f"{path.name}: a table of units tells occupied and vacant ones only; allowed for the schema {schema.name}: a file of "
+            "histograms"
+        )
+    return read_unit_table(path, digits)
 
 
 def _checked(rows: BlockCells, schema: HistogramSchema) -> BlockCells:

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError, StorageError, UsageError
-from censafe.evaluation.histograms.areas import level_areas, read_area_list
+from censafe.evaluation.histograms.area_files import read_area_list
+from censafe.evaluation.histograms.areas import level_areas
 from censafe.evaluation.histograms.cells import cells_of_counts, match, match_runs, true_counts
 from censafe.evaluation.histograms.pairing import Pair, PublishedRun, pair_files, pair_histograms
 from censafe.geography.spine import PL94_US

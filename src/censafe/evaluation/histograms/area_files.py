@@ -1,0 +1,180 @@
+"""Areas off the spine: from lists as CSV or Parquet, from the block file GRF-C, or from what a run read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, StorageError
+from censafe.evaluation.histograms.areas import Areas, areas_of_codes
+from censafe.evaluation.histograms.files import whole_geocodes
+from censafe.geography.block_areas import NO_AIANNH, NO_PLACE, BlockAreas
+from censafe.geography.spine import Spine
+
+__all__ = ["BLOCK_COLUMNS", "GRFC_BLOCK", "area_kinds", "known_areas", "read_area_list", "read_area_lists"]
+
+BLOCK_COLUMNS: Final = ("geocode", "geoid", "BLOCKID", "block")
+GRFC_BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
+_GRFC_GROUP: Final = "TABBLKGRPCE"
+_KINDS: Final = {"placefp": "place", "cousubfp": "cousub", "aiannhce": "aiannh"}
+_WITHIN: Final = {
+    "place": 2,
+    "cousub": 5,
+    "aiannh": 0,
+}  # digits of the block's code that make the code unique
+_CENSUS_DIGITS: Final = 16
+_NONE: Final = ("", str(NO_PLACE), str(NO_AIANNH))
+
+
+def known_areas(spine: Spine, known: BlockAreas) -> tuple[Areas, ...]:
+    """Places, county subdivisions and American Indian, Alaska Native and Hawaiian areas, as far as there are any.
+
+    Args:
+        spine: tree over census blocks.
+        known: areas of its blocks, as a run reads them.
+    """
+    columns = {"place": (known.place, 5), "cousub": (known.cousub, 5), "aiannh": (known.aiannh, 4)}
+    found = []
+    for kind, (numbers, digits) in columns.items():
+        codes = np.char.zfill(numbers.astype(np.str_), digits)
+        areas = areas_of_codes(spine, kind, known.codes, _unique(kind, known.codes, codes))
+        if areas.number:
+            found.append(areas)
+    return tuple(found)
+
+
+def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
+    """Kinds of areas that a file lists: columns of text that are neither geocodes nor levels of the spine.
+
+    Args:
+        path: see :func:`read_area_list`.
+        spine: the tree.
+
+    Raises:
+        DataError: not such a file.
+        StorageError: the file cannot be read.
+    """
+    return tuple(_held(_read(path), spine))
+
+
+def read_area_list(path: Path, spine: Spine, column: str) -> Areas:
+    """Read which area every block lies in.
+
+    Args:
+        path: CSV or Parquet file with a column of geocodes (``geocode``, ``geoid``, ``BLOCKID`` or ``block``) and columns of
+            area codes as text, where an empty code means that the block lies in no area; or the block file GRF-C, which has
+            the kinds ``place``, ``cousub`` and ``aiannh``.
+        spine: the tree. Blocks of the file that it does not have are left out; its blocks that the file does not have lie
+            in no area. Geocodes of 15 digits are those of 16 without the block group.
+        column: whose areas are wanted.
+
+    Raises:
+        DataError: columns are missing, geocodes are of another form, a block is given twice, or none is in the spine.
+        StorageError: the file cannot be read.
+    """
+    return _areas(path, _read(path), spine, column)
+
+
+def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tuple[Areas, ...]:
+    """The same for several kinds of areas of a file.
+
+    Args:
+        path: the file.
+        spine: the tree.
+        columns: which; without, all kinds of the file that the blocks of the spine lie in.
+
+    Raises:
+        DataError: as for :func:`read_area_list`.
+        StorageError: the file cannot be read.
+    """
+    table = _read(path)
+    kinds = tuple(columns) or tuple(_held(table, spine))
+    if not kinds:
+        raise DataError(
+            f"{path.name}: no column of area codes beside that of geocodes; allowed: one for each kind of area, as text"
+        )
+    found = [_areas(path, table, spine, one) for one in kinds]
+    return tuple(one for one in found if columns or one.number)
+
+
+def _held(table: pa.Table, spine: Spine) -> dict[str, str]:
+    """Columns by kind of area."""
+    levels = {name.lower() for name in spine.names}
+    if set(GRFC_BLOCK) <= set(table.column_names):
+        return {_KINDS[name.lower()]: name for name in table.column_names if name.lower() in _KINDS}
+    return {
+        _KINDS.get(field.name.lower(), field.name): field.name
+        for field in table.schema
+        if field.name not in BLOCK_COLUMNS and field.name.lower() not in levels and _is_text(field.type)
+    }
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
+
+
+def _areas(path: Path, table: pa.Table, spine: Spine, column: str) -> Areas:
+    grfc = set(GRFC_BLOCK) <= set(table.column_names)
+    held = _held(table, spine).get(column, column)
+    keys = list(GRFC_BLOCK) if grfc else [name for name in BLOCK_COLUMNS if name in table.column_names][:1]
+    if not keys or held not in table.column_names:
+        raise DataError(
+            f"{path.name}: no column {held if keys else 'of geocodes'}; allowed: one of {', '.join(BLOCK_COLUMNS)} and {held}"
+        )
+    texts = _grfc_codes(table) if grfc else table.column(keys[0]).cast(pa.string()).combine_chunks()
+    blocks = whole_geocodes(texts, spine.leaf.digits)
+    if (blocks < 0).any():
+        raise DataError(
+            f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {spine.leaf.digits} decimal "
+            "digits"
+        )
+    codes = np.array([one or "" for one in table.column(held).cast(pa.string()).to_pylist()], np.str_)
+    plain = held.lower() not in _KINDS or spine.leaf.digits != _CENSUS_DIGITS
+    return areas_of_codes(spine, column, blocks, codes if plain else _unique(column, blocks, codes))
+
+
+def _grfc_codes(table: pa.Table) -> Any:
+    """Geocodes of the rows of GRF-C, of 16 digits, or of 15 where it has no block groups."""
+    parts = [np.array(table.column(name).to_pylist(), np.str_) for name in GRFC_BLOCK]
+    if _GRFC_GROUP in table.column_names:
+        parts.insert(3, np.array(table.column(_GRFC_GROUP).to_pylist(), np.str_))
+    whole = parts[0]
+    for one in parts[1:]:
+        whole = np.char.add(whole, one)
+    return pa.array(whole.tolist(), pa.string())
+
+
+def _unique(kind: str, blocks: NDArray[np.int64], codes: NDArray[np.str_]) -> NDArray[np.str_]:
+    """Codes with those of the state or county before them, where they are unique within it; empty for none."""
+    digits = _WITHIN[kind]
+    empty = np.isin(codes, _NONE)
+    if digits:
+        codes = np.char.add(
+            np.char.zfill((blocks // 10 ** (_CENSUS_DIGITS - digits)).astype(np.str_), digits), codes
+        )
+    return np.where(empty, "", codes)
+
+
+def _read(path: Path) -> pa.Table:
+    """The whole file; columns of a text file stay text."""
+    try:
+        if path.suffix == ".parquet":
+            return pq.read_table(path)
+        with path.open(encoding="utf-8-sig") as stream:
+            parse = pa_csv.ParseOptions(delimiter="|" if "|" in stream.readline() else ",")
+        names = pa_csv.read_csv(path, parse_options=parse).column_names
+        types = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+        return pa_csv.read_csv(path, parse_options=parse, convert_options=types)
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        raise DataError(
+            f"{path.name}: not a file with a header and one row a block; allowed: CSV, Parquet, or GRF-C"
+        ) from None

@@ -1,0 +1,147 @@
+"""CONFIDENTIAL. Two tables of one shape, of any product, cut into levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from censafe.errors import DataError, StorageError
+from censafe.evaluation.histograms.cells import MatchedCells, cells_of_counts
+
+__all__ = ["MatchedTables", "match_tables"]
+
+_COUNTS: Final = ("COUNT", "count", "value")
+_BESIDE: Final = ("NOISE_DISTRIBUTION", "VARIANCE", "classification")
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedTables:
+    """CONFIDENTIAL. Two tables with the same keys, cut into levels.
+
+    Args:
+        cells: by name of the level, counts of both sides.
+        facts: rows on one side only, which count as 0 on the other.
+    """
+
+    cells: Mapping[str, MatchedCells] = field(repr=False)
+    facts: Mapping[str, int]
+
+
+def match_tables(
+    truth: Path, published: Path, *, count: str | None = None, by: Sequence[str] = ()
+) -> MatchedTables:
+    """Two tables of one shape, such as a truth run and a release of any product, row by row.
+
+    Args:
+        truth: CSV (comma or pipe) or Parquet file, or a folder of CSV files of the same columns.
+        published: the same.
+        count: name of the column of counts; None for COUNT, count or value.
+        by: columns whose values make the levels; none for one level, ``all``.
+
+    Raises:
+        DataError: columns differ or are missing, keys repeat, or counts are not whole numbers.
+        StorageError: a file cannot be read.
+    """
+    sides = [_table(path) for path in (truth, published)]
+    name = _count_column(sides[0].column_names, truth, count)
+    keys = [column for column in sides[0].column_names if column != name and column not in _BESIDE]
+    for path, side in zip((truth, published), sides, strict=True):
+        _check(path, side, name, keys, by)
+    joined = sides[0].select([*keys, name]).rename_columns([*keys, "_true"])
+    joined = joined.join(
+        sides[1].select([*keys, name]).rename_columns([*keys, "_public"]), keys=keys, join_type="full outer"
+    ).sort_by([(key, "ascending") for key in keys])
+    facts = {
+        "only_confidential": joined.column("_public").null_count,
+        "only_published": joined.column("_true").null_count,
+    }
+    true, public = (
+        pc.fill_null(joined.column(column), 0).to_numpy().astype(np.int64) for column in ("_true", "_public")
+    )
+    levels = _levels(joined, by)
+    areas = np.arange(joined.num_rows).astype(np.str_)
+    cells = {
+        level: cells_of_counts(true[rows], public[rows], areas=areas[rows], level=level, query="count")
+        for level, rows in levels.items()
+    }
+    return MatchedTables(cells, facts)
+
+
+def _levels(table: pa.Table, by: Sequence[str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    if not by:
+        return {"all": np.arange(table.num_rows)}
+    parts = [table.column(name).to_pylist() for name in by]
+    names = np.array([" ".join(map(str, row)) for row in zip(*parts, strict=True)], np.str_)
+    return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())}
+
+
+def _table(path: Path) -> pa.Table:
+    try:
+        if path.is_dir():
+            return pa.concat_tables([_csv(one) for one in sorted(path.rglob("*.csv"))])
+        return _decoded(pq.read_table(path)) if path.suffix == ".parquet" else _csv(path)
+    except OSError:
+        raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{path}: not a table, or tables of different columns; allowed: CSV with a header, or Parquet"
+        ) from None
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    """Columns of codes as their values, which alone can be sorted and joined."""
+    types = [
+        field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema
+    ]
+    return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
+
+
+def _csv(path: Path) -> pa.Table:
+    with path.open(encoding="utf-8") as stream:
+        mark = "|" if "|" in stream.readline() else ","
+    names = pa_csv.read_csv(path, parse_options=pa_csv.ParseOptions(delimiter=mark)).column_names
+    types: dict[str, Any] = {name: pa.string() for name in names if name not in _COUNTS}
+    return pa_csv.read_csv(
+        path,
+        parse_options=pa_csv.ParseOptions(delimiter=mark),
+        convert_options=pa_csv.ConvertOptions(column_types=types),
+    )
+
+
+def _count_column(names: Sequence[str], path: Path, wanted: str | None) -> str:
+    found = [name for name in ((wanted,) if wanted else _COUNTS) if name in names]
+    if not found:
+        raise DataError(
+            f"{path.name}: no column {wanted or ' or '.join(_COUNTS)}; the columns are {', '.join(names)}; fix: name the "
+            "column of counts with --count"
+        )
+    return found[0]
+
+
+def _check(path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Sequence[str]) -> None:
+    missing = [name for name in (*keys, count) if name not in table.column_names]
+    if missing:
+        raise DataError(
+            f"{path.name}: no column {', '.join(missing)}; both tables must have the same columns"
+        )
+    unknown = [name for name in by if name not in keys]
+    if unknown:
+        raise DataError(f"--by {', '.join(unknown)}: no such column; allowed: {', '.join(keys)}")
+    kind = table.schema.field(count).type
+    whole = pa.types.is_integer(kind) or (
+        pa.types.is_floating(kind)
+        and pc.all(pc.equal(pc.round(table.column(count)), table.column(count))).as_py()
+    )
+    if not whole or table.column(count).null_count:
+        raise DataError(f"{path.name}: column {count} holds values that are not whole numbers")
+    repeated = table.num_rows - table.group_by(list(keys)).aggregate([]).num_rows
+    if repeated:
+        raise DataError(f"{path.name}: {repeated} rows repeat the key of another row; allowed: each key once")
