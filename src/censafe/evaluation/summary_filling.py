@@ -27,6 +27,10 @@ NO_CLASS: Final = "no areas of this class"
 _UNITS: Final = "n_units"
 _AT_ONCE: Final = 400  # counts of so many sets of records are held at a time
 _NAN: Final = float("nan")
+_FRAME: Final = pa.schema(
+    [(name, pa.string()) for name in ("sheet", "number", "heading", "row", "column", "metric")]
+    + [("n_units", pa.int64()), ("value", pa.float64()), ("reason", pa.string())]
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,21 +275,16 @@ def summary_frame(tables: Sequence[FilledTable]) -> pa.Table:
                     {
                         "sheet": table.sheet,
                         "number": table.number,
-                        "title": table.title,
-                        "universe": table.universe,
-                        "geography": table.geography,
                         "heading": heading,
                         "row": one.line.label,
                         "column": column.label,
                         "metric": column.metric,
+                        "n_units": one.units,
                         "value": value,
                         "reason": "" if value is not None else one.reason or "undefined",
                     }
                 )
-    texts = [(name, pa.string()) for name in list(rows[0])[:9]] if rows else []
-    return pa.Table.from_pylist(
-        rows, schema=pa.schema([*texts, ("value", pa.float64()), ("reason", pa.string())])
-    )
+    return pa.Table.from_pylist(rows, schema=_FRAME)
 
 
 def _joined(reasons: Iterable[str]) -> str:
