@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
 from censafe.cli.options import EXACT, parse_settings
 from censafe.cli.progress import TerminalObserver
 from censafe.errors import UsageError
+from censafe.products.options import EstimateOptions, IntervalOptions
+from censafe.publication.sums import require_confidence
 
 __all__ = ["command"]
 
@@ -28,14 +32,46 @@ __all__ = ["command"]
     help="With --measurements: CSV with geocode, name and value of the exact totals that the files do not hold.",
 )
 @click.option(
-    "--confidence", type=EXACT, help="Level of the margins of error [default: as in the product's papers]."
+    "--confidence",
+    "confidences",
+    type=EXACT,
+    multiple=True,
+    help="Level of the margins of error [default: as in the product's papers]; with --intervals of the intervals, as often as "
+    "levels are wanted [default: 0.9 and 0.95].",
+)
+@click.option(
+    "--intervals",
+    is_flag=True,
+    help="topdown: write unbiased estimates with intervals beside the published counts (intervals.parquet, intervals.csv and "
+    "intervals/).",
+)
+@click.option(
+    "--areas",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With --intervals: CSV with the geocode of every block and a column for each kind of further areas, such as places or "
+    "districts.",
+)
+@click.option(
+    "--query",
+    "queries",
+    multiple=True,
+    metavar="NAME",
+    help="With --intervals: a table (P1 to P5, H1), or attributes joined by *, such as 'hispanic * races' [default: the margins].",
+)
+@click.option(
+    "--simulations",
+    type=click.IntRange(0),
+    help="With --intervals: further runs on the published counts, for the intervals of these [default: 10; 0 for none].",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), help="With --intervals: of the noise of further runs [default: 0]."
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change what is done to the measurements: of PHSafe alpha, trun, exclude_levels, interval, model, marginals, method, "
+    help="Change what is done to the measurements: of PHSafe alpha, trun, exclude_levels, interval, model, marginals, ph8, method, "
     "conventions or quoting, of SafeTab t1, negatives, coterminous or mark_x, of TopDown passes, information, infeasible, leaves "
     "or detailed_cost.",
 )
@@ -57,7 +93,12 @@ def command(
     words: tuple[str, ...],
     measurements: Path | None,
     totals: Path | None,
-    confidence: Fraction | None,
+    confidences: tuple[Fraction, ...],
+    intervals: bool,
+    areas: Path | None,
+    queries: tuple[str, ...],
+    simulations: int | None,
+    seed: int | None,
     settings: tuple[str, ...],
     data: Path | None,
     config: str | None,
@@ -67,7 +108,8 @@ def command(
     """Rewrite everything right of the door of the finished run in OUT from its stored measurements.
 
     A run of phsafe gains OUT/estimates: non-negative counts, ratios within bounds, and intervals, in the layout of the S-DHC.
-    With --measurements, estimate from public noisy measurement files in the Census Bureau's layout, whoever made them.
+    A run of topdown gains unbiased estimates with intervals by --intervals: they hold the truth with the stated confidence, for any
+    area and any union of blocks. With --measurements, estimate from public noisy measurement files in the Census Bureau's layout, whoever made them.
     Opens no confidential data and spends nothing.
 
     \b
@@ -78,9 +120,9 @@ def command(
       censafe estimate detailed-a/ --set t1=pooled --set mark_x=true
       censafe estimate detailed-a/ --set coterminous=combined --data data/GRF-C.txt
       censafe estimate microdata/ --set passes=one
+      censafe estimate microdata/ --intervals --areas places.csv --query P2
       censafe estimate topdown pl94-us estimates/ --measurements nmf/ --totals states.csv --set measure=persons
     """
-    from censafe.products.options import EstimateOptions
     from censafe.products.phsafe.estimate_files import estimate_noisy_files
     from censafe.products.registry import planner_of, recipe_of
     from censafe.products.topdown.from_files import estimate_files
@@ -89,8 +131,10 @@ def command(
     source = _source(words, measurements, totals)
     out = Path(words[-1])
     product = read_manifest(out / "manifest.json").plan.product if source is None else source.product
+    asked = {"areas": areas, "query": queries, "simulations": simulations, "seed": seed}
     options = EstimateOptions(
-        confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
+        confidence=confidences[0] if confidences else planner_of(product).CONFIDENCE,
+        intervals=_intervals(product, intervals, confidences, asked),
         settings=parse_settings(settings),
         data=data,
         config=config,
@@ -105,6 +149,31 @@ def command(
         click.echo(estimate_noisy_files(own, measurements, out, options).summary())
     else:
         click.echo(estimate_files(source.config or "", measurements, out, totals, options).summary())
+
+
+def _intervals(
+    product: str, wanted: bool, confidences: tuple[Fraction, ...], asked: Mapping[str, Any]
+) -> IntervalOptions | None:
+    """Which intervals are asked for; None where none are."""
+    if not wanted:
+        alone = [name for name, value in asked.items() if value not in (None, ())]
+        if alone or len(confidences) > 1:
+            given = alone[0] if alone else "confidence given more than once"
+            raise UsageError(f"--{given} belongs to --intervals")
+        return None
+    if product != "topdown":
+        raise UsageError(
+            f"--intervals belongs to topdown; counts of {product} have margins of error in their tables, and estimates of phsafe "
+            "their intervals in OUT/estimates"
+        )
+    found = IntervalOptions(queries=asked["query"], areas=asked["areas"])
+    numbers = {"simulations": asked["simulations"], "seed": asked["seed"]}
+    found = replace(found, **{name: value for name, value in numbers.items() if value is not None})
+    if confidences:
+        found = replace(found, confidences=tuple(sorted(set(confidences))))
+    for one in found.confidences:
+        require_confidence(one)
+    return found
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from censafe.errors import CheckError, UsageError
 from censafe.evaluation.histograms.pairing import Pair
 from censafe.evaluation.topdown_population import Population
 from censafe.geography.run_spine import RunSpine
-from censafe.geography.spine_sums import reordered, sum_histograms
+from censafe.geography.spine_sums import sum_histograms
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.intake import Loaded
 from censafe.products.topdown.kept import CONFIGURATION, KEPT, read_facts
 from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.simulating import published_as_input
 from censafe.publication.block_histograms import read_histograms
 from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
 
@@ -76,20 +76,21 @@ class PublishedSource:
                 )
             facts = read_facts(self.folder, config, manifest.plan.digest())
         run = facts.run
-        standard = {one.name: self._blocks(config, one, run) for one in config.histograms}
+        published = {one.name: self._blocks(config, one, run) for one in config.histograms}
+        standard = {
+            name: ExactHistograms(one.geounits, one.node_ptr, one.cell, one.count)
+            for name, one in published.items()
+        }
         pairs = {
             one.name: Pair(one.schema, run.standard, standard[one.name], ()) for one in config.histograms
         }
-        exact, walked = {}, {}
-        for one in config.histograms:
-            cells, blocks = one.schema.schema.cells, standard[one.name]
-            exact[one.name] = sum_histograms(run.standard, blocks, cells)
-            if run.order is not None:
-                blocks = reordered(blocks, run.order, run.spine.leaf.geounits)
-            walked[one.name] = sum_histograms(run.spine, blocks, cells)
-        return Population(config, Loaded(walked, facts), exact, pairs, manifest.plan.digest())
+        exact = {
+            one.name: sum_histograms(run.standard, standard[one.name], one.schema.schema.cells)
+            for one in config.histograms
+        }
+        loaded = published_as_input(config, facts, published)
+        return Population(config, loaded, exact, pairs, manifest.plan.digest())
 
-    def _blocks(self, config: TopdownConfig, histogram: MeasuredHistogram, run: RunSpine) -> ExactHistograms:
+    def _blocks(self, config: TopdownConfig, histogram: MeasuredHistogram, run: RunSpine) -> SparseLevel:
         path = self.folder / "histograms" / f"{histogram.name}_{config.run_levels[-1].name}.parquet"
-        found: SparseLevel = read_histograms(path, run.standard.leaf.geounits)
-        return ExactHistograms(found.geounits, found.node_ptr, found.cell, found.count)
+        return read_histograms(path, run.standard.leaf.geounits)

@@ -6,29 +6,17 @@ The published file is like the truth, so that a run on it stands to it as the pu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from censafe.estimation.topdown.simulated import SIZES, ErrorClass, size_class
 from censafe.evaluation.histograms.cells import MatchedCells
 from censafe.evaluation.histograms.frames import frame_of
 
-__all__ = ["SIZES", "cell_intervals", "error_classes", "size_class"]
-
-SIZES: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000)
-"""Lower ends of the classes of published counts that errors are pooled in."""
-
-
-def size_class(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Position in ``SIZES`` of the class of every count.
-
-    Example:
-        >>> size_class(np.array([0, 9, 10, 123456])).tolist()
-        [0, 1, 2, 6]
-    """
-    return np.searchsorted(np.array(SIZES), counts, side="right").astype(np.int64) - 1
+__all__ = ["cell_intervals", "error_classes"]
 
 
 def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.Table:
@@ -67,23 +55,15 @@ def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.T
 
 def _moments(errors: NDArray[np.int64], empty: int, confidence: float) -> dict[str, float]:
     """Bias, root mean square, mean size and interval of errors, ``empty`` more of which are 0."""
-    number = len(errors) + empty
-    values, counts = np.unique(errors, return_counts=True)
-    if empty:
-        values, counts = np.append(values, 0), np.append(counts, empty)
-        order = np.argsort(values, kind="stable")
-        values, counts = values[order], counts[order]
-    reached = np.cumsum(counts)
-    share = (1 - confidence) / 2
-    low, high = (values[np.searchsorted(reached, at * number)] for at in (share, 1 - share))
-    floats = values.astype(float)
+    pooled = ErrorClass.of(errors, empty)
+    low, high = pooled.ends(confidence)
     return {
-        "n_cells": number,
-        "bias": float((floats * counts).sum() / number),
-        "rmse": float(np.sqrt((floats**2 * counts).sum() / number)),
-        "mean_ae": float((np.abs(floats) * counts).sum() / number),
-        "lo": float(-high),
-        "hi": float(-low),
+        "n_cells": pooled.number,
+        "bias": pooled.moment(1),
+        "rmse": pooled.moment(2) ** 0.5,
+        "mean_ae": pooled.mean_size(),
+        "lo": 0.0 - high,
+        "hi": 0.0 - low,
     }
 
 

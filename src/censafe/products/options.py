@@ -11,7 +11,7 @@ from typing import Literal
 
 from censafe.products.observer import Observer, SilentObserver
 
-__all__ = ["Checks", "EstimateOptions", "ReadOptions", "RunOptions", "cores"]
+__all__ = ["Checks", "EstimateOptions", "IntervalOptions", "ReadOptions", "RunOptions", "cores"]
 
 Checks = Literal["full", "strict", "off"]
 
@@ -73,6 +73,25 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
+class IntervalOptions:
+    """Which intervals of estimates and published counts are made beside them.
+
+    Args:
+        queries: names of queries or tables; none for those that the product is read by.
+        areas: table of the blocks of further areas, such as places or districts; None without.
+        confidences: levels of the intervals, each above 0 and below 1.
+        simulations: further runs on the published counts; 0 for no intervals of these.
+        seed: of the noise of the further runs.
+    """
+
+    queries: tuple[str, ...] = ()
+    areas: Path | None = None
+    confidences: tuple[Fraction, ...] = (Fraction(9, 10), Fraction(19, 20))
+    simulations: int = 10
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class EstimateOptions:
     """What changes when published tables are made again from stored measurements.
 
@@ -83,6 +102,7 @@ class EstimateOptions:
         config: configuration or folder with the parameter files, where they are not the shipped ones.
         workers: threads of the estimation of topdown and phsafe; results do not depend on them.
         observer: who is told of stages.
+        intervals: which intervals topdown makes beside its published counts; None for none.
     """
 
     confidence: Fraction
@@ -91,3 +111,4 @@ class EstimateOptions:
     config: str | None = None
     workers: int = field(default_factory=lambda: min(2, cores()))
     observer: Observer = field(default_factory=SilentObserver)
+    intervals: IntervalOptions | None = None

@@ -19,6 +19,7 @@ __all__ = [
     "atomic_folder",
     "atomic_text",
     "atomic_write",
+    "discard",
     "move_into_place",
     "remove_partials",
     "sha256_file",
@@ -127,6 +128,25 @@ def move_into_place(staging: Path, folder: Path, names: Sequence[str]) -> None:
                 shutil.rmtree(target)
             (staging / name).replace(target)
         _sync(folder)
+
+
+def discard(folder: Path, names: Sequence[str]) -> None:
+    """Delete files and folders that are no longer true; those that are not there are passed over.
+
+    Args:
+        folder: where they are.
+        names: in the order of deletion.
+
+    Raises:
+        StorageError: the operating system refused.
+    """
+    with _storage_errors(folder):
+        for name in names:
+            target = folder / name
+            if target.is_dir():
+                shutil.rmtree(target)
+            else:
+                target.unlink(missing_ok=True)
 
 
 def remove_partials(folder: Path) -> int:

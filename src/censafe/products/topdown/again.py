@@ -20,6 +20,7 @@ from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.descending import Descent
 from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.informing import informed
+from censafe.products.topdown.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.joint import bounded_facts, estimation_order
 from censafe.products.topdown.kept import CONFIGURATION, KEPT, read_facts
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
@@ -28,6 +29,7 @@ from censafe.products.topdown.stored import place_of
 from censafe.publication.level_statement import LevelFacts
 from censafe.publication.manifest import ConfigRecord, Manifest, read_manifest, verify_outputs
 from censafe.publication.nmf_reader import read_noisy_measurements
+from censafe.publication.stamps import STAMP
 from censafe.publication.sums import require_confidence
 
 __all__ = ["AFTERWARDS", "FROM_FILES", "estimate_again", "estimate_all"]
@@ -68,7 +70,10 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
         with observer.stage("read"):
             verify_outputs(out, replace(manifest, outputs=_kept(manifest)))
             public = read_facts(out, config, manifest.plan.digest())
-        estimates = _estimated(out, config, manifest, public, options)
+        read = _reader(out, config, manifest, public)
+        estimates = estimate_all(config, public, read, options)
+        source = IntervalSource(config, estimates, read, options.workers)
+        intervals = intervals_of(folder.staging, source, options, stamp=STAMP if manifest.test_key else None)
         record = ConfigRecord(manifest.config.origin, config.overrides, config.settings)
         with observer.stage("publish"):
             publish(
@@ -80,13 +85,14 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
                 ledger_total=None if manifest.test_key else manifest.plan.total,
                 confidence=options.confidence,
                 workers=options.workers,
+                intervals=intervals,
             )
     return RunResult(
         out,
         manifest.plan,
         not manifest.test_key,
         resumed=True,
-        files=output_files(config),
+        files=output_files(config, intervals=options.intervals is not None),
         stages=observer.stages,
     )
 
@@ -129,9 +135,10 @@ def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> Topdown
     return config
 
 
-def _estimated(
-    out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts, options: EstimateOptions
-) -> Estimates:
+def _reader(
+    out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts
+) -> Callable[[LevelWorkload], LevelMeasurements]:
+    """Reads the measurements of a level."""
     place = place_of(config)
 
     def read(load: LevelWorkload) -> LevelMeasurements:
@@ -140,7 +147,7 @@ def _estimated(
         _require_same(path, load, measured, public)
         return measured
 
-    return estimate_all(config, public, read, options)
+    return read
 
 
 def estimate_all(

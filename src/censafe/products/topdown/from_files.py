@@ -13,6 +13,7 @@ from censafe.products.runner import RunResult
 from censafe.products.topdown.again import FROM_FILES
 from censafe.products.topdown.by_parts import estimate_files_run
 from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.products.topdown.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.kept import TOTALS
 from censafe.products.topdown.kept_parts import KeptParts
 from censafe.products.topdown.plan import plan_release
@@ -21,6 +22,7 @@ from censafe.products.topdown.release import output_files, publish
 from censafe.publication.atomic import sha256_path
 from censafe.publication.exact_totals_file import ExactTotal, read_exact_totals
 from censafe.publication.manifest import ConfigRecord, Manifest, software_versions
+from censafe.publication.stamps import STAMP
 from censafe.publication.sums import require_confidence
 
 __all__ = ["estimate_files"]
@@ -68,6 +70,8 @@ def estimate_files(
             observer.remark(f"Warning: {remark}")
         kept = KeptParts(folder.parts, manifest.plan.digest(), found.stamped)
         estimates = estimate_files_run(chosen, found, kept, options)
+        source = IntervalSource(chosen, estimates, found.read, options.workers)
+        intervals = intervals_of(folder.staging, source, options, stamp=STAMP if found.stamped else None)
         with observer.stage("publish"):
             publish(
                 out,
@@ -79,8 +83,9 @@ def estimate_files(
                 confidence=options.confidence,
                 measured_here=False,
                 workers=options.workers,
+                intervals=intervals,
             )
-    files = output_files(chosen, measured_here=False)
+    files = output_files(chosen, measured_here=False, intervals=intervals is not None)
     return RunResult(
         out, manifest.plan, not found.stamped, state != "new", files, observer.stages, measured=False
     )

@@ -19,8 +19,8 @@ from censafe.products.observer import Observer, SilentObserver
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.intake import Intake, Loaded
+from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.recipe import TopdownJob
 from censafe.products.topdown.release import Estimates
 from censafe.products.topdown.spines import level_budgets
 
@@ -84,6 +84,7 @@ def rehearse(
     observer: Observer | None = None,
     *,
     workers: int = 1,
+    own_budgets: bool = False,
 ) -> Estimates:
     """Measure and estimate once in memory, with a test key.
 
@@ -93,6 +94,8 @@ def rehearse(
         seed: of the test key; the same seed gives the same histograms.
         observer: who is told of stages and remarks.
         workers: threads; results do not depend on them.
+        own_budgets: whether the budgets of the facts are used, such as those of measurement files, instead of those of the
+            configuration.
 
     Returns:
         What a release with this key would publish. It is never private.
@@ -102,7 +105,9 @@ def rehearse(
     """
     door = cast(Door, TestDoor(plan_release(config), seed))
     reading = ReadOptions(observer=observer or SilentObserver())
-    facts = replace(loaded.facts, budgets=level_budgets(config, loaded.facts.run))
+    facts = loaded.facts
+    if not own_budgets:
+        facts = replace(facts, budgets=level_budgets(config, facts.run))
     opened = cast(Intake, _Opened(Loaded(loaded.exact, facts)))
     return TopdownJob(config, workers).measure(opened, door, reading)
 

@@ -19,9 +19,10 @@ from censafe.products.topdown.kept import KEPT, write_facts
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
 from censafe.products.topdown.spine_statement import spine_document, spine_remarks
-from censafe.publication.atomic import move_into_place
+from censafe.publication.atomic import discard, move_into_place
 from censafe.publication.certificate import write_certificate
 from censafe.publication.codebook import CodebookInput
+from censafe.publication.interval_files import INTERVAL_FILES
 from censafe.publication.level_statement import LevelEstimates, LevelFacts
 from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
 from censafe.publication.stamps import STAMP, Stamp
@@ -86,13 +87,16 @@ def gathered(
     )
 
 
-def output_files(config: TopdownConfig, *, measured_here: bool = True) -> tuple[str, ...]:
+def output_files(
+    config: TopdownConfig, *, measured_here: bool = True, intervals: bool = False
+) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
     forms = {form_of(one) for one in config.histograms}
     microdata = ("microdata",) if _has_microdata(config) else ()
     tables = ("tables",) if "pl94-persons" in forms else ()
     certificate = ("certificate.html", "certificate.json") if measured_here else ()
-    return (*certificate, *microdata, "histograms", *tables, "manifest.json")
+    more = INTERVAL_FILES if intervals else ()
+    return (*certificate, *microdata, "histograms", *tables, *more, "manifest.json")
 
 
 def _has_microdata(config: TopdownConfig) -> bool:
@@ -112,6 +116,7 @@ def publish(
     confidence: Fraction,
     measured_here: bool = True,
     workers: int = 1,
+    intervals: Mapping[str, Any] | None = None,
 ) -> None:
     """Write everything in ``staging`` and move it to ``out``.
 
@@ -126,6 +131,8 @@ def publish(
         measured_here: whether the run measured, and can state what it protects; estimates from the files of others have no
             certificate and keep no measurements.
         workers: threads that write files and take their hashes.
+        intervals: what the manifest says of intervals, whose files are in `staging`; None where there are none, and those of an
+            earlier estimate go.
 
     Raises:
         CheckError: estimates and published facts do not belong together, or ledger and plan disagree.
@@ -137,7 +144,7 @@ def publish(
         SilentObserver()
     )  # the manifest states these stages too, and is written inside of the stage around them
     stage, seconds = timed.stage, timed.stages
-    places = output_files(config, measured_here=measured_here)
+    places = output_files(config, measured_here=measured_here, intervals=intervals is not None)
     impossible = impossible_blocks(config, estimates.levels)
     with stage("write files"):
         records = write_files(staging, config, estimates, places, stamp=stamp, workers=workers)
@@ -161,12 +168,15 @@ def publish(
             "records": dict(records),
             "spine": spine_document(config, estimates.public.run, estimates.public.areas),
             **({"blocks": {**impossible}} if impossible else {}),
+            **({} if intervals is None else {"intervals": dict(intervals)}),
             **_listed(solves),
         },
         outputs=hashes,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     write_manifest(staging / "manifest.json", whole)
+    if intervals is None:
+        discard(out, INTERVAL_FILES)
     move_into_place(staging, out, (*kept, *places))
 
 

@@ -1,0 +1,159 @@
+"""What TopDown does in a run: every histogram through the door, from the root down, and what is published of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.geography.run_spine import standard_levels
+from censafe.model import ExactHistograms, SparseLevel
+from censafe.products.account import one_file
+from censafe.products.door import Door
+from censafe.products.observer import Observer
+from censafe.products.options import ReadOptions
+from censafe.products.runner import Release
+from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.descending import Descent
+from censafe.products.topdown.informing import informed
+from censafe.products.topdown.intake import Intake, PublicFacts
+from censafe.products.topdown.joint import bounded_facts, estimation_order
+from censafe.products.topdown.measuring import finish_level, measure_stored
+from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
+from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
+from censafe.products.topdown.stored import place_of, stored_files
+from censafe.publication.finished_levels import read_finished_level
+from censafe.publication.level_statement import LevelFacts
+from censafe.publication.manifest import ConfigRecord
+from censafe.publication.nmf_reader import read_noisy_measurements
+
+__all__ = ["TopdownJob"]
+
+
+class TopdownJob:
+    """TopDown's part of a run.
+
+    Args:
+        config: what is measured, and how.
+        workers: threads of the estimation; results do not depend on them.
+    """
+
+    def __init__(self, config: TopdownConfig, workers: int = 1) -> None:
+        self._config = config
+        self._workers = workers
+        self._lazy = config.choices.noisy_measurements == "lazy"
+        self.plan = plan_release(config)
+        self.config = ConfigRecord(config.origin, config.overrides, config.settings)
+        self.config_digest = config.digest
+        self.files: tuple[str, ...] = output_files(config)
+        self._places = place_of(config)
+
+    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
+        """Open the records."""
+        return Intake(data, self._config, reading)
+
+    def place(self, part: str) -> str:
+        """Where a part is kept."""
+        return one_file(part) if self._lazy else self._places(part)
+
+    def verify(self, path: Path) -> None:
+        """Raise unless the file holds complete measurements of the plan."""
+        (read_finished_level if self._lazy else read_noisy_measurements)(path, plan_digest=self.plan.digest())
+
+    def measure(self, source: Intake, door: Door, reading: ReadOptions) -> Estimates:
+        """Every histogram from the root down: a level through the door, then its estimate, then the next level.
+
+        Which bounds the integers obey beside those that are published exactly is known before a histogram is measured.
+        """
+        loaded = source.load()
+        public = loaded.facts
+        exact = {name: list(levels) for name, levels in loaded.exact.items()}
+        del loaded
+        levels: dict[str, tuple[SparseLevel, ...]] = {}
+        reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
+        facts: dict[str, list[LevelFacts]] = {}
+        for histogram in estimation_order(self._config):
+            bounds = bounded_facts(self._config, histogram, public, levels)
+            descent = Descent(histogram, bounds, reading.observer, self._config.choices, self._workers)
+            loads = [load for load in workloads(self._config) if load.histogram.name == histogram.name]
+            facts[histogram.name] = [
+                fact
+                for load, counts in zip(loads, exact[histogram.name], strict=True)
+                for fact in query_facts(load, counts.nodes, door.source)
+            ]
+            if self.plan.joint:
+                door.reserve([load.part for load in loads])
+            through = self._lazily if self._lazy else self._stored
+            found = through(loads, exact.pop(histogram.name), door, descent, public, reading.observer)
+            cells = histogram.schema.schema.cells
+            levels[histogram.name] = standard_levels(public.run, descent.levels, cells)
+            reports[histogram.name] = tuple(found)
+        return gathered(self._config, public, levels, reports, facts)
+
+    def _lazily(
+        self,
+        loads: list[LevelWorkload],
+        exact: list[ExactHistograms],
+        door: Door,
+        descent: Descent,
+        public: PublicFacts,
+        observer: Observer,
+    ) -> list[Mapping[str, Any]]:
+        """Measure and estimate level by level; returns the reports."""
+        return [
+            finish_level(load, exact.pop(0), public.budgets[load.part.name], door, descent, observer).report
+            for load in loads
+        ]
+
+    def _stored(
+        self,
+        loads: list[LevelWorkload],
+        exact: list[ExactHistograms],
+        door: Door,
+        descent: Descent,
+        public: PublicFacts,
+        observer: Observer,
+    ) -> list[Mapping[str, Any]]:
+        """Measure every level and estimate it, as soon as the information that its estimate uses is there."""
+
+        def measured(load: LevelWorkload) -> LevelObjective:
+            # what a level needed is let go when it is done
+            return self._measured(load, exact.pop(0), public, door, observer)
+
+        found: list[Mapping[str, Any]] = []
+        own = map(measured, loads)
+        histogram = loads[0].histogram
+        for load, objective in zip(
+            loads, informed(histogram, public, self._config, own, observer), strict=True
+        ):
+            with observer.stage(f"estimate {load.part.name}"):
+                found.append(descent.estimate(load.part.name, objective)[1].document())
+        return found
+
+    def _measured(
+        self,
+        load: LevelWorkload,
+        counts: ExactHistograms,
+        public: PublicFacts,
+        door: Door,
+        observer: Observer,
+    ) -> LevelObjective:
+        """Measure one level, and weight its answers."""
+        with observer.stage(f"measure {load.part.name}"):
+            budgets = public.budgets[load.part.name]
+            measured = measure_stored(load, counts, budgets, door, stored_files(load, public))
+        return LevelObjective.measured([query.label for query in load.queries], measured)
+
+    def publish(self, release: Release[Estimates]) -> None:
+        """Write everything that is published."""
+        publish(
+            release.out,
+            release.staging,
+            self._config,
+            release.measured,
+            release.manifest,
+            ledger_total=release.ledger_total,
+            confidence=release.confidence,
+            workers=self._workers,
+        )
