@@ -87,7 +87,7 @@ def evaluate_pair(
     tables: tuple[FilledTable, ...] = ()
     if "summary" in suites:
         with reading.observer.stage("summary"):
-            pairs = (pair,) if opened.units is None else (pair, opened.units)
+            pairs = tuple(one for one in (pair, opened.units, opened.households) if one is not None)
             tables, frames = summarise(SummarySources(pairs, opened.lists, opened.facilities), frames)
     document = {
         "kind": "pair",

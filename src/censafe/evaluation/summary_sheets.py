@@ -13,7 +13,12 @@ from censafe.evaluation.summary_tables import Column
 __all__ = ["add_summary_sheets"]
 
 CONTENTS: Final = "Contents"
-_LABELS, _NUMBERS = 64, 15
+_WORDS: Final = (
+    "Words of tables are the Bureau's: the 2010 Census publicly available tabulations stand for the true counts compared here, the "
+    "post-disclosure protected tabulations for the published ones."
+)
+_LABELS, _NUMBERS = 64, 18
+_LETTERS, _LINE = 17, 14.5  # of a column head: letters a line, and points of its height
 _DECIMALS: Final = frozenset(
     {
         "mean_ae", "rmse", "mape", "malpe", "cv", "me", "median_reduction", "median_age_change", "sex_ratio_change",
@@ -112,7 +117,7 @@ def _table(sheet: Any, at: int, filled: FilledTable, formats: _Formats) -> int:
     sheet.write(at + 2, 0, f"Geography: {table.geography}", formats.plain)
     sheet.write_row(at + 3, 0, ["", *(column.label for column in table.columns)], formats.head)
     longest = max(len(column.label) for column in table.columns)
-    sheet.set_row(at + 3, 15 * min(15, max(1, -(-longest // _NUMBERS) + 1)))
+    sheet.set_row(at + 3, _LINE * -(-longest // _LETTERS))
     at += 4
     for one in filled.lines:
         if one.line.areas:
@@ -143,14 +148,17 @@ def _format(metric: str, value: float, formats: _Formats) -> Any:
 def _contents(
     sheet: Any, tables: Sequence[FilledTable], starts: Mapping[str, int], formats: _Formats
 ) -> None:
+    runs = max((len(one.runs) for filled in tables for one in filled.rows), default=1)
+    words = [_WORDS, f"Every number is the mean over {runs} published runs."] if runs > 1 else [_WORDS]
     sheet.write(0, 0, COMPARED, formats.stamp)
-    sheet.write_row(1, 0, ["Table", "Title", "Rows", "Rows with numbers", "Missing", "Sheet"], formats.head)
-    for at, filled in enumerate(tables, 2):
+    sheet.write(1, 0, " ".join(words), formats.plain)
+    sheet.write_row(2, 0, ["Table", "Rows", "With numbers", "Sheet", "Missing", "Title"], formats.heading)
+    for at, filled in enumerate(tables, 3):
         table = filled.table
         link = f"internal:'{table.sheet}'!A{starts[table.number] + 1}"
         sheet.write_url(at, 0, link, formats.link, table.number.rstrip("."))
-        sheet.write_row(at, 1, [table.title, len(filled.rows), filled.filled, filled.note, table.sheet])
-    sheet.freeze_panes(2, 1)
-    sheet.autofilter(1, 0, 1 + len(tables), 5)
-    for place, width in enumerate((24, 90, 8, 12, 60, 32)):
+        sheet.write_row(at, 1, [len(filled.rows), filled.filled, table.sheet, filled.note, table.title])
+    sheet.freeze_panes(3, 1)
+    sheet.autofilter(2, 0, 2 + len(tables), 5)
+    for place, width in enumerate((24, 8, 14, 32, 60, 90)):
         sheet.set_column(place, place, width)
