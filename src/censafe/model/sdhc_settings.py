@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-__all__ = ["Conventions", "EstimateSettings", "Interval", "Marginals", "Method", "Model", "Quoting"]
+__all__ = ["Conventions", "EstimateSettings", "Interval", "Marginals", "Method", "Model", "Quoting", "Tenure"]
 
 Interval = Literal["equal-tailed", "shortest"]
 Model = Literal["continuous", "discrete"]
-Marginals = Literal["sum-of-rounded", "exact"]
+Marginals = Literal["sum-of-rounded", "exact", "largest-remainder"]
+Tenure = Literal["separate", "joint"]
 Method = Literal["exact", "sample"]
 Conventions = Literal["censafe", "reference"]
 Quoting = Literal["names-and-text", "none"]
@@ -25,7 +26,9 @@ class EstimateSettings:
         exclude_levels: types of regions that are left out.
         interval: tails of equal probability, or the shortest interval.
         model: normal noise about any number of 0 or more, or the exact law about whole numbers.
-        marginals: estimate of a sum of cells: the sum of their rounded estimates, or its own rounded mean.
+        marginals: estimate of a sum of cells: the sum of their rounded estimates, or its own rounded mean; or cells rounded
+            by largest remainder, so that they add up to the rounded mean of their sum.
+        ph8: total of owners and renters from a fit of its own, or implied by those of the two.
         method: closed forms and quadrature, or draws, to compare with.
         conventions: ``reference`` for those of the Bureau's programs, which leave no other choice.
         quoting: names of columns and text between double quotes, or nothing.
@@ -39,6 +42,7 @@ class EstimateSettings:
     interval: Interval = "equal-tailed"
     model: Model = "continuous"
     marginals: Marginals = "sum-of-rounded"
+    ph8: Tenure = "separate"
     method: Method = "exact"
     conventions: Conventions = "censafe"
     quoting: Quoting = "names-and-text"

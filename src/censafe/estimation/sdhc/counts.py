@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from censafe.estimation.sdhc.cells import GroupedCells
 from censafe.estimation.sdhc.discrete import CountPosterior, count_posterior, geometric_scale, summed
 from censafe.estimation.sdhc.draws import Drawn, drawn_counts, generator
+from censafe.estimation.sdhc.rounding import adding_up
 from censafe.estimation.sdhc.rules import CountRules
 from censafe.estimation.sdhc.sums import SumDistribution, sum_distribution
 from censafe.estimation.sdhc.truncated_normal import shortest_interval, truncated_mean, truncated_quantile
@@ -59,12 +60,6 @@ def estimate_counts(
     members = [[noisy.cells.index(cell) for cell in cells] for cells in rules.margins.values()]
     columns = [*members, *([column] for column in range(len(noisy.cells)))]
     mean, low, high = _solved(noisy, members, settings, workers)
-    cell_mean = mean[:, len(members) :]
-    rounded = np.rint(cell_mean).astype(np.int64)
-    if settings.marginals == "exact":
-        sums = np.rint(mean[:, : len(members)]).astype(np.int64)
-    else:
-        sums = np.stack([rounded[:, cells].sum(axis=1) for cells in members], axis=1)
     return CountEstimates(
         table=noisy.table,
         keys=noisy.keys,
@@ -74,11 +69,29 @@ def estimate_counts(
         geometric=np.stack([noisy.geometric[:, cells].any(axis=1) for cells in columns], axis=1),
         factor=margin_factor(settings),
         mean=mean,
-        pred=np.concatenate([sums, rounded], axis=1),
+        pred=_whole_numbers(mean, (*rules.margins, *noisy.cells), members, rules, settings),
         low=np.floor(low).astype(np.int64),
         high=np.ceil(high).astype(np.int64),
         sums=len(members),
     )
+
+
+def _whole_numbers(
+    mean: Floats,
+    columns: Sequence[int],
+    members: Sequence[Sequence[int]],
+    rules: CountRules,
+    settings: EstimateSettings,
+) -> NDArray[np.int64]:
+    """Rounded means of sums and cells, shape (groups, sums + cells)."""
+    if settings.marginals == "largest-remainder":
+        found = adding_up(dict(zip(columns, mean.T, strict=True)), rules)
+        return np.stack([found[number] for number in columns], axis=1)
+    rounded = np.rint(mean).astype(np.int64)
+    if settings.marginals == "sum-of-rounded":
+        cells = rounded[:, len(members) :]
+        rounded[:, : len(members)] = np.stack([cells[:, of].sum(axis=1) for of in members], axis=1)
+    return rounded
 
 
 def _solved(

@@ -16,7 +16,7 @@ from censafe.estimation.sdhc.truncated_normal import truncated_quantile
 from censafe.model.sdhc_cells import Key
 from censafe.model.sdhc_settings import EstimateSettings
 
-__all__ = ["Drawn", "drawn_counts", "drawn_ratios", "generator"]
+__all__ = ["Drawn", "drawn_counts", "drawn_ratios", "drawn_tenure", "generator"]
 
 Floats = NDArray[np.float64]
 Noisy = tuple[float, float]
@@ -95,25 +95,53 @@ def drawn_ratios(
         draws: how many are wanted.
         rng: where they come from.
     """
+    found = _within(parts, den, model, draws, rng)
+    bottom = found[:, -1]
+    columns = [found[:, part] for part in range(len(parts))]
+    tops = [sum(columns[1:], columns[0]), *columns] if len(columns) > 1 else columns
+    return tuple(_summary(top, bottom, model) for top in tops)
+
+
+def drawn_tenure(
+    first: tuple[Noisy, Noisy],
+    second: tuple[Noisy, Noisy],
+    model: RatioModel,
+    draws: int,
+    rng: np.random.Generator,
+) -> RatioEstimate:
+    """Estimate of (n2 + n3) / (d2 + d3) from draws of two parts that lie within the bounds of their own ratios.
+
+    Args:
+        first: noisy numerator and denominator of one part, each with its variance.
+        second: those of the other part.
+        model: the bounds.
+        draws: how many are wanted.
+        rng: where they come from.
+    """
+    one, other = (_within((num,), den, model, draws, rng) for num, den in (first, second))
+    both = rng.permutation(one) + other  # chains start alike and must not be paired
+    return _summary(both[:, 0], both[:, 1], model)
+
+
+def _summary(top: Floats, bottom: Floats, model: RatioModel) -> RatioEstimate:
+    ratio = top / bottom
+    drawn = Drawn(np.sort(ratio))
+    equal = drawn.quantiles((model.tail, 1 - model.tail))
+    low, high = drawn.shortest(1 - 2 * model.tail) if model.shortest else equal
+    return RatioEstimate(
+        float(ratio.mean()), float(low), float(high), float(top.mean()), float(bottom.mean())
+    )
+
+
+def _within(
+    parts: Sequence[Noisy], den: Noisy, model: RatioModel, draws: int, rng: np.random.Generator
+) -> Floats:
+    """Draws of the parts and the denominator, shape (draws, parts + 1)."""
     z = np.array([*(value for value, _ in parts), den[0]], np.float64)
     sigma = np.sqrt(np.array([*(variance for _, variance in parts), den[1]]))
     floor = np.array([0.0] * len(parts) + [1.0])
     found = _independent(z, sigma, floor, model, draws, rng)
-    if len(found) < draws:
-        found = _chains(z, sigma, floor, model, draws, rng)
-    bottom = found[:, -1]
-    columns = [found[:, part] for part in range(len(parts))]
-    tops = [sum(columns[1:], columns[0]), *columns] if len(columns) > 1 else columns
-    estimates = []
-    for top in tops:
-        ratio = top / bottom
-        low, high = np.quantile(ratio, (model.tail, 1 - model.tail))
-        estimates.append(
-            RatioEstimate(
-                float(ratio.mean()), float(low), float(high), float(top.mean()), float(bottom.mean())
-            )
-        )
-    return tuple(estimates)
+    return found if len(found) == draws else _chains(z, sigma, floor, model, draws, rng)
 
 
 def _independent(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +10,17 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.estimation.sdhc.cells import GroupedCells
 from censafe.estimation.sdhc.counts import margin_factor
-from censafe.estimation.sdhc.draws import drawn_ratios, generator
-from censafe.estimation.sdhc.ratio_types import RatioEstimate, RatioModel
-from censafe.estimation.sdhc.ratios import estimate_joint, estimate_single
+from censafe.estimation.sdhc.lattice_ratios import NoisyCount
+from censafe.estimation.sdhc.ratio_fits import GroupFit
+from censafe.estimation.sdhc.ratio_types import RatioEstimate, UnansweredError
 from censafe.estimation.sdhc.rules import RatioRules
-from censafe.estimation.sdhc.unbounded_ratios import unbounded_joint, unbounded_single
-from censafe.model.sdhc_cells import Key, key_text
+from censafe.model.sdhc_cells import key_text
 from censafe.model.sdhc_estimates import RatioEstimates
 from censafe.model.sdhc_settings import EstimateSettings
 
 __all__ = ["estimate_ratios", "matched"]
 
 Floats = NDArray[np.float64]
-Noisy = tuple[float, float]
-
-_REFERENCE_DRAWS = 10_000
-_MOST_DRAWS = 1_000_000
 
 
 def matched(num: GroupedCells, den: GroupedCells) -> GroupedCells:
@@ -61,11 +54,11 @@ def estimate_ratios(
         num: noisy parts of the numerators, columns in the order of ``rules.parts``.
         den: noisy denominators, columns in the order of ``rules.denominators``.
         rules: which ratios there are.
-        settings: of bounds, tails and method. Intervals of ratios are equal-tailed and their model continuous.
+        settings: of bounds, tails and method.
         workers: threads; results do not depend on them.
 
     Raises:
-        DataError: groups that are in one of the two only, or a part that is exact while the others are noisy.
+        DataError: groups that are in one of the two only, or counts from which no estimate of a ratio follows.
 
     Example:
         >>> rules = RatioRules("PH1", "PH1_num", "PH1_denom", 1, "shared")
@@ -79,18 +72,13 @@ def estimate_ratios(
     den = matched(num, den)
     bottoms, bottom_variances = _with_total(den, rules.form == "shared")
     tops, top_variances = _with_total(num, shared=False)
-    model = RatioModel(rules.lowest, settings.trun, settings.alpha)
 
     def solve(group: int) -> list[RatioEstimate]:
-        top = list(zip(tops[group].tolist(), top_variances[group].tolist(), strict=True))
-        bottom = list(zip(bottoms[group].tolist(), bottom_variances[group].tolist(), strict=True))
+        key = num.keys[group]
         try:
-            return _fits(top, bottom, rules, model, _Drawing(settings, rules.table, num.keys[group]))
-        except _MixedError as error:
-            raise DataError(
-                f"{key_text(rules.table, num.keys[group])}: some counts are exact and others noisy, so that "
-                "their ratio has no estimate near its bounds"
-            ) from error
+            return GroupFit(rules, settings, key).ratios(_noisy(num, group), _noisy(den, group))
+        except UnansweredError as error:
+            raise DataError(f"{key_text(rules.table, key)}: {error}") from error
 
     with ThreadPoolExecutor(workers) as pool:
         fits = list(pool.map(solve, range(len(num.keys))))
@@ -118,19 +106,14 @@ def estimate_ratios(
     )
 
 
-class _MixedError(ValueError):
-    """Exact and noisy counts in one ratio."""
-
-
-@dataclass(frozen=True)
-class _Drawing:
-    settings: EstimateSettings
-    table: str
-    key: Key
-
-    def fit(self, parts: Sequence[Noisy], den: Noisy, model: RatioModel) -> tuple[RatioEstimate, ...]:
-        draws = min(max(self.settings.iteration_num, _REFERENCE_DRAWS), _MOST_DRAWS)
-        return drawn_ratios(parts, den, model, draws, generator(self.settings.seed, self.table, self.key))
+def _noisy(cells: GroupedCells, group: int) -> list[NoisyCount]:
+    values = zip(
+        cells.count[group].tolist(),
+        cells.variance[group].tolist(),
+        cells.geometric[group].tolist(),
+        strict=True,
+    )
+    return [NoisyCount(z, (variance,), (geometric,)) for z, variance, geometric in values]
 
 
 def _with_total(cells: GroupedCells, shared: bool) -> tuple[NDArray[np.int64], Floats]:
@@ -141,47 +124,3 @@ def _with_total(cells: GroupedCells, shared: bool) -> tuple[NDArray[np.int64], F
     return np.hstack([count, count.sum(axis=1, keepdims=True)]), np.hstack(
         [variance, variance.sum(axis=1, keepdims=True)]
     )
-
-
-def _fits(
-    top: Sequence[Noisy], bottom: Sequence[Noisy], rules: RatioRules, model: RatioModel, drawing: _Drawing
-) -> list[RatioEstimate]:
-    """First part, second part, total."""
-    if rules.form == "shared":
-        total, first, second = _joint(top[0], top[1], bottom[0], model, drawing)
-        return [first, second, total]
-    return [_single(num, den, model, drawing) for num, den in zip(top, bottom, strict=True)]
-
-
-def _joint(
-    first: Noisy, second: Noisy, den: Noisy, model: RatioModel, drawing: _Drawing
-) -> tuple[RatioEstimate, ...]:
-    if first[1] == second[1] == den[1] == 0:
-        bottom = max(den[0], 1.0)
-        one, other = max(first[0], 0.0), max(second[0], 0.0)
-        least = (model.lowest, 0.0, 0.0)
-        return tuple(
-            _known(num, bottom, low, model) for num, low in zip((one + other, one, other), least, strict=True)
-        )
-    if drawing.settings.method == "sample":
-        return drawing.fit((first, second), den, model)
-    far = unbounded_joint(first, second, den, model)
-    if far is None and 0 in (first[1], second[1], den[1]):
-        raise _MixedError
-    return far or estimate_joint(first, second, den, model)
-
-
-def _single(num: Noisy, den: Noisy, model: RatioModel, drawing: _Drawing) -> RatioEstimate:
-    if num[1] == den[1] == 0:
-        return _known(max(num[0], 0.0), max(den[0], 1.0), model.lowest, model)
-    if drawing.settings.method == "sample":
-        return drawing.fit((num,), den, model)[0]
-    far = unbounded_single(num, den, model)
-    if far is None and 0 in (num[1], den[1]):
-        raise _MixedError
-    return far or estimate_single(num, den, model)
-
-
-def _known(num: float, den: float, lowest: float, model: RatioModel) -> RatioEstimate:
-    ratio = min(max(num / den, lowest), model.largest)
-    return RatioEstimate(ratio, ratio, ratio, num, den)

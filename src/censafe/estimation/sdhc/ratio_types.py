@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["RatioEstimate", "RatioModel"]
+__all__ = ["RatioEstimate", "RatioModel", "UnansweredError"]
+
+
+class UnansweredError(ValueError):
+    """Noisy counts from which no estimate of their ratio follows."""
 
 
 @dataclass(frozen=True)
@@ -14,12 +18,14 @@ class RatioModel:
     Args:
         lowest: least ratio, 1 or 2.
         largest: largest ratio.
-        tail: probability outside the interval on each side.
+        tail: probability outside the interval on each side; twice that in all where it is the shortest.
+        shortest: whether the interval is the shortest of its probability and not the one of equal tails.
     """
 
     lowest: float
     largest: float = 10.0
     tail: float = 0.05
+    shortest: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,8 +34,8 @@ class RatioEstimate:
 
     Args:
         ratio: mean of the ratio.
-        low: lower quantile.
-        high: upper quantile.
+        low: lower end of the interval.
+        high: upper end.
         num: mean of the numerator.
         den: mean of the denominator.
     """

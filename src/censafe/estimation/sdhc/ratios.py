@@ -9,14 +9,23 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
+from censafe.estimation.sdhc.ratio_intervals import Curve, ratio_ends
 from censafe.estimation.sdhc.ratio_types import RatioEstimate, RatioModel
 from censafe.estimation.sdhc.truncated_normal import log_interval
 from censafe.estimation.sdhc.unbounded_ratios import unbounded_joint, unbounded_single
 
-__all__ = ["RatioEstimate", "RatioModel", "estimate_joint", "estimate_single"]
+__all__ = [
+    "DenominatorLaw",
+    "RatioEstimate",
+    "RatioModel",
+    "denominator_law",
+    "estimate_joint",
+    "estimate_single",
+    "legendre",
+    "nodes_for",
+]
 
 Floats = NDArray[np.float64]
 
@@ -24,10 +33,6 @@ _NODES = 128
 _LEAST = 1e-12
 _NATS = 45.0  # weights below the largest by more than this factor of e are left out
 _REACH = 12.0
-_CLOSE = 1e-9
-_SETTLED = 1e-8  # a step this small, taken, leaves an error of the size of its square
-_SLOPE_STEP = 1e-3
-_STEPS = 6
 _COARSER = 4
 _FEWEST = 24
 _ROOT2 = float(np.sqrt(2.0))
@@ -39,6 +44,52 @@ class _Grid:
 
     at: Floats
     weight: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class DenominatorLaw:
+    """Posterior of the denominator of a ratio that is measured once, on a grid.
+
+    Args:
+        low: below it there is no mass.
+        high: nor above it.
+        at: points, between the two.
+        weight: of these points, sum 1.
+        mean: of the numerator given the denominator, at these points.
+    """
+
+    low: float
+    high: float
+    at: Floats = field(repr=False)
+    weight: Floats = field(repr=False)
+    mean: Floats = field(repr=False)
+
+
+def denominator_law(
+    num: tuple[float, float], den: tuple[float, float], model: RatioModel, nodes: int
+) -> DenominatorLaw:
+    """Posterior of the denominator, and what it says of the numerator.
+
+    Args:
+        num: noisy numerator and its variance.
+        den: noisy denominator and its variance.
+        model: the bounds.
+        nodes: Gauss-Legendre points.
+
+    Source: given the denominator, the numerator is a normal cut off at both bounds.
+    """
+    (zn, vn), (zd, vd) = num, den
+    sn, sd = vn**0.5, vd**0.5
+
+    def log_weight(d: Floats) -> Floats:
+        a, b = (model.lowest * d - zn) / sn, (model.largest * d - zn) / sn
+        return np.asarray(-((d - zd) ** 2) / (2 * vd) + log_interval(a, b))
+
+    reach = max(zd, zn / model.lowest, 1.0) + _REACH * (sd + sn / model.lowest)
+    low, high = _support(log_weight, 1.0, reach)
+    grid = _pieces(log_weight, [low, high], nodes)
+    a, b = (model.lowest * grid.at - zn) / sn, (model.largest * grid.at - zn) / sn
+    return DenominatorLaw(low, high, grid.at, grid.weight, zn + sn * _cut_mean(a, b))
 
 
 def estimate_single(
@@ -62,24 +113,15 @@ def estimate_single(
     far = unbounded_single(num, den, model)
     if far is not None:
         return far
-    (zn, vn), (zd, vd) = num, den
-    sn, sd = vn**0.5, vd**0.5
-
-    def log_weight(d: Floats) -> Floats:
-        a, b = (model.lowest * d - zn) / sn, (model.largest * d - zn) / sn
-        return np.asarray(-((d - zd) ** 2) / (2 * vd) + log_interval(a, b))
-
-    reach = max(zd, zn / model.lowest, 1.0) + _REACH * (sd + sn / model.lowest)
-    grid = _grid(log_weight, 1.0, reach, (), nodes)
-    d, w = grid.at, grid.weight
+    law = denominator_law(num, den, model, nodes)
+    d, w, zn, sn = law.at, law.weight, num[0], num[1] ** 0.5
     a, b = (model.lowest * d - zn) / sn, (model.largest * d - zn) / sn
-    mean = zn + sn * _cut_mean(a, b)
 
     def below(x: float) -> float:
         return float(w @ _share(a, b, ((x * d - zn) / sn)[:, None])[:, 0])
 
-    low, high = (_quantile(below, p, model.lowest, model.largest) for p in (model.tail, 1 - model.tail))
-    return RatioEstimate(float(w @ (mean / d)), low, high, float(w @ mean), float(w @ d))
+    low, high = ratio_ends(below, model, model.lowest)
+    return RatioEstimate(float(w @ (law.mean / d)), low, high, float(w @ law.mean), float(w @ d))
 
 
 def estimate_joint(
@@ -111,16 +153,21 @@ def estimate_joint(
     far = unbounded_joint(first, second, den, model)
     if far is not None:
         return far
-    nodes = nodes or _nodes(first[1], second[1], den[1])
+    nodes = nodes or nodes_for(first[1], second[1], den[1])
     fine = _Joint(first, second, den, model, nodes)
     coarse = _Joint(first, second, den, model, max(nodes // _COARSER, _FEWEST))
     ends = [
-        tuple(_quantile(curve, p, least, model.largest, near) for p in (model.tail, 1 - model.tail))
+        _from_zero(ratio_ends(curve, model, least, near))
         for curve, near, least in zip(
             fine.curves(), coarse.curves(), (model.lowest, _LEAST, _LEAST), strict=True
         )
     ]
     return fine.estimates(ends)
+
+
+def _from_zero(ends: tuple[float, float]) -> tuple[float, float]:
+    """The search for a part's lower end starts a little above 0."""
+    return (0.0 if ends[0] <= _LEAST else ends[0]), ends[1]
 
 
 class _Joint:
@@ -152,7 +199,7 @@ class _Joint:
         self._t, self._w = grid.at, grid.weight
         self._mean, self._a, self._b, self._c, self._e = self._bounds(grid.at)
 
-    def curves(self) -> tuple[Callable[[float], float], ...]:
+    def curves(self) -> tuple[Curve, ...]:
         """Distribution functions of the ratios of sum, first and second part to the denominator."""
         return (
             lambda x: float(self._w @ self._sum_below(x)),
@@ -161,9 +208,9 @@ class _Joint:
         )
 
     def estimates(
-        self, ends: Sequence[tuple[float, ...]]
+        self, ends: Sequence[tuple[float, float]]
     ) -> tuple[RatioEstimate, RatioEstimate, RatioEstimate]:
-        """Means with the quantiles already found, for sum, first and second part."""
+        """Means with the ends of the intervals already found, for sum, first and second part."""
         t, w = self._t, self._w
         whole = self._inner(np.full(t.shape, np.inf))
         one = self._mean + self._conditional * _cut_mean(self._a, self._b)
@@ -201,7 +248,7 @@ class _Joint:
         return float(self._w @ (sure + (1 - sure) * share))
 
 
-def _nodes(*variances: float) -> int:
+def nodes_for(*variances: float) -> int:
     """Points for standard deviations that differ by some factor; narrow laws inside wide ones need more."""
     apart = (max(variances) / min(variances)) ** 0.5
     return int(_NODES * (1 if apart <= 3 else 2 if apart <= 10 else 4 if apart <= 40 else 8))
@@ -212,8 +259,11 @@ def _grid(
 ) -> _Grid:
     """Points where the weight matters, in pieces that end at kinks."""
     left, right = _support(log_weight, low, high)
-    edges = [left, *(kink for kink in kinks if left < kink < right), right]
-    x, gauss = _legendre(nodes)
+    return _pieces(log_weight, [left, *(kink for kink in kinks if left < kink < right), right], nodes)
+
+
+def _pieces(log_weight: Callable[[Floats], Floats], edges: Sequence[float], nodes: int) -> _Grid:
+    x, gauss = legendre(nodes)
     at = np.concatenate([(b - a) / 2 * x + (a + b) / 2 for a, b in pairwise(edges)])
     factor = np.concatenate([(b - a) / 2 * gauss for a, b in pairwise(edges)])
     logs = log_weight(at)
@@ -241,7 +291,7 @@ def _inner(t: Floats, zd: float, sd: float, model: RatioModel, most: Floats, nod
     slope = np.abs(mode - zd) / sd**2
     width = np.minimum(_REACH * sd, _NATS / np.maximum(slope, 1e-300))
     left, right = np.maximum(d1, mode - width), np.minimum(d2, mode + width)
-    x, gauss = _legendre(nodes)
+    x, gauss = legendre(nodes)
     half = ((right - left) / 2)[:, None]
     at = half * x + ((left + right) / 2)[:, None]
     logs = -((at - zd) ** 2) / (2 * sd**2)
@@ -283,40 +333,8 @@ def _cut_mean(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.clip(difference / np.sqrt(2 * np.pi), a, b))
 
 
-def _quantile(
-    below: Callable[[float], float],
-    p: float,
-    low: float,
-    high: float,
-    near: Callable[[float], float] | None = None,
-) -> float:
-    """The x at which an increasing function reaches p.
-
-    Args:
-        below: the function; costly.
-        p: what it reaches.
-        low: where it is below p.
-        high: where it is above p.
-        near: a cheap approximation of ``below``, from which the search starts; None to do without.
-    """
-    if near is None:
-        return float(brentq(lambda x: below(x) - p, low, high, xtol=_CLOSE, rtol=_CLOSE))
-    x = _quantile(near, p, low, high)
-    step = max(_SLOPE_STEP * x, 1e-9)
-    slope = (near(x + step) - near(max(x - step, low))) / (x + step - max(x - step, low))
-    value = below(x) - p
-    for _ in range(_STEPS):
-        if not slope > 0:
-            break
-        following = min(max(x - value / slope, low), high)
-        if abs(following - x) <= _SETTLED * x:
-            return following
-        changed = below(following) - p
-        slope, x, value = (changed - value) / (following - x), following, changed
-    return _quantile(below, p, low, high)
-
-
 @lru_cache(maxsize=16)
-def _legendre(nodes: int) -> tuple[Floats, Floats]:
+def legendre(nodes: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre points and weights between -1 and 1."""
     x, weight = np.polynomial.legendre.leggauss(nodes)
     return x, weight

@@ -15,6 +15,7 @@ from censafe.model.sdhc_settings import (
     Method,
     Model,
     Quoting,
+    Tenure,
 )
 
 __all__ = ["IGNORED_KEYS", "parse_settings"]
@@ -26,6 +27,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "interval": get_args(Interval),
     "model": get_args(Model),
     "marginals": get_args(Marginals),
+    "ph8": get_args(Tenure),
     "method": get_args(Method),
     "conventions": get_args(Conventions),
     "quoting": get_args(Quoting),
@@ -36,6 +38,7 @@ _REFERENCE = {
     "interval": "equal-tailed",
     "model": "continuous",
     "marginals": "sum-of-rounded",
+    "ph8": "separate",
     "quoting": "names-and-text",
 }
 
@@ -112,7 +115,8 @@ def _limits(settings: EstimateSettings) -> list[str]:
 
 def _contradictions(settings: EstimateSettings, given: Mapping[str, Any]) -> list[str]:
     if settings.conventions != "reference":
-        return []
+        both = settings.ph8 == "joint" and settings.model == "discrete"
+        return ["ph8 = joint has no exact law over whole numbers; leave out model = discrete"] if both else []
     return [
         f"conventions = reference has {key} = {own}, not {given[key]}"
         for key, own in _REFERENCE.items()

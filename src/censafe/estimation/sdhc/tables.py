@@ -52,7 +52,7 @@ def estimate_tables(
             files.append(EstimatedFile(kind, found, count_findings(found, settings)))
     for ratio in ratios:
         files += _ratio_files(noisy, ratio, settings, remarks, workers)
-    remarks += _geometric(files, settings)
+    remarks += [*_geometric(files, settings), *_drawn_ratios(files, settings)]
     return Estimated(tuple(files), tuple(dict.fromkeys(remarks)))
 
 
@@ -101,10 +101,19 @@ def _geometric(files: Sequence[EstimatedFile], settings: EstimateSettings) -> It
             isinstance(file.estimates, shape) and bool(file.estimates.geometric.any()) for file in files
         ):
             continue
-        normal = shape is RatioEstimates or settings.conventions == "reference"
-        how = (
-            "the normal model is an approximation of it"
-            if normal
-            else "they are estimated by its exact law over whole numbers"
+        exact = settings.conventions == "censafe" and (
+            shape is CountEstimates or (settings.model == "discrete" and settings.method == "exact")
         )
-        yield f"{text}; {how}"
+        how = (
+            "they are estimated by its exact law over whole numbers"
+            if exact
+            else "the normal model is an approximation of it"
+        )
+        more = "; model = discrete has its exact law" if shape is RatioEstimates and not exact else ""
+        yield f"{text}; {how}{more}"
+
+
+def _drawn_ratios(files: Sequence[EstimatedFile], settings: EstimateSettings) -> Iterator[str]:
+    ratios = any(isinstance(file.estimates, RatioEstimates) for file in files)
+    if ratios and settings.method == "sample" and settings.model == "discrete":
+        yield "ratios are drawn from the continuous model; only counts are drawn as whole numbers"

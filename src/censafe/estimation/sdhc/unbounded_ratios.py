@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
+from censafe.estimation.sdhc.ratio_intervals import ratio_ends
 from censafe.estimation.sdhc.ratio_types import RatioEstimate, RatioModel
 
 __all__ = ["unbounded_joint", "unbounded_single"]
@@ -78,7 +80,22 @@ def _ratio(num: Noisy, den: Noisy, model: RatioModel) -> RatioEstimate:
     half = reach * max(zn**2 * vd + zd**2 * vn - reach**2 * vn * vd, 0.0) ** 0.5
     u, weight = _normal()
     mean = zn * float(weight @ (1 / (zd + vd**0.5 * u)))
-    return RatioEstimate(mean, (middle - half) / square, (middle + half) / square, zn, zd)
+    low, high = (middle - half) / square, (middle + half) / square
+    if model.shortest:
+        low, high = _shortest(num, den, model, (low, high))
+    return RatioEstimate(mean, low, high, zn, zd)
+
+
+def _shortest(num: Noisy, den: Noisy, model: RatioModel, equal: tuple[float, float]) -> tuple[float, float]:
+    (zn, vn), (zd, vd) = num, den
+    around = replace(
+        model, largest=2 * equal[1]
+    )  # the bounds cannot be seen, and parts may have no more than 0
+
+    def curve(x: float) -> float:
+        return float(ndtr((x * zd - zn) / (vn + x**2 * vd) ** 0.5))
+
+    return ratio_ends(curve, around, equal[0] / 2)
 
 
 @lru_cache(maxsize=1)

@@ -67,10 +67,16 @@ def estimate_noisy_files(
 
     Raises:
         ConfigError: a setting that is not possible.
-        UsageError: the output folder holds something else.
+        UsageError: the output folder holds something else, or an option that changes nothing here is given.
         DataError: files are missing or break a rule; names file, column or population group.
         CheckError: an estimate failed its check.
     """
+    if options.data is not None or options.config is not None:
+        raise UsageError(
+            "--data and --config change nothing when public files are estimated: --measurements names the noisy tables, and "
+            "settings come from the file named before OUT ('censafe estimate phsafe CONFIG OUT --measurements DIR') or from "
+            "--set. Leave them out."
+        )
     settings = load_settings(config, options)
     if out.exists() and not (out / STATEMENT).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is not empty and holds no estimates. Name a new folder.")
