@@ -1,16 +1,21 @@
 """Seconds of all S-DHC estimates of the nation, and how they do against known true counts.
 
     python benchmarks/sdhc_estimates.py [--json] [--persons N] [--scale S] [--repetitions R] [--ratios K] [--seed S] [--workers W]
+                                        [--truth FILE] [--set KEY=VALUE ...]
 
 True counts are those of a synthetic population of N persons in 51 states (as PHSafe's private path counts them, truncated to
 tau), times S, so that 331,000 persons times 1,000 have the size of the nation. Noise with the production variances is drawn R times.
 
 Speed: one set of noisy tables, nation and states, is estimated as `censafe estimate` does, files included.
-Coverage: share of true counts of basis cells within their 90% intervals, by table, beside what integration over the noise predicts
-for their true counts (`expected`; `expected_table` without the rounding of the ends, as in the published table by true count over
-sigma). Sums in every twentieth repetition.
+Coverage: share of true counts of basis cells within their 90% intervals, by table, beside what is predicted for their true counts.
+`plain` and `plain_shortest` have unrounded ends and are predicted by the table of coverage by true count over sigma, that is by
+the integral over the noise that the table has at eight points, at each cell's own true count over sigma (`table`,
+`table_shortest`). `equal` and `shortest` have ends rounded outwards, as they are published; `expected` and
+`expected_shortest` are the same integrals with the same rounding. Sums in every twentieth repetition.
 Ratios: K fits a repetition, drawn from all; root mean squared errors of estimate and raw ratio against the true ratio of the
 truncated counts; groups whose true ratio is outside its bounds are left out of the errors.
+With --truth the true counts (before they are multiplied) are kept in a file, and read from there when it exists. --set changes
+settings of the estimates that are timed.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from censafe.estimation.sdhc.counts import estimate_counts
 from censafe.estimation.sdhc.ratio_types import RatioModel
 from censafe.estimation.sdhc.ratios import estimate_joint, estimate_single
 from censafe.estimation.sdhc.rules import CountRules, RatioRules
+from censafe.estimation.sdhc.settings import parse_settings
 from censafe.estimation.sdhc.truncated_normal import shortest_interval, truncated_mean, truncated_quantile
 from censafe.model.sdhc_cells import NoisyCells
 from censafe.model.sdhc_settings import EstimateSettings
@@ -44,6 +50,8 @@ from child import censafe, population
 Floats = NDArray[np.float64]
 SETTINGS = EstimateSettings()
 FAR = 8.0
+GRID = 4000
+COLUMNS = ("region_type", "region", "iteration", "cell", "count", "variance", "geometric")
 MARGIN = 1.6448536269514722
 SPARSE = 20
 
@@ -52,9 +60,12 @@ SPARSE = 20
 class CellResult:
     table: str
     cells: int
-    coverage: float
+    plain: float
+    table_plain: float
+    plain_shortest: float
+    table_shortest: float
+    equal: float
     expected: float
-    expected_table: float
     shortest: float
     expected_shortest: float
     coverage_noisy: float
@@ -78,6 +89,8 @@ class RatioResult:
 
 def truths(folder: Path, arguments: argparse.Namespace) -> dict[str, NoisyCells]:
     """Counts of the private path, with the production variances and without noise."""
+    if arguments.truth is not None and arguments.truth.exists():
+        return _scaled(_kept(arguments.truth), arguments.scale)
     data, run = folder / "data", folder / "run"
     population(data, persons=arguments.persons, seed=arguments.seed, file_format="parquet", layout="phsafe")
     common = ["phsafe", "sdhc-us", str(data)]
@@ -90,8 +103,28 @@ def truths(folder: Path, arguments: argparse.Namespace) -> dict[str, NoisyCells]
     names = tuple(estimate_rules().sources)
     for table, files in find_folders(run, names)[""].items():
         noisy, _ = read_noisy_table(table, files)
-        found[table] = replace(noisy, count=_exact(truth, table, noisy) * arguments.scale)
-    return found
+        found[table] = replace(noisy, count=_exact(truth, table, noisy))
+    if arguments.truth is not None:
+        _keep(arguments.truth, found)
+    return _scaled(found, arguments.scale)
+
+
+def _keep(path: Path, exact: dict[str, NoisyCells]) -> None:
+    columns = {f"{table}/{name}": getattr(cells, name) for table, cells in exact.items() for name in COLUMNS}
+    np.savez_compressed(path, **columns)
+
+
+def _kept(path: Path) -> dict[str, NoisyCells]:
+    with np.load(path) as stored:
+        tables = dict.fromkeys(name.split("/")[0] for name in stored.files)
+        return {
+            table: NoisyCells(table, **{name: stored[f"{table}/{name}"] for name in COLUMNS})
+            for table in tables
+        }
+
+
+def _scaled(exact: dict[str, NoisyCells], scale: int) -> dict[str, NoisyCells]:
+    return {table: replace(cells, count=cells.count * scale) for table, cells in exact.items()}
 
 
 def _exact(truth: Path, table: str, noisy: NoisyCells) -> NDArray[np.int64]:
@@ -139,53 +172,54 @@ def seconds(exact: dict[str, NoisyCells], folder: Path, arguments: argparse.Name
     }
     sources = EstimateSources([EstimatePart("", noisy)], phsafe_codebook(), {}, None)
     wall, processor = time.perf_counter(), time.process_time()
-    write_estimates(folder / "estimates", sources, SETTINGS, workers=arguments.workers)
+    settings = parse_settings(dict(pair.split("=", 1) for pair in arguments.set))
+    write_estimates(folder / "estimates", sources, settings, workers=arguments.workers)
     return time.perf_counter() - wall, time.process_time() - processor
 
 
-def expected_coverage(truth: Floats, sigma: Floats) -> tuple[float, float, float]:
-    """Mean coverage that integration over the noise predicts: both intervals with rounded ends, equal-tailed without."""
-    totals = np.zeros(3)
+def inside(truth: Floats, z: Floats, sigma: Floats) -> list[NDArray[np.bool_]]:
+    """Whether intervals hold the truth: equal-tailed and shortest, each with its own ends and with rounded ones."""
+    ends = (truncated_quantile(0.05, z, sigma**2), truncated_quantile(0.95, z, sigma**2))
+    found = []
+    for low, high in (ends, shortest_interval(0.9, z, sigma**2)):
+        found += [(low <= truth) & (truth <= high), (np.floor(low) <= truth) & (truth <= np.ceil(high))]
+    return found
+
+
+def expected_coverage(truth: Floats, sigma: Floats) -> Floats:
+    """Mean coverage that integration over the noise predicts for the true counts, in the order of `inside`."""
+    totals = np.zeros(4)
     pairs, number = np.unique(np.stack([truth.ravel(), sigma.ravel()]), axis=1, return_counts=True)
     far = pairs[0] > FAR * pairs[1]
     for one, wide, count in zip(pairs[0][~far], pairs[1][~far], number[~far], strict=True):
-        noise = np.arange(-int(FAR * wide), int(FAR * wide) + 1, max(int(wide / 25), 1))
-        weight = np.exp(-(noise**2) / (2 * wide**2))
-        z = one + noise
-        low, high = truncated_quantile(0.05, z, wide**2), truncated_quantile(0.95, z, wide**2)
-        near, end = shortest_interval(0.9, z, wide**2)
-        held = (
-            (np.floor(low) <= one) & (one <= np.ceil(high)),
-            (np.floor(near) <= one) & (one <= np.ceil(end)),
-            (low <= one) & (one <= high),
-        )
-        totals += count * np.array([weight @ inside for inside in held]) / weight.sum()
+        fine = (np.arange(GRID) + 0.5) / GRID * 2 * FAR - FAR  # the table's own integral has no whole numbers
+        whole = np.arange(-int(FAR * wide), int(FAR * wide) + 1)
+        for kind, noise in ((0, fine * wide), (1, whole)):
+            weight = np.exp(-(noise**2) / (2 * wide**2))
+            held = inside(one, one + noise, wide)
+            totals[[kind, 2 + kind]] += (
+                count * np.array([weight @ held[kind], weight @ held[2 + kind]]) / weight.sum()
+            )
     # far from 0 a count is covered when the whole noise is at most the margin of error, rounded up
     reach = (np.ceil(MARGIN * pairs[1][far]) + 0.5) / pairs[1][far]
     rounded = float(number[far] @ (2 * ndtr(reach) - 1))
-    totals += np.array([rounded, rounded, 0.9 * number[far].sum()])
-    return float(totals[0] / truth.size), float(totals[1] / truth.size), float(totals[2] / truth.size)
+    totals += np.array([0.9 * number[far].sum(), rounded] * 2)
+    return totals / truth.size
 
 
 def counts(exact: NoisyCells, rules: CountRules, repetitions: int, rng: np.random.Generator) -> CellResult:
     cells = grouped(exact, rules.basis)
     truth, sigma = cells.count.astype(np.float64), np.sqrt(cells.variance)
-    equal, short, plain = expected_coverage(truth, sigma)
-    tallies = np.zeros(3)
+    expected = expected_coverage(truth, sigma)
+    tallies, noisy_tally = np.zeros(4), 0.0
     sums: list[float] = []
     off, off_noisy, small = [], [], []
     near = truth < sigma
     for repetition in range(repetitions):
         drawn = with_noise(cells, rng)
         z = drawn.count.astype(np.float64)
-        low, high = (
-            np.floor(truncated_quantile(0.05, z, sigma**2)),
-            np.ceil(truncated_quantile(0.95, z, sigma**2)),
-        )
-        tallies[0] += np.mean((low <= truth) & (truth <= high))
-        low, high = shortest_interval(0.9, z, sigma**2)
-        tallies[1] += np.mean((np.floor(low) <= truth) & (truth <= np.ceil(high)))
-        tallies[2] += np.mean(np.abs(z - truth) <= MARGIN * sigma)
+        tallies += [np.mean(held) for held in inside(truth, z, sigma)]
+        noisy_tally += float(np.mean(np.abs(z - truth) <= MARGIN * sigma))
         error = np.rint(truncated_mean(z, sigma**2)) - truth
         off.append(np.mean((error / sigma) ** 2))
         off_noisy.append(np.mean(((z - truth) / sigma) ** 2))
@@ -200,9 +234,10 @@ def counts(exact: NoisyCells, rules: CountRules, repetitions: int, rng: np.rando
             held = np.stack(of, axis=1)
             width = found.sums
             sums.append(float(np.mean((found.low[:, :width] <= held) & (held <= found.high[:, :width]))))
-    equal_found, short_found, noisy_found = tallies / repetitions
+    plain, equal, plain_short, short = (float(tally) for tally in tallies / repetitions)
     return CellResult(
-        rules.table, truth.size, equal_found, equal, plain, short_found, short, noisy_found,
+        rules.table, truth.size, plain, expected[0], plain_short, expected[2],
+        equal, expected[1], short, expected[3], noisy_tally / repetitions,
         float(np.mean(sums)), float(np.mean(small)) if small else float("nan"),
         float(np.sqrt(np.mean(off))), float(np.sqrt(np.mean(off_noisy))),
     )  # fmt: skip
@@ -304,6 +339,8 @@ def main() -> None:
     parser.add_argument("--ratios", type=int, default=50, help="fits a repetition and table")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--truth", type=Path, help="file that keeps the true counts")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     found = measure(arguments)
     print(json.dumps(found) if arguments.json else text(found))

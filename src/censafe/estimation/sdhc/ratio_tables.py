@@ -62,9 +62,9 @@ def estimate_ratios(
 
     Example:
         >>> rules = RatioRules("PH1", "PH1_num", "PH1_denom", 1, "shared")
-        >>> keys, exact = (("STATE", "44", "A"),), np.array([[False]])
+        >>> keys, exact = (("STATE", "44", "A"),), np.full((1, 2), False)
         >>> num = GroupedCells("PH1_num", keys, (2, 3), np.array([[300, 700]]), np.full((1, 2), 1709.0), exact)
-        >>> den = GroupedCells("PH1_denom", keys, (1,), np.array([[380]]), np.full((1, 1), 1709.0), exact)
+        >>> den = GroupedCells("PH1_denom", keys, (1,), np.array([[380]]), np.full((1, 1), 1709.0), exact[:, :1])
         >>> found = estimate_ratios(num, den, rules, EstimateSettings())
         >>> found.cells, found.ratio.round(3).tolist()
         ((2, 3, 1), [[0.799, 1.865, 2.664]])
