@@ -7,7 +7,7 @@ estimation that was stopped goes on after the last of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,13 +21,15 @@ from censafe.products.topdown.again import estimate_all
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.descending import Descent
+from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.facts_of_parts import facts_above, facts_below, part_of
+from censafe.products.topdown.joint import bounded_facts, estimation_order
 from censafe.products.topdown.kept_parts import KeptParts
 from censafe.products.topdown.level_report import together
 from censafe.products.topdown.parted_tree import PartedTree
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.public_files import FilesRun
-from censafe.products.topdown.release import Estimates, query_facts
+from censafe.products.topdown.release import Estimates, gathered, query_facts
 from censafe.publication.finished_levels import FinishedLevel
 from censafe.publication.level_statement import LevelFacts
 
@@ -55,16 +57,16 @@ def estimate_files_run(
         return estimate_all(config, found.facts, found.read, options)
     levels: dict[str, tuple[SparseLevel, ...]] = {}
     reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
-    facts: list[LevelFacts] = []
-    source = "seeded" if found.stamped else "system"
-    for histogram in config.histograms:
+    facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
+    source: Literal["system", "seeded"] = "seeded" if found.stamped else "system"
+    for histogram in estimation_order(config):
         own = PartedHistogram(histogram, config, found, kept, options)
-        blocks, reports[histogram.name] = own.estimated()
+        blocks, reports[histogram.name] = own.estimated(bounded_facts(config, histogram, found.facts, levels))
         with options.observer.stage("add up"):
             levels[histogram.name] = _standard(found.facts.run, blocks, histogram.schema.schema.cells)
         for load, level in zip(own.loads, found.facts.spine.levels, strict=True):
-            facts += query_facts(load, level.nodes, source)  # type: ignore[arg-type]  # one of two words
-    return Estimates(found.facts, levels, reports, tuple(facts))
+            facts[histogram.name] += query_facts(load, level.nodes, source)
+    return gathered(config, found.facts, levels, reports, facts)
 
 
 def _standard(run: RunSpine, blocks: SparseLevel, cells: int) -> tuple[SparseLevel, ...]:
@@ -106,11 +108,15 @@ class PartedHistogram:
             self._histogram, found.facts, found.parts, self.loads, self._objective, self._kept, observer
         )
 
-    def estimated(self) -> tuple[SparseLevel, tuple[dict[str, Any], ...]]:
-        """Final histograms of all blocks, in the order of the run, and how every level was solved."""
+    def estimated(self, bounds: PublicFacts) -> tuple[SparseLevel, tuple[dict[str, Any], ...]]:
+        """Final histograms of all blocks, in the order of the run, and how every level was solved.
+
+        Args:
+            bounds: what the integers must obey; linear estimates obey what is published exactly.
+        """
         parts, depth = self._found.parts, self._found.parts[0].depth
         tree = self.tree() if self._config.choices.information == "lower" else None
-        descent = self._descent(None)
+        descent = self._descent(facts_above(bounds, depth))
         above = self._own(None, self.loads[: depth + 1]) if tree is None else iter(tree.objectives_above())
         documents = [[one] for one in self._descended(descent, self.loads[: depth + 1], above)]
         documents += [[] for _ in self.loads[depth + 1 :]]
@@ -121,15 +127,17 @@ class PartedHistogram:
                 self._options.observer.remark(
                     f"{self._histogram.name}: {part.name}, {number} of {len(parts)}"
                 )
-                done = self._below(part, descent.levels[-1], tree)
+                done = self._below(part, bounds, descent.levels[-1], tree)
             finished.append(done)
             for held, one in zip(documents[depth + 1 :], done.report["levels"], strict=True):
                 held.append(one)
         return self._joined(finished), tuple(together(held) for held in documents)
 
-    def _below(self, part: Subtree, states: SparseLevel, tree: PartedTree | None) -> FinishedLevel:
+    def _below(
+        self, part: Subtree, bounds: PublicFacts, states: SparseLevel, tree: PartedTree | None
+    ) -> FinishedLevel:
         """Estimate everything below the widest geounits of a part, and keep its blocks."""
-        descent = self._descent(part)
+        descent = self._descent(facts_below(bounds, part))
         descent.adopt(part_of(states, part.nodes(part.depth)))
         loads = self.loads[part.depth + 1 :]
         own = self._own(part, loads) if tree is None else iter(tree.objectives_below(part))
@@ -138,9 +146,7 @@ class PartedHistogram:
             name = f"{self._histogram.name}_{part.name}"
             return self._kept.keep_blocks(name, descent.levels[-1], {"levels": documents})
 
-    def _descent(self, part: Subtree | None) -> Descent:
-        public, depth = self._found.facts, self._found.parts[0].depth
-        facts = facts_above(public, depth) if part is None else facts_below(public, part)
+    def _descent(self, facts: PublicFacts) -> Descent:
         options = self._options
         return Descent(self._histogram, facts, options.observer, self._config.choices, options.workers)
 

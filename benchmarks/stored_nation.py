@@ -1,0 +1,79 @@
+"""Noisy measurements of a synthetic nation in the Bureau's layout, written state by state, so that little memory is needed."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from censafe.geography.subtrees import Subtree, subtrees
+from censafe.model import ExactHistograms
+from censafe.model.level_measurements import LevelBudgets
+from censafe.privacy.histograms import measure_level
+from censafe.privacy.keys import TestKey, derive_part_key
+from censafe.products.options import ReadOptions
+from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.facts import PublicFacts
+from censafe.products.topdown.facts_of_parts import facts_above, facts_below
+from censafe.products.topdown.intake import Intake
+from censafe.products.topdown.kept import write_facts
+from censafe.products.topdown.measuring import full_shape
+from censafe.products.topdown.plan import LevelWorkload, workloads
+from censafe.products.topdown.stored import STATE, place_of, stored_files
+from censafe.publication.stamps import STAMP
+
+__all__ = ["store"]
+
+
+def store(data: Path, folder: Path, config: TopdownConfig, seed: int) -> int:
+    """Measure everything with a test key and write it; returns the number of geounits."""
+    with Intake(data, config, ReadOptions()) as intake:
+        loaded = intake.load()
+    public, work = loaded.facts, folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(work, ignore_errors=True)
+    depth = public.spine.names.index(STATE)
+    parts = subtrees(public.spine, depth, ())
+    for load in workloads(config):
+        at = public.spine.names.index(load.level.name)
+        exact = loaded.exact[load.histogram.name][at]
+        place = work / "measurements" / place_of(config)(load.part.name)
+        if at <= depth:
+            _write(load, exact, replace(facts_above(public, depth), budgets=public.budgets), place, seed)
+            continue
+        for number, part in enumerate(parts):
+            once = work / "one"
+            _write(load, _some(exact, part.nodes(at)), _facts(public, part, load, at), once, seed + number)
+            for table in ("DPQuery", "Constraint"):
+                (place / table).mkdir(parents=True, exist_ok=True)
+                for one in sorted((once / table).iterdir()):
+                    one.rename(place / table / one.name)
+            shutil.rmtree(once)
+    write_facts(work, config, public, stamp=STAMP)
+    work.rename(folder)
+    return sum(level.nodes for level in public.spine.levels)
+
+
+def _some(exact: ExactHistograms, nodes: slice) -> ExactHistograms:
+    pointer = exact.node_ptr[nodes.start : nodes.stop + 1]
+    entries = slice(int(pointer[0]), int(pointer[-1]))
+    return ExactHistograms(
+        exact.geounits[nodes], pointer - pointer[0], exact.cell[entries], exact.count[entries]
+    )
+
+
+def _facts(public: PublicFacts, part: Subtree, load: LevelWorkload, depth: int) -> PublicFacts:
+    whole = public.budgets[load.part.name]
+    budgets = LevelBudgets(whole.kinds[part.nodes(depth)].copy(), whole.laws, whole.costs)
+    return replace(facts_below(public, part), budgets={load.part.name: budgets})
+
+
+def _write(load: LevelWorkload, exact: ExactHistograms, public: PublicFacts, place: Path, seed: int) -> None:
+    shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
+    with TestKey(seed) as key:
+        part_key = derive_part_key(key, "benchmark", b"benchmark", load.part.name)
+    budgets = public.budgets[load.part.name]
+    measured = measure_level(exact, load.part, load.queries, shapes, part_key, budgets)
+    part_key.close()
+    files = stored_files(load, public)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    files.write(place, measured, plan_digest="benchmark", stamp=STAMP)
