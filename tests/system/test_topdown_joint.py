@@ -1,0 +1,188 @@
+"""Persons and units kept possible together, through all doors that lead to estimates."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from support.commands import CommandLine
+from support.topdown_joint import write_joint_config, write_joint_data
+from support.topdown_outputs import histogram_sums
+
+JOINT = ("--set", "joint=true")
+KEY = ("--test-key", 3)
+BROKEN = ("occupied_above_persons", "persons_without_occupied", "occupied_without_persons")
+KILL = "os.kill(os.getpid(), signal.SIGKILL)"
+# Where the process dies, as a patch that is in place before the command starts.
+STAGES = {
+    "while persons are estimated": f"""
+        estimate = descending.Descent.estimate
+        def second(self, part, objective):
+            {KILL} if part == "persons_County" else None
+            return estimate(self, part, objective)
+        descending.Descent.estimate = second
+    """,
+    "after the units": f"""
+        written = door.Door.once
+        def once(self, part, draw, files):
+            found = written(self, part, draw, files)
+            {KILL} if part.name == "units_Block" else None
+            return found
+        door.Door.once = once
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A configuration and records, with which noise makes some blocks impossible."""
+    folder = tmp_path_factory.mktemp("few")
+    return write_joint_config(folder / "few.toml", "1/20"), write_joint_data(folder / "data", 8)
+
+
+def published(out: Path) -> dict[str, str]:
+    """SHA-256 of the histograms that a run published."""
+    files = sorted((out / "histograms").glob("*.parquet"))
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def post(out: Path) -> dict[str, object]:
+    return json.loads((out / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
+
+
+def run(censafe: CommandLine, few: tuple[Path, Path], out: Path, *more: object) -> dict[str, str]:
+    done = censafe("run", "topdown", *few, out, "--quiet", *KEY, *more)
+    assert done.code == 0, done.err
+    return published(out)
+
+
+def test_all_doors_lead_to_the_same_possible_blocks(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+) -> None:
+    joint = run(censafe, few, tmp_path / "joint", *JOINT, "--workers", 1)
+    apart = run(censafe, few, tmp_path / "apart")
+    assert sum(post(tmp_path / "apart")["blocks"][name] for name in BROKEN) > 0
+    assert [post(tmp_path / "joint")["blocks"][name] for name in BROKEN] == [0, 0, 0]
+    differing = {name for name in joint if joint[name] != apart[name]}
+    assert differing == {"persons_County.parquet", "persons_Block.parquet"}
+    assert run(censafe, few, tmp_path / "lazy", *JOINT, "--set", "noisy_measurements=lazy") == joint
+    measurements = tmp_path / "apart" / "measurements"
+    files = (
+        "estimate",
+        "topdown",
+        few[0],
+        tmp_path / "files",
+        "--measurements",
+        measurements,
+        *JOINT,
+        "--quiet",
+    )
+    done = censafe(*files)
+    assert done.code == 0, done.err
+    assert published(tmp_path / "files") == joint
+    done = censafe("estimate", tmp_path / "apart", *JOINT, "--quiet")
+    assert done.code == 0, done.err
+    assert published(tmp_path / "apart") == joint
+    assert post(tmp_path / "apart")["joint"] is True
+    done = censafe("estimate", tmp_path / "joint", "--set", "joint=false", "--quiet")
+    assert done.code == 0, done.err
+    assert published(tmp_path / "joint") == apart
+
+
+def test_files_beside_the_measurements_state_published_counts_alone(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for name, more in (("joint", JOINT), ("apart", ())):
+        run(censafe, few, tmp_path / name, *more)
+    kept = [
+        {
+            path.relative_to(tmp_path / name): path.read_bytes()
+            for path in sorted((tmp_path / name / "measurements").rglob("*"))
+            if path.is_file() and path.name != "configuration.toml"
+        }
+        for name in ("joint", "apart")
+    ]
+    assert len(kept[0]) > 10
+    assert kept[0] == kept[1]
+
+
+def test_the_certificate_says_so_and_the_plan_costs_the_same(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+) -> None:
+    run(censafe, few, tmp_path / "out", *JOINT, "--set", "joint_max_household_size=5")
+    text = (tmp_path / "out" / "certificate.json").read_text(encoding="utf-8")
+    assert "Persons and units were kept possible together" in text
+    assert post(tmp_path / "out")["joint_max_household_size"] == 5
+    plans = [censafe("plan", "topdown", few[0], "--json", *more).out for more in ((), JOINT)]
+    costs = [json.loads(plan)["rows"] for plan in plans]
+    assert costs[0] == costs[1]
+    homes = histogram_sums(tmp_path / "out" / "histograms" / "persons_Block.parquet", 8)
+    units = histogram_sums(tmp_path / "out" / "histograms" / "units_Block.parquet", 8)
+    for code, cells in homes.items():
+        assert cells.get(0, 0) + cells.get(1, 0) <= 5 * units.get(code, {}).get(1, 0)
+
+
+@pytest.mark.parametrize("information", ["level", "lower"])
+def test_levels_add_up_and_state_totals_stay_with_either_information(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path, information: str
+) -> None:
+    run(censafe, few, tmp_path / "out", *JOINT, "--set", f"information={information}")
+    run(censafe, few, tmp_path / "apart", "--set", f"information={information}")
+    folder = tmp_path / "out" / "histograms"
+    for histogram in ("persons", "units"):
+        above = histogram_sums(folder / f"{histogram}_State.parquet", 2)
+        for level in ("County", "Block"):
+            assert histogram_sums(folder / f"{histogram}_{level}.parquet", 2) == above
+        own = histogram_sums(tmp_path / "apart" / "histograms" / f"{histogram}_State.parquet", 2)
+        assert sum(own["44"].values()) == sum(above["44"].values())
+    assert [post(tmp_path / "out")["blocks"][name] for name in BROKEN] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("stage", "noise"),
+    [
+        ("while persons are estimated", "stored"),
+        ("while persons are estimated", "lazy"),
+        ("after the units", "lazy"),
+    ],
+)
+def test_a_killed_run_goes_on_with_the_same_units(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path, stage: str, noise: str
+) -> None:
+    choice = (*JOINT, "--set", f"noisy_measurements={noise}", "--quiet")
+    out = tmp_path / "out"
+    script = (
+        "import os, signal\nfrom censafe.cli import main\nfrom censafe.products import door\n"
+        "from censafe.products.topdown import descending\n" + textwrap.dedent(STAGES[stage]) + "\nmain()\n"
+    )
+    command = [sys.executable, "-c", script, "run", "topdown", *map(str, (*few, out, *KEY, *choice))]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert child.returncode == -signal.SIGKILL, child.stderr
+    assert any((out / "measurements").iterdir())
+    assert run(censafe, few, out, *choice) == run(censafe, few, tmp_path / "whole", *choice)
+
+
+def test_a_household_size_that_cannot_be_stops_before_anything_is_measured(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+) -> None:
+    data = write_joint_data(tmp_path / "data", 4, crowded=40, empty=0)
+    keys = (*JOINT, "--set", "joint_max_household_size=1")
+    done = censafe("run", "topdown", few[0], data, tmp_path / "out", "--quiet", *KEY, *keys)
+    assert done.code == 4
+    assert "joint_max_household_size: with 1 persons in every housing unit" in done.err
+    assert not list((tmp_path / "out").rglob("*.parquet"))
+
+
+def test_persons_alone_are_not_kept_together_with_units(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+) -> None:
+    done = censafe("run", "topdown", *few, tmp_path / "out", *KEY, *JOINT, "--set", "measure=persons")
+    assert done.code == 1
+    assert "joint: needs persons" in done.err
