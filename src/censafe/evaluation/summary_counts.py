@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,7 @@ __all__ = ["Counted", "Missing", "SummarySources"]
 
 _AT_ONCE: Final = 62  # sets of cells in one pass, one bit each of 64
 _STATE: Final = "State"
+_NOWHERE: Final = re.compile("9{4,}")  # how block files write that a block lies in no area
 _RECORDS: Final = {"person": ProtectedUnit.PERSON, "household": ProtectedUnit.HOUSEHOLD}
 
 
@@ -100,7 +102,7 @@ class SummarySources:
         if kind.not_in:
             kept &= ~np.isin(state, kind.not_in)
         if listed is found:
-            kept &= np.array([set(str(code)) != {"9"} for code in found.names], np.bool_)
+            kept &= np.array([not _NOWHERE.fullmatch(str(code)) for code in found.names], np.bool_)
         return _subset(found, kept)
 
     def of_state(self, areas: Areas) -> NDArray[np.int64]:
