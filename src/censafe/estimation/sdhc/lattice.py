@@ -118,11 +118,12 @@ class RatioLattice:
     @property
     def edge(self) -> float:
         """Largest share of the probability at an end of the numbers looked at that is not their natural limit."""
-        tops, bottoms = self._tops, self._marginal
-        ends = [tops[-1], bottoms[-1]]
-        ends += [tops[0]] if self._num.first > self._num.least else []
-        ends += [bottoms[0]] if self._den.first > self._den.least else []
-        return float(max(ends)) / self.total if self.total > 0 else 1.0
+        ends = []
+        for number, shares in ((self._num, self._tops), (self._den, self._marginal)):
+            if shares.size > 1:  # an exact count has no neighbours
+                ends.append(shares[-1])
+                ends += [shares[0]] if number.first > number.least else []
+        return float(max(ends, default=0.0)) / self.total if self.total > 0 else 1.0
 
     def estimate(self) -> RatioEstimate:
         """Means and the ends of the interval."""

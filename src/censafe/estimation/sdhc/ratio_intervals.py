@@ -24,6 +24,7 @@ _SLOPE_STEP = 1e-3
 _STEPS = 6
 _SCAN = 48  # points of either end at which the shortest interval is first sought
 _ASIDE = 4  # of these points, on both sides of the best, among which the ends lie
+_HELD = 1e-7
 _SPARE = 0.05  # of the range of the upper end, for what the approximation misses
 _DEGREE = (
     16  # of the polynomials that stand for the distribution function near the ends of the shortest interval
@@ -75,7 +76,7 @@ def _shortest(
     whole = ((lows[0], lows[-1]), (highs[0], highs[-1]))
     for start, end in (narrow, whole):
         found = _refined(_polynomial(curve, start), _polynomial(curve, end), level)
-        if found is not None:
+        if found is not None and abs(curve(found[1]) - curve(found[0]) - level) < _HELD:
             return found
     low = float(lows[best])  # several modes: as good as the scan
     return low, _upper(curve, curve(low) + level, inner[0], model.largest)
