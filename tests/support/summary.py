@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +64,21 @@ def lists_of(spine: Spine, **codes: Sequence[str]) -> tuple[Areas, ...]:
     return tuple(areas_of_codes(spine, name, spine.leaf.codes, np.array(one)) for name, one in codes.items())
 
 
-def filled_of(sources: SummarySources, book: SummaryBook | None = None) -> dict[str, FilledTable]:
-    return {one.table.number: one for one in fill_book(book or shipped_book(), sources)}
+class Filled(dict[str, FilledTable]):
+    """Tables by number, filled when they are looked at."""
+
+    def __init__(self, sources: SummarySources, book: SummaryBook) -> None:
+        super().__init__()
+        self.sources, self.book = sources, book
+
+    def __missing__(self, number: str) -> FilledTable:
+        table = next(one for one in self.book.tables if one.number == number)
+        (self[number],) = fill_book(replace(self.book, tables=(table,)), self.sources)
+        return self[number]
+
+
+def filled_of(sources: SummarySources, book: SummaryBook | None = None) -> Filled:
+    return Filled(sources, book or shipped_book())
 
 
 def row_of(table: FilledTable, label: str, heading: str = "") -> FilledLine:

@@ -10,7 +10,7 @@ import pytest
 
 from censafe.evaluation.histograms.frames import LONG
 from censafe.evaluation.summary_counts import SummarySources
-from censafe.evaluation.summary_filling import FilledTable, fill_book, summary_frame, summary_long
+from censafe.evaluation.summary_filling import fill_book, summary_frame, summary_long
 from censafe.evaluation.summary_tables import Request, shipped_book
 from censafe.model import ProtectedUnit
 from support.pairs import pair_of
@@ -20,6 +20,7 @@ from support.summary import (
     PUBLISHED,
     TRUE,
     UNITS,
+    Filled,
     adults,
     filled_of,
     grid_of,
@@ -52,7 +53,7 @@ def every_list() -> SummarySources:
 
 
 @pytest.fixture(scope="module")
-def filled() -> dict[str, FilledTable]:
+def filled() -> Filled:
     return filled_of(every_list())
 
 
@@ -79,7 +80,7 @@ def filled() -> dict[str, FilledTable]:
     ],
 )  # fmt: skip
 def test_every_geography_class_gives_the_hand_computed_errors(
-    filled: dict[str, FilledTable], number: str, label: str, expected: list[float | None]
+    filled: Filled, number: str, label: str, expected: list[float | None]
 ) -> None:
     found = numbers_of(filled[number], label)
     assert [one is None for one in expected] == [one is None for one in found]
@@ -88,7 +89,7 @@ def test_every_geography_class_gives_the_hand_computed_errors(
     )
 
 
-def test_an_empty_class_says_so_and_has_no_numbers(filled: dict[str, FilledTable]) -> None:
+def test_an_empty_class_says_so_and_has_no_numbers(filled: Filled) -> None:
     table = filled["Table 1.a"]
     row = row_of(table, "Counties with total population of 100,000 or more")
     assert (row.units, row.reason) == (0, "no areas of this class")
@@ -236,11 +237,10 @@ def test_households_fill_tenure_by_race_and_leave_vacancy_empty() -> None:
 
 
 def test_what_the_product_lacks_keeps_its_shape_and_says_what_it_needs() -> None:
-    found = filled_of(SummarySources((pl94_pair(adults(TRUE), adults(PUBLISHED)),)))
-    assert [len(one.table.lines) for one in found.values()] == [
-        len(one.lines) for one in shipped_book().tables
-    ]
-    notes = {number: one.note for number, one in found.items()}
+    book = shipped_book()
+    found = fill_book(book, SummarySources((pl94_pair(adults(TRUE), adults(PUBLISHED)),)))
+    assert [len(one.lines) for one in book.tables] == [len(one.lines) for one in found]
+    notes = {one.table.number: one.note for one in found}
     assert notes["Table 16.a"] == "Not in this product: needs AGE, SEX."
     assert notes["Table 15.a"] == "Not in this product, where empty: needs AGE, SEX."
     assert notes["Table 1.b"] == "Not in this product: needs a list of areas place."
