@@ -26,7 +26,8 @@ BLOCKS = np.array(
 def spine_of(geounits, rules, folder=FOLDER):  # type: ignore[no-untyped-def]
     """The tree of codes given as text, which may be of several lengths only from level to level."""
     codes = [
-        np.array([list(code.encode()) for code in level.tolist()], np.uint8).reshape(len(level), -1) for level in geounits
+        np.array([list(code.encode()) for code in level.tolist()], np.uint8).reshape(len(level), -1)
+        for level in geounits
     ]
     return spine_of_files(codes, rules, folder)
 

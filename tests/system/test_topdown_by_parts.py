@@ -1,0 +1,191 @@
+"""Estimates from public files part by part: the same bytes as at once, and on from where a stopped estimation left off."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from censafe.cli import main
+from censafe.products.topdown.by_parts import PartedHistogram
+from censafe.publication.nmf_layout import CONSTRAINT, DPQUERY
+from support.commands import CommandLine, Outcome
+from support.noisy_measurements import rewrite
+from support.topdown_inputs import write_1940
+
+FOLDER = "US_Person_1940_E2E"
+
+
+def histograms(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((out / "histograms").iterdir())}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Finished runs of 1940 with own answers, and with all answers below; they have the same measurements."""
+    place = tmp_path_factory.mktemp("districts")
+    with pytest.MonkeyPatch.context() as patched:
+        data = write_1940(place / "data")
+        for name in ("level", "lower"):
+            choice = ("--set", f"information={name}", "--test-key", "7", "--quiet")
+            words = ["censafe", "run", "topdown", "e2e-1940", str(data), str(place / name), *choice]
+            patched.setattr(sys, "argv", words)
+            with pytest.raises(SystemExit) as stop:
+                main()
+            assert not stop.value.code
+    return place
+
+
+@pytest.fixture
+def files(runs: Path, tmp_path: Path) -> Path:
+    """A copy of the measurements, which may be changed."""
+    shutil.copytree(runs / "level" / "measurements", tmp_path / "files")
+    return tmp_path / "files"
+
+
+def estimate(censafe: CommandLine, out: Path, files: Path, *more: object) -> Outcome:
+    return censafe("estimate", "topdown", "e2e-1940", out, "--measurements", files, "--quiet", *more)
+
+
+def states(files: Path, level: str) -> list[str]:
+    return sorted(path.name for path in (files / FOLDER / f"{level}.parquet" / CONSTRAINT).iterdir())
+
+
+@pytest.mark.parametrize("information", ["level", "lower"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_parts_give_the_bytes_of_the_whole(
+    censafe: CommandLine, runs: Path, files: Path, tmp_path: Path, information: str, workers: int
+) -> None:
+    assert len(states(files, "County")) > 1
+    choice = ("--set", f"information={information}", "--workers", workers)
+    done = estimate(censafe, tmp_path / "out", files, *choice)
+    assert done.code == 0, done.err
+    assert histograms(runs / information) == histograms(tmp_path / "out")
+    assert not (tmp_path / "out" / ".censafe").exists()
+    wanted, found = (
+        json.loads((out / "manifest.json").read_text())["post_processing"]["levels_persons"]
+        for out in (runs / information, tmp_path / "out")
+    )
+    for one, other in zip(wanted, found, strict=True):
+        assert one.pop("rounding_cost") == pytest.approx(other.pop("rounding_cost"))
+        assert one == other
+
+
+def together(files: Path) -> None:
+    """Move the files of all states into one folder, as a reader that knows no partition would write them."""
+    for table in (DPQUERY, CONSTRAINT):
+        for level in ("County", "Enumdist"):
+            folder = files / FOLDER / f"{level}.parquet" / table
+            for place in sorted(folder.iterdir()):
+                for path in sorted(place.iterdir()):
+                    path.rename(folder / f"{place.name}-{path.name}")
+                place.rmdir()
+
+
+def test_without_folders_of_states_everything_is_read_together(
+    censafe: CommandLine, runs: Path, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together(files)
+    monkeypatch.delattr(PartedHistogram, "estimated")  # nothing goes part by part
+    done = estimate(censafe, tmp_path / "out", files, "--set", "information=lower")
+    assert done.code == 0, done.err
+    assert histograms(runs / "lower") == histograms(tmp_path / "out")
+
+
+@pytest.mark.parametrize("information", ["level", "lower"])
+def test_a_stopped_estimation_goes_on_after_the_last_state(
+    censafe: CommandLine,
+    runs: Path,
+    files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    information: str,
+) -> None:
+    out, choice = tmp_path / "out", ("--set", f"information={information}")
+    one, done = PartedHistogram._below, []
+
+    def counted(*words: object) -> object:
+        if len(done) == 1:
+            raise KeyboardInterrupt
+        done.append(words[1])
+        return one(*words)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PartedHistogram, "_below", counted)
+        assert estimate(censafe, out, files, *choice).code != 0
+    kept = sorted(path.name for path in (out / ".censafe" / "parts").iterdir())
+    assert not (out / "histograms").exists()
+    assert len([name for name in kept if name.endswith(".parquet")]) == 1
+    assert len([name for name in kept if name.endswith(".npz")]) == (
+        2 * len(states(files, "County")) if information == "lower" else 0
+    )
+    other = estimate(censafe, out, files, "--set", "leaves=all_positive")
+    assert other.code == 2
+    assert "different configuration" in other.err
+    done.clear()
+    done.append(None)  # the first state is not estimated again
+    swept: list[object] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(PartedHistogram, "_below", lambda *words: done.append(words[1]) or one(*words))
+        patched.setattr("censafe.products.topdown.parted_tree.lower_estimates", _counting(swept))
+        finished = estimate(censafe, out, files, *choice)
+    assert finished.code == 0, finished.err
+    assert len(done) == len(states(files, "County"))
+    assert len(swept) == (1 if information == "lower" else 0)  # the levels down to the states alone
+    assert histograms(runs / information) == histograms(out)
+    assert not (out / ".censafe").exists()
+
+
+def _counting(calls: list[object]):  # type: ignore[no-untyped-def]
+    from censafe.estimation.topdown.linear.upward import lower_estimates
+
+    def counted(*words: object, **named: object) -> object:
+        calls.append(words)
+        return lower_estimates(*words, **named)  # type: ignore[arg-type]
+
+    return counted
+
+
+def cut_short(files: Path) -> str:
+    path = next((files / FOLDER / "Enumdist.parquet" / DPQUERY / states(files, "Enumdist")[-1]).iterdir())
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:-30])
+    return "cut short or damaged"
+
+
+def without_exact_figures(files: Path) -> str:
+    place = states(files, "County")[-1]
+    shutil.rmtree(files / FOLDER / "County.parquet" / CONSTRAINT / place)
+    return f"files in {place}, but none there"
+
+
+def of_another_product(files: Path) -> str:
+    path = next((files / FOLDER / "County.parquet" / DPQUERY / states(files, "County")[-1]).iterdir())
+    path.chmod(0o644)
+    rewrite(path, lambda rows: [{**rows[0], "query_shape": [1, 1, 1, 1, 1, 5], "value": [1] * 5}, *rows[1:]])
+    return "is no query that the configuration measures at this level"
+
+
+@pytest.mark.parametrize("damage", [cut_short, without_exact_figures])
+def test_what_shows_in_the_folders_is_refused_before_anything_is_estimated(
+    censafe: CommandLine, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: object
+) -> None:
+    message = damage(files)  # type: ignore[operator]
+    monkeypatch.delattr(PartedHistogram, "estimated")
+    done = estimate(censafe, tmp_path / "out", files)
+    assert done.code == 1
+    assert message in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_that_are_wrong_in_the_last_state_leave_nothing_published(
+    censafe: CommandLine, files: Path, tmp_path: Path
+) -> None:
+    message = of_another_product(files)
+    done = estimate(censafe, tmp_path / "out", files)
+    assert done.code == 1
+    assert message in done.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [".censafe"]
