@@ -20,8 +20,8 @@ __all__ = ["climb_dual"]
 
 _MOST_STEPS = 60
 _MOST_TRIALS = 12  # of the length of a step
-_MOST_CHANGES = 80  # of the state of one child
-_IN_BLOCKS = 8  # changes of a child before they are made one by one
+_MOST_CHANGES = 400  # of the state of one child
+_IN_BLOCKS = 20  # changes of a child before they are made one by one
 _ENOUGH = 0.8  # share of the slope that may be left, on either side, at the end of a step
 _MET = 1e-9  # persons by which sums may be missed at the end, of counts up to 10,000
 _NEARLY_MET = 1e-9  # share of the largest count that is enough where steps lead no further

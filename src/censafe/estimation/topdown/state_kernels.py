@@ -57,7 +57,7 @@ def give_cells(free, allowed, rows, active, group, groups, dirty, coupled):  # t
         float64[::1], float64[::1], float64, float64, boolean[::1], int8[::1],
     )
 )  # fmt: skip
-def mark_changes(rows, lo, hi, free, allowed, active, x, nu, mu, eps_x, eps_mu, flip, move):  # type: ignore[no-untyped-def]
+def mark_changes(rows, lo, hi, free, allowed, active, x, nu, mu, eps_x, eps_mu, flip, move):  # type: ignore[no-untyped-def]  # noqa: C901
     """What one child must change; returns how many changes there are."""
     count = 0
     for k in range(x.shape[0]):
@@ -67,12 +67,17 @@ def mark_changes(rows, lo, hi, free, allowed, active, x, nu, mu, eps_x, eps_mu, 
         move[r] = _NONE
         if (active[r] == -1 and nu[r] < -eps_mu) or (active[r] == 1 and nu[r] > eps_mu):
             move[r] = 0
-        elif active[r] == 0:
+        elif active[r] == 0 or (active[r] != 2 and nu[r] == 0.0):
             total = 0.0
             for k in range(x.shape[0]):
                 if rows[r, k]:
                     total += x[k]
-            if total < lo[r] - eps_x:
+            if active[r] != 0:
+                # a row that others imply is left out of the equations and need not lie on its side
+                side = hi[r] if active[r] == 1 else lo[r]
+                if abs(total - side) > eps_x * max(1.0, abs(total)):
+                    move[r] = 0
+            elif total < lo[r] - eps_x:
                 move[r] = -1
             elif total > hi[r] + eps_x:
                 move[r] = 1
