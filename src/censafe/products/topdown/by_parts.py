@@ -35,7 +35,7 @@ from censafe.publication.level_statement import LevelFacts
 
 __all__ = ["PartedHistogram", "estimate_files_run"]
 
-_BY_PARTS = ("level", "lower")
+_BY_PARTS = ("level", "lower", "all")
 
 
 def estimate_files_run(
@@ -115,7 +115,7 @@ class PartedHistogram:
             bounds: what the integers must obey; linear estimates obey what is published exactly.
         """
         parts, depth = self._found.parts, self._found.parts[0].depth
-        tree = self.tree() if self._config.choices.information == "lower" else None
+        tree = None if self._config.choices.information == "level" else self.tree()
         descent = self._descent(facts_above(bounds, depth))
         above = self._own(None, self.loads[: depth + 1]) if tree is None else iter(tree.objectives_above())
         documents = [[one] for one in self._descended(descent, self.loads[: depth + 1], above)]
