@@ -5,7 +5,8 @@
 The truth is a synthetic state of 29 million persons in some 700,000 blocks of 252 cells (voting age, origin, 63 races); the
 published file is made from it by noise on the cells that are not empty and by new ones, about as many as TopDown makes. A
 child process reads both files and computes all errors (six levels and a list of other areas, eight queries, population bins),
-bias by homogeneity and diversity, impossible blocks, reliability, empirical privacy loss with intervals, and one sample.
+bias by homogeneity and diversity, impossible blocks, reliability, empirical privacy loss with intervals, one sample, and the
+Bureau's tables of summary metrics.
 Marks: 60 s and 6 GiB, reading included.
 
 The sweep is ``censafe evaluate sweep`` with eight budgets and four runs of each on 10 million persons of 1940 in four states, so
@@ -44,6 +45,9 @@ from censafe.evaluation.histograms.residuals import pooled_residuals
 from censafe.evaluation.histograms.sampling import sample_runs
 from censafe.evaluation.histograms.strata import COUNTY_SIZES, size_classes
 from censafe.evaluation.histograms.threads import in_threads
+from censafe.evaluation.summary_counts import SummarySources
+from censafe.evaluation.summary_filling import fill_book, summary_long
+from censafe.evaluation.summary_tables import shipped_book
 from censafe.geography.spine import PL94_US
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.population.synthetic.histograms import synthesize_histograms
@@ -123,10 +127,13 @@ def measure(folder: Path) -> dict[str, Any]:
     with stage(stages, "sample of half the persons, its errors"):
         sampled = pair.with_runs(sample_runs(pair, Fraction(1, 2), replicates=1, seed=1))
     found += in_threads(lambda areas: measure_sample(sampled, areas), lists)
+    with stage(stages, "tables of the summary metrics"):
+        tables = fill_book(shipped_book(), SummarySources((pair,), (lists[-1],)))
+        numbers = summary_long(tables, ("1",)).num_rows
     for _, own in found:
         for name, seconds in own.items():
             stages[name] = stages.get(name, 0.0) + seconds
-    rows = sum(one for one, _ in found)
+    rows = numbers + sum(one for one, _ in found)
     return {"blocks": pair.spine.leaf.nodes, "cells": SCHEMA.schema.cells, "numbers": rows, "stages": stages}
 
 
