@@ -41,6 +41,7 @@ AFTERWARDS: Final = (
     "leaves",
     "detailed_cost",
     "joint",
+    "joint_first",
     "joint_max_household_size",
 )
 """Keys that say how measurements are estimated; they may change after a run."""

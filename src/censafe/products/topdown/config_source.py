@@ -30,6 +30,7 @@ _TEXTS: Final = (
     "detailed_cost",
     "hispanic9",
     "joint",
+    "joint_first",
     "joint_max_household_size",
 )
 _FIXED: Final = ("title", "levels", "schemas")

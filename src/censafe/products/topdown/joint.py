@@ -1,8 +1,8 @@
-"""Persons and units kept possible together: in which order they are estimated, and what the units tell the persons.
+"""Persons and units kept possible together: which are estimated first, and what they tell the others.
 
-Occupied housing units come first. Their published numbers then bound the persons in households: a block has at least one for
-every occupied unit, and none without. The numbers are integers and protected, and nothing confidential is looked at again, so
-this costs nothing.
+The published occupied units of a block bound its persons in households: at least one for each, and none without. Or the
+published persons bound the occupied units in the same way. Published numbers are integers and protected, and nothing confidential is
+looked at again, so this costs nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from censafe.model import SparseLevel
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.facts import PublicFacts
-from censafe.products.topdown.joint_limits import household_limits, occupied_limits
+from censafe.products.topdown.invariants import LevelLimits
+from censafe.products.topdown.joint_limits import (
+    household_limits,
+    lived_in_limits,
+    occupied_limits,
+    require_room,
+)
 from censafe.products.topdown.joint_pair import HOUSEHOLDS, OCCUPIED, JointPair, joint_pair
 
 __all__ = ["bounded_facts", "estimation_order", "impossible_blocks", "joint_remarks"]
@@ -28,7 +34,7 @@ Integers = NDArray[np.int64]
 
 
 def estimation_order(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
-    """The histograms in the order in which they are estimated: units come first where they bound the persons.
+    """The histograms in the order in which they are estimated: what bounds the other one comes first.
 
     Example:
         >>> from censafe.products.topdown.config import load_config
@@ -38,7 +44,8 @@ def estimation_order(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
     pair = _pair(config)
     if pair is None:
         return config.histograms
-    return pair.units, *(one for one in config.histograms if one is not pair.units)
+    first = pair.units if config.choices.joint_first == "units" else pair.persons
+    return first, *(one for one in config.histograms if one is not first)
 
 
 def bounded_facts(
@@ -66,19 +73,63 @@ def bounded_facts(
     pair = _pair(config)
     if pair is None or histogram.name not in (pair.persons.name, pair.units.name):
         return public
-    units = public.facilities[:, : len(pair.facilities.minimum)].astype(np.int64)
-    order = public.run.order
-    units = units if order is None else units[order]
-    largest, persons = config.choices.joint_max_household_size, public.limits[pair.persons.name]
+    limits = (_units_first if config.choices.joint_first == "units" else _persons_first)(
+        pair, histogram, public, levels, config.choices.joint_max_household_size
+    )
+    return replace(public, limits={**public.limits, histogram.name: limits})
+
+
+def _units_first(
+    pair: JointPair,
+    histogram: MeasuredHistogram,
+    public: PublicFacts,
+    levels: Mapping[str, Sequence[SparseLevel]],
+    largest: int,
+) -> tuple[LevelLimits, ...]:
+    """Units leave room for the exact totals of persons, and then bound the persons of every block."""
+    units, persons = _counts(pair, public), public.limits[pair.persons.name]
     if histogram.name == pair.units.name:
-        found = occupied_limits(
-            public.spine, pair.facilities, units, persons, public.limits[pair.units.name], largest
-        )
-    else:
-        occupied = _records(levels[pair.units.name][-1], np.arange(2) == OCCUPIED)
-        occupied = occupied if order is None else occupied[order]
-        found = household_limits(public.spine, histogram.schema, units, persons, occupied, largest)
-    return replace(public, limits={**public.limits, histogram.name: found})
+        own = public.limits[pair.units.name]
+        return occupied_limits(public.spine, pair.facilities, units, persons, own, largest)
+    occupied = _in_order(public, _occupied(pair, levels))
+    return household_limits(public.spine, histogram.schema, units, persons, occupied, largest)
+
+
+def _persons_first(
+    pair: JointPair,
+    histogram: MeasuredHistogram,
+    public: PublicFacts,
+    levels: Mapping[str, Sequence[SparseLevel]],
+    largest: int,
+) -> tuple[LevelLimits, ...]:
+    """Persons fit into all housing units, and then bound the occupied ones of every block."""
+    units, persons = _counts(pair, public), public.limits[pair.persons.name]
+    housing, largest = units[:, HOUSEHOLDS], min(largest, pair.facilities.largest[HOUSEHOLDS])
+    if histogram.name == pair.units.name:
+        homes = _in_order(public, _homes(pair, levels))
+        return lived_in_limits(public.spine, housing, public.limits[pair.units.name], homes, largest)
+    if largest == pair.facilities.largest[HOUSEHOLDS]:  # as ever
+        return persons
+    require_room(public.spine, pair.facilities, units, persons, largest)
+    return household_limits(public.spine, histogram.schema, units, persons, housing, largest, fewest=0)
+
+
+def _counts(pair: JointPair, public: PublicFacts) -> Integers:
+    """Published counts of the units that bound persons, by block in the order of the run."""
+    return _in_order(public, public.facilities[:, : len(pair.facilities.minimum)].astype(np.int64))
+
+
+def _in_order(public: PublicFacts, blocks: Integers) -> Integers:
+    return blocks if public.run.order is None else blocks[public.run.order]
+
+
+def _occupied(pair: JointPair, levels: Mapping[str, Sequence[SparseLevel]]) -> Integers:
+    return _records(levels[pair.units.name][-1], np.arange(2) == OCCUPIED)
+
+
+def _homes(pair: JointPair, levels: Mapping[str, Sequence[SparseLevel]]) -> Integers:
+    kinds = pair.persons.schema.schema.levels_of(pair.facilities.attribute)
+    return _records(levels[pair.persons.name][-1], kinds == HOUSEHOLDS)
 
 
 def impossible_blocks(
@@ -100,9 +151,7 @@ def impossible_blocks(
     pair = joint_pair(config.histograms)
     if pair is None:
         return {}
-    kinds = pair.persons.schema.schema.levels_of(pair.facilities.attribute)
-    homes = _records(levels[pair.persons.name][-1], kinds == HOUSEHOLDS)
-    occupied = _records(levels[pair.units.name][-1], np.arange(2) == OCCUPIED)
+    homes, occupied = _homes(pair, levels), _occupied(pair, levels)
     found = {
         "occupied_above_persons": homes < occupied,
         "persons_without_occupied": (homes > 0) & (occupied == 0),
@@ -126,9 +175,14 @@ def joint_remarks(config: TopdownConfig) -> Iterator[str]:
     """What the certificate says of the choice; nothing where it was not made."""
     if _pair(config) is None:
         return
+    words = (
+        "the published occupied units of every block bounded its persons in households"
+        if config.choices.joint_first == "units"
+        else "the published persons in households of every block bounded its occupied units"
+    )
     yield (
-        "Persons and units were kept possible together: the published occupied units of every block bound its persons in "
-        "households, at least one for each and nobody without. This used published estimates alone and cost nothing."
+        f"Persons and units were kept possible together: {words}, so that every occupied unit has somebody and nobody lives in "
+        "households without one. This used published estimates alone and cost nothing."
     )
 
 

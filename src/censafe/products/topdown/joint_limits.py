@@ -16,16 +16,17 @@ from censafe.products.topdown.invariants import GroupTotals, LevelLimits, level_
 from censafe.products.topdown.joint_pair import HOUSEHOLDS, OCCUPIED
 from censafe.products.topdown.schemas import Facilities, HistogramSchema
 
-__all__ = ["household_limits", "occupied_limits"]
+__all__ = ["household_limits", "lived_in_limits", "occupied_limits", "require_room"]
 
 _NAMED = 5
 _CELLS = 2
+_FREE = 2**31 - 1
 Integers = NDArray[np.int64]
 _Sides = tuple[Integers, Integers]
 """Fewest and most occupied units of every geounit of a level."""
 
 
-@proven("joint.proof.md", digest="069dc7a2b4d93490")
+@proven("joint.proof.md", digest="23e4afe4f1b66a00")
 def household_limits(
     spine: Spine,
     schema: HistogramSchema,
@@ -33,6 +34,7 @@ def household_limits(
     limits: Sequence[LevelLimits],
     occupied: Integers,
     largest: int,
+    fewest: int = 1,
 ) -> tuple[LevelLimits, ...]:
     """Limits of the persons of every level, root first: as many in households as occupied units, and nobody without one.
 
@@ -41,8 +43,10 @@ def household_limits(
         schema: of the persons.
         units: published counts of units by kind in every block, housing units first, shape (blocks, kinds).
         limits: of the persons without the units, whose exact totals stay.
-        occupied: published estimates of the occupied units of every block, shape (blocks,).
+        occupied: published estimates of the occupied units of every block, shape (blocks,); or its housing units, any of which may
+            be occupied.
         largest: most persons of one household.
+        fewest: fewest persons of each of these units.
 
     Raises:
         DataError: a total cannot be met; it can where `occupied` obeys :func:`occupied_limits`.
@@ -64,7 +68,7 @@ def household_limits(
         raise ValueError("the schema of the persons has no bounds by kind of unit")
     own = Facilities(
         rule.attribute,
-        _with_households(rule.minimum, 1),
+        _with_households(rule.minimum, fewest),
         _with_households(rule.largest, min(largest, rule.largest[HOUSEHOLDS])),
     )
     counts = units.copy()
@@ -82,7 +86,7 @@ def household_limits(
     return level_limits(spine, replace(schema, facilities=own), counts, totals, groups)
 
 
-@proven("joint.proof.md", digest="05f9ebcbb6fd655f")
+@proven("joint.proof.md", digest="69cc3546548b9687")
 def occupied_limits(
     spine: Spine,
     rule: Facilities,
@@ -124,11 +128,72 @@ def occupied_limits(
             starts = level.first_child[:-1]
             least, most = np.add.reduceat(least, starts), np.add.reduceat(most, starts)
         if (least > 0).any() or (most < housing).any():
-            lower, upper = np.zeros((2, level.nodes, _CELLS), np.int64)
-            lower[:, OCCUPIED], upper[:, OCCUPIED] = least, most
-            upper[:, 1 - OCCUPIED] = housing
-            found[depth] = replace(limits[depth], lower=lower, upper=upper)
+            found[depth] = _of_cells(limits[depth], least, most)
     return tuple(found)
+
+
+@proven("joint.proof.md", digest="31d84f0475a6fcc6")
+def lived_in_limits(
+    spine: Spine, housing: Integers, limits: Sequence[LevelLimits], homes: Integers, largest: int
+) -> tuple[LevelLimits, ...]:
+    """Limits of the units of every level, root first: as many occupied as the persons in households need and can fill.
+
+    Args:
+        spine: the tree.
+        housing: published counts of housing units of every block, shape (blocks,).
+        limits: of the units.
+        homes: published estimates of the persons in households of every block, shape (blocks,).
+        largest: most persons of one household.
+
+    Returns:
+        The limits, with bounds of single cells in two columns (vacant, occupied).
+
+    Raises:
+        DataError: exact totals of units are not those of the housing units.
+
+    Example:
+        >>> from censafe.geography.spine import LevelRule, build_spine
+        >>> spine = build_spine(np.array([440, 441]), (LevelRule("State", 2), LevelRule("Block", 3)))
+        >>> none = np.zeros((0, 0), np.int64)
+        >>> plain = (LevelLimits(np.array([13]), none, none), LevelLimits(np.array([9, 4]), none, none))
+        >>> state, blocks = lived_in_limits(spine, np.array([9, 4]), plain, np.array([2, 11]), 5)
+        >>> blocks.lower[:, 1].tolist(), blocks.upper[:, 1].tolist(), state.lower[0, 1].item(), state.upper[0, 1].item()
+        ([1, 3], [2, 4], 4, 6)
+    """
+    needed, filled = -(-homes // largest), np.minimum(homes, housing)
+    found = []
+    for level, one, own, least, most in zip(
+        spine.levels, limits, *(sum_vectors(spine, each) for each in (housing, needed, filled)), strict=True
+    ):
+        _require_same(level, own, one.totals)
+        found.append(_of_cells(one, least, most))
+    return tuple(found)
+
+
+def require_room(
+    spine: Spine, rule: Facilities, units: Integers, persons: Sequence[LevelLimits], largest: int
+) -> None:
+    """Stop where exact totals of persons cannot be met by households of at most a size in all housing units.
+
+    Args:
+        spine: the tree.
+        rule: how counts of units bound persons.
+        units: published counts of units by kind in every block, shape (blocks, kinds).
+        persons: limits of the persons, whose exact totals are used.
+        largest: most persons of one household.
+
+    Raises:
+        CheckError: `largest` is too small.
+    """
+    plain = [LevelLimits(None, units[:0], units[:0])] * len(spine.levels)
+    occupied_limits(spine, rule, units, persons, plain, largest)
+
+
+def _of_cells(limits: LevelLimits, least: Integers, most: Integers) -> LevelLimits:
+    """The limits with bounds of the occupied units; vacant ones are bounded by their totals alone."""
+    lower, upper = np.zeros((2, len(least), _CELLS), np.int64)
+    lower[:, OCCUPIED], upper[:, OCCUPIED], upper[:, 1 - OCCUPIED] = least, most, _FREE
+    return replace(limits, lower=lower, upper=upper)
 
 
 def _with_households(values: tuple[int, ...], households: int) -> tuple[int, ...]:

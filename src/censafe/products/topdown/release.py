@@ -46,6 +46,7 @@ _POST_PROCESSING: Final = (
     "detailed_cost",
     "joint",
     "joint_first",
+    "joint_first",
     "joint_max_household_size",
 )
 _FITTED_AT_ONCE: Final = (
