@@ -32,7 +32,7 @@ _CHOICES: Final = {
     "spine": ("standard", "aian", "optimised"),
     "noisy_measurements": ("stored", "lazy"),
     "passes": ("production", "one"),
-    "information": ("level", "lower"),
+    "information": ("level", "lower", "all"),
     "infeasible": ("repair", "stop"),
     "leaves": ("fractional", "all_positive"),
     "detailed_cost": ("fraction", "flat"),
@@ -49,7 +49,8 @@ class Choices:
         spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimised`` with block groups of its own.
         noisy_measurements: ``stored`` with the run, or ``lazy``: drawn where the estimate touches them, and not kept.
         passes: the inner passes of the configuration (``production``), or all queries of a level at once (``one``).
-        information: a geounit is fitted to the answers of its own (``level``), or to these and all below it (``lower``).
+        information: a geounit is fitted to the answers of its own (``level``), to these and all below it (``lower``), or at the
+            lowest level also to what siblings have in common, as far as the answers say that this helps (``all``).
         infeasible: a parent whose children cannot meet its counts is changed and logged (``repair``), or the run stops.
         leaves: cells that rounding may raise: the ``fractional`` ones, or all that are positive in the parent
             (``all_positive``).
@@ -177,10 +178,10 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
     choices = _check_choices(document, problems)
-    if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
+    if choices.information != "level" and choices.noisy_measurements == "lazy":
         problems.add(
             "information",
-            "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
+            f"{choices.information} needs the answers of all levels at once; fix: --set noisy_measurements=stored",
         )
     if choices.joint and histograms and joint_pair(histograms) is None:
         problems.add(

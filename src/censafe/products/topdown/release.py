@@ -46,7 +46,6 @@ _POST_PROCESSING: Final = (
     "detailed_cost",
     "joint",
     "joint_first",
-    "joint_first",
     "joint_max_household_size",
 )
 _FITTED_AT_ONCE: Final = (
