@@ -238,3 +238,42 @@ def test_the_reference_and_the_sampler_run_from_the_command_line(censafe: Comman
         "sample",
         "sum-of-rounded",
     )
+
+
+@pytest.mark.parametrize("option", ["--data", "--config"])
+def test_options_that_change_nothing_for_public_tables_are_refused(
+    censafe: CommandLine, out: Path, tmp_path: Path, option: str
+) -> None:
+    refused = censafe("estimate", "phsafe", tmp_path / "new", "--measurements", out, option, out)
+    assert refused.code == 2
+    assert "--data and --config change nothing when public files are estimated" in refused.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_whole_numbers_shortest_intervals_and_joint_totals_from_the_command_line(
+    censafe: CommandLine, out: Path, tmp_path: Path
+) -> None:
+    def table(name: str, *chosen: str) -> list[dict[str, str]]:
+        settings = [word for setting in chosen for word in ("--set", setting)]
+        done = censafe("estimate", out, *settings)
+        assert done.code == 0, done.err
+        return rows(out / f"estimates/{name}/estimates/{name}_state_trunc_normal.csv")
+
+    def lengths(found: list[dict[str, str]]) -> list[float]:
+        return [float(row["RATIO_PRED_HI"]) - float(row["RATIO_PRED_LO"]) for row in found]
+
+    plain, short = table("PH8"), table("PH8", "interval=shortest", "ph8=joint")
+    totals = (
+        [row for row in plain if row["DATA_CELL"] == "1"],
+        [row for row in short if row["DATA_CELL"] == "1"],
+    )
+    assert [row["RATIO_PRED"] for row in totals[0]] != [row["RATIO_PRED"] for row in totals[1]]
+    parts = [[row for row in found if row["DATA_CELL"] != "1"] for found in (plain, short)]
+    assert [row["RATIO_PRED"] for row in parts[0]] == [row["RATIO_PRED"] for row in parts[1]]
+    assert all(one <= other for one, other in zip(lengths(parts[1]), lengths(parts[0]), strict=True))
+    settings = json.loads((out / "estimates/estimates.json").read_text())["settings"]
+    assert (settings["interval"], settings["ph8"]) == ("shortest", "joint")
+    ph7 = table("PH7", "marginals=largest-remainder")
+    for total in (row for row in ph7 if row["DATA_CELL"] == "1"):
+        cells = [row for row in ph7 if row["GEOID"] == total["GEOID"] and row["DATA_CELL"] != "1"]
+        assert int(total["PRED"]) == sum(int(row["PRED"]) for row in cells)
