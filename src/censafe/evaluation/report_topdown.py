@@ -10,6 +10,7 @@ from typing import Any
 from censafe.evaluation.figures_accuracy import draw_growth, draw_levels
 from censafe.evaluation.outputs import number_text, read_document, read_frame
 from censafe.evaluation.page import Exhibit, Page, PageTable
+from censafe.evaluation.summary_filling import SUITE
 from censafe.evaluation.topdown_accuracy import METHODS, SHORT
 from censafe.publication.page_tables import SYMBOLS
 
@@ -35,7 +36,8 @@ _Key = tuple[str, str, str]
 
 def metric_values(folder: Path, metric: str) -> dict[_Key, dict[str, Estimate]]:
     """One metric of the long frame by histogram, characteristic and level, then by method; all runs together."""
-    rows = [row for row in read_frame(folder, "metrics_long").to_pylist() if row["metric"] == metric]
+    rows = read_frame(folder, "metrics_long").to_pylist()
+    rows = [row for row in rows if row["metric"] == metric and row["suite"] != SUITE]
     found: dict[_Key, dict[str, Estimate]] = {}
     for row in sorted(rows, key=lambda row: row["run_id"] == "pooled"):  # a single run has no pooled row
         histogram, method = row["suite"].split("/")

@@ -19,7 +19,7 @@ from censafe.evaluation.summary_counts import Counted, Missing, SummarySources
 from censafe.evaluation.summary_measures import Given, measure, required, size_request, welcome
 from censafe.evaluation.summary_tables import AreaKind, Column, Line, Request, SummaryBook, SummaryTable
 
-__all__ = ["FilledLine", "FilledTable", "fill_book", "summary_frame", "summary_long"]
+__all__ = ["SUITE", "FilledLine", "FilledTable", "fill_book", "summary_frame", "summary_long"]
 
 SUITE: Final = "summary"
 NO_AREAS: Final = "no such areas in these files"

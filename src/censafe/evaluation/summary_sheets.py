@@ -59,7 +59,7 @@ def add_summary_sheets(book: Any, tables: Sequence[FilledTable]) -> None:
     """
     formats = _formats(book)
     contents = book.add_worksheet(CONTENTS)
-    starts: dict[str, int] = {}
+    starts: dict[tuple[str, str], int] = {}
     for name in dict.fromkeys(one.table.sheet for one in tables):
         starts |= _sheet(book, name, [one for one in tables if one.table.sheet == name], formats)
     _contents(contents, tables, starts, formats)
@@ -88,8 +88,10 @@ def _formats(book: Any) -> _Formats:
     )
 
 
-def _sheet(book: Any, name: str, tables: Sequence[FilledTable], formats: _Formats) -> dict[str, int]:
-    """Write one sheet; the line of every table by its number."""
+def _sheet(
+    book: Any, name: str, tables: Sequence[FilledTable], formats: _Formats
+) -> dict[tuple[str, str], int]:
+    """Write one sheet; the line of every table by sheet and number."""
     sheet = book.add_worksheet(name)
     sheet.write(0, 0, COMPARED, formats.stamp)
     sheet.write(1, 0, name, formats.title)
@@ -97,12 +99,12 @@ def _sheet(book: Any, name: str, tables: Sequence[FilledTable], formats: _Format
     sheet.set_column(1, max(len(one.table.columns) for one in tables), _NUMBERS)
     sheet.freeze_panes(2, 1)
     at = 2
-    starts: dict[str, int] = {}
+    starts: dict[tuple[str, str], int] = {}
     for filled in tables:
         if filled.table.section:
             sheet.write(at, 0, filled.table.section, formats.title)
             at += 1
-        starts[filled.table.number] = at
+        starts[name, filled.table.number] = at
         at = _table(sheet, at, filled, formats) + 1
     return starts
 
@@ -146,7 +148,7 @@ def _format(metric: str, value: float, formats: _Formats) -> Any:
 
 
 def _contents(
-    sheet: Any, tables: Sequence[FilledTable], starts: Mapping[str, int], formats: _Formats
+    sheet: Any, tables: Sequence[FilledTable], starts: Mapping[tuple[str, str], int], formats: _Formats
 ) -> None:
     runs = max((len(one.runs) for filled in tables for one in filled.rows), default=1)
     words = [_WORDS, f"Every number is the mean over {runs} published runs."] if runs > 1 else [_WORDS]
@@ -155,7 +157,7 @@ def _contents(
     sheet.write_row(2, 0, ["Table", "Rows", "With numbers", "Sheet", "Missing", "Title"], formats.heading)
     for at, filled in enumerate(tables, 3):
         table = filled.table
-        link = f"internal:'{table.sheet}'!A{starts[table.number] + 1}"
+        link = f"internal:'{table.sheet}'!A{starts[table.sheet, table.number] + 1}"
         sheet.write_url(at, 0, link, formats.link, table.number.rstrip("."))
         sheet.write_row(at, 1, [len(filled.rows), filled.filled, table.sheet, filled.note, table.title])
     sheet.freeze_panes(3, 1)

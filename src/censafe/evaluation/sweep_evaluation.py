@@ -15,6 +15,8 @@ from censafe.evaluation.findings import Finding, Sweep, findings
 from censafe.evaluation.histograms.sampling import sample_runs
 from censafe.evaluation.outputs import write_codebook, write_document, write_frame
 from censafe.evaluation.reporting import write_report
+from censafe.evaluation.summary_filling import FilledTable
+from censafe.evaluation.summary_topdown import budget_sheet
 from censafe.evaluation.topdown_evaluation import TopdownEvaluation, described
 from censafe.evaluation.topdown_population import Population
 from censafe.evaluation.topdown_runs import RunRequest, SourceOf, read_runs, run_all
@@ -27,6 +29,7 @@ from censafe.evaluation.topdown_sweep import (
     measure_setting,
     table_one,
 )
+from censafe.evaluation.workbook import write_workbook
 from censafe.model import Definition
 from censafe.privacy.conversions import tight_epsilon
 from censafe.products.options import ReadOptions
@@ -36,6 +39,7 @@ __all__ = ["evaluate_sweep"]
 
 _DETAILED: Final = (0.5, 1.0, 2.0)
 _MANY: Final = 100
+_SHEETS: Final = ("full_table", "table_one", "findings")
 
 
 def evaluate_sweep(
@@ -77,7 +81,7 @@ def evaluate_sweep(
         requests = {one: _requests(one, runs, seed) for one in settings}
         wanted = [request for group in requests.values() for request in group]
         run_all(population, source, wanted, folder.measurements, workers=workers, observer=reading.observer)
-        frames = _measure(population, requests, folder.measurements, reading, runs=runs, seed=seed)
+        frames, sheets = _measure(population, requests, folder.measurements, reading, runs=runs, seed=seed)
         tables = frames.tables()
         middle = _middle(population)
         tables["table_one"] = table_one(tables["full_table"], middle)
@@ -89,7 +93,7 @@ def evaluate_sweep(
         with reading.observer.stage("write"):
             written = {write_frame(out, name, frame): frame.column_names for name, frame in tables.items()}
             write_document(out, document)
-            files = [*written, write_codebook(out, written)]
+            files = [*written, write_codebook(out, written), write_workbook(out, {name: tables[name] for name in _SHEETS}, sheets)]
         with reading.observer.stage("report"):
             files += write_report(out)
     return TopdownEvaluation(tuple(_summary(found, runs)), tuple(out / name for name in files))
@@ -123,8 +127,10 @@ def _measure(
     *,
     runs: int,
     seed: int,
-) -> SweepFrames:
+) -> tuple[SweepFrames, list[FilledTable]]:
+    """Frames of all settings, and the Bureau's tables of every budget on a sheet of its own."""
     frames = SweepFrames()
+    sheets: list[FilledTable] = []
     histogram = population.main
     pair = population.pairs[histogram.name]
     detailed = _detailed([one.value for one in requests])
@@ -134,11 +140,12 @@ def _measure(
             measure_setting(
                 frames, population, setting, published, detail=setting.value in detailed, seed=seed
             )
+            sheets += budget_sheet(population, published, f"epsilon {setting.value:g}")
     for rate in RATES:
         with reading.observer.stage("compare samples"):
             sampled = sample_runs(pair, Fraction(rate, 100), replicates=runs, seed=seed + rate)
             measure_setting(frames, population, Setting("srs", float(rate)), sampled, detail=False, seed=seed)
-    return frames
+    return frames, sheets
 
 
 def _detailed(epsilons: Sequence[float]) -> tuple[float, ...]:

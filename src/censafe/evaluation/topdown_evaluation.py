@@ -13,6 +13,7 @@ from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.histograms.areas import level_areas
 from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.frames import stacked
+from censafe.evaluation.histograms.pairing import PublishedRun
 from censafe.evaluation.outputs import (
     side_by_side,
     wide_metrics,
@@ -22,6 +23,8 @@ from censafe.evaluation.outputs import (
 )
 from censafe.evaluation.report_topdown import mean_errors
 from censafe.evaluation.reporting import write_report
+from censafe.evaluation.summary_evaluation import SHEETLESS, summarise
+from censafe.evaluation.summary_topdown import topdown_sources
 from censafe.evaluation.topdown_accuracy import (
     METHODS,
     accuracy_frame,
@@ -31,6 +34,7 @@ from censafe.evaluation.topdown_accuracy import (
 )
 from censafe.evaluation.topdown_population import Population, compared_characteristics
 from censafe.evaluation.topdown_runs import RunRequest, SourceOf, read_runs, run_all
+from censafe.evaluation.workbook import write_workbook
 from censafe.model import CellQuery
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.plan import plan_release
@@ -144,8 +148,10 @@ def _write(
     frames: dict[str, pa.Table] = {}
     accuracies, bins, slopes, sides = [], [], [], []
     wide: dict[str, pa.Table] = {}
+    read: dict[str, Sequence[PublishedRun]] = {}
     for histogram in population.config.histograms:
         runs = read_runs(population.pairs[histogram.name], histogram.name, requests, folder)
+        read[histogram.name] = runs
         pair = population.pairs[histogram.name].with_runs(runs)
         with reading.observer.stage(f"compare {histogram.name}"):
             compared = compare_methods(
@@ -170,14 +176,17 @@ def _write(
     frames["slopes"] = stacked(slopes)
     frames["expected"] = expected_errors(population)
     frames["side_by_side_long"] = stacked(sides)
+    with reading.observer.stage("summary"):
+        tables, frames = summarise(topdown_sources(population, read), frames)
     with reading.observer.stage("write"):
         written = {
             write_frame(out, name, frame, parquet="/" in name or name.endswith("_long")): frame.column_names
             for name, frame in {**frames, **wide}.items()
         }
         write_document(out, document)
-        book = write_codebook(out, written)
-    return [name for name in written if "/" not in name] + (["side_by_side"] if wide else []) + [book]
+        sheets = {name: frame for name, frame in frames.items() if name not in (*SHEETLESS, "side_by_side_long")}
+        books = [write_codebook(out, written), write_workbook(out, sheets, tables)]
+    return [name for name in written if "/" not in name] + (["side_by_side"] if wide else []) + books
 
 
 def answer_labels(query: CellQuery) -> list[str]:
