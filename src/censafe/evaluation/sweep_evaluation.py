@@ -93,7 +93,11 @@ def evaluate_sweep(
         with reading.observer.stage("write"):
             written = {write_frame(out, name, frame): frame.column_names for name, frame in tables.items()}
             write_document(out, document)
-            files = [*written, write_codebook(out, written), write_workbook(out, {name: tables[name] for name in _SHEETS}, sheets)]
+            files = [
+                *written,
+                write_codebook(out, written),
+                write_workbook(out, {name: tables[name] for name in _SHEETS}, sheets),
+            ]
         with reading.observer.stage("report"):
             files += write_report(out)
     return TopdownEvaluation(tuple(_summary(found, runs)), tuple(out / name for name in files))

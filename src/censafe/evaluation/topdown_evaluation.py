@@ -184,7 +184,9 @@ def _write(
             for name, frame in {**frames, **wide}.items()
         }
         write_document(out, document)
-        sheets = {name: frame for name, frame in frames.items() if name not in (*SHEETLESS, "side_by_side_long")}
+        sheets = {
+            name: frame for name, frame in frames.items() if name not in (*SHEETLESS, "side_by_side_long")
+        }
         books = [write_codebook(out, written), write_workbook(out, sheets, tables)]
     return [name for name in written if "/" not in name] + (["side_by_side"] if wide else []) + books
 
