@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
@@ -75,6 +78,81 @@ def test_markers_wide_integers_any_order_and_any_number_of_files_are_read(level:
             (level / table / state / "_SUCCESS").write_text("")
             (level / table / state / ".part-00000.parquet.crc").write_text("x")
     same_as_written(read(level))
+
+
+def test_rows_of_a_geounit_after_one_another_and_odd_columns_are_read(level: Path) -> None:
+    """As other engines write them: by geounit, the columns in another order, one more, folders within folders."""
+    for table in ("DPQuery", "Constraint"):
+        for state in ("State=01", "State=02"):
+            file = level / table / state / "part-00000.parquet"
+            rewrite(file, lambda rows: sorted(rows, key=lambda row: row["geocode"], reverse=True))
+            held = pq.read_table(file, partitioning=None)
+            codes = pa.array([code[:2] for code in held["geocode"].to_pylist()]).dictionary_encode()
+            odd = held.select(held.column_names[::-1]).append_column("State", codes)
+            file.unlink()
+            inner = file.parent / "County=x" / "c000.snappy.parquet"
+            inner.parent.mkdir()
+            pq.write_table(odd, inner, row_group_size=3, use_dictionary=["geocode"])
+    same_as_written(read(level))
+
+
+def test_answers_beyond_32_bits_are_kept(tmp_path: Path) -> None:
+    path, wide = tmp_path / "Tract.parquet", measured(wide=True)
+    write_noisy_measurements(path, wide, constraints=constraints(), layout=LAYOUT, plan_digest=DIGEST)
+    found = read(path).answers.values
+    assert [one.dtype for one in found] == [np.int32, np.int64]
+    assert np.array_equal(wide.values[1], found[1])
+
+
+@pytest.mark.parametrize("places", [("State=01",), ("State=02",), ("State=01", "State=02"), ()])
+def test_folders_are_read_one_by_one(level: Path, places: tuple[str, ...]) -> None:
+    files = level_files(level, "Tract")
+    listed = list_level(files)
+    assert listed.places == ("State=01", "State=02")
+    assert listed.place.tolist() == [0, 0, 0, 1, 1, 1, 1]
+    here = np.isin(np.array(listed.places)[listed.place], places)
+    found = read_answers(files, places, listed.codes[here], LAYOUT.queries, SHAPES)
+    for one, two in zip(measured().values, found.values, strict=True):
+        assert np.array_equal(one[here], two)
+
+
+def test_tables_of_which_one_has_no_folders_are_read_together(level: Path) -> None:
+    for state in ("State=01", "State=02"):
+        (level / "DPQuery" / state / "part-00000.parquet").rename(level / "DPQuery" / f"{state}.parquet")
+        (level / "DPQuery" / state).rmdir()
+    assert list_level(level_files(level, "Tract")).places == ("",)
+    same_as_written(read(level))
+
+
+def test_areas_that_only_one_table_has_are_named(level: Path) -> None:
+    shutil.rmtree(level / "Constraint" / "State=02")
+    with pytest.raises(
+        DataError, match=r"level Tract, .*DPQuery: files in State=02, but none there in .*Constraint"
+    ):
+        read(level)
+
+
+def test_a_geounit_in_two_folders_is_named(level: Path) -> None:
+    held: Rows = []
+    rewrite(level / "Constraint" / "State=01" / "part-00000.parquet", lambda rows: held.extend(rows) or rows)
+    change(level, "Constraint", lambda rows: [*rows, *(row for row in held if row["geocode"] == "0102")])
+    with pytest.raises(DataError, match=r"geounits in two folders \(1 rows\), geounits 0102; fix: remove"):
+        read(level)
+
+
+def test_a_figure_that_one_state_lacks_is_named(level: Path) -> None:
+    change(level, "Constraint", lambda rows: [row for row in rows if row["query_name"] != "total_con"])
+    with pytest.raises(DataError, match=r"total_con: geounits without a row \(4 rows\), geounits 0201, 0202"):
+        read(level)
+
+
+def test_files_without_a_column_are_named(level: Path) -> None:
+    file = level / "DPQuery" / "State=02" / "part-00000.parquet"
+    table = pq.read_table(file, partitioning=None)
+    file.unlink()
+    pq.write_table(table.drop(["variance"]), file)
+    with pytest.raises(DataError, match="columns missing: variance"):
+        read(level)
 
 
 def test_queries_of_one_shape_are_told_apart_by_their_names(level: Path) -> None:

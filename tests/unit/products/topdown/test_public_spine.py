@@ -51,6 +51,22 @@ def test_the_tree_of_a_parted_spine_comes_back_from_its_codes() -> None:
     assert BLOCKS.tolist() == found.standard.leaf.codes.tolist()
 
 
+def test_the_widths_of_codes_come_from_the_files() -> None:
+    """A larger fan-out takes more digits; nothing but the last 16 of a block is fixed."""
+    codes, run = parted()
+    wider = [
+        np.array([code[:9] + "0" + code[9:] if depth > 2 else code for code in level.tolist()])
+        for depth, level in enumerate(codes)
+    ]
+    found = spine_of(wider, PL94_US)
+    assert [level.prefix_digits + level.digits for level in found.spine.levels] == [
+        len(level[0]) for level in wider
+    ]
+    for one, other in zip(run.spine.levels, found.spine.levels, strict=True):  # type: ignore[attr-defined]
+        assert one.parent.tolist() == other.parent.tolist()
+    assert found.spine.leaf.geounits.tolist() == wider[-1].tolist()
+
+
 def test_standard_codes_give_the_standard_tree() -> None:
     standard = build_spine(BLOCKS, PL94_US)
     found = spine_of([level.geounits for level in standard.levels], PL94_US)
