@@ -41,12 +41,14 @@ def few(tmp_path_factory):
     totals=st.sampled_from(["State", "County"]),
     largest=st.sampled_from([4, 99_999]),
     rho=st.sampled_from(["1/50", "1"]),
+    first=st.sampled_from(["units", "persons"]),
 )
 def test_no_block_contradicts_itself_and_what_is_exact_stays_so(
-    few, seed, crowded, empty, totals, largest, rho
+    few, seed, crowded, empty, totals, largest, rho, first
 ):
     keys = {
         "joint": "true",
+        "joint_first": first,
         "joint_max_household_size": str(largest),
         "histograms.persons.exact_totals": totals,
         "rho.persons": rho,

@@ -96,6 +96,23 @@ def test_all_doors_lead_to_the_same_possible_blocks(
     assert published(tmp_path / "joint") == apart
 
 
+def test_persons_first_stay_as_they_are_apart(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+) -> None:
+    first = (*JOINT, "--set", "joint_first=persons")
+    apart, joint = run(censafe, few, tmp_path / "apart"), run(censafe, few, tmp_path / "joint", *first)
+    differing = {name for name in joint if joint[name] != apart[name]}
+    assert differing == {"units_County.parquet", "units_Block.parquet"}
+    assert [post(tmp_path / "joint")["blocks"][name] for name in BROKEN] == [0, 0, 0]
+    assert run(censafe, few, tmp_path / "lazy", *first, "--set", "noisy_measurements=lazy") == joint
+    measurements = tmp_path / "apart" / "measurements"
+    done = censafe(
+        "estimate", "topdown", few[0], tmp_path / "files", "--measurements", measurements, *first, "--quiet"
+    )
+    assert done.code == 0, done.err
+    assert published(tmp_path / "files") == joint
+
+
 def test_files_beside_the_measurements_state_published_counts_alone(
     censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
 ) -> None:
