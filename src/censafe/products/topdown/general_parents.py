@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown import L2Status, ParentProblem, round_parent, solve_l2
+from censafe.estimation.topdown import ParentProblem
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.estimation.topdown.passes import Equations, Fit, OuterPass, ParentEstimate, estimate_parent
 from censafe.estimation.topdown.side_kernels import kind_sides
@@ -63,26 +63,24 @@ def estimate_roots(
         CheckError: the roots cannot meet their limits.
     """
     found: dict[int, tuple[Integers, Integers]] = {}
-    for roots in root_problems(task.objective, task.limits, rules.allowed, rules.kinds):
-        where = f"level {task.level.name}, the root"
-        result = solve_l2(roots.problem)
-        if result.status is L2Status.INFEASIBLE:
-            raise CheckError(f"{where}: no histograms meet their counts and limits: {result.reason}")
-        report.add(result, roots.problem.cells)
-        report.statuses[result.status.value] += 1
-        report.rounded["flow"] += 1
-        if not result.status.exact:
-            report.approximate.append("")
+    for roots in root_problems(task.limits, rules.allowed, rules.kinds):
         try:
-            counts = round_parent(
-                result.x,
+            made = estimate_parent(
                 roots.problem,
-                roots.tree(rules.tree),
+                roots.passes(task.objective, rules.tree),
                 leaves=rules.leaves,
                 detailed_cost=rules.detailed_cost,
             )
         except CheckError as error:
-            raise CheckError(f"{where} ({result.status.value}): {error}") from error
+            raise CheckError(f"level {task.level.name}, the root: {error}") from error
+        for solve in made.solves:
+            report.add(solve, roots.problem.cells)
+        worst = [solve.status for solve in made.solves if not solve.status.exact]
+        report.statuses[(worst or [made.solves[-1].status])[0].value] += 1
+        report.rounded[made.roundings[-1]] += 1
+        if worst:
+            report.approximate.append("")
+        counts = made.counts
         found |= {member: (cells, held) for member, cells, held in roots.split(counts[0])}
     return found
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.estimation.topdown import ParentProblem
 from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.passes import Equations, Fit, OuterPass
 from censafe.products.topdown.invariants import LevelLimits
 
 __all__ = ["RootProblem", "root_problems"]
@@ -26,7 +27,7 @@ class RootProblem:
         members: positions of the roots.
         edges: first cell of every member, and the number of all cells, shape (members + 1,).
         cells: cell of the schema at every place, shape (K,).
-        problem: of all places.
+        problem: of all places; its H and B are not read, the passes bring their own.
     """
 
     members: tuple[int, ...]
@@ -45,6 +46,36 @@ class RootProblem:
         apart += [member * (int(group.max(initial=0)) + 1) + group[self.cells] for group in groups]
         return tuple(one.astype(np.int32) for one in apart)
 
+    def passes(
+        self, objective: LevelObjective, groups: tuple[NDArray[np.int32], ...]
+    ) -> tuple[OuterPass, ...]:
+        """One fit of all queries, after that of the sums that come first where the objective has such.
+
+        Args:
+            objective: of the level.
+            groups: as of :meth:`tree`.
+        """
+        places = np.arange(len(self.cells), dtype=np.int32)
+        fits = [Fit((places,), self._equations(objective))]
+        coarse = objective.coarse
+        if coarse is not None:
+            label = self.tree((coarse.label,))[-1]
+            fits.insert(0, Fit((label,), self._equations(coarse.objective), (label,)))
+        return (OuterPass(tuple(fits), (self.tree(groups),)),)
+
+    def _equations(self, objective: LevelObjective) -> Equations:
+        """Normal equations of the members side by side, on some of the places."""
+
+        def made(chosen: Integers) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
+            h, b = np.zeros((1, len(chosen), len(chosen))), np.zeros((1, len(chosen)))
+            for member, (first, last) in zip(self.members, pairwise(self.edges), strict=True):
+                here = np.flatnonzero((chosen >= first) & (chosen < last))
+                stack, _, b[:, here] = objective.equations(member, member + 1, self.cells[chosen[here]])
+                h[0, here[:, None], here[None, :]] = stack[0]
+            return h, np.zeros(1, np.int32), b
+
+        return made
+
     def split(self, counts: Integers) -> Iterator[tuple[int, Integers, Integers]]:
         """Position, cells and counts of every member, from counts at all places."""
         for member, (first, last) in zip(self.members, pairwise(self.edges), strict=True):
@@ -53,7 +84,6 @@ class RootProblem:
 
 
 def root_problems(
-    objective: LevelObjective,
     limits: LevelLimits,
     allowed: NDArray[np.bool_],
     kinds: NDArray[np.int32] | None,
@@ -61,7 +91,6 @@ def root_problems(
     """The problems of the widest level: one for each root, and one for each group whose total is known.
 
     Args:
-        objective: measurements of the roots.
         limits: of the level.
         allowed: which cells may hold records, shape (cells,).
         kinds: kind of unit of each cell; None where units bound nothing.
@@ -71,14 +100,13 @@ def root_problems(
     for group in np.unique(own[own >= 0]).tolist():
         members = tuple(np.flatnonzero(own == group).tolist())
         total = None if limits.groups is None else float(limits.groups.totals[group])
-        yield _joined(objective, limits, allowed, kinds, members, total)
+        yield _joined(limits, allowed, kinds, members, total)
     for root in np.flatnonzero(own < 0).tolist():
         total = None if limits.totals is None else float(limits.totals[root])
-        yield _joined(objective, limits, allowed, kinds, (root,), total)
+        yield _joined(limits, allowed, kinds, (root,), total)
 
 
 def _joined(
-    objective: LevelObjective,
     limits: LevelLimits,
     allowed: NDArray[np.bool_],
     kinds: NDArray[np.int32] | None,
@@ -91,15 +119,12 @@ def _joined(
     ]
     edges = np.cumsum([0, *map(len, supports)])
     places = int(edges[-1])
-    h, b = np.zeros((places, places)), np.zeros((1, places))
     rows: list[NDArray[np.bool_]] = []
     sides: list[tuple[float, float]] = []
     if total is not None:
         rows.append(np.ones(places, np.bool_))
         sides.append((total, total))
     for root, support, first, last in zip(members, supports, edges[:-1], edges[1:], strict=True):
-        stack, _, b[:, first:last] = objective.equations(root, root + 1, support)
-        h[first:last, first:last] = stack[0]
         for among, low, high in () if kinds is None else _side_rows(limits, root, kinds[support]):
             inside = np.zeros(places, np.bool_)
             inside[first:last] = among
@@ -108,7 +133,10 @@ def _joined(
                 sides.append((low, high))
     matrix = np.array(rows, dtype=np.uint8).reshape(len(rows), places)
     lo, hi = np.array(sides).reshape(-1, 2).T
-    problem = ParentProblem(h, b, None, np.ones((1, places), np.bool_), matrix, lo[None], hi[None])
+    h = np.broadcast_to(np.zeros((1, 1, 1)), (1, places, places))
+    problem = ParentProblem(
+        h, np.zeros((1, places)), None, np.ones((1, places), np.bool_), matrix, lo[None], hi[None]
+    )
     return RootProblem(members, tuple(edges.tolist()), np.concatenate(supports), problem)
 
 
