@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import load_workbook
+from openpyxl.worksheet.worksheet import Worksheet
 
 from censafe.evaluation.topdown_evaluation import evaluate_topdown
 from censafe.evaluation.topdown_population import open_population
@@ -65,6 +67,32 @@ def test_every_file_says_that_it_compares_with_the_truth(evaluated: Path) -> Non
         assert "<svg" in path.read_text(encoding="utf-8")
     assert (evaluated / "CONFIDENTIAL.txt").exists()
     assert STAMP in (evaluated / "report.html").read_text(encoding="utf-8")
+
+
+def county_of(sheet: Worksheet) -> float:
+    """Mean absolute error of county totals in a sheet of summary metrics."""
+    row = next(row for row in sheet.iter_rows(values_only=True) if row[0] == "All counties")
+    return float(row[2])
+
+
+def test_the_workbook_has_the_bureaus_tables_of_the_mean_over_runs(evaluated: Path) -> None:
+    book = load_workbook(evaluated / "workbook.xlsx")
+    assert book.sheetnames[:3] == ["Contents", "Updated BAP", "Updated Use Cases"]
+    found = {
+        (
+            row["run_id"],
+            row["suite"],
+            row["level"],
+            row["size_class"],
+            row["characteristic"],
+            row["metric"],
+        ): row["value"]
+        for row in rows_of(evaluated / "metrics_long.csv")
+    }
+    key = ("all", "total", "mean_ae")
+    mean = float(found["pooled", "persons/topdown", "County", *key])
+    assert mean == pytest.approx(county_of(book["Updated BAP"]))
+    assert mean == pytest.approx(float(found["pooled", "summary", "county", *key[:2], "mean_ae_run_mean"]))
 
 
 def test_errors_are_those_of_the_counts_side_by_side(evaluated: Path) -> None:
@@ -186,6 +214,10 @@ def test_a_sweep_makes_the_tables_of_the_study_and_grows(
     for name in ("figure-1", "figure-2", "figure-3-Enumdist", "budget"):
         assert (out / "figures" / f"{name}.svg").exists(), name
     assert {"epsilon", "sample_pct"} <= set(rows_of(out / "table_one.csv")[0])
+    book = load_workbook(out / "workbook.xlsx")
+    sheets = ["epsilon 0.5", "epsilon 1", "epsilon 4"]
+    assert ["Contents", *sheets, "full_table", "table_one", "findings", "columns"] == book.sheetnames
+    assert county == pytest.approx([county_of(book[name]) for name in sheets])
 
 
 def test_expected_errors_of_a_published_run_are_those_it_has(data: Path, published: Path) -> None:
