@@ -62,7 +62,13 @@ class SmallTree:
 
 
 def small_tree(
-    seed: int, *, exact: int = 0, kept: bool = False, apart: bool = False, alone: bool = False
+    seed: int,
+    *,
+    exact: int = 0,
+    kept: bool = False,
+    apart: bool = False,
+    alone: bool = False,
+    parted: bool = False,
 ) -> SmallTree:
     """Four levels, empty facility types and cells, unequal variances, a geounit without answers.
 
@@ -72,6 +78,7 @@ def small_tree(
         kept: whether the third attribute counts as kept, so that the blocks are larger.
         apart: whether every geounit has a kind of budget of its own, so that no covariance is shared.
         alone: whether the first leaf is an only child without answers.
+        parted: whether the second level holds sums of parts, of which nothing but the totals is known.
     """
     rng = np.random.default_rng(seed)
     alike = (AXES[0], ALLOWED, *((AXES[2],) if kept else ()))
@@ -100,6 +107,9 @@ def small_tree(
             kinds[1] = 2
         if depth == 3 and alone:
             kinds[0] = 2
+        sums = depth == 1 and parted
+        if sums:
+            kinds[:] = 2
         values = []
         for number, label in enumerate(LABELS):
             a = np.zeros((label.max() + 1, CELLS))
@@ -114,7 +124,7 @@ def small_tree(
             variances, kinds = variances[kinds], np.arange(SIZES[depth], dtype=np.int32)
         support = types[depth][:, blocks.first(AXES[0])] & blocks.first(ALLOWED)
         totals = truth[depth].sum(axis=1).astype(np.int64) if depth < exact else None
-        objective = LevelObjective.of(LABELS, variances, values, kinds)
+        objective = None if sums else LevelObjective.of(LABELS, variances, values, kinds)
         levels.append(TreeLevel(f"level {depth}", objective, parents[depth], support, totals))
     tree = LinearTree(blocks, levels, lower_estimates(blocks, levels))
     return SmallTree(

@@ -19,6 +19,7 @@ TREES = [
     {"seed": 3, "alone": True},
     {"seed": 4, "alone": True, "exact": 1, "kept": True},
     {"seed": 5, "alone": True, "apart": True, "exact": 4},
+    {"seed": 6, "parted": True, "exact": 2},
 ]
 UNIONS, LEAVES = 6, SIZES[3]
 

@@ -1,0 +1,298 @@
+"""Seconds of intervals for a state, and how often intervals hold the truth.
+
+    python benchmarks/intervals.py [--persons N] [--states CODE,...] [--config NAME] [--set KEY=VALUE] [--data DIR] [--seed S] [--json]
+    python benchmarks/intervals.py --coverage DRAWS [--published DRAWS] [--persons N] [--config NAME] [--set KEY=VALUE] ...
+
+Makes block histograms of a synthetic state, or takes those that an earlier call left in DIR. Without `--coverage` it measures them once
+with a test key and makes the unbiased estimates and their variances for all default queries at the areas of every kind: the
+published levels, and 200 areas that follow no level (random runs of 40 to 400 neighbouring blocks). `seconds_tree` is the CPU
+time of the linear estimates from below, `seconds_areas` that of values and variances of all areas, `peak_gib` the peak memory
+of the process.
+
+With `--coverage` it measures the state DRAWS times with as many test keys and counts how often the unbiased 90% and 95% intervals
+hold the true count, by kind of area and query; counts that are published exactly have no interval and do not count. The standard
+error is that of the mean over draws, so that counts of one draw may depend on each other. With `--published` it also estimates the
+state so many times, simulates the intervals of the published counts with 10 further runs each, and counts the same.
+Unlike a release, all of this knows the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy.sparse import csr_array
+
+from censafe.cli.options import parse_settings
+from censafe.estimation.topdown.linear.functionals import Functionals
+from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.simulated import ErrorClasses
+from censafe.geography.run_spine import standard_levels
+from censafe.model import SparseLevel
+from censafe.population.synthetic.histograms import synthesize_histograms
+from censafe.products.observer import SilentObserver
+from censafe.products.options import ReadOptions
+from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.products.topdown.informing import linear_tree
+from censafe.products.topdown.intake import Intake, Loaded
+from censafe.products.topdown.interval_areas import AreaSet, area_estimates, area_sets
+from censafe.products.topdown.interval_queries import IntervalQuery, chosen_queries
+from censafe.products.topdown.intervals import counts_of
+from censafe.products.topdown.measuring import measure_stored
+from censafe.products.topdown.plan import plan_release, workloads
+from censafe.products.topdown.rehearsal import TestDoor, rehearse
+from censafe.products.topdown.simulating import further_runs
+from censafe.products.topdown.stored import stored_files
+from child import in_folder, parser_of
+
+LEVELS = (0.9, 0.95)
+OFF_SPINE = "off the spine"
+FURTHER = 10
+
+
+@dataclass(frozen=True)
+class Speed:
+    persons: int
+    blocks: int
+    geounits: int
+    areas: int
+    rows: int
+    seconds_tree: float
+    seconds_areas: float
+    peak_gib: float
+
+
+@dataclass(frozen=True)
+class Coverage:
+    interval: str
+    histogram: str
+    kind: str
+    counts: int
+    draws: int
+    covered90: float
+    error90: float
+    covered95: float
+    error95: float
+
+
+class Hits:
+    """Shares of intervals that held the truth, by what they are of: one share a draw and level."""
+
+    def __init__(self) -> None:
+        self.shares: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
+        self.counts: dict[tuple[str, str, str], int] = {}
+
+    def add(self, key: tuple[str, str, str], held: list[np.ndarray]) -> None:
+        if held[0].size:
+            self.shares[key].append(tuple(float(one.mean()) for one in held))
+            self.counts[key] = held[0].size
+
+    def rows(self) -> Iterator[Coverage]:
+        for (interval, histogram, kind), shares in self.shares.items():
+            table = np.array(shares)
+            middle = 100 * table.mean(axis=0)
+            error = 100 * table.std(axis=0, ddof=1) / np.sqrt(len(table))
+            numbers = [round(float(one), 2) for pair in zip(middle, error, strict=True) for one in pair]
+            yield Coverage(
+                interval, histogram, kind, self.counts[interval, histogram, kind], len(table), *numbers
+            )
+
+
+def sixteen(folder: Path, target: Path) -> Path:
+    """The same persons under the schema of blocks-16: group quarters left out, eight groups of Hispanic origin and race."""
+    found = pq.read_table(folder / "histogram.parquet")
+    _, adult, hispanic, race = np.unravel_index(found["cell"].to_numpy(), (8, 2, 2, 63))
+    cell = adult * 8 + np.where(hispanic == 1, 0, np.minimum(race, 6) + 1)
+    table = pa.table(
+        {"geocode": found["geocode"].cast(pa.string()), "cell": pa.array(cell, pa.int32()), "count": found["count"]}
+    )
+    summed = table.group_by(["geocode", "cell"]).aggregate([("count", "sum")])
+    target.mkdir()
+    pq.write_table(summed.rename_columns(["geocode", "cell", "count"]).sort_by([("geocode", "ascending"), ("cell", "ascending")]),
+                   target / "histogram.parquet")  # fmt: skip
+    pq.write_table(pq.read_table(folder / "units.parquet", columns=["geocode"]), target / "units.parquet")
+    return target
+
+
+def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TopdownConfig, Loaded]:
+    data = folder / f"state-{arguments.persons}-{arguments.states.replace(',', '-')}-seed-{arguments.seed}"
+    if not data.exists():
+        states = tuple(arguments.states.split(","))
+        synthesize_histograms(
+            data, persons=arguments.persons, states=states, seed=arguments.seed, layout="pl94"
+        )
+    config = load_config(arguments.config, parse_settings(tuple(arguments.settings)))
+    if arguments.config == "blocks-16":
+        own = data.with_name(f"{data.name}-sixteen")
+        data = own if own.exists() else sixteen(data, own)
+    with Intake(data, config, ReadOptions()) as intake:
+        return config, intake.load()
+
+
+def off_spine(blocks: int, areas: int, seed: int) -> np.ndarray:
+    """Random runs of neighbouring blocks that follow no level, -1 between them."""
+    rng = np.random.default_rng(seed)
+    area_of = np.full(blocks, -1)
+    most = max(2, min(400, blocks // 4))
+    for area in range(areas):
+        size = int(rng.integers(max(1, most // 10), most))
+        first = int(rng.integers(0, max(1, blocks - size)))
+        inside = slice(first, first + size)
+        area_of[inside] = np.where(area_of[inside] < 0, area, area_of[inside])
+    return np.unique(area_of, return_inverse=True)[1].ravel() - int((area_of < 0).any())
+
+
+def all_sets(loaded: Loaded, areas: int, seed: int) -> tuple[AreaSet, ...]:
+    run = loaded.facts.run
+    area_of = off_spine(run.standard.leaf.nodes, areas, seed)
+    number = int(area_of.max()) + 1
+    codes = np.array([f"{area:04d}" for area in range(number)])
+    listed = AreaSet(OFF_SPINE, codes, np.full(number, ""), area_of)
+    return (*area_sets(run, None, SilentObserver()), listed)
+
+
+def objectives(config: TopdownConfig, loaded: Loaded, histogram: str, seed: int) -> list[LevelObjective]:
+    door, facts = TestDoor(plan_release(config), seed), loaded.facts
+    found = []
+    loads = [load for load in workloads(config) if load.histogram.name == histogram]
+    for load, counts in zip(loads, loaded.exact[histogram], strict=True):
+        budgets = facts.budgets[load.part.name]
+        measured = measure_stored(load, counts, budgets, door, stored_files(load, facts))
+        found.append(LevelObjective.measured([query.label for query in load.queries], measured))
+    return found
+
+
+def weights_of(queries: tuple[IntervalQuery, ...]) -> csr_array:
+    return csr_array(np.vstack([query.weights for query in queries]))
+
+
+def speed(folder: Path, arguments: argparse.Namespace) -> Speed:
+    config, loaded = opened(folder, arguments)
+    run = loaded.facts.run
+    sets = all_sets(loaded, 200, arguments.seed)
+    tree_seconds = area_seconds = 0.0
+    rows = 0
+    for name, queries in chosen_queries(config, ()).items():
+        own = objectives(config, loaded, name, arguments.seed)
+        started = time.process_time()
+        tree = linear_tree(config.histogram(name), loaded.facts, own)
+        tree_seconds += time.process_time() - started
+        started = time.process_time()
+        functionals = Functionals.of(tree.blocks, weights_of(queries))
+        rows += sum(one.values.size for one in area_estimates(tree, functionals, run, sets))
+        area_seconds += time.process_time() - started
+    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1)
+    return Speed(
+        arguments.persons, run.standard.leaf.nodes, sum(level.nodes for level in run.spine.levels), sum(one.number for one in sets),
+        rows, round(tree_seconds, 2), round(area_seconds, 2), round(kib / 2**20, 3),
+    )  # fmt: skip
+
+
+def truths(config: TopdownConfig, loaded: Loaded) -> Mapping[str, SparseLevel]:
+    found = {}
+    for one in config.histograms:
+        exact = standard_levels(loaded.facts.run, loaded.exact[one.name], one.schema.schema.cells)[-1]
+        found[one.name] = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
+    return found
+
+
+def coverage(folder: Path, arguments: argparse.Namespace) -> list[Coverage]:
+    config, loaded = opened(folder, arguments)
+    sets = all_sets(loaded, 30, arguments.seed)
+    true, hits = truths(config, loaded), Hits()
+    for name, queries in chosen_queries(config, ()).items():
+        weights = weights_of(queries)
+        blocks = counts_of(true[name], weights)
+        for draw in range(arguments.coverage):
+            own = objectives(config, loaded, name, 1000 * arguments.seed + draw)
+            tree = linear_tree(config.histogram(name), loaded.facts, own)
+            functionals = Functionals.of(tree.blocks, weights)
+            for one in area_estimates(tree, functionals, loaded.facts.run, sets):
+                uncertain = one.variances > 0
+                error = np.abs(one.values - one.areas.sums(blocks))[uncertain]
+                spread = np.sqrt(one.variances[uncertain])
+                held = [error <= NormalDist().inv_cdf(0.5 + level / 2) * spread for level in LEVELS]
+                hits.add(("unbiased", name, one.areas.kind), held)
+    for draw in range(arguments.published):
+        _published(config, loaded, sets, true, 7000 + 1000 * arguments.seed + draw, hits)
+    return list(hits.rows())
+
+
+def _published(
+    config: TopdownConfig,
+    loaded: Loaded,
+    sets: tuple[AreaSet, ...],
+    true: Mapping[str, SparseLevel],
+    seed: int,
+    hits: Hits,
+) -> None:
+    """One published file, the simulated intervals of its counts, and how many of them hold the truth."""
+    published = rehearse(config, loaded, seed).levels
+    queries = chosen_queries(config, ())
+    weights = {name: weights_of(own) for name, own in queries.items()}
+    runs = list(further_runs(config, loaded.facts, published, runs=FURTHER, seed=seed, workers=1))
+    for name, own in queries.items():
+        truth, given = (counts_of(level, weights[name]) for level in (true[name], published[name][-1]))
+        again = [counts_of(run[name], weights[name]) for run in runs]
+        for one in sets:
+            held: list[list[np.ndarray]] = [[] for _ in LEVELS]
+            first = 0
+            for query in own:
+                part = slice(first, first + len(query.labels))
+                first = part.stop
+                here, is_true = one.sums(given[:, part]), one.sums(truth[:, part])
+                classes = ErrorClasses()
+                for further in again:
+                    classes.add(here, one.sums(further[:, part]))
+                for place, level in enumerate(LEVELS):
+                    low, high = classes.ends(here, level)
+                    uncertain = (low < high) | (is_true != here)
+                    held[place].append(((low <= is_true) & (is_true <= high))[uncertain])
+            hits.add(("published", name, one.kind), [np.concatenate(parts) for parts in held])
+
+
+def text(rows: list[Coverage]) -> str:
+    head = f"{'interval':<11}{'histogram':<10}{'kind':<18}{'counts':>8}{'draws':>7}{'90%':>8}{'s.e.':>6}{'95%':>8}{'s.e.':>6}"
+    return "\n".join(
+        [
+            head,
+            *(
+                f"{one.interval:<11}{one.histogram:<10}{one.kind:<18}{one.counts:>8,}{one.draws:>7,}{one.covered90:>8.2f}{one.error90:>6.2f}"
+                f"{one.covered95:>8.2f}{one.error95:>6.2f}"
+                for one in rows
+            ),
+        ]
+    )
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--persons", type=int, default=643_077)
+    parser.add_argument("--states", default="50")
+    parser.add_argument("--config", default="pl94-us")
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--coverage", type=int, default=0, metavar="DRAWS")
+    parser.add_argument("--published", type=int, default=0, metavar="DRAWS")
+    arguments = parser.parse_args()
+    if not arguments.coverage and not arguments.published:
+        found = in_folder(arguments.data, partial(speed, arguments=arguments))
+        print(json.dumps(asdict(found)) if arguments.json else found)
+        return
+    rows = in_folder(arguments.data, partial(coverage, arguments=arguments))
+    print(json.dumps([asdict(one) for one in rows]) if arguments.json else text(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Tables of the areas that blocks lie in."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from censafe.errors import DataError, StorageError
+from censafe.publication.area_list import read_area_list
+
+BLOCKS = np.array([10, 11, 12, 20])
+
+
+def listed(folder: Path, *lines: str) -> Path:
+    path = folder / "areas.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_kinds_in_the_order_of_their_columns(tmp_path):
+    path = listed(
+        tmp_path,
+        "place,geocode,district",
+        "0700,0011,b",
+        ",0010,a",
+        " 0700 ,0020,a",
+        "1,9999,z",
+        "0500,0012,",
+    )
+    kinds, missing = read_area_list(path, BLOCKS, 4)
+    assert [kind.name for kind in kinds] == ["place", "district"]
+    assert [kind.codes.tolist() for kind in kinds] == [["0500", "0700"], ["a", "b"]]
+    assert [kind.area_of.tolist() for kind in kinds] == [[-1, 1, 0, 1], [0, 1, -1, 0]]
+    assert missing == {"place": 1, "district": 1}
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (("geocode", "0010"), "a column for each kind of area"),
+        (("block,place", "0010,1"), "has a header with geocode"),
+        (("geocode,place,place", "0010,1,2"), "each once"),
+        (("geocode,place", "10,1"), "not 4 digits|are not 4 digits"),
+        (("geocode,place", "0010,1", "0010,2"), r"blocks there twice \(1\), such as 0010"),
+        (("geocode,place", "0099,1"), "none of the 1 rows is a block of this run"),
+        (("geocode,place", "0010,1,2"), "as many fields in every row"),
+    ],
+)
+def test_tables_that_break_a_rule(tmp_path, lines, words):
+    with pytest.raises(DataError, match=words):
+        read_area_list(listed(tmp_path, *lines), BLOCKS, 4)
+
+
+def test_a_table_that_is_not_there(tmp_path):
+    with pytest.raises(StorageError, match="cannot be read"):
+        read_area_list(tmp_path / "none.csv", BLOCKS, 4)
