@@ -139,3 +139,39 @@ def test_answers_that_do_not_determine_the_cells_are_refused():
     level = TreeLevel("Block", LevelObjective.of(labels, (1.0,) * 5, values), np.array([-1, -1]), support)
     with pytest.raises(CheckError, match=r"level Block: .* do not determine its cells"):
         lower_estimates(blocks, [level])
+
+
+@pytest.mark.parametrize("exact", [0, 2])
+@pytest.mark.parametrize(("depth", "parent"), [(1, 0), (2, 1), (2, 2)])
+def test_once_the_parent_is_known_the_whole_tree_says_no_more_than_what_is_below(depth, parent, exact):
+    small = small_tree(7, exact=exact)
+    rng = np.random.default_rng(depth)
+    member = small.members[depth - 1][parent]
+    support = np.flatnonzero(np.kron(member, np.eye(CELLS)) @ small.free)
+    known = rng.integers(5, 40, CELLS) * np.isin(np.arange(CELLS), support)
+    if exact >= depth:  # a parent whose total is exact has that total
+        known[support[0]] += small.truth[depth - 1][parent].sum() - known.sum()
+    cells, covariance = small.dense()
+    add = np.kron(member, np.eye(CELLS))[support]
+    gain = covariance @ add.T @ np.linalg.pinv(add @ covariance @ add.T, rcond=1e-9)
+    whole = cells + gain @ (known[support] - add @ cells)
+    children = np.flatnonzero(small.tree.levels[depth].parent == parent)
+    lower = small.tree.lower_estimate(depth, children)
+    units = small.tree.blocks.spread(np.eye(CELLS))
+    variances = [
+        small.tree.blocks.flat(
+            small.tree.blocks.apply(small.tree.lower_covariance(depth, np.array([child])), units)
+        )
+        for child in children
+    ]
+    totals = [small.truth[depth][child].sum() if exact > depth else None for child in children]
+    for place, total in enumerate(totals):
+        if total is not None:
+            v = variances[place]
+            lower[place] += v.sum(axis=1) * (total - lower[place].sum()) / v.sum()
+            variances[place] = v - np.outer(v.sum(axis=1), v.sum(axis=1)) / v.sum()
+    together = np.linalg.pinv(sum(variances), rcond=1e-9)
+    for child, own, v in zip(children, lower, variances, strict=True):
+        found = own + v @ together @ (known - lower.sum(axis=0))
+        wanted = np.kron(small.members[depth][child], np.eye(CELLS)) @ whole
+        np.testing.assert_allclose(wanted, found, rtol=1e-7, atol=1e-7)
