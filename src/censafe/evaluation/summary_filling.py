@@ -10,14 +10,17 @@ from typing import Any, Final, NoReturn
 import numpy as np
 import pyarrow as pa
 
+from censafe.errors import ConfigError
 from censafe.evaluation.histograms.accuracy import POOLED
 from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.error_metrics import Interval
 from censafe.evaluation.histograms.frames import Subject, Value, long_frame
 from censafe.evaluation.histograms.threads import in_threads
+from censafe.evaluation.summary_conditions import CONDITIONS
 from censafe.evaluation.summary_counts import Counted, Missing, SummarySources
 from censafe.evaluation.summary_measures import Given, measure, required, size_request, welcome
 from censafe.evaluation.summary_tables import AreaKind, Column, Line, Request, SummaryBook, SummaryTable
+from censafe.products.config_rules import nearest
 
 __all__ = ["SUITE", "FilledLine", "FilledTable", "fill_book", "summary_frame", "summary_long"]
 
@@ -97,7 +100,12 @@ def fill_book(book: SummaryBook, sources: SummarySources) -> tuple[FilledTable, 
     Args:
         book: tables.
         sources: pairs, lists of areas and what the attributes mean.
+
+    Raises:
+        ConfigError: a condition that there is not.
+        UsageError: a set of records that no attribute has.
     """
+    _check(book)
     places: dict[str, list[tuple[int, int]]] = {}
     for at, table in enumerate(book.tables):
         for row, line in enumerate(table.lines):
@@ -117,6 +125,16 @@ def fill_book(book: SummaryBook, sources: SummarySources) -> tuple[FilledTable, 
         )
         for at, table in enumerate(book.tables)
     )
+
+
+def _check(book: SummaryBook) -> None:
+    for table in book.tables:
+        asked = [name for line in table.lines if line.measure == "condition" for name in line.options]
+        unknown = next((name for name in asked if name not in CONDITIONS), None)
+        if unknown is not None:
+            raise ConfigError(
+                f"{table.number}: no condition {unknown!r}.{nearest(unknown, sorted(CONDITIONS))}"
+            )
 
 
 @dataclass(frozen=True, eq=False)

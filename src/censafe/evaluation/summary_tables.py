@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from censafe.errors import ConfigError, StorageError
+from censafe.evaluation.codebook import CODEBOOK
+from censafe.products.config_rules import nearest
 
 __all__ = [
     "AreaKind",
@@ -221,52 +223,63 @@ def shipped_book() -> SummaryBook:
         >>> len(book.tables), book.tables[0].number, book.tables[0].lines[1].size.name
         (183, 'Table 1.a', '0-999')
     """
-    text = resources.files("censafe.evaluation").joinpath("data", "summary_tables.toml")
-    return _book(tomllib.loads(text.read_text(encoding="utf-8")), "summary_tables.toml")
+    return _book(_shipped(), "summary_tables.toml")
 
 
 def read_book(path: Path) -> SummaryBook:
-    """Tables of the same kind from a TOML file, which may name areas, classes, rows, columns and rates of the shipped ones.
+    """The shipped tables and those of a TOML file of the same form, on sheets of their own names.
 
     Args:
         path: a file with ``[[tables]]`` and, where they are wanted, ``areas``, ``rates``, ``columns``, ``rows``, ``groups``,
-            ``classes`` and ``states`` of its own.
+            ``classes`` and ``states`` beside those of ``summary_tables.toml``, or in their place.
 
     Raises:
         ConfigError: a key or name that is not allowed.
         StorageError: the file cannot be read.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        own = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path.name}: not a TOML file: {error}") from None
-    shipped = resources.files("censafe.evaluation").joinpath("data", "summary_tables.toml")
-    base = tomllib.loads(shipped.read_text(encoding="utf-8"))
-    merged = {name: {**base[name], **document.get(name, {})} for name in _TOP if name != "tables"}
-    merged |= {name: value for name, value in document.items() if name not in merged}
-    return _book(merged, path.name)
+    _known(own, _TOP, path.name)
+    base = _shipped()
+    try:
+        merged = {name: {**base[name], **own.get(name, {})} for name in _TOP if name != "tables"}
+        return _book({**merged, "tables": [*base["tables"], *own.get("tables", [])]}, path.name)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f"{path.name}: not of the form of summary_tables.toml ({error}); fix: write it as that file, which ships with censafe"
+        ) from None
+
+
+def _shipped() -> dict[str, Any]:
+    text = resources.files("censafe.evaluation").joinpath("data", "summary_tables.toml")
+    return tomllib.loads(text.read_text(encoding="utf-8"))
 
 
 def _book(document: Mapping[str, Any], where: str) -> SummaryBook:
-    _known(document, _TOP, where)
     areas = {name: _area_kind(name, raw) for name, raw in document["areas"].items()}
     rates = {name: _rate(raw) for name, raw in document["rates"].items()}
     tables = tuple(
         _table(document, raw, f"{where}, {raw.get('number', 'table')}") for raw in document.get("tables", ())
     )
     for table in tables:
-        for line in table.lines:
-            if line.areas and line.areas not in areas:
-                raise ConfigError(
-                    f"{where}, {table.number}: no areas {line.areas!r}; allowed: {', '.join(areas)}"
-                )
-            if line.measure == "rate" and line.options[0] not in rates:
-                raise ConfigError(
-                    f"{where}, {table.number}: no rate {line.options[0]!r}; allowed: {', '.join(rates)}"
-                )
+        place = f"{where}, {table.number}"
+        _allowed([column.metric for column in table.columns], CODEBOOK, "metric", place)
+        _allowed([line.areas for line in table.lines if line.areas], areas, "areas", place)
+        rows = [line for line in table.lines if line.measure == "rate"]
+        _allowed([name for line in rows for name in line.options], rates, "rate", place)
+    if len({table.number for table in tables}) < len(tables):
+        raise ConfigError(f"{where}: two tables have one number; give each its own")
     return SummaryBook(tables, areas, rates)
+
+
+def _allowed(names: Sequence[str], known: Collection[str], what: str, where: str) -> None:
+    unknown = [name for name in dict.fromkeys(names) if name not in known]
+    if unknown:
+        raise ConfigError(f"{where}: no {what} {unknown[0]!r}.{nearest(unknown[0], sorted(known))}")
 
 
 def _area_kind(name: str, raw: Mapping[str, Any]) -> AreaKind:
