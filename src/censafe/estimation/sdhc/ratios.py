@@ -21,10 +21,10 @@ __all__ = [
     "RatioEstimate",
     "RatioModel",
     "denominator_law",
+    "denominator_nodes",
     "estimate_joint",
     "estimate_single",
     "legendre",
-    "nodes_for",
 ]
 
 Floats = NDArray[np.float64]
@@ -35,6 +35,10 @@ _NATS = 45.0  # weights below the largest by more than this factor of e are left
 _REACH = 12.0
 _COARSER = 4
 _FEWEST = 24
+_STEP_WIDTH = 8.0  # ratio of standard deviations that the usual number of points still resolves
+_MOST_TIMES = 64
+_PANEL = 256
+_MOST_TOGETHER = 1024  # points of one rule, which takes the cube of their number to find
 _ROOT2 = float(np.sqrt(2.0))
 
 
@@ -93,7 +97,7 @@ def denominator_law(
 
 
 def estimate_single(
-    num: tuple[float, float], den: tuple[float, float], model: RatioModel, nodes: int = 2 * _NODES
+    num: tuple[float, float], den: tuple[float, float], model: RatioModel, nodes: int | None = None
 ) -> RatioEstimate:
     """Posterior of num / den where each is measured once (PH8).
 
@@ -101,7 +105,7 @@ def estimate_single(
         num: noisy numerator and its variance.
         den: noisy denominator and its variance.
         model: the bounds.
-        nodes: Gauss-Legendre points of every piece.
+        nodes: Gauss-Legendre points; None for as many as the variances ask for.
 
     Source: quadrature over the denominator; given it, the numerator is a normal cut off at both bounds.
 
@@ -113,7 +117,7 @@ def estimate_single(
     far = unbounded_single(num, den, model)
     if far is not None:
         return far
-    law = denominator_law(num, den, model, nodes)
+    law = denominator_law(num, den, model, nodes or denominator_nodes(num[1], den[1]))
     d, w, zn, sn = law.at, law.weight, num[0], num[1] ** 0.5
     a, b = (model.lowest * d - zn) / sn, (model.largest * d - zn) / sn
 
@@ -153,7 +157,7 @@ def estimate_joint(
     far = unbounded_joint(first, second, den, model)
     if far is not None:
         return far
-    nodes = nodes or nodes_for(first[1], second[1], den[1])
+    nodes = nodes or _nodes(first[1], second[1], den[1])
     fine = _Joint(first, second, den, model, nodes)
     coarse = _Joint(first, second, den, model, max(nodes // _COARSER, _FEWEST))
     ends = [
@@ -248,7 +252,13 @@ class _Joint:
         return float(self._w @ (sure + (1 - sure) * share))
 
 
-def nodes_for(*variances: float) -> int:
+def denominator_nodes(num_variance: float, den_variance: float) -> int:
+    """Points for a denominator's law; a narrow numerator makes sharp steps in a wide one."""
+    apart = (den_variance / num_variance) ** 0.5
+    return 2 * _NODES * min(max(1, int(np.ceil(apart / _STEP_WIDTH))), _MOST_TIMES)
+
+
+def _nodes(*variances: float) -> int:
     """Points for standard deviations that differ by some factor; narrow laws inside wide ones need more."""
     apart = (max(variances) / min(variances)) ** 0.5
     return int(_NODES * (1 if apart <= 3 else 2 if apart <= 10 else 4 if apart <= 40 else 8))
@@ -335,6 +345,10 @@ def _cut_mean(a: Floats, b: Floats) -> Floats:
 
 @lru_cache(maxsize=16)
 def legendre(nodes: int) -> tuple[Floats, Floats]:
-    """Gauss-Legendre points and weights between -1 and 1."""
-    x, weight = np.polynomial.legendre.leggauss(nodes)
-    return x, weight
+    """Gauss-Legendre points and weights between -1 and 1; where there are many, in panels of 256 each."""
+    panels = max(1, nodes // _PANEL) if nodes > _MOST_TOGETHER else 1
+    x, weight = np.polynomial.legendre.leggauss(nodes // panels)
+    if panels == 1:
+        return x, weight
+    middles = (np.arange(panels) + 0.5) * 2 / panels - 1
+    return (middles[:, None] + x / panels).ravel(), np.tile(weight / panels, panels)

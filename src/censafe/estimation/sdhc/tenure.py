@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from censafe.estimation.sdhc.ratio_intervals import Curve, ratio_ends
 from censafe.estimation.sdhc.ratio_types import RatioEstimate, RatioModel
-from censafe.estimation.sdhc.ratios import denominator_law, legendre, nodes_for
+from censafe.estimation.sdhc.ratios import denominator_law, denominator_nodes, legendre
 from censafe.estimation.sdhc.truncated_normal import log_interval
 from censafe.estimation.sdhc.unbounded_ratios import unbounded_single
 
@@ -20,7 +20,7 @@ Noisy = tuple[float, float]
 
 _NODES = 96
 _COARSE = 40
-_DENOMINATORS = 256
+_INNER = 4  # a quarter of the points of the denominator's law, of which only a part is integrated over
 _TAIL = 9.5  # standard deviations beyond which a numerator has no weight
 
 
@@ -95,12 +95,13 @@ class _Part:
     """
 
     def __init__(self, noisy: tuple[Noisy, Noisy], model: RatioModel) -> None:
-        law = denominator_law(*noisy, model, _DENOMINATORS)
         (self._zn, vn), (self._zd, self._vd) = noisy
-        self._sn, self._model, self._inner = vn**0.5, model, nodes_for(vn, self._vd) // 2
+        points = denominator_nodes(vn, self._vd)
+        law = denominator_law(*noisy, model, points)
+        self._sn, self._model, self._inner = vn**0.5, model, points // _INNER
         self.at, self.weight, self.mean = law.at, law.weight, law.mean
         self._first, self._last = law.low, law.high
-        _, gauss = legendre(_DENOMINATORS)
+        _, gauss = legendre(points)
         self._top = float(self._log_weight(self.at).max())
         weight = np.exp(self._log_weight(self.at) - self._top)
         self._norm = float(weight @ gauss) * (law.high - law.low) / 2

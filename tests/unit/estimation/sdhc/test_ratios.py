@@ -63,3 +63,11 @@ def test_quantiles_of_the_parts_against_draws() -> None:
 def test_numerator_far_below_the_denominator_still_has_weights() -> None:
     found = estimate_single((-1000, V), (500, V), RatioModel(1))
     assert 1 <= found.low < found.ratio < found.high <= 10
+
+
+@pytest.mark.parametrize(("num", "den"), [((500, 4.0), (300, 92408.0)), ((3000, 1.0), (1500, 92408.0))])
+def test_narrow_numerators_over_wide_denominators_have_points_enough(
+    num: tuple[float, float], den: tuple[float, float]
+) -> None:
+    found, finer = (estimate_single(num, den, RatioModel(1), nodes) for nodes in (None, 20_480))
+    assert vars(found) == pytest.approx(vars(finer), rel=1e-7)
