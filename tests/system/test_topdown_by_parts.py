@@ -165,7 +165,7 @@ def without_exact_figures(files: Path) -> str:
 def of_another_product(files: Path) -> str:
     path = next((files / FOLDER / "County.parquet" / DPQUERY / states(files, "County")[-1]).iterdir())
     path.chmod(0o644)
-    rewrite(path, lambda rows: [{**rows[0], "query_shape": [1, 1, 1, 1, 1, 5], "value": [1] * 5}, *rows[1:]])
+    rewrite(path, lambda rows: [{**rows[0], "query_shape": [1, 1, 1, 5], "value": [1] * 5}, *rows[1:]])
     return "is no query that the configuration measures at this level"
 
 
