@@ -38,13 +38,13 @@ from censafe.evaluation.histograms.cells import match, true_counts
 from censafe.evaluation.histograms.diversity import bias_by_diversity, race_groups
 from censafe.evaluation.histograms.epl import epl_curve, epl_summary
 from censafe.evaluation.histograms.homogeneity import bias_by_homogeneity
-from censafe.evaluation.histograms.impossible import impossible_areas
 from censafe.evaluation.histograms.pairing import Pair, pair_files
 from censafe.evaluation.histograms.reliability import reliability
 from censafe.evaluation.histograms.residuals import pooled_residuals
 from censafe.evaluation.histograms.sampling import sample_runs
 from censafe.evaluation.histograms.strata import COUNTY_SIZES, size_classes
 from censafe.evaluation.histograms.threads import in_threads
+from censafe.evaluation.inconsistencies import inconsistencies
 from censafe.evaluation.summary_counts import SummarySources
 from censafe.evaluation.summary_filling import fill_book, summary_long
 from censafe.evaluation.summary_tables import shipped_book
@@ -175,7 +175,7 @@ def measure_areas(pair: Pair, areas: Areas) -> tuple[int, dict[str, float]]:
         rows += bias_by_diversity(pair, areas, groups).num_rows
     with stage(stages, "reliability and impossible areas"):
         rows += reliability(pair, areas, groups).bins.num_rows
-        rows += impossible_areas(pair, None, areas).num_rows
+        rows += inconsistencies(SummarySources((pair,)), [areas]).num_rows
     return rows, stages
 
 

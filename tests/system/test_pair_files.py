@@ -78,19 +78,20 @@ def test_microdata_units_and_places_are_compared_block_by_block(
     assert metrics["place", "total", "count_mean", "all"] < metrics["State", "total", "count_mean", "all"]
     kinds = {
         (row["level"], row["kind"], row["run_id"]): int(row["n"])
-        for row in rows_of(tmp_path / "out" / "impossible.csv")
+        for row in rows_of(tmp_path / "out" / "inconsistency.csv")
+        if row["status"] == "counted" and row["size_class"] == "all"
     }
     assert kinds["Block", "persons_without_occupied", "1"] == 1
     assert kinds["Block", "persons_without_occupied", "truth"] == 0
     assert kinds["Block", "total_differs", "1"] == 1
     book = load_workbook(tmp_path / "out" / "workbook.xlsx", read_only=True)
-    assert book["impossible"]["A1"].value == "CONFIDENTIAL: compares with the truth"
+    assert book["inconsistency"]["A1"].value == "CONFIDENTIAL: compares with the truth"
     head, *lines = book["metrics_wide"].iter_rows(min_row=2, values_only=True)
     wide = [dict(zip(head, line, strict=True)) for line in lines]
     first = next(row for row in wide if (row["level"], row["characteristic"]) == ("State", "total"))
     assert first["me"] == -1
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "needs sex" in page
+    assert "needs SEX" in page
     assert "place" in page
 
 
@@ -109,8 +110,8 @@ def test_files_of_units_may_be_named(
     assert done.code == 0, done.err
     kinds = {
         (row["kind"], row["run_id"]): int(row["n"])
-        for row in rows_of(tmp_path / "out" / "impossible.csv")
-        if row["level"] == "Block"
+        for row in rows_of(tmp_path / "out" / "inconsistency.csv")
+        if row["level"] == "Block" and row["status"] == "counted" and row["size_class"] == "all"
     }
     assert kinds["persons_without_occupied", "1"] == 1
     alone = censafe("evaluate", "pair", *sides, tmp_path / "other", *CONFIG, *units[:2])

@@ -49,6 +49,22 @@ _SHARED = (
         multiple=True,
         help="Histograms: published housing units, one for each run [default: those in PUBLISHED].",
     ),
+    click.option(
+        "--characteristics",
+        type=_PATH,
+        help="Histograms: TOML file of further characteristics, queries and areas to measure.",
+    ),
+    click.option(
+        "--bins",
+        type=click.IntRange(min=1),
+        help="Population bins of so many persons, in place of classes of size.",
+    ),
+    click.option(
+        "--side-by-side",
+        metavar="KINDS",
+        help="Levels and lists whose counts are written side by side, or none [default: those of at most 10,000 areas].",
+    ),
+    click.option("--residuals", is_flag=True, help="Write every residual to residuals.parquet as well."),
     click.option("--histogram", metavar="NAME", help="Histogram of the configuration [default: the first]."),
     set_option,
     click.option("--config", metavar="CONFIG", help="Both sides are block histograms of this configuration."),
@@ -69,13 +85,14 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
 def command(**options: Any) -> None:
     """Compare a true file with a published one: errors, empirical privacy loss, bias, reliability, impossible areas.
 
-    With --config both are block histograms: a file of geocode, cell and count, microdata of the redistricting data
-    (persons.txt), a data folder, or the folder of a run.
+    With --config both are block histograms: a file of geocode, cell and count, microdata of the redistricting data or of
+    1940 (persons.txt), or the folder of a run; TRUTH may be a data folder that the configuration's reader reads.
     Without it they are tables with the same columns, of any product. Everything written is CONFIDENTIAL.
 
     \b
     Examples:
       censafe evaluate pair blocks/ redistricting/ comparison/ --config pl94-us --set root=State
+      censafe evaluate pair extract/ release/ comparison/ --config e2e-1940 --set reader=ipums-1940
       censafe evaluate pair truth/tables/PH3/PH3.csv release/tables/PH3/PH3.csv comparison/ --by REGION_TYPE
     """
     from censafe.evaluation.pair_evaluation import SUITES
@@ -129,13 +146,19 @@ def _compare(
     groups: str | None,
     areas: tuple[Path, ...],
     area_kinds: str | None,
+    characteristics: Path | None,
+    bins: int | None,
+    side_by_side: str | None,
+    residuals: bool,
     true_units: Path | None,
     published_units: tuple[Path, ...],
     mode: str,
     quiet: bool,
 ) -> None:
-    from censafe.evaluation.pair_evaluation import evaluate_pair, evaluate_tables
+    from censafe.evaluation.pair_definitions import Definitions, read_definitions
+    from censafe.evaluation.pair_evaluation import PairChoices, evaluate_pair, evaluate_tables
     from censafe.evaluation.pair_inputs import AreaLists, UnitFiles
+    from censafe.evaluation.pair_scope import Asked
     from censafe.evaluation.pair_tables import match_tables
     from censafe.products.options import ReadOptions
 
@@ -143,9 +166,11 @@ def _compare(
     sources = {"truth": str(truth), "published": ", ".join(str(path) for path in (published, *also))}
     asked: Any = mode
     if config is None:
-        if any((settings, histogram, also, domain, groups, areas, area_kinds, true_units, published_units)):
+        beyond = (settings, histogram, also, domain, groups, areas, area_kinds, true_units, published_units,
+                  characteristics, bins, side_by_side, residuals)  # fmt: skip
+        if any(beyond):
             raise click.UsageError(
-                "--set, --histogram, --also, --domain, --groups, --areas, --area-kinds and the options of units need --config."
+                "Tables take --by, --count and --mode only; the other options are for histograms and need --config."
             )
         tables = match_tables(truth, published, count=count, by=_names(by))
         result = evaluate_tables(tables, out, reading, sources=sources, suites=suites, mode=asked)
@@ -155,13 +180,14 @@ def _compare(
         if bool(true_units) != bool(published_units):
             raise click.UsageError("--true-units and --published-units go together.")
         units = UnitFiles(true_units, published_units) if true_units else None
-        lists = AreaLists(areas, _names(area_kinds))
+        defined = read_definitions(characteristics) if characteristics else Definitions()
+        lists = AreaLists(areas, _names(area_kinds), defined.areas)
         opened = _opened(
             config, settings, histogram, truth, (published, *also), domain, units, lists, reading
         )
-        result = evaluate_pair(
-            opened, out, reading, sources=sources, suites=suites, mode=asked, groups=groups
-        )
+        wanted = Asked(defined.queries, defined.characteristics, defined.sets, groups, bins or 0)
+        choices = PairChoices(suites, asked, wanted, _names(side_by_side), residuals)
+        result = evaluate_pair(opened, out, reading, sources=sources, choices=choices)
     click.echo(result.text())
 
 

@@ -16,6 +16,7 @@ from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.cell_sets import shipped_cell_sets
 from censafe.evaluation.histograms.pairing import Pair, pair_beside, pair_files, pair_with_files
 from censafe.evaluation.histograms.unit_files import facilities_of, is_unit_table
+from censafe.evaluation.pair_definitions import DefinedAreas
 from censafe.geography.run_spine import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.population.findings import Finding, raise_if_fatal
@@ -52,10 +53,12 @@ class AreaLists:
     Args:
         files: CSV, Parquet, or the block file GRF-C.
         kinds: kinds of areas wanted; all where empty.
+        defined: areas made of geounits.
     """
 
     files: tuple[Path, ...] = ()
     kinds: tuple[str, ...] = ()
+    defined: tuple[DefinedAreas, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +130,7 @@ def _with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[Areas, ...]:
         if kinds or not areas.kinds:
             named |= {one.level: one for one in read_area_lists(path, spine, kinds) if one.number}
     found = {one.level: one for one in opened.lists} | named
+    found |= {one.kind: one.areas(spine) for one in areas.defined}
     missing = [one for one in areas.kinds if one not in found]
     clash = [one for one in found if one in spine.names]
     if missing:

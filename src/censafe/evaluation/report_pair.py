@@ -8,7 +8,7 @@ from typing import Any
 
 from censafe.evaluation.figures_accuracy import draw_levels
 from censafe.evaluation.histograms.epl import CAUTION
-from censafe.evaluation.histograms.impossible import KINDS
+from censafe.evaluation.inconsistencies import COUNTED, NOT_ASKED
 from censafe.evaluation.outputs import number_text, read_document, read_frame
 from censafe.evaluation.page import Exhibit, Page, PageTable
 
@@ -16,6 +16,7 @@ __all__ = ["pair_page"]
 
 Rows = Sequence[Mapping[str, Any]]
 _NAN = float("nan")
+_BANDS = 12
 
 
 def pair_page(folder: Path) -> Page:
@@ -26,17 +27,16 @@ def pair_page(folder: Path) -> Page:
     """
     document = read_document(folder)
     builders = {
-        "metrics_long": _accuracy, "epl": _epl, "bias": _homogeneity, "diversity": _diversity, "reliability": _reliability,
-        "impossible": _impossible,
+        "metrics_long": (_accuracy, _sizes), "epl": (_epl,), "bias": (_homogeneity,), "diversity": (_diversity,),
+        "reliability": (_reliability,), "inconsistency": (_inconsistency,), "characteristics_untold": (_untold,),
     }  # fmt: skip
-    texts = ("characteristic", "estimator", "statistic", "kind", "answer", "answer_alone")
-    if (folder / "impossible_untold.csv").exists():
-        document["untold"] = read_frame(folder, "impossible_untold", texts).to_pylist()
-    exhibits = [
-        build(read_frame(folder, name, texts).to_pylist(), document)
-        for name, build in builders.items()
-        if (folder / f"{name}.csv").exists()
-    ]
+    texts = ("estimator", "statistic", "kind", "group", "status", "answer", "answer_alone", "label")
+    exhibits = []
+    for name, build in builders.items():
+        if (folder / f"{name}.csv").exists():
+            rows = read_frame(folder, name, texts).to_pylist()
+            made = [one(rows, document) for one in build]
+            exhibits += [one for one in made if one.tables]
     facts = [("Published runs", str(document["runs"]), "compared with one truth")]
     facts += [
         (
@@ -56,14 +56,14 @@ def pair_page(folder: Path) -> Page:
             ("Truth", document["sources"]["truth"]),
             ("Published", document["sources"]["published"]),
             ("Arithmetic", str(document["mode"]).replace("_", " ")),
+            *((("Areas off the spine", ", ".join(document["lists"])),) if document.get("lists") else ()),
+            *(("Truth as it was read", f"{note} was made up") for note in document.get("notes", [])),
         ],
     )
 
 
 def _accuracy(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
-    several = any(row["run_id"] == "pooled" for row in rows)
-    rows = [row for row in rows if row["suite"] == "accuracy"]
-    kept = [row for row in rows if row["size_class"] == "all" and (row["run_id"] == "pooled" or not several)]
+    kept = [row for row in _one_run(rows) if row["size_class"] == "all"]
     values = {(row["characteristic"], row["level"], row["metric"]): row for row in kept}
     panels = {}
     lines: list[list[str]] = []
@@ -110,6 +110,45 @@ def _accuracy(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
+def _one_run(rows: Rows) -> Rows:
+    """Rows of the errors of all runs together, or of the only run."""
+    own = [row for row in rows if row["suite"] == "accuracy"]
+    several = any(row["run_id"] == "pooled" for row in own)
+    return [row for row in own if row["run_id"] == "pooled" or not several]
+
+
+def _sizes(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+    query, words = next(iter(document["words"].items()))
+    found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in _one_run(rows):
+        if row["size_class"] != "all" and row["characteristic"] == query:
+            found.setdefault((row["level"], row["size_class"]), {})[row["metric"]] = row
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for level in dict.fromkeys(level for level, _ in found):
+        own = [
+            [size, f"{one['mean_ae']['n_units']:,}", *(
+                number_text(_value(one.get(metric)), 2) for metric in ("mean_ae", "rmse", "me", "mape", "malpe", "cv")
+            )]
+            for (at, size), one in found.items() if at == level and one["mean_ae"]["n_units"]
+        ]  # fmt: skip
+        lines += own
+        groups.append((level.replace("_", " "), len(own)))
+    heads = ("Population", "Areas", "Mean error", "RMSE", "Bias", "MAPE", "MALPE", "CV")
+    caption = f"Errors of the {words} by size of area; MAPE, MALPE and CV in percent"
+    return Exhibit(
+        name="sizes",
+        question="Are small areas worse off?",
+        answer="The same errors by true population of the areas. A percentage says more about small areas, a number about large ones.",
+        tables=[PageTable(caption, heads, lines, numbers=7, groups=groups)] if lines else [],
+        how=(
+            "Classes of counties, places, American Indian areas and blocks are those of the Bureau's demonstration metrics and "
+            "slides. Every measure of every characteristic by class is in the files.",
+        ),
+        files=["metrics_long.csv", "metrics_wide.csv"],
+    )
+
+
 def _worst(values: Mapping[tuple[str, str, str], Mapping[str, Any]], document: Mapping[str, Any]) -> str:
     query, words = next(iter(document["words"].items()))
     parts = [
@@ -131,7 +170,7 @@ def _triple(row: Mapping[str, Any] | None) -> tuple[float, float, float]:
 
 
 def _epl(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
-    own = [row for row in rows if row["reported"]]
+    own = [row for row in rows if row["reported"] and row["size_class"] == "all"]
     return Exhibit(
         name="epl",
         question="How well do the errors hide one record?",
@@ -159,7 +198,8 @@ def _epl(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
 def _homogeneity(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     return _classes(
         rows, "index", "bias", "Who gains and who loses? Totals by homogeneity of the area",
-        "The index counts empty cells of voting age, race and origin: a high index is a homogeneous area.", "bias.csv",
+        "The index counts empty cells of voting age, race and origin: a high index is a homogeneous area. The definition of the "
+        "study's code, other characteristics and classes of size are in the file.", "bias.csv",
     )  # fmt: skip
 
 
@@ -171,16 +211,21 @@ def _diversity(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
 
 
 def _classes(rows: Rows, column: str, name: str, question: str, how: str, file: str) -> Exhibit:
+    rows = [
+        row
+        for row in rows
+        if row["size_class"] == "all"
+        and row["characteristic"] == "total"
+        and row.get("mode") != "as_published"
+    ]
     levels = list(dict.fromkeys(row["level"] for row in rows))
     lines: list[list[str]] = []
     groups: list[tuple[str, int]] = []
     for level in levels:
         own = [row for row in rows if row["level"] == level]
-        lines += [
-            [str(row[column]), f"{row['n_areas']:,}", number_text(row["bias"], 2), number_text(row["se"], 2)]
-            for row in own
-        ]
-        groups.append((level.replace("_", " "), len(own)))
+        shown = _bands(own, column)
+        lines += shown
+        groups.append((level.replace("_", " "), len(shown)))
     extremes = [
         f"{level.replace('_', ' ')}: {number_text(own[0]['bias'], 1)} to {number_text(own[-1]['bias'], 1)}"
         for level in levels
@@ -204,16 +249,46 @@ def _classes(rows: Rows, column: str, name: str, question: str, how: str, file: 
     )
 
 
+def _bands(rows: Rows, column: str) -> list[list[str]]:
+    """A line for each class; neighbouring classes together where there are many, each line with about as many areas."""
+    total = sum(row["n_areas"] for row in rows)
+    bands: list[list[Mapping[str, Any]]] = []
+    before = 0
+    for row in rows:
+        place = before * _BANDS // total
+        if (
+            len(rows) <= 2 * _BANDS
+            or not bands
+            or place != (before - bands[-1][-1]["n_areas"]) * _BANDS // total
+        ):
+            bands.append([])
+        bands[-1].append(row)
+        before += row["n_areas"]
+    lines = []
+    for band in bands:
+        number = sum(row["n_areas"] for row in band)
+        bias = sum(row["n_areas"] * row["bias"] for row in band) / number
+        first, last = band[0][column], band[-1][column]
+        error = band[0]["se"] if len(band) == 1 else _NAN
+        name = str(first) if first == last else f"{first} to {last}"
+        lines.append([name, f"{number:,}", number_text(bias, 2), number_text(error, 2)])
+    return lines
+
+
 def _reliability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+    first = [row for row in rows if row["run_id"] == rows[0]["run_id"]]
     return Exhibit(
         name="reliability",
         question="From which population on can the share of the largest group be trusted?",
-        answer="; ".join(f"{row['level'].replace('_', ' ')}: {row['answer']}" for row in rows) + ".",
+        answer="; ".join(f"{row['level'].replace('_', ' ')}: {row['answer']}" for row in first) + ".",
         tables=[
             PageTable(
                 "Smallest class of population in which 95% of areas are within 5 points",
-                ("Level", "It and all larger ones", "It alone"),
-                [[row["level"].replace("_", " "), row["answer"], row["answer_alone"]] for row in rows],
+                ("Level", "Run", "It and all larger ones", "It alone"),
+                [
+                    [row["level"].replace("_", " "), row["run_id"], row["answer"], row["answer_alone"]]
+                    for row in rows
+                ],
                 numbers=2,
             )
         ],
@@ -224,34 +299,70 @@ def _reliability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _impossible(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+def _inconsistency(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+    words = document["inconsistencies"]
+    whole = [row for row in rows if row["size_class"] == "all"]
+    pairs: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in whole:
+        if row["status"] == COUNTED:
+            key = (f"{row['number']} {row['kind']}", row["group"], row["level"])
+            pairs.setdefault(key, {})[row["run_id"]] = row
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for name in dict.fromkeys(name for name, _, _ in pairs):
+        own = [_pair_of_counts(key, one) for key, one in pairs.items() if key[0] == name]
+        own = [line for line in own if line[2:5] != ["0", "0", "0"]] or own[-1:]
+        lines += own
+        groups.append((f"{name.split()[0]}. {words[name][:1].upper()}{words[name][1:]}", len(own)))
+    untold = [
+        [f"{row['number']}. {words[str(row['number']) + ' ' + row['kind']]}", row["reason"]]
+        for row in whole if row["status"] not in (COUNTED, NOT_ASKED)
+    ]  # fmt: skip
+    tables = [
+        PageTable(
+            "Areas by kind of contradiction: the areas concerned in the published file, and how many it is true of",
+            ("Level", "Group", "Concerned", "In truth", "Published", "Percent"),
+            lines, numbers=4, groups=groups,
+        ),
+        PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), untold),
+    ]  # fmt: skip
     return Exhibit(
-        name="impossible",
+        name="inconsistency",
         question="How many areas cannot exist as published?",
-        answer="Areas whose published figures contradict each other, or common sense, beside how many there are in truth.",
+        answer="Areas whose published figures contradict each other, the truth or common sense, beside how many there are in truth.",
+        tables=[one for one in tables if one.rows],
+        how=(
+            "The kinds are the Bureau's 23 tables of inconsistencies, at every level and list of areas. An area has no group quarters "
+            "when the list of facilities says so, or, without such a list, when nobody lives in one on the side that is looked at. "
+            "Quarters for adults are those that are for adults by name, nursing homes and military quarters; of 1940, prisons and "
+            "barracks. Twice the couples are set against persons of 15 and older, as the label of that table reads to us. Published "
+            "is the first run; all runs and classes of size are in the file.",
+        ),
+        files=["inconsistency.csv"],
+    )
+
+
+def _pair_of_counts(key: tuple[str, str, str], runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Cells of one kind, group and level: the truth beside the first run."""
+    true = runs["truth"]
+    public = next((row for name, row in runs.items() if name != "truth"), true)
+    return [
+        key[2].replace("_", " "), key[1] or "all", f"{public['universe']:,}", f"{true['n']:,}", f"{public['n']:,}",
+        number_text(public["percent"], 1),
+    ]  # fmt: skip
+
+
+def _untold(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+    return Exhibit(
+        name="untold",
+        question="Which characteristics could not be counted?",
+        answer=f"{len(rows)} of those asked for need attributes that these files do not have.",
         tables=[
             PageTable(
-                "Areas by kind of contradiction",
-                ("Kind", "Level", "File", "Areas concerned", "Number", "Percent"),
-                [
-                    [
-                        KINDS[row["kind"]], row["level"].replace("_", " "), row["run_id"], f"{row['universe']:,}", f"{row['n']:,}",
-                        number_text(row["percent"], 1),
-                    ]
-                    for row in rows
-                ],
-                numbers=3,
-            ),
-            PageTable(
-                "Further kinds of the Bureau's lists that these files cannot tell",
-                ("Kind", "Reason"),
-                [[row["kind"], row["reason"]] for row in document.get("untold", [])],
-            ),
+                "Characteristics that no file tells",
+                ("Characteristic", "Reason"),
+                [[row["label"], row["reason"]] for row in rows],
+            )
         ],
-        how=(
-            "Each kind is counted among the areas that its first words name, in the truth and in every published file. An area "
-            "has no group quarters when the list of facilities says so, or, without such a list, when nobody lives in one on the "
-            "side that is looked at.",
-        ),
-        files=["impossible.csv", "impossible_untold.csv"],
-    )  # fmt: skip
+        files=["characteristics_untold.csv"],
+    )

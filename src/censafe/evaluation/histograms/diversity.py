@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,8 @@ from censafe.errors import UsageError
 from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.pairing import Pair
-from censafe.evaluation.histograms.strata_bias import class_bias, total_residuals
+from censafe.evaluation.histograms.strata import Strata
+from censafe.evaluation.histograms.strata_bias import bias_rows
 from censafe.model.schema import CellQuery
 from censafe.products.topdown.schemas import HistogramSchema
 
@@ -83,20 +85,29 @@ def diversity_quintiles(index: NDArray[np.float64]) -> NDArray[np.int64]:
     return found
 
 
-def bias_by_diversity(pair: Pair, areas: Areas, groups: CellQuery) -> pa.Table:
-    """Mean residual of the total by quintile of true diversity, pooled over runs. Meant for block groups and larger areas.
+def bias_by_diversity(
+    pair: Pair,
+    areas: Areas,
+    groups: CellQuery,
+    *,
+    strata: Strata | None = None,
+    residuals: Mapping[str, NDArray[np.float64]] | None = None,
+) -> pa.Table:
+    """Mean residual by quintile of true diversity, pooled over runs. Meant for block groups and larger areas.
 
     Args:
         pair: truth and runs.
         areas: areas.
         groups: of :func:`race_groups`.
+        strata: classes of areas that are told apart as well; quintiles are those of all areas.
+        residuals: by characteristic, shape (runs, areas); without, those of the total.
 
     Returns:
-        Columns level, area_class, quintile, n_areas, n_runs, bias, se, lo, hi.
+        Columns level, area_class, size_class, characteristic, quintile, n_areas, n_runs, bias, se, lo, hi.
     """
     quintile = diversity_quintiles(diversity_index(pair, areas, groups))
     rows = [
-        {"level": areas.level, "area_class": areas.area_class, "quintile": row.pop("class"), **row}
-        for row in class_bias(total_residuals(pair, areas), quintile)
+        {"quintile" if key == "class" else key: value for key, value in row.items()}
+        for row in bias_rows(pair, areas, quintile, strata, residuals)
     ]
     return pa.Table.from_pylist(rows)

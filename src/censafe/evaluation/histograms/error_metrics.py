@@ -15,11 +15,15 @@ __all__ = ["METRICS", "ErrorSample", "error_metrics"]
 METRICS: Final = (
     "mean_ae", "median_ae", "p90_ae", "pct95_ae", "max_ae", "rmse", "me", "median_d", "min_d", "max_d", "sd_r", "mape",
     "malpe", "median_ape", "p90_ape", "p95_ape", "max_ape", "mean_relative_error", "total_relative_error", "cv",
-    "ape_2_to_5", "ape_over_5", "ape_over_10", "ae_over_200", "n_cells", "n_zero_zero", "n_from_zero", "count_median",
+    "ape_2_to_5", "ape_over_5", "ape_over_10", "ae_over_200", "up_over_50000", "down_over_50000", "up_from_20_to_100",
+    "down_from_100_to_20", "n_cells", "n_zero_zero", "n_from_zero", "count_median",
     "count_pct95", "count_mean", "count_std",
 )  # fmt: skip
 
 _NAN: Final = float("nan")
+_LARGE: Final = 50_000
+_FEW: Final = 20
+_MANY: Final = 100
 _DEVIATIONS: Final = 1.6448536269514722  # of a 90 % interval
 Interval = tuple[float, float, float]
 
@@ -72,6 +76,7 @@ def error_metrics(sample: ErrorSample, *, non_zero_counts: bool = False) -> dict
     true = count.total
     found["total_relative_error"] = signed.absolute().total / true if true else _NAN
     found["cv"] = 100 * found["rmse"] / count.mean if true else _NAN
+    found |= _crossings(sample)
     found["n_cells"] = float(number)
     found["n_zero_zero"] = float(sample.domain - len(sample.confidential))
     found["n_from_zero"] = float(((sample.confidential == 0) & (residual != 0)).sum())
@@ -120,6 +125,18 @@ def _percents(sample: ErrorSample, residual: NDArray[Any], number: int) -> dict[
         "ape_2_to_5": float(between),
         "ape_over_5": float(above[0]),
         "ape_over_10": float(above[1]),
+    }
+
+
+def _crossings(sample: ErrorSample) -> dict[str, float]:
+    """Counts that reach 50,000 on one side only, and those below 20 on one side and of 100 or more on the other."""
+    true, public = sample.confidential, sample.published
+    large, was_large = public >= _LARGE, true >= _LARGE
+    return {
+        "up_over_50000": float((large & ~was_large).sum()),
+        "down_over_50000": float((was_large & ~large).sum()),
+        "up_from_20_to_100": float(((true < _FEW) & (public >= _MANY)).sum()),
+        "down_from_100_to_20": float(((true >= _MANY) & (public < _FEW)).sum()),
     }
 
 

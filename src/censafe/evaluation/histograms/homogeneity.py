@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,8 @@ from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.frames import Mode, frame_of, stacked
 from censafe.evaluation.histograms.pairing import Pair
-from censafe.evaluation.histograms.strata_bias import class_bias, total_residuals
+from censafe.evaluation.histograms.strata import Strata
+from censafe.evaluation.histograms.strata_bias import bias_rows, total_residuals
 from censafe.evaluation.histograms.tally import tally_of
 
 __all__ = ["bias_by_homogeneity", "homogeneity_index", "residuals_by_homogeneity"]
@@ -52,26 +53,37 @@ def _occurring(pair: Pair, areas: Areas, query: str) -> NDArray[np.int64]:
 
 
 def bias_by_homogeneity(
-    pair: Pair, areas: Areas, attributes: Sequence[str], *, mode: Mode = "corrected"
+    pair: Pair,
+    areas: Areas,
+    attributes: Sequence[str],
+    *,
+    mode: Mode = "corrected",
+    strata: Strata | None = None,
+    residuals: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> pa.Table:
-    """Mean residual of the total by index, pooled over runs.
+    """Mean residual by index, pooled over runs.
 
     Args:
         pair: truth and runs.
         areas: areas.
         attributes: see :func:`homogeneity_index`.
         mode: see :func:`homogeneity_index`.
+        strata: classes of areas that are told apart as well.
+        residuals: by characteristic, shape (runs, areas); without, those of the total.
 
     Returns:
-        Columns mode, level, area_class, index, cells (of the attributes), n_areas, n_runs, bias, se (areas as clusters), lo, hi
+        Columns mode, level, area_class, size_class, characteristic, index, cells (of the attributes), n_areas, n_runs, bias, se (areas as clusters), lo, hi
         (90 %).
     """
     cells = math.prod(pair.query(name).answers for name in attributes)
     index = homogeneity_index(pair, areas, attributes, mode=mode)
-    about = {"mode": mode, "level": areas.level, "area_class": areas.area_class}
     rows = [
-        {**about, "index": row.pop("class"), "cells": cells, **row}
-        for row in class_bias(total_residuals(pair, areas), index)
+        {
+            "mode": mode,
+            **{"index" if key == "class" else key: value for key, value in row.items()},
+            "cells": cells,
+        }
+        for row in bias_rows(pair, areas, index, strata, residuals)
     ]
     return pa.Table.from_pylist(rows)
 

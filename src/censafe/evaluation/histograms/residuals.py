@@ -134,6 +134,31 @@ def _groups(areas: int, inside: NDArray[np.bool_], groups: int, seed: int) -> ND
     return group
 
 
-def residual_frame(residuals: Residuals) -> pa.Table:
-    """Columns ``residual`` and ``n``."""
-    return frame_of({"residual": residuals.values, "n": residuals.counts})
+def residual_frame(cells: MatchedCells) -> pa.Table:
+    """CONFIDENTIAL. Every count that is not zero on both sides.
+
+    Args:
+        cells: true and published counts.
+
+    Returns:
+        Columns run_id, level, area_class, geocode, characteristic, answer, confidential, published, residual.
+    """
+    area = cells.area_of_entry
+    size = len(area)
+    about = {"run_id": cells.run_id, "level": cells.level, "area_class": cells.area_class}
+    names = pa.DictionaryArray.from_arrays(pa.array(area), pa.array(cells.areas.tolist(), pa.string()))
+    return frame_of(
+        {
+            **{name: _repeated(value, size) for name, value in about.items()},
+            "geocode": names.cast(pa.string()),
+            "characteristic": _repeated(cells.query, size),
+            "answer": cells.answer,
+            "confidential": cells.confidential,
+            "published": cells.published,
+            "residual": cells.residual,
+        }
+    )
+
+
+def _repeated(text: str, times: int) -> pa.Array:
+    return pa.array([text], pa.string()).take(pa.array(np.zeros(times, np.int32)))

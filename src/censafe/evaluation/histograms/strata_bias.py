@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.pairing import Pair
+from censafe.evaluation.histograms.strata import Strata, everything
 
-__all__ = ["class_bias", "total_residuals"]
+__all__ = ["bias_rows", "class_bias", "total_residuals"]
 
 _DEVIATIONS: Final = 1.6448536269514722  # of a 90 % interval
 
@@ -50,3 +52,29 @@ def class_bias(residuals: NDArray[np.float64], classes: NDArray[np.int64]) -> li
             }
         )
     return rows
+
+
+def bias_rows(
+    pair: Pair,
+    areas: Areas,
+    classes: NDArray[np.int64],
+    strata: Strata | None = None,
+    residuals: Mapping[str, NDArray[np.float64]] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Rows of :func:`class_bias`, of all areas and of those of each stratum, for everything that was counted.
+
+    Args:
+        pair: truth and runs.
+        areas: areas.
+        classes: class of every area, such as its index; shape (areas,).
+        strata: classes of size, beside all areas.
+        residuals: by characteristic, shape (runs, areas); without, those of the total.
+    """
+    about = {"level": areas.level, "area_class": areas.area_class}
+    counted = residuals if residuals is not None else {"total": total_residuals(pair, areas)}
+    for one in (everything(areas.number), *([] if strata is None else [strata])):
+        for at, size_class in enumerate(one.names):
+            inside = np.where(one.of_area == at, classes, -1)
+            for name, own in counted.items():
+                for row in class_bias(own, inside):
+                    yield {**about, "size_class": size_class, "characteristic": name, **row}

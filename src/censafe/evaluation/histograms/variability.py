@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.evaluation.histograms.cells import MatchedCells
 from censafe.evaluation.histograms.frames import Subject, Value, long_frame
+from censafe.evaluation.histograms.strata import Strata, everything
 
 __all__ = ["run_variability"]
 
+_Floats = NDArray[np.float64]
 
-def run_variability(runs: Sequence[MatchedCells]) -> pa.Table:
+
+def run_variability(runs: Sequence[MatchedCells], *, strata: Strata | None = None) -> pa.Table:
     """Standard deviation, CV and RMSE over runs of every answer, averaged over answers and areas.
 
     Args:
         runs: matched counts of the same areas, two runs or more.
+        strata: one row set for each class of areas; without, one for all.
 
     Returns:
         A long frame (suite ``variability``): mean_sd (one degree of freedom less), mean_cv in percent (answers whose mean over
@@ -31,15 +35,29 @@ def run_variability(runs: Sequence[MatchedCells]) -> pa.Table:
     """
     if len(runs) < 2:
         raise UsageError("variability over runs needs two runs or more; publish again with other seeds")
-    answers = runs[0].answers
     keys, true, public = _aligned(runs)
+    classes = strata or everything(len(runs[0].areas))
+    group = classes.of_area[keys // runs[0].answers]
+    return long_frame(
+        row
+        for at, name in enumerate(classes.names)
+        for row in _rows(
+            runs, name, int((classes.of_area == at).sum()), true[group == at], public[:, group == at]
+        )
+    )
+
+
+def _rows(
+    runs: Sequence[MatchedCells], size_class: str, areas: int, true: _Floats, public: _Floats
+) -> Iterator[Value]:
+    """Rows of one class: counts of answers that are not zero everywhere, published ones of shape (runs, answers)."""
     mean = public.mean(axis=0)
     deviation = public.std(axis=0, ddof=1)
     rmse = np.sqrt(((public - true) ** 2).mean(axis=0))
     positive = mean > 0
-    number = len(runs[0].areas) * answers
+    number = areas * runs[0].answers
     subject = Subject(
-        "pooled", "variability", "corrected", runs[0].level, runs[0].area_class, "all", runs[0].query
+        "pooled", "variability", "corrected", runs[0].level, runs[0].area_class, size_class, runs[0].query
     )
     none = float("nan")
     values = {
@@ -47,12 +65,10 @@ def run_variability(runs: Sequence[MatchedCells]) -> pa.Table:
         "mean_cv": float((100 * deviation[positive] / mean[positive]).mean()) if positive.any() else none,
         "mean_rmse": float(rmse.sum() / number) if number else none,
         "mean_abs_bias": float(np.abs(mean - true).sum() / number) if number else none,
-        "n_answers": float(len(keys)),
+        "n_answers": float(len(true)),
     }
-    return long_frame(
-        Value(subject, name, value, len(runs[0].areas), len(runs), reason="" if value == value else "empty")
-        for name, value in values.items()
-    )
+    for name, value in values.items():
+        yield Value(subject, name, value, areas, len(runs), reason="" if value == value else "empty")
 
 
 def _aligned(

@@ -57,12 +57,28 @@ def test_zero_cells_are_an_explicit_choice(zeros: Any, kept: np.ndarray) -> None
     found = values(accuracy(cells, zeros=zeros))
     assert found["mean_ae"] == pytest.approx(np.abs(P - C)[kept].mean())
     assert found["median_d"] == np.median((P - C)[kept])
-    frame = residual_frame(pooled_residuals(cells, zeros=zeros))
+    pooled = pooled_residuals(cells, zeros=zeros)
     expected, n = np.unique((P - C)[kept], return_counts=True)
-    assert (frame.column("residual").to_pylist(), frame.column("n").to_pylist()) == (
-        expected.tolist(),
-        n.tolist(),
+    assert (pooled.values.tolist(), pooled.counts.tolist()) == (expected.tolist(), n.tolist())
+
+
+def test_every_residual_has_its_area_and_both_counts() -> None:
+    frame = residual_frame(
+        cells_of_counts(C, P, areas=np.array(list("abcde")), level="County", query="total")
     )
+    rows = [tuple(row.values()) for row in frame.to_pylist()]
+    assert rows[:2] == [
+        ("1", "County", "", "b", "total", 0, 0, 3, 3),
+        ("1", "County", "", "c", "total", 0, 10, 12, 2),
+    ]
+    assert [row[-1] for row in rows] == [3, 2, -10, 0]
+
+
+def test_counts_that_cross_a_threshold_are_told_by_direction() -> None:
+    true, public = np.array([49_999, 50_000, 50_000, 19, 100]), np.array([50_000, 49_999, 50_000, 100, 19])
+    found = values(accuracy([cells_of_counts(true, public)]))
+    names = ("up_over_50000", "down_over_50000", "up_from_20_to_100", "down_from_100_to_20")
+    assert [found[name] for name in names] == [1.0, 1.0, 1.0, 1.0]
 
 
 def test_metrics_by_class_and_answer_equal_those_of_dense_tables() -> None:
@@ -142,6 +158,7 @@ def test_the_interval_of_a_mean_takes_areas_as_clusters() -> None:
 def test_population_bins_and_tallies() -> None:
     bins = population_bins(np.array([0, 49, 50, 149]), 50)
     assert (bins.names, bins.of_area.tolist()) == (("0-49", "50-99", "100-149"), [0, 0, 1, 2])
+    assert population_bins(np.array([0, 120]), 50).names == ("0-49", "100-149")
     sparse_values = np.array([-5_000_000, 5_000_000, 0, 0])
     tally = tally_of(sparse_values)
     assert (tally.values.tolist(), tally.counts.tolist()) == ([-5_000_000, 0, 5_000_000], [1, 2, 1])
