@@ -136,7 +136,7 @@ class SummarySources:
         found: dict[Request, Counted] = {}
         for place, asked in by_pair.items():
             for some in _chunks(asked):
-                found |= self._counted(self.pairs[place], areas, some)
+                found |= self._counted(place, areas, some)
         return found
 
     def without_quarters(self, areas: Areas) -> NDArray[np.bool_] | None:
@@ -167,8 +167,10 @@ class SummarySources:
         return Missing(f"needs {', '.join(names)}")
 
     def _mask(self, place: int, term: str) -> NDArray[np.bool_] | None:
+        """Which of the cells that hold anybody lie in a set; None where the schema does not tell it apart."""
         if (place, term) not in self._masks:
-            self._masks[place, term] = self.sets.cells(self.pairs[place].schema, [term])
+            cells = self.sets.cells(self.pairs[place].schema, [term])
+            self._masks[place, term] = None if cells is None else cells[self._used[place]]
         return self._masks[place, term]
 
     @cached_property
@@ -176,25 +178,35 @@ class SummarySources:
         """Cells of every set that was asked for; the only thing that grows here."""
         return {}
 
+    @cached_property
+    def _used(self) -> tuple[NDArray[np.int64], ...]:
+        """Of every pair, cells that hold anybody on some side: few of the million of a demographic file."""
+        found = []
+        for pair in self.pairs:
+            held = np.zeros(pair.schema.schema.cells, np.bool_)
+            for cells in (pair.confidential.cell, *(run.histograms.cell for run in pair.runs)):
+                held[cells] = True
+            found.append(np.flatnonzero(held))
+        return tuple(found)
+
     def _counted(
-        self, pair: Pair, areas: Areas, requests: Sequence[Request]
+        self, place: int, areas: Areas, requests: Sequence[Request]
     ) -> Iterator[tuple[Request, Counted]]:
-        place = self.pairs.index(pair)
-        key = np.zeros(pair.schema.schema.cells, np.int64)
+        pair, used = self.pairs[place], self._used[place]
+        key = np.zeros(len(used), np.int64)
         for bit, request in enumerate(requests):
-            inside = np.ones(len(key), np.bool_)
-            for term in request.terms:
-                mask = self._mask(place, term)
-                if mask is not None:
-                    inside &= mask
+            masks = [mask for term in request.terms if (mask := self._mask(place, term)) is not None]
+            inside = np.logical_and.reduce(masks) if masks else np.ones(len(used), np.bool_)
             key |= inside.astype(np.int64) << bit
-        kinds, label = np.unique(key, return_inverse=True)
-        nowhere = int(kinds[0] == 0)
+        kinds, of_used = np.unique(key, return_inverse=True)
+        nowhere = int((kinds == 0).any())
+        label = np.full(pair.schema.schema.cells, -1, np.int32)
+        label[used] = of_used - nowhere
         member = (kinds[nowhere:, None] >> np.arange(len(requests))) & 1
         sides: list[NDArray[Any]] = []
         true = np.zeros((areas.number, len(requests)), np.int64)
         for run in range(len(pair.runs)):
-            cells = match_labels(pair, areas, "", (label - nowhere).astype(np.int32), len(member), run)
+            cells = match_labels(pair, areas, "", label, len(member), run)
             shape = (areas.number, len(member))
             true = csr_array((cells.confidential, cells.answer, cells.ptr), shape=shape) @ member
             sides.append(csr_array((cells.published, cells.answer, cells.ptr), shape=shape) @ member)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ __all__ = [
 
 Record = Literal["person", "household"]
 Measure = Literal["counts", "rate", "shares", "ages and sexes", "largest", "condition"]
+_SHEET: Final = re.compile(r"[^\[\]:*?/\\]{1,31}")  # what a workbook allows
 _MEASURES: Final = ("counts", "rate", "shares", "ages and sexes", "largest", "condition")
 _TOP: Final = ("areas", "states", "rates", "columns", "rows", "groups", "classes", "tables")
 _TABLE: Final = ("number", "sheet", "section", "title", "universe", "geography", "columns", "parts")
@@ -303,6 +305,10 @@ def _table(document: Mapping[str, Any], raw: Mapping[str, Any], where: str) -> S
     missing = [name for name in _TABLE if name not in raw and name != "section"]
     if missing:
         raise ConfigError(f"{where}: no key {', '.join(missing)}")
+    if not _SHEET.fullmatch(str(raw["sheet"])):
+        raise ConfigError(
+            f"{where}: sheet {raw['sheet']!r} cannot be a name; allowed: 1 to 31 characters, none of []:*?/\\"
+        )
     columns = tuple(Column(*one) for one in _named(document, "columns", raw["columns"], where))
     lines = [line for part in raw["parts"] for line in _lines(document, part, where)]
     words = {
