@@ -157,10 +157,10 @@ def test_without_noise_nothing_is_wrong(data: Path, tmp_path: Path) -> None:
     assert {0.0} == {float(row["value"]) for row in rows if row["metric"] in ("max_ae", "rmse", "me")}
 
 
-def test_what_is_public_does_not_depend_on_the_records(
-    censafe: CommandLine, data: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other"
+@pytest.fixture(scope="module")
+def other(data: Path) -> Path:
+    """Other records in the same districts, with the same group quarters: everybody is in one cell of its kind."""
+    other = data.parent / "other"
     other.mkdir()
     units = pq.read_table(data / "units.parquet").to_pydict()
     (other / "units.parquet").write_bytes((data / "units.parquet").read_bytes())
@@ -177,14 +177,67 @@ def test_what_is_public_does_not_depend_on_the_records(
     write_table(
         other / "histogram.parquet", {"geocode": list(geocode), "cell": list(cell), "count": list(count)}
     )
+    return other
+
+
+def same_files(one: Path, two: Path) -> list[str]:
+    """Names of the files of two folders, which must hold the same bytes; the manifest has the random name of the run."""
+    names = sorted(str(path.relative_to(one)) for path in one.rglob("*") if path.is_file())
+    assert sorted(str(path.relative_to(two)) for path in two.rglob("*") if path.is_file()) == names
+    for name in names:
+        first, second = (folder.joinpath(name).read_bytes() for folder in (one, two))
+        if name == "manifest.json":
+            first, second = (
+                json.dumps(json.loads(text) | {"run": ""}, sort_keys=True).encode()
+                for text in (first, second)
+            )
+        assert first == second, name
+        assert b"CONFIDENTIAL" not in first, name
+    return names
+
+
+@pytest.mark.parametrize(
+    "verb", [("topdown", "e2e-1940"), ("sweep", "topdown", "e2e-1940", "--epsilon", "1/2,4")]
+)
+def test_what_is_public_does_not_depend_on_the_records(
+    censafe: CommandLine, data: Path, other: Path, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    names = [one for one in verb if one in ("topdown", "sweep", "e2e-1940")]
+    options = verb[len(names) :]
     for number, folder in enumerate((data, other)):
-        done = censafe("evaluate", "topdown", "e2e-1940", folder, tmp_path / str(number), "--public")
+        done = censafe("evaluate", *names, folder, tmp_path / str(number), "--public", *options)
         assert done.code == 0, done.err
         assert "CONFIDENTIAL" not in done.out
-    for name in ("expected.csv", "report.html", "evaluation.json", "codebook.csv"):
-        assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "1" / name).read_bytes()
-    assert "CONFIDENTIAL" not in (tmp_path / "0" / "report.html").read_text(encoding="utf-8")
-    assert not (tmp_path / "0" / "CONFIDENTIAL.txt").exists()
+    written = same_files(tmp_path / "0", tmp_path / "1")
+    assert {"report.html", "expected.csv", "noise_loss.csv", "attack.csv", "codebook.csv"} <= set(written)
+
+
+def test_the_public_page_of_an_evaluation_holds_nothing_of_its_comparison(
+    censafe: CommandLine, data: Path, other: Path, evaluated: Path, tmp_path: Path
+) -> None:
+    second = tmp_path / "second"
+    source = SourceOf.of("e2e-1940", other, SETTINGS)
+    evaluate_topdown(source, second, ReadOptions(), runs=1, seed=8, workers=1)
+    for number, folder in enumerate((evaluated, second)):
+        done = censafe("evaluate", "report", folder, "--public", tmp_path / str(number))
+        assert done.code == 0, done.err
+    same_files(tmp_path / "0", tmp_path / "1")
+    rows = rows_of(tmp_path / "0" / "expected.csv")
+    assert {"4"} == {row["epsilon"] for row in rows}
+    again = censafe("evaluate", "report", tmp_path / "0", "--public", tmp_path / "again")
+    assert (again.code, "is public already" in again.err) == (2, True)
+
+
+def test_nothing_is_public_of_an_evaluation_whose_noise_is_not_known(
+    censafe: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "one.csv").write_text("REGION_ID,COUNT\n44,1\n45,2\n", encoding="utf-8")
+    out = tmp_path / "out"
+    assert censafe("evaluate", "pair", tmp_path / "one.csv", tmp_path / "one.csv", out).code == 0
+    done = censafe("evaluate", "report", out, "--public", tmp_path / "public")
+    assert done.code == 2
+    assert "did not keep a configuration" in done.err
+    assert not (tmp_path / "public").exists()
 
 
 def test_a_sweep_makes_the_tables_of_the_study_and_grows(

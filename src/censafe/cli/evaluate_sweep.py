@@ -69,6 +69,11 @@ class _Exacts(click.ParamType[tuple[Fraction, ...]]):
 @click.option(
     "--workers", type=click.IntRange(1), default=2, show_default=True, help="Runs at the same time."
 )
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Write only what the noise laws of every budget imply; run nothing, compare with no true count.",
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(
     product: str,
@@ -81,12 +86,13 @@ def command(
     runs: int,
     seed: int,
     workers: int,
+    public: bool,
     quiet: bool,
 ) -> None:
     """Run TopDown at several budgets beside simple random samples: errors, bias, empirical privacy loss.
 
     Makes the tables and figures of Petti & Flaxman's study of the 1940 census for any population, and says which of its
-    findings hold. Everything it writes is CONFIDENTIAL. The same command again goes on where it stopped; more budgets or
+    findings hold. Everything it writes is CONFIDENTIAL, except with --public. The same command again goes on where it stopped; more budgets or
     runs are added to what is there.
 
     \b
@@ -111,5 +117,6 @@ def command(
         runs=runs,
         seed=seed,
         workers=workers,
+        public=public,
     )
     click.echo(result.text())

@@ -60,10 +60,6 @@ def topdown_page(folder: Path) -> Page:
         UsageError: a file is missing.
     """
     document = read_document(folder)
-    return _public_page(folder, document) if document["public"] else _page(folder, document)
-
-
-def _page(folder: Path, document: Mapping[str, Any]) -> Page:
     errors = mean_errors(folder)
     exhibits = [_accuracy(folder, document, errors, name) for name in document["histograms"]]
     exhibits += _growth(folder, document)
@@ -291,62 +287,6 @@ def _growth_exhibit(
 def _slope(rows: Mapping[tuple[str, str], Mapping[str, Any]], level: str, method: str) -> float:
     row = rows.get((level, method))
     return _NAN if row is None else float(row["slope"])
-
-
-def _public_page(folder: Path, document: Mapping[str, Any]) -> Page:
-    rows = read_frame(folder, "expected", ("histogram", "method")).to_pylist()
-    exhibits = []
-    for histogram, words in document["histograms"].items():
-        panels, lines, groups = {}, [], []
-        for query, name in words.items():
-            own = {
-                (row["method"], row["level"]): row["expected_rmse"]
-                for row in rows
-                if (row["histogram"], row["characteristic"]) == (histogram, query)
-            }
-            panels[f"{histogram}: {name}"] = {
-                method: [(own.get((method, level), _NAN), _NAN, _NAN) for level in document["levels"]]
-                for method in ("noisy", "blocks_noise")
-            }
-            for level in document["levels"]:
-                values = [own.get((method, level), _NAN) for method in ("noisy", "blocks_noise")]
-                lines.append([level.replace("_", " "), *(number_text(value, 2) for value in values)])
-            groups.append((_capital(name), len(document["levels"])))
-        figure = draw_levels(panels, document["levels"], METHODS)
-        for axes in figure.axes:
-            axes.set_ylabel("RMSE, records", fontsize=9)
-        exhibits.append(
-            Exhibit(
-                name=f"expected-{histogram}",
-                question=f"How much noise is in the {histogram} before anything is fitted?",
-                answer="Adding up blocks gives more noise the higher the level; measuring every level keeps it alike.",
-                figure=figure,
-                alt="Root mean square error that the noise laws imply, by level, for both kinds of noisy counts.",
-                tables=[
-                    PageTable(
-                        "Root mean square error of a noisy count, in records",
-                        ("Level", "Noisy counts of the level", "Noisy blocks, added up"),
-                        lines,
-                        numbers=2,
-                        groups=groups,
-                    )
-                ],
-                how=(
-                    "Exact variances of the noise laws, for the measured query that gives a characteristic with the least noise; no "
-                    "record was used. Sums of blocks are for an area of the average number of blocks.",
-                ),
-                files=["expected.csv", "codebook.csv"],
-            )
-        )
-    return Page(
-        title=f"What the noise laws of {document['configuration']} imply",
-        kicker="Public evaluation of TopDown",
-        answer=["What is known about the noise without looking at any data."],
-        facts=_facts(document)[:2],
-        exhibits=exhibits,
-        settings=_settings(document),
-        confidential=False,
-    )
 
 
 def _settings(document: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Final
 from censafe.errors import UsageError
 from censafe.evaluation.outputs import read_document, write_page
 from censafe.evaluation.page import Page
+from censafe.evaluation.report_noise import noise_page
 from censafe.evaluation.report_pair import pair_page
 from censafe.evaluation.report_semantics import semantics_page
 from censafe.evaluation.report_sweep import sweep_page
@@ -23,6 +24,7 @@ _PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
     "uncertainty": uncertainty_page,
     "pair": pair_page,
     "semantics": semantics_page,
+    "noise": noise_page,
 }
 
 

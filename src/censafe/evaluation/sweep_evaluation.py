@@ -11,17 +11,19 @@ from typing import Final
 import pyarrow as pa
 
 from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.evaluated import TopdownEvaluation
 from censafe.evaluation.findings import Finding, Sweep, findings
 from censafe.evaluation.histograms.sampling import sample_runs
+from censafe.evaluation.noise_alone import DELTA, Budget
+from censafe.evaluation.noise_evaluation import evaluate_noise, keep_configuration
 from censafe.evaluation.outputs import write_codebook, write_document, write_frame
 from censafe.evaluation.reporting import write_report
 from censafe.evaluation.summary_filling import FilledTable
 from censafe.evaluation.summary_topdown import budget_sheet
-from censafe.evaluation.topdown_evaluation import TopdownEvaluation, described
+from censafe.evaluation.topdown_evaluation import described
 from censafe.evaluation.topdown_population import Population
 from censafe.evaluation.topdown_runs import RunRequest, SourceOf, read_runs, run_all
 from censafe.evaluation.topdown_sweep import (
-    DELTA,
     RATES,
     Setting,
     SweepFrames,
@@ -52,6 +54,7 @@ def evaluate_sweep(
     runs: int,
     seed: int,
     workers: int,
+    public: bool = False,
 ) -> TopdownEvaluation:
     """Run TopDown several times at every budget, beside simple random samples, and compare all with the truth.
 
@@ -64,6 +67,7 @@ def evaluate_sweep(
         runs: independent runs of every budget.
         seed: of the test keys and samples.
         workers: processes.
+        public: whether to write only what the noise laws imply, without any run.
 
     Raises:
         UsageError: the folder holds something else.
@@ -71,6 +75,9 @@ def evaluate_sweep(
     """
     population = source.open(reading)
     settings = _settings(population, epsilons, losses)
+    if public:
+        budgets = [Budget(one.loss or Fraction(0), one.value) for one in settings]
+        return evaluate_noise(population.config, population.areas, out, reading, budgets)
     identity = {
         "kind": "topdown sweep",
         "configuration": population.config.digest,
@@ -90,6 +97,7 @@ def evaluate_sweep(
         document = {"kind": "sweep", "runs": runs, "seed": seed, "middle": middle, **described(population)}
         document["epsilons"] = [one.value for one in settings]
         document["losses"] = [float(one.loss or 0) for one in settings]
+        document |= keep_configuration(out, population.config, [one.loss or Fraction(0) for one in settings])
         with reading.observer.stage("write"):
             written = {write_frame(out, name, frame): frame.column_names for name, frame in tables.items()}
             write_document(out, document)

@@ -16,10 +16,9 @@ from censafe.evaluation.histograms.cells import MatchedCells, match_runs
 from censafe.evaluation.histograms.frames import stacked
 from censafe.evaluation.histograms.noisy import block_by_block
 from censafe.evaluation.histograms.pairing import Pair, PublishedRun
-from censafe.evaluation.topdown_noise import best_query, leaf_loss, level_loss, noisy_blocks, noisy_level
+from censafe.evaluation.topdown_noise import noisy_blocks, noisy_level
 from censafe.evaluation.topdown_population import Population, compared_characteristics
 from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.plan import exact_levels
 
 __all__ = [
     "METHODS",
@@ -27,7 +26,6 @@ __all__ = [
     "Compared",
     "accuracy_frame",
     "compare_methods",
-    "expected_errors",
     "growth_frames",
 ]
 
@@ -135,39 +133,6 @@ def accuracy_frame(compared: Sequence[Compared]) -> pa.Table:
             if cells
         ]
     )
-
-
-def expected_errors(population: Population) -> pa.Table:
-    """What the noise laws alone imply for noisy counts, of every level and of blocks added up; no record is used.
-
-    Returns:
-        Columns histogram, method, level, characteristic, n_units, expected_rmse.
-    """
-    rows = []
-    config = population.config
-    for histogram in config.histograms:
-        spine = population.pairs[histogram.name].spine
-        for one in compared_characteristics(histogram):
-            wanted = histogram.schema.query(one.query)
-            leaf = best_query(config, histogram, population.levels[-1], wanted, leaf_loss(config, histogram))
-            for level in population.levels:
-                areas = level_areas(spine, level).number
-                own = best_query(config, histogram, level, wanted, level_loss(histogram, level))
-                exact = wanted.answers == 1 and level in exact_levels(histogram)
-                key = {"histogram": histogram.name, "level": level, "characteristic": one.query}
-                if own is not None:
-                    rows.append(
-                        {
-                            **key,
-                            "method": "noisy",
-                            "n_units": areas,
-                            "expected_rmse": 0.0 if exact else own.rmse,
-                        }
-                    )
-                if leaf is not None:
-                    rmse = leaf.rmse * (spine.leaf.nodes / areas) ** 0.5
-                    rows.append({**key, "method": "blocks_noise", "n_units": areas, "expected_rmse": rmse})
-    return pa.Table.from_pylist(rows)
 
 
 def growth_frames(pair: Pair, compared: Sequence[Compared]) -> tuple[pa.Table, pa.Table]:

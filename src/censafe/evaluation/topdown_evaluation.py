@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.evaluated import TopdownEvaluation
 from censafe.evaluation.histograms.areas import level_areas
 from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.frames import stacked
 from censafe.evaluation.histograms.pairing import PublishedRun
+from censafe.evaluation.noise_alone import expected_errors
+from censafe.evaluation.noise_evaluation import evaluate_noise, keep_configuration
 from censafe.evaluation.outputs import (
     side_by_side,
     wide_metrics,
@@ -29,7 +31,6 @@ from censafe.evaluation.topdown_accuracy import (
     METHODS,
     accuracy_frame,
     compare_methods,
-    expected_errors,
     growth_frames,
 )
 from censafe.evaluation.topdown_population import Population, compared_characteristics
@@ -40,18 +41,6 @@ from censafe.products.options import ReadOptions
 from censafe.products.topdown.plan import plan_release
 
 __all__ = ["TopdownEvaluation", "answer_labels", "described", "evaluate_topdown"]
-
-
-@dataclass(frozen=True)
-class TopdownEvaluation:
-    """CONFIDENTIAL unless public. What an evaluation found and where it was written."""
-
-    lines: tuple[str, ...]
-    files: tuple[Path, ...]
-
-    def text(self) -> str:
-        """A short summary."""
-        return "\n".join([*self.lines, "Files:", *(f"  {path}" for path in self.files)])
 
 
 def evaluate_topdown(
@@ -80,28 +69,23 @@ def evaluate_topdown(
         InputError: the configuration or the records break a rule.
     """
     population = source.open(reading)
+    if public:
+        return evaluate_noise(population.config, population.areas, out, reading)
     identity = {
-        "kind": "topdown accuracy, public" if public else "topdown accuracy",
+        "kind": "topdown accuracy",
         "configuration": population.config.digest,
         "input": population.commitment,
         "seed": str(seed),
     }
-    with evaluation_folder(out, identity, confidential=not public) as folder:
-        document = {"kind": "topdown", "public": public, "runs": runs, "seed": seed, **described(population)}
-        if public:
-            files = _write_public(out, population, document)
-        else:
-            requests = [
-                RunRequest(plan_release(population.config).total, run + 1, seed) for run in range(runs)
-            ]
-            run_all(
-                population, source, requests, folder.measurements, workers=workers, observer=reading.observer
-            )
-            files = _write(out, population, requests, folder.measurements, document, reading)
+    with evaluation_folder(out, identity) as folder:
+        document = {"kind": "topdown", "runs": runs, "seed": seed, **described(population)}
+        document |= keep_configuration(out, population.config)
+        requests = [RunRequest(plan_release(population.config).total, run + 1, seed) for run in range(runs)]
+        run_all(population, source, requests, folder.measurements, workers=workers, observer=reading.observer)
+        files = _write(out, population, requests, folder.measurements, document, reading)
         with reading.observer.stage("report"):
             files += list(write_report(out))
-    lines = ["Public: only what the noise laws imply."] if public else _summary(out, document)
-    return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))
+    return TopdownEvaluation(tuple(_summary(out, document)), tuple(out / name for name in files))
 
 
 def described(population: Population) -> dict[str, Any]:
@@ -115,12 +99,7 @@ def described(population: Population) -> dict[str, Any]:
         "symbol": config.definition.symbol,
         "loss": float(plan.total),
         "levels": list(population.levels),
-        "geounits": {
-            name: level.nodes
-            for name, level in zip(
-                population.levels, population.pairs[population.main.name].spine.levels, strict=True
-            )
-        },
+        "geounits": population.areas,
         "histograms": {
             histogram.name: {one.query: one.words for one in compared_characteristics(histogram)}
             for histogram in config.histograms
@@ -128,13 +107,6 @@ def described(population: Population) -> dict[str, Any]:
         "records": {histogram.schema.name: histogram.schema.record.value for histogram in config.histograms},
         "choices": {name: str(value).lower() for name, value in vars(config.choices).items()},
     }
-
-
-def _write_public(out: Path, population: Population, document: Mapping[str, Any]) -> list[str]:
-    expected = expected_errors(population)
-    name = write_frame(out, "expected", expected, confidential=False)
-    write_document(out, document)
-    return [name, write_codebook(out, {name: expected.column_names})]
 
 
 def _write(
@@ -174,7 +146,7 @@ def _write(
     frames["metrics_wide"] = wide_metrics(frames["metrics_long"])
     frames["topdown_vs_blocks"] = stacked(bins)
     frames["slopes"] = stacked(slopes)
-    frames["expected"] = expected_errors(population)
+    frames["expected"] = expected_errors(population.config, population.areas)
     frames["side_by_side_long"] = stacked(sides)
     with reading.observer.stage("summary"):
         tables, frames = summarise(topdown_sources(population, read), frames)

@@ -62,6 +62,12 @@ class Population:
         """Names of the levels, root first."""
         return tuple(level.name for level in self.config.run_levels)
 
+    @property
+    def areas(self) -> dict[str, int]:
+        """Published number of geounits of every level, root first."""
+        levels = self.pairs[self.main.name].spine.levels
+        return {name: level.nodes for name, level in zip(self.levels, levels, strict=True)}
+
 
 def open_population(config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions) -> Population:
     """Read and check configuration and records as a run does.

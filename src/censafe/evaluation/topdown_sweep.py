@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
@@ -18,14 +19,14 @@ from censafe.evaluation.histograms.homogeneity import bias_by_homogeneity, resid
 from censafe.evaluation.histograms.pairing import Pair, PublishedRun
 from censafe.evaluation.histograms.residuals import ZeroCells, pooled_residuals
 from censafe.evaluation.histograms.sampling import matching_rates
+from censafe.evaluation.noise_alone import DELTA, noise_of_level
 from censafe.evaluation.topdown_population import Population, characteristics
 from censafe.model import Definition
 from censafe.privacy.conversions import tight_epsilon
 
-__all__ = ["DELTA", "RATES", "Setting", "SweepFrames", "loss_of_epsilon", "measure_setting", "table_one"]
+__all__ = ["RATES", "Setting", "SweepFrames", "loss_of_epsilon", "measure_setting", "table_one"]
 
 RATES: Final = (5, 10, 15, 20, 30, 40, 50, 60, 75, 85, 90, 95)
-DELTA: Final = Fraction(1, 10**10)
 _MODES: Final[tuple[tuple[Mode, ZeroCells], ...]] = (("as_published", "either"), ("corrected", "all"))
 _METRICS: Final = (
     "count_median", "count_pct95", "median_ae", "mean_ae", "pct95_ae", "max_ae", "rmse", "me", "n_cells", "n_zero_zero",
@@ -115,7 +116,8 @@ def measure_setting(
         for stat, query in stats.items():
             cells = match_runs(pair, areas, query)
             for mode, zeros in _MODES:
-                frames.errors.append(_row(setting, stat, level, cells, mode, zeros, seed))
+                row = _row(setting, stat, level, cells, mode, zeros, seed)
+                frames.errors.append(row | _noise(population, setting, level, query, row))
     if setting.method == "topdown":
         _bias(frames, population, pair, setting, detail=detail)
     if detail or setting.method == "srs":
@@ -164,6 +166,18 @@ def _row(
         "epl_hi": own["hi"],
         "epl_reason": own["reason"],
     }
+
+
+def _noise(
+    population: Population, setting: Setting, level: str, query: str, row: dict[str, Any]
+) -> dict[str, float | None]:
+    """What the row's estimator of empirical loss says of the level's own noise, before anything is fitted."""
+    found: Mapping[tuple[str, str], Mapping[str, float]] = {}
+    if setting.loss is not None and not math.isinf(row["epl"]):
+        found = noise_of_level(population.config, setting.loss, level, query, int(row["n_cells"]))
+    estimator, statistic = str(row["epl_estimator"]).split(" ")
+    own = found.get((estimator, statistic), {})
+    return {"noise_loss": own.get("truth"), "noise_epl": own.get("mean")}
 
 
 def _bias(frames: SweepFrames, population: Population, pair: Pair, setting: Setting, *, detail: bool) -> None:

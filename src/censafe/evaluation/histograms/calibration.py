@@ -23,21 +23,44 @@ _STATISTICS: Final = (
     ("discrete", "median"),
     ("discrete", "mean"),
 )
+_FAR: Final = 9.2  # standard deviations, beyond which a Gaussian has a mass of about 1e-19
 _MASS: Final = 1_000_000_000_000
 _DEVIATIONS: Final = 1.6448536269514722
 
 
-def noise_law_masses(law: NoiseLaw) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Values and probabilities of a noise law, its tails below 1e-18 cut off.
+def noise_law_masses(law: NoiseLaw, added: int = 1) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Values and probabilities of the sum of independent draws of a noise law, its far tails cut off.
+
+    Args:
+        law: of one draw.
+        added: how many draws are added up.
 
     Example:
         >>> from fractions import Fraction
-        >>> k, p = noise_law_masses(NoiseLaw.laplace(Fraction(1)))
-        >>> round(float((p * k**2).sum()), 6)
+        >>> for added in (1, 10):
+        ...     k, p = noise_law_masses(NoiseLaw.laplace(Fraction(1)), added)
+        ...     print(round(float((p * k**2).sum()), 6))
         1.841347
+        18.413472
     """
+    k, mass = _one_draw(law)
+    if added == 1:
+        return k, mass
+    deviation = float(np.sqrt(added * (mass * k.astype(float) ** 2).sum()))
+    reach = max(int(k[-1]), int(np.ceil(_FAR * deviation)) + 2)
+    length = 1 << (2 * reach + 1).bit_length()
+    circle = np.zeros(length)
+    circle[k] = mass
+    summed = np.fft.irfft(np.fft.rfft(circle) ** added, length)
+    wide = np.arange(-reach, reach + 1)
+    held = np.maximum(summed[wide], 0.0)
+    return wide, held / held.sum()
+
+
+def _one_draw(law: NoiseLaw) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The same of one draw, tails below 1e-18 cut off."""
     size = float(law.parameter)
-    reach = int(np.ceil(9.2 * np.sqrt(size))) + 2 if law.kind == "gaussian" else int(np.ceil(45 * size)) + 2
+    reach = int(np.ceil(_FAR * np.sqrt(size))) + 2 if law.kind == "gaussian" else int(np.ceil(45 * size)) + 2
     k = np.arange(-reach, reach + 1)
     exponent = k * k / (2 * size) if law.kind == "gaussian" else np.abs(k) / size
     mass = np.exp(-exponent)
@@ -48,6 +71,7 @@ def calibrate(
     law: NoiseLaw,
     sizes: Sequence[int],
     *,
+    added: int = 1,
     trials: int = 20,
     seed: int = 1,
     bandwidth_factor: float | None = 0.1,
@@ -59,6 +83,8 @@ def calibrate(
         law: two-sided geometric (the true loss is one over the scale everywhere) or discrete Gaussian (it grows with the
             residual; the truth is then the value that the estimator has for the exact law, on the range it sees on average).
         sizes: numbers of residuals.
+        added: draws of the law that are added up for one residual; of more than one the truth is the value of the estimator for
+            the exact law of their sum.
         trials: repetitions.
         seed: of the draws.
         bandwidth_factor: of the kernel.
@@ -68,7 +94,7 @@ def calibrate(
         Columns law, parameter, n, estimator, statistic, truth, mean, lo, hi, bias; bias = mean - truth, lo and hi a 90 %
         interval of the mean over trials. What cannot be estimated is NaN.
     """
-    k, mass = noise_law_masses(law)
+    k, mass = noise_law_masses(law, added)
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     for size in sizes:
@@ -79,7 +105,7 @@ def calibrate(
         )
         for key in _STATISTICS:
             values = np.array([one[key] for one in found])
-            truth = 1 / float(law.parameter) if law.kind == "laplace" else exact[key]
+            truth = 1 / float(law.parameter) if law.kind == "laplace" and added == 1 else exact[key]
             mean = float(values.mean())
             width = _DEVIATIONS * float(values.std(ddof=1)) / np.sqrt(trials) if trials > 1 else np.nan
             rows.append(

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from censafe.evaluation.topdown_accuracy import compare_methods, expected_errors, growth_frames
+from censafe.evaluation.noise_alone import expected_errors
+from censafe.evaluation.topdown_accuracy import compare_methods, growth_frames
 from censafe.evaluation.topdown_noise import best_query, leaf_loss, noisy_blocks, noisy_level
 from censafe.evaluation.topdown_population import Population, open_population
 from censafe.evaluation.topdown_sweep import loss_of_epsilon
@@ -61,7 +62,7 @@ def test_noise_of_a_level_and_of_added_blocks_has_the_size_that_the_laws_imply(
     histogram = population.main
     expected = {
         (row["method"], row["level"], row["characteristic"]): row["expected_rmse"]
-        for row in expected_errors(population).to_pylist()
+        for row in expected_errors(population.config, population.areas).to_pylist()
     }
     level, added = [], []
     for seed in SEEDS:
@@ -80,7 +81,7 @@ def test_exact_totals_have_no_noise_and_are_expected_to_have_none(population: Po
     cells = noisy_level(population, population.main, "State", "total", 1)
     assert cells is not None
     assert not cells.residual.any()
-    rows = expected_errors(population).to_pylist()
+    rows = expected_errors(population.config, population.areas).to_pylist()
     assert [
         row["expected_rmse"]
         for row in rows
