@@ -47,7 +47,7 @@ from censafe.evaluation.histograms.threads import in_threads
 from censafe.evaluation.inconsistencies import inconsistencies
 from censafe.evaluation.summary_counts import SummarySources
 from censafe.evaluation.summary_filling import fill_book, summary_long
-from censafe.evaluation.summary_tables import shipped_book
+from censafe.evaluation.summary_reading import shipped_book
 from censafe.geography.spine import PL94_US
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.population.synthetic.histograms import synthesize_histograms

@@ -12,7 +12,8 @@ from censafe.evaluation.histograms.areas import Areas, areas_of_codes
 from censafe.evaluation.histograms.pairing import Pair
 from censafe.evaluation.summary_counts import SummarySources
 from censafe.evaluation.summary_filling import FilledLine, FilledTable, fill_book
-from censafe.evaluation.summary_tables import SummaryBook, shipped_book
+from censafe.evaluation.summary_reading import shipped_book
+from censafe.evaluation.summary_tables import SummaryBook
 from censafe.geography.spine import PL94_US, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.products.topdown.schemas import HistogramSchema

@@ -10,7 +10,8 @@ from censafe.evaluation.histograms.frames import stacked
 from censafe.evaluation.outputs import wide_metrics
 from censafe.evaluation.summary_counts import SummarySources
 from censafe.evaluation.summary_filling import FilledTable, fill_book, summary_frame, summary_long
-from censafe.evaluation.summary_tables import SummaryBook, shipped_book
+from censafe.evaluation.summary_reading import shipped_book
+from censafe.evaluation.summary_tables import SummaryBook
 
 __all__ = ["SHEETLESS", "summarise"]
 

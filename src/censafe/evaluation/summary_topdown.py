@@ -9,7 +9,7 @@ from censafe.evaluation.histograms.area_files import known_areas
 from censafe.evaluation.histograms.pairing import PublishedRun
 from censafe.evaluation.summary_counts import SummarySources
 from censafe.evaluation.summary_filling import FilledTable, fill_book
-from censafe.evaluation.summary_tables import shipped_book
+from censafe.evaluation.summary_reading import shipped_book
 from censafe.evaluation.topdown_population import Population
 
 __all__ = ["budget_sheet", "topdown_sources"]

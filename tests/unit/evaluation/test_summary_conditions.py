@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from censafe.evaluation.summary_conditions import CONDITIONS, YEARS, Side
-from censafe.evaluation.summary_tables import Request, shipped_book
+from censafe.evaluation.summary_reading import shipped_book
+from censafe.evaluation.summary_tables import Request
 
 HAND: dict[str, tuple[dict[str, list[int]], list[bool], list[bool]]] = {
     # counts by request (households marked with +), universe and areas that meet the condition

@@ -11,7 +11,8 @@ import pytest
 from censafe.evaluation.histograms.frames import LONG
 from censafe.evaluation.summary_counts import SummarySources
 from censafe.evaluation.summary_filling import fill_book, summary_frame, summary_long
-from censafe.evaluation.summary_tables import Request, shipped_book
+from censafe.evaluation.summary_reading import shipped_book
+from censafe.evaluation.summary_tables import Request
 from censafe.model import ProtectedUnit
 from support.pairs import pair_of
 from support.summary import (

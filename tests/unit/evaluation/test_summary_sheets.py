@@ -11,7 +11,7 @@ from openpyxl import Workbook, load_workbook
 from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.summary_counts import SummarySources
 from censafe.evaluation.summary_filling import fill_book
-from censafe.evaluation.summary_tables import shipped_book
+from censafe.evaluation.summary_reading import shipped_book
 from censafe.evaluation.workbook import write_workbook
 from support.summary import PUBLISHED, TRUE, adults, pl94_pair
 
