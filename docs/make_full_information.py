@@ -1,0 +1,430 @@
+"""Make docs/full_information.md again: TopDown with the three choices of information, on the same noise.
+
+    .venv/bin/python docs/make_full_information.py [--only ri2018,hi2020] [--draws 20] [--page]
+
+Measures and estimates published counts, which stand in for records, with test keys, and writes the errors of every draw to
+docs/full_information.csv; draws that are there already are not made again. With --page nothing is run, and the page is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent / "tests"))
+
+from censafe.population.synthetic.histograms import synthesize_histograms  # noqa: E402
+from censafe.products.options import ReadOptions  # noqa: E402
+from censafe.products.topdown.config import TopdownConfig, load_config  # noqa: E402
+from censafe.products.topdown.intake import Intake, Loaded  # noqa: E402
+from censafe.products.topdown.rehearsal import rehearse  # noqa: E402
+from support.topdown_shared import write_illinois, write_sixteen  # noqa: E402
+
+SHARED = DOCS.parents[1] / "shared" / "data" / "population"
+CSV = DOCS / "full_information.csv"
+TRIALS = DOCS / "full_information_trials.csv"
+CHOICES = ("level", "lower", "all")
+PERSONS = (
+    "total", "votingage", "hispanic", "cenrace", "hispanic * cenrace", "votingage * hispanic * cenrace", "hhgq", "detailed",
+)  # fmt: skip
+SIXTEEN = ("total", "votingage", "hispanic", "hispanic_race", "votingage * hispanic", "detailed")
+FIELDS = (
+    "case",
+    "draw",
+    "information",
+    "level",
+    "query",
+    "geounits",
+    "possible",
+    "error",
+    "error_possible",
+    "strength",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set."""
+
+    name: str
+    title: str
+    words: str
+    config: str
+    settings: dict[str, str]
+    queries: tuple[str, ...] = PERSONS
+    persons: int = 0
+    state: str = ""
+
+    def data(self, work: Path) -> Path:
+        """The data folder; made when it is not there."""
+        folder = work / self.name
+        if self.name == "ri2018":
+            return SHARED / "pl94_ri2018"
+        if self.persons:
+            synthesize_histograms(
+                folder, persons=self.persons, states=[self.state], seed=int(self.state), layout="pl94"
+            )
+        elif self.name == "il2020":
+            write_illinois(folder)
+        else:
+            write_sixteen(folder, f"{self.name}_blocks")
+        return folder
+
+
+def synthetic(state: str, persons: int) -> Case:
+    """A case of records of nobody."""
+    words = (
+        f"{persons:,} records of nobody, all of the schema, with the production budgets from the state down."
+    )
+    settings = {"root": "State", "measure": "persons"}
+    return Case(
+        f"synthetic-{state}",
+        f"A synthetic state ({state})",
+        words,
+        "pl94-us",
+        settings,
+        PERSONS,
+        persons,
+        state,
+    )
+
+
+CASES = (
+    Case(
+        "ri2018", "Rhode Island 2018, blocks of the end-to-end test",
+        "29,225 persons in 569 blocks, the full schema, with the production budgets from the state down. These counts are themselves a "
+        "TopDown output, in which a block has persons in fewer than two of 2,016 cells.",
+        "pl94-us", {"root": "State", "reader": "pl94", "measure": "persons"},
+    ),
+    Case(
+        "hi2020", "Hawaii 2020, blocks", "1,455,271 persons in 14,732 blocks, sixteen cells, production budgets from the state down.",
+        "blocks-16", {}, SIXTEEN,
+    ),
+    Case(
+        "ri2010", "Rhode Island 2010, blocks",
+        "1,052,567 persons in 25,181 blocks, sixteen cells, production budgets from the state down.", "blocks-16", {}, SIXTEEN,
+    ),
+    Case(
+        "il2020", "Illinois 2020, tracts",
+        "12,812,508 persons in 3,265 tracts, the full schema, with the production budgets of the levels down to tracts.",
+        "pl94-tracts", {},
+    ),
+    synthetic("44", 60_000),
+    synthetic("50", 80_000),
+    synthetic("30", 40_000),
+)  # fmt: skip
+
+
+def main() -> None:
+    """Run what is missing, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--page", action="store_true")
+    options = parser.parse_args()
+    wanted = options.only.split(",") if options.only else [case.name for case in CASES]
+    with tempfile.TemporaryDirectory(prefix="full-information-") as work:
+        for case in CASES:
+            if case.name in wanted and not options.page:
+                run(case, options.draws, Path(work))
+    (DOCS / "full_information.md").write_text(page(), encoding="utf-8")
+
+
+def rows() -> list[dict[str, str]]:
+    """All errors so far."""
+    if not CSV.exists():
+        return []
+    with CSV.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def run(case: Case, draws: int, work: Path) -> None:
+    """The draws of a case that are missing."""
+    have = {int(row["draw"]) for row in rows() if row["case"] == case.name}
+    missing = [draw for draw in range(1, draws + 1) if draw not in have]
+    if not missing:
+        return
+    data = case.data(work)
+    configs = {
+        choice: load_config(case.config, {**case.settings, "information": choice}) for choice in CHOICES
+    }
+    with Intake(data, configs["level"], ReadOptions()) as intake:
+        loaded = intake.load()
+    for draw in missing:
+        found = [row for choice in CHOICES for row in errors(case, configs[choice], loaded, draw)]
+        new = not CSV.exists()
+        with CSV.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if new:
+                writer.writerow(FIELDS)
+            writer.writerows(found)
+
+
+def errors(case: Case, config: TopdownConfig, loaded: Loaded, draw: int) -> Iterator[tuple[Any, ...]]:
+    """Mean L1 errors of one estimate, by level and query."""
+    found = rehearse(config, loaded, draw)
+    name = config.histograms[0].name
+    schema = config.histograms[0].schema
+    labels = [schema.query(query).label for query in case.queries]
+    levels = loaded.facts.spine.levels
+    for depth, (level, truth, own) in enumerate(
+        zip(levels, loaded.exact[name], found.levels[name], strict=True)
+    ):
+        if level.nodes == 1 and depth and levels[depth - 1].nodes == 1:
+            continue  # a copy of the level above
+        upper = loaded.facts.limits[name][depth].upper
+        possible = upper.any(axis=1) if upper.shape[1] else np.ones(level.nodes, bool)
+        likeness = found.reports[name][depth].get("likeness", [])
+        strength = likeness[0]["strength"] if likeness else ""
+        for query, error in zip(case.queries, sums(own, truth, labels, schema.schema.cells), strict=True):
+            yield (
+                case.name, draw, config.choices.information, level.name, query, level.nodes, int(possible.sum()),
+                f"{error.mean():.6f}", f"{error[possible].mean():.6f}", strength,
+            )  # fmt: skip
+
+
+def sums(own: Any, truth: Any, labels: list[np.ndarray], cells: int) -> Iterator[np.ndarray]:
+    """L1 error of every geounit, query by query."""
+    keys, counts = [], []
+    for level, sign in ((own, 1), (truth, -1)):
+        node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
+        keys.append((node, level.cell))
+        counts.append(sign * level.count.astype(np.int64))
+    node, cell = (np.concatenate([pair[side] for pair in keys]) for side in (0, 1))
+    difference = np.concatenate(counts)
+    for label in labels:
+        answers = int(label.max()) + 1
+        places, at = np.unique(node * answers + label[cell], return_inverse=True)
+        of = np.bincount(at.ravel(), difference)
+        yield np.bincount(places // answers, np.abs(of), own.nodes)
+
+
+def page() -> str:
+    """The page."""
+    table: dict[tuple[str, str, str, str], dict[int, tuple[float, float]]] = defaultdict(dict)
+    facts: dict[tuple[str, str], tuple[int, int]] = {}
+    strengths: dict[str, list[str]] = defaultdict(list)
+    for row in rows():
+        key = (row["case"], row["level"], row["query"], row["information"])
+        table[key][int(row["draw"])] = (float(row["error"]), float(row["error_possible"]))
+        facts[row["case"], row["level"]] = (int(row["geounits"]), int(row["possible"]))
+        if row["strength"] and row["query"] == "total":
+            strengths[row["case"]].append(row["strength"])
+    parts = [HEAD, *summary(table), *trials()]
+    for case in CASES:
+        levels = [level for name, level in facts if name == case.name]
+        if levels:
+            parts.append(f"\n## {case.title}\n\n{case.words}\n")
+            if strengths[case.name]:
+                chosen = sorted((one, strengths[case.name].count(one)) for one in set(strengths[case.name]))
+                parts.append(
+                    "Strength of the likeness that `all` chose: "
+                    + ", ".join(f"{one} in {times} draws" for one, times in chosen)
+                    + ".\n"
+                )
+        for level in levels:
+            parts.append(level_table(case, level, facts[case.name, level], table, 0))
+            geounits, possible = facts[case.name, level]
+            if level == levels[-1] and possible < geounits:
+                parts.append(level_table(case, level, facts[case.name, level], table, 1))
+    return "\n".join(parts) + "\n"
+
+
+def paired(
+    one: dict[int, tuple[float, float]], other: dict[int, tuple[float, float]], which: int
+) -> tuple[float, float]:
+    """Mean difference on the same noise and its standard error."""
+    change = np.array([other[draw][which] - one[draw][which] for draw in sorted(one) if draw in other])
+    return float(change.mean()), float(change.std(ddof=1) / np.sqrt(len(change))) if len(change) > 1 else 0.0
+
+
+def level_table(case: Case, level: str, counts: tuple[int, int], table: Any, which: int) -> str:
+    """One table."""
+    geounits, possible = counts
+    of = (
+        f"{geounits:,} geounits" if which == 0 else f"the {possible:,} geounits in which there can be persons"
+    )
+    lines = [
+        f"### {level.replace('_', ' ')}: mean over {of}\n",
+        "| query | level | lower | all | lower - level | all - level | all - lower |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for query in case.queries:
+        values = [table[case.name, level, query, choice] for choice in CHOICES]
+        if not values[0]:
+            continue
+        means = [np.array([one[draw][which] for draw in sorted(one)]) for one in values]
+        cells = [
+            f"{v.mean():.3f} ± {v.std(ddof=1) / np.sqrt(len(v)):.3f}" if len(v) > 1 else f"{v.mean():.3f}"
+            for v in means
+        ]
+        for first, second in ((0, 1), (0, 2), (1, 2)):
+            mean, error = paired(values[first], values[second], which)
+            base = means[first].mean()
+            share = f" ({100 * mean / base:+.1f}%)" if base > 0 else ""
+            cells.append(f"{mean:+.3f} ± {error:.3f}{share}" if mean or error else "0")
+        lines.append(f"| {query} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def trials() -> list[str]:
+    """What was tried for block groups and blocks, and what each gave against the estimates from below."""
+    if not TRIALS.exists():
+        return []
+    errors: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    names: list[str] = []
+    with TRIALS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            errors[row["case"], row["level"], row["query"]][row["trial"]][int(row["draw"])] = float(
+                row["error"]
+            )
+            names += [row["trial"]] if row["trial"] not in names else []
+    lines = ["\n## What was tried\n", TRIED]
+    cases = [case for case in CASES if any(key[0] == case.name for key in errors)]
+    for level in ("Block_Group", "Block"):
+        chosen = [name for name in names if level == "Block" or not name.startswith(("likeness", "true"))]
+        head = " | ".join(f"{case.name}: {query}" for case in cases for query in ("total", "detailed"))
+        lines += [f"### {level.replace('_', ' ')}: change against `lower`\n", f"| trial | {head} |"]
+        lines.append("|---|" + "---:|" * (2 * len(cases)))
+        for name in chosen:
+            cells = [
+                change(errors[case.name, level, query], name)
+                for case in cases
+                for query in ("total", "detailed")
+            ]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append("")
+    return lines
+
+
+def change(errors: dict[str, dict[int, float]], name: str) -> str:
+    """Paired change of a trial against the estimates from below, in percent, with its standard error."""
+    if name not in errors:
+        return ""
+    base = np.array([errors["lower"][draw] for draw in sorted(errors[name])])
+    moved = np.array([errors[name][draw] for draw in sorted(errors[name])]) - base
+    error = moved.std(ddof=1) / np.sqrt(len(moved)) if len(moved) > 1 else 0.0
+    return (
+        f"{100 * moved.mean() / base.mean():+.1f}% ± {100 * error / base.mean():.1f}" if moved.any() else "0"
+    )
+
+
+def summary(table: Any) -> list[str]:
+    """How many queries of how many levels gain and lose, and which lose."""
+    lines = [
+        "\n## In short\n",
+        "A row of the tables below is better or worse where the paired difference is more than two standard errors from 0.\n",
+        "| data | draws | lower against level: better, worse | all against level: better, worse | all against lower: better, worse |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for case in CASES:
+        keys = sorted({key[1:3] for key in table if key[0] == case.name})
+        if not keys:
+            continue
+        cells, draws = [], len(table[case.name, *keys[0], "level"])
+        for first, second in (("level", "lower"), ("level", "all"), ("lower", "all")):
+            better, worse, names = 0, 0, []
+            for level, query in keys:
+                mean, error = paired(
+                    table[case.name, level, query, first], table[case.name, level, query, second], 0
+                )
+                better += mean < -2 * error
+                if mean > 2 * error:
+                    worse += 1
+                    names.append(f"{level} {query} {mean:+.3f} ± {error:.3f}")
+            cells.append(f"{better}, {worse} of {len(keys)}" + (f" ({'; '.join(names)})" if names else ""))
+        lines.append(f"| {case.title} | {draws} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+HEAD = """# Full information
+
+What TopDown makes of the same noisy answers with the three choices of `information`. Every number here is the mean over draws of the
+noise (production budgets, test keys) and its standard error; differences are paired, on the same noise. An error is the sum over the cells of a
+query of |estimate - truth|, averaged over geounits. This page is made by `docs/make_full_information.py`, from the errors of every draw in
+`docs/full_information.csv`.
+
+| `information` | a geounit is fitted to |
+|---|---|
+| `level` | its own answers, as in the Bureau's TopDown |
+| `lower` | the best linear unbiased estimate from its own answers and those of all geounits below it, as BlueDown does |
+| `all` | the same, and at the lowest level also to what siblings have in common, as far as the answers themselves say that this helps |
+
+## Why the whole tree needs more than linear estimates
+
+Let x be the cells of the children c of a parent, z_c their estimates from their own answers and all below, with covariances V_c, S = sum of V_c.
+The answers of the tree fall into three parts with independent noise: those of each child and all below it, and those outside of the parent's
+subtree together with the parent's own. The last part depends on the cells of the children through their sum alone. Where the sum is fixed to
+the final counts p of the parent, it is a constant; what is left to minimise is the sum of (x_c - z_c)' V_c^-1 (x_c - z_c) over sum x_c = p,
+
+    x_c = z_c + V_c S^-1 (p - sum of z),
+
+which is the objective of `lower`. So the linear estimate from the whole tree, given the parent, **is** that of `lower`: cousins, uncles and
+grandparents have had their say when the parent's counts were chosen. The same holds with limits, since these are on single
+children. A test compares both on small trees with dense algebra, to 1e-7.
+
+At the lowest level nothing is below, so that `lower` has the objective of `level` there: whatever blocks gain, they gain through better
+parents. With the parents' true counts they would gain no more than the row "true block groups" below. More must come from
+something that is not linear and unbiased.
+
+## What `all` adds: the likeness of siblings
+
+The counts of a block within a kind of housing or group quarters are drawn towards the makeup of its block group. For a block with about n
+records, a group of cells with m = n p / P of them (p of the P records of the block group are in that group), and a finer group in it that
+holds the share q of the group in the block group, the objective of the block grows by
+
+    strength * (count in the finer group - q * count in the group)^2 / (m q (1 + (m - 1) r)),
+
+summed over finer groups, for each step of the chain kinds - Hispanic origin - race - age (the chain of the rounding). These are the
+variances of a Dirichlet-multinomial: r is how much more alike two records of one block are than two of the block group. Totals of blocks and
+of their kinds are left alone. The objective stays quadratic and convex, has the solver's certificate of optimality, and all
+limits hold as before.
+
+Nothing is assumed that is not fitted, and everything is fitted to the noisy answers alone, state by state:
+
+- n is the size of the block as estimated without likeness, in classes a factor of two apart;
+- r follows from unbiased second moments: squares of the estimates without limits, less what the noise adds to them;
+- the strength is 0, 0.1, 0.3 or 1. In up to 300 block groups, noise is added to the answers (a quarter of their variance), blocks are
+  estimated from these, and compared with what is left when the same noise, times four, is taken off the answers: an independent, unbiased
+  measurement of the same blocks, if the noise is Gaussian (coupled bootstrap; Oliveira, Lei & Tibshirani 2021). Chosen is the strength with
+  the smallest squared error of the cells, if that is smaller than without likeness by more than two standard errors, and no coarser
+  count is worse by as much. Otherwise `all` gives the integers of `lower`, as for Rhode Island 2018 below.
+
+The manifest states correlations, strength and the expected changes (`likeness` in the report of the lowest level). What is drawn towards
+its surroundings is biased towards them: in a block that differs from its block group, small groups come out somewhat too ordinary. For
+unbiased estimates use the intervals, which no choice of information changes.
+
+## hhgq: why the reference loses, and what mends it
+
+In the reference the errors by kind of group quarters grow with `lower` (+16% at the state, +13% at counties). The reason is the root. It has
+no parent whose empty cells are known. Most of its 2,016 cells hold nobody or few, so that counts that cannot be negative come out too large in
+sum; as the total is exact, what is left for the large cells is too small, and kinds of group quarters with few persons gain at the cost of
+households. Everything below adds up to the root. Here the root is fitted in two steps: first the sums over race, whose estimates do not
+suffer from that, then the cells with these sums held. In the tables below hhgq gains with `lower`.
+"""
+
+TRIED = """Paired changes of the mean L1 error against `lower`, of a few draws each (`docs/full_information_trials.py`).
+
+- **true block groups**: blocks under the true counts of their block groups; what no better parent can beat.
+- **lower without facility zeros**: estimates from below that do not know which kinds of group quarters an area has.
+- **block groups with their blocks**: the blocks of a tract and the answers of its block groups in one problem, in which no block is
+  negative; block groups are the rounded sums. Foresight of the blocks' limits, in place of their linear estimates. Not kept.
+- **block groups, likeness 0.1, 0.3**: the likeness of siblings among block groups, beside what their blocks say. What blocks say is
+  so much already that little is left to gain, and some counts lose. Not kept: `all` differs from `lower` at the lowest level alone.
+- **likeness, one size**: the likeness of siblings with strength 1 and one variance for all blocks of the data.
+- **likeness 0.1, 0.3, 1**: with the variance of every block's size, of a fixed strength. `all` chooses among these and none.
+"""
+
+
+if __name__ == "__main__":
+    main()
