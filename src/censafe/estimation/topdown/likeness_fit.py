@@ -31,6 +31,7 @@ STRENGTHS: Final = (0.1, 0.3, 1.0)
 _ADDED: Final = 0.25  # variance of the added noise, in that of the measurements
 _SEED: Final = 2020
 _ERRORS: Final = 2.0  # standard errors by which the finest counts must gain
+_FEWEST: Final = 10  # parents, below which standard errors say little
 _LEAST: Final = 1e-9  # share of the largest eigenvalue below which cells are not measured
 
 
@@ -95,7 +96,7 @@ def fit_likeness(
     """Fit correlations, and choose the strength by which the estimate of some parents' children gains most.
 
     Of the strengths by which the squared error of the finest counts is seen to fall, and that of no coarser ones to rise, the one by
-    which it falls most is chosen. Seen is what is more than two standard errors.
+    which it falls most is chosen. Seen is what is more than two standard errors, of ten parents at least.
 
     Args:
         objective: stored measurements of the level of the children, which have none below them.
@@ -128,7 +129,8 @@ def fit_likeness(
         total = change.sum(axis=0)
         noise = _ERRORS * change.std(axis=0) * np.sqrt(len(change))
         gains.append(tuple((total / max(1, split.children(both))).tolist()))
-        if total[-1] < best and total[-1] + noise[-1] < 0.0 and (total - noise <= 0.0).all():
+        seen = len(change) >= _FEWEST and total[-1] + noise[-1] < 0.0 and (total - noise <= 0.0).all()
+        if seen and total[-1] < best:
             best, strength = float(total[-1]), tried
     return replace(nothing, strength=strength, gains=tuple(gains))
 
