@@ -14,6 +14,7 @@ from censafe.products.topdown.by_parts import PartedHistogram
 from censafe.publication.nmf_layout import CONSTRAINT, DPQUERY
 from support.commands import CommandLine, Outcome
 from support.noisy_measurements import rewrite
+from support.topdown_areas import write_pl94
 from support.topdown_inputs import write_1940
 
 FOLDER = "US_Person_1940_E2E"
@@ -189,3 +190,20 @@ def test_rows_that_are_wrong_in_the_last_state_leave_nothing_published(
     assert done.code == 1
     assert message in done.err
     assert [path.name for path in (tmp_path / "out").iterdir()] == [".censafe"]
+
+
+def test_puerto_rico_comes_back_from_its_files(censafe: CommandLine, tmp_path: Path) -> None:
+    data, choice = (
+        write_pl94(tmp_path / "data", (72,), areas=False),
+        ("--set", "information=lower", "--quiet"),
+    )
+    out, again = tmp_path / "out", tmp_path / "again"
+    assert censafe("run", "topdown", "pl94-pr", data, out, "--test-key", 3, *choice).code == 0
+    files = out / "measurements"
+    assert {path.name for path in files.iterdir() if path.is_dir()} == {
+        "PR_Person_PL_PROD",
+        "PR_Unit_PL_PROD",
+    }
+    done = censafe("estimate", "topdown", "pl94-pr", again, "--measurements", files, *choice)
+    assert done.code == 0, done.err
+    assert histograms(out) == histograms(again)

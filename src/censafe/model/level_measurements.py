@@ -14,7 +14,7 @@ from censafe.model.plan import PartPlan, QueryPlan
 
 __all__ = ["Answers", "LevelBudgets", "LevelMeasurements"]
 
-Answers = NDArray[np.int32] | NDArray[np.int64]
+Answers = NDArray[np.int16] | NDArray[np.int32] | NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class LevelMeasurements:
         shapes: of every query, how many groups of each attribute it tells apart; answers are in C order of these.
         budgets: laws and costs by geounit, which decide over those of `queries`.
         variances: of the noise of one answer, of every kind of geounits and query; infinite where nothing is measured.
-        values: answers of every query, int32 or int64, shape (n, answers); they may be negative, and are 0 where
+        values: answers of every query, int16, int32 or int64, shape (n, answers); they may be negative, and are 0 where
             nothing is measured.
         source: ``system`` for a release; ``seeded`` for a test key, which is never private.
     """

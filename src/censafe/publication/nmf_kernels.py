@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, types, uint8, void
+from numba import boolean, float64, int8, int16, int32, int64, types, uint8, void
 
 from censafe.model.compiled import compiled
 
@@ -89,11 +89,11 @@ def _put(values, rows, nodes, starts, state, found):  # type: ignore[no-untyped-
 
 def _signature(number: types.Type) -> types.Type:
     values = types.Array(number, 1, "C", readonly=True)
-    return boolean(values, int64[::1], int64[::1], _Starts, int8[::1], int32[:, ::1])
+    return boolean(values, int64[::1], int64[::1], _Starts, int8[::1], int16[:, ::1])
 
 
 put_rows = compiled([_signature(int32), _signature(int64)])(_put)
-"""Copy the answers of rows to their geounits; whether all of them fit 32 bits.
+"""Copy the answers of rows to their geounits; whether all of them fit 16 bits.
 
 Args:
     values: answers of the batch, int32 or int64.
@@ -101,5 +101,5 @@ Args:
     nodes: as there.
     starts: as there.
     state: of the rows; only those that were taken are copied.
-    found: receives them, int32, shape (geounits, answers).
+    found: receives them, shape (geounits, answers).
 """

@@ -24,6 +24,7 @@ from censafe.publication.nmf_rows import Faults, Rows, read_rows
 __all__ = ["PublicAnswers", "read_answers"]
 
 _THREADS: Final = 2
+_NARROW: Final = np.iinfo(np.int32)
 _AGAIN: Final = "get the files again"
 _KERNEL_TYPES: Final = (np.dtype(np.int32), np.dtype(np.int64))
 
@@ -33,7 +34,8 @@ class PublicAnswers:
     """The measurements of some geounits of a level.
 
     Args:
-        values: answers of every wanted query, shape (n, answers), 0 where nothing was measured.
+        values: answers of every wanted query in the narrowest integers of 16, 32 or 64 bits, shape (n, answers), 0 where nothing was
+            measured.
         variances: float64, shape (n, queries), infinite where nothing was measured.
     """
 
@@ -86,7 +88,7 @@ class _Taking:
         self._names = [_words(query) for query in queries]
         self._lock = Lock()
         self._wide: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
-        self.values: list[Answers] = [np.zeros((len(codes), prod(shape)), np.int32) for shape in shapes]
+        self.values: list[Answers] = [np.zeros((len(codes), prod(shape)), np.int16) for shape in shapes]
         self.variances = np.full((len(codes), len(queries)), np.inf)
 
     def file(self, path: Path) -> None:
@@ -95,14 +97,19 @@ class _Taking:
             self._take(rows, path)
 
     def finish(self) -> None:
-        """Put answers that need 64 bits into their places, and complain of everything that is wrong.
+        """Put answers that need more than 16 bits into their places, and complain of everything that is wrong.
 
         Raises:
             DataError: rows break a rule, or a query is missing.
         """
-        for query, nodes, values in self._wide:
-            self.values[query] = self.values[query].astype(np.int64)
-            self.values[query][nodes] = values
+        for query in {query for query, _, _ in self._wide}:
+            own = [(nodes, values) for number, nodes, values in self._wide if number == query]
+            narrow = all(_NARROW.min <= values.min() and values.max() <= _NARROW.max for _, values in own)
+            held = self.values[query]
+            wider: Answers = held.astype(np.int32) if narrow else held.astype(np.int64)
+            for nodes, values in own:
+                wider[nodes] = values
+            self.values[query] = wider
         there = np.isfinite(self.variances)
         self._faults.raise_if_any()
         absent = [query for query, any_ in zip(self._queries, there.any(axis=0), strict=True) if not any_]

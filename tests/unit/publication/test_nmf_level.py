@@ -100,8 +100,20 @@ def test_answers_beyond_32_bits_are_kept(tmp_path: Path) -> None:
     path, wide = tmp_path / "Tract.parquet", measured(wide=True)
     write_noisy_measurements(path, wide, constraints=constraints(), layout=LAYOUT, plan_digest=DIGEST)
     found = read(path).answers.values
-    assert [one.dtype for one in found] == [np.int32, np.int64]
+    assert [one.dtype for one in found] == [np.int16, np.int64]
     assert np.array_equal(wide.values[1], found[1])
+
+
+@pytest.mark.parametrize(
+    ("largest", "kind"), [(2**15 - 1, np.int16), (2**15, np.int32), (-(2**31) - 1, np.int64)]
+)
+def test_answers_take_no_more_room_than_they_need(level: Path, largest: int, kind: type) -> None:
+    change(level, "DPQuery", lambda rows: [{**rows[0], "value": [largest]}, *rows[1:]])
+    found = read(level).answers.values
+    assert found[0].dtype == kind
+    wanted = measured().values[0].astype(np.int64)
+    wanted[3] = largest
+    assert np.array_equal(wanted, found[0])
 
 
 @pytest.mark.parametrize("places", [("State=01",), ("State=02",), ("State=01", "State=02"), ()])
