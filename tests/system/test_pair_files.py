@@ -15,6 +15,9 @@ from support.commands import CommandLine
 from support.histograms import write_table
 
 HEADER = "SCHEMA_TYPE_CODE|SCHEMA_BUILD_ID|TABBLKST|TABBLKCOU|TABTRACTCE|TABBLKGRPCE|TABBLK"
+PERSONS_WITHOUT = (
+    "Household population is equal to or greater than 1 while the number of occupied housing units is 0"
+)
 CONFIG = ("--config", "pl94-us", "--set", "root=State", "--quiet")
 
 
@@ -93,6 +96,51 @@ def test_microdata_units_and_places_are_compared_block_by_block(
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "needs SEX" in page
     assert "place" in page
+
+
+OWN_TABLE = """
+[[tables]]
+number = "Ours 1"
+sheet = "Ours"
+title = "Places"
+universe = "Total population"
+geography = "Places"
+columns = "outliers"
+parts = [{ areas = "place", label = "All places" }]
+"""
+
+
+def test_the_workbook_has_the_bureaus_tables_and_those_of_a_file(
+    censafe: CommandLine, folders: tuple[Path, Path], place_list: Path, tmp_path: Path
+) -> None:
+    truth, published = folders
+    (tmp_path / "own.toml").write_text(OWN_TABLE, encoding="utf-8")
+    more = ("--areas", place_list, "--tables", tmp_path / "own.toml")
+    done = censafe("evaluate", "pair", truth, published, tmp_path / "out", *CONFIG, *more)
+    assert done.code == 0, done.err
+    book = load_workbook(tmp_path / "out" / "workbook.xlsx")
+    ours = next(row for row in book["Ours"].iter_rows(values_only=True) if row[0] == "All places")
+    bureau = next(
+        row for row in book["Updated BAP"].iter_rows(values_only=True) if row[0] == "All incorporated places"
+    )
+    assert bureau[1:10] == ours[1:10]
+    assert ours[1] == 1
+    rows = rows_of(tmp_path / "out" / "summary_tables.csv")
+    found = {(row["number"], row["row"], row["metric"]): row for row in rows}
+    assert float(found["Ours 1", "All places", "mean_ae"]["value"]) == ours[2]
+    assert found["Use Case Table 1", "All tracts", "rmse"]["reason"] == "needs AGE"
+    assert "CONFIDENTIAL" in rows[0]["classification"]
+    contradictions = {
+        (row["kind"], row["level"], row["run_id"]): row["n"]
+        for row in rows_of(tmp_path / "out" / "inconsistency.csv")
+        if row["size_class"] == "all"
+    }
+    assert float(found["Inconsistency Table 4", PERSONS_WITHOUT, "met_published"]["value"]) == float(
+        contradictions["persons_without_occupied", "Block", "1"]
+    )
+    refused = censafe("evaluate", "pair", truth, published, tmp_path / "no", *CONFIG, "--tables", place_list)
+    assert refused.code == 1
+    assert "not a TOML file" in refused.err
 
 
 def test_files_of_units_may_be_named(

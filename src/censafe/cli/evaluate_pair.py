@@ -14,6 +14,7 @@ from censafe.cli.progress import TerminalObserver
 if TYPE_CHECKING:
     from censafe.evaluation.pair_inputs import AreaLists, OpenedPair, UnitFiles
     from censafe.products.options import ReadOptions
+    from censafe.products.topdown.config import TopdownConfig
 
 __all__ = ["command", "epl", "reliability"]
 
@@ -53,6 +54,11 @@ _SHARED = (
         "--characteristics",
         type=_PATH,
         help="Histograms: TOML file of further characteristics, queries and areas to measure.",
+    ),
+    click.option(
+        "--tables",
+        type=_PATH,
+        help="Histograms: TOML file of further tables for the workbook, in the form of the Bureau's.",
     ),
     click.option(
         "--bins",
@@ -147,6 +153,7 @@ def _compare(
     areas: tuple[Path, ...],
     area_kinds: str | None,
     characteristics: Path | None,
+    tables: Path | None,
     bins: int | None,
     side_by_side: str | None,
     residuals: bool,
@@ -160,20 +167,22 @@ def _compare(
     from censafe.evaluation.pair_inputs import AreaLists, UnitFiles
     from censafe.evaluation.pair_scope import Asked
     from censafe.evaluation.pair_tables import match_tables
+    from censafe.evaluation.summary_reading import read_book
     from censafe.products.options import ReadOptions
+    from censafe.products.topdown.config import load_config
 
     reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
     sources = {"truth": str(truth), "published": ", ".join(str(path) for path in (published, *also))}
     asked: Any = mode
     if config is None:
         beyond = (settings, histogram, also, domain, groups, areas, area_kinds, true_units, published_units,
-                  characteristics, bins, side_by_side, residuals)  # fmt: skip
+                  characteristics, tables, bins, side_by_side, residuals)  # fmt: skip
         if any(beyond):
             raise click.UsageError(
                 "Tables take --by, --count and --mode only; the other options are for histograms and need --config."
             )
-        tables = match_tables(truth, published, count=count, by=_names(by))
-        result = evaluate_tables(tables, out, reading, sources=sources, suites=suites, mode=asked)
+        matched = match_tables(truth, published, count=count, by=_names(by))
+        result = evaluate_tables(matched, out, reading, sources=sources, suites=suites, mode=asked)
     else:
         if count or by:
             raise click.UsageError("--count and --by are for tables; leave out --config.")
@@ -182,12 +191,12 @@ def _compare(
         units = UnitFiles(true_units, published_units) if true_units else None
         defined = read_definitions(characteristics) if characteristics else Definitions()
         lists = AreaLists(areas, _names(area_kinds), defined.areas)
-        opened = _opened(
-            config, settings, histogram, truth, (published, *also), domain, units, lists, reading
-        )
+        chosen = load_config(config, parse_settings(settings))
+        opened = _opened(chosen, histogram, truth, (published, *also), domain, units, lists, reading)
         wanted = Asked(defined.queries, defined.characteristics, defined.sets, groups, bins or 0)
-        choices = PairChoices(suites, asked, wanted, _names(side_by_side), residuals)
-        result = evaluate_pair(opened, out, reading, sources=sources, choices=choices)
+        book = read_book(tables) if tables else None
+        choices = PairChoices(suites, asked, wanted, _names(side_by_side), residuals, book)
+        result = evaluate_pair(opened, out, reading, sources=sources, choices=choices, config=chosen)
     click.echo(result.text())
 
 
@@ -196,8 +205,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _opened(
-    source: str,
-    settings: tuple[str, ...],
+    config: TopdownConfig,
     histogram: str | None,
     truth: Path,
     published: Sequence[Path],
@@ -207,9 +215,7 @@ def _opened(
     reading: ReadOptions,
 ) -> OpenedPair:
     from censafe.evaluation.pair_inputs import open_pair
-    from censafe.products.topdown.config import load_config
 
-    config = load_config(source, parse_settings(settings))
     names = [one.name for one in config.histograms]
     chosen = histogram or names[0]
     if chosen not in names:

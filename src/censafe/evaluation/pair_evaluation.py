@@ -10,10 +10,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.epl_noise import epl_noise_frames
+from censafe.evaluation.evaluated import TopdownEvaluation
 from censafe.evaluation.histograms.accuracy import accuracy
 from censafe.evaluation.histograms.frames import Mode, stacked
 from censafe.evaluation.histograms.strata import everything
 from censafe.evaluation.inconsistencies import INCONSISTENCIES
+from censafe.evaluation.noise_evaluation import keep_configuration
 from censafe.evaluation.outputs import wide_metrics, write_codebook, write_document, write_frame
 from censafe.evaluation.pair_inputs import OpenedPair
 from censafe.evaluation.pair_measures import (
@@ -34,9 +37,10 @@ from censafe.evaluation.pair_tables import MatchedTables
 from censafe.evaluation.reporting import write_report
 from censafe.evaluation.summary_evaluation import SHEETLESS, summarise
 from censafe.evaluation.summary_filling import FilledTable
-from censafe.evaluation.topdown_evaluation import TopdownEvaluation
+from censafe.evaluation.summary_tables import SummaryBook
 from censafe.evaluation.workbook import write_workbook
 from censafe.products.options import ReadOptions
+from censafe.products.topdown.config import TopdownConfig
 
 __all__ = ["SUITES", "PairChoices", "evaluate_pair", "evaluate_tables", "measure_pair"]
 
@@ -55,6 +59,7 @@ class PairChoices:
         asked: queries, characteristics, groups and population bins.
         sides: levels and lists whose counts are written side by side; all of at most 10,000 areas where empty.
         residuals: whether every residual is written as well.
+        book: tables of summary metrics; the Bureau's without.
     """
 
     suites: Collection[str] = SUITES
@@ -62,6 +67,7 @@ class PairChoices:
     asked: Asked = field(default_factory=Asked)
     sides: tuple[str, ...] = ()
     residuals: bool = False
+    book: SummaryBook | None = None
 
 
 def measure_pair(
@@ -107,9 +113,11 @@ def _measured(
         if suite in choices.suites:
             with reading.observer.stage(suite):
                 frames |= build(scope)
+    if "epl" in frames:
+        frames |= epl_noise_frames(frames["epl"])
     if "summary" in choices.suites:
         with reading.observer.stage("summary"):
-            tables, frames = summarise(sources_of(scope), frames)
+            tables, frames = summarise(sources_of(scope), frames, choices.book)
     if "accuracy" in choices.suites:
         with reading.observer.stage("side by side"):
             frames |= side_frames(scope, choices.sides)
@@ -133,6 +141,7 @@ def evaluate_pair(
     *,
     sources: Mapping[str, str],
     choices: PairChoices | None = None,
+    config: TopdownConfig | None = None,
 ) -> TopdownEvaluation:
     """Measure a pair of block histograms, and write frames and a page.
 
@@ -142,6 +151,7 @@ def evaluate_pair(
         reading: who is told of stages.
         sources: names of both sides, for the page.
         choices: what is measured.
+        config: of the published side; it is kept, so that a public page of its noise laws can be made.
 
     Raises:
         UsageError: the folder holds something else, groups are needed and not there, or something asked for is not known.
@@ -166,7 +176,10 @@ def evaluate_pair(
             "residuals": asked.residuals,
         },
     }
-    return _written(out, frames, {**document, "mode": asked.mode, "sources": dict(sources)}, reading, tables)
+    if config is not None:
+        document |= {"geounits": {level.name: level.nodes for level in scope.pair.spine.levels}}
+    document |= {"mode": asked.mode, "sources": dict(sources)}
+    return _written(out, frames, document, reading, tables, config)
 
 
 def evaluate_tables(
@@ -195,6 +208,7 @@ def evaluate_tables(
     if "epl" in suites:
         found = [epl_frame((runs,), mode, everything(len(runs.areas))) for runs in tables.cells.values()]
         frames["epl"] = stacked(found)
+        frames |= epl_noise_frames(frames["epl"])
     document = {
         "kind": "pair",
         "levels": list(tables.cells),
@@ -211,6 +225,7 @@ def _written(
     document: Mapping[str, Any],
     reading: ReadOptions,
     tables: Sequence[FilledTable] = (),
+    config: TopdownConfig | None = None,
 ) -> TopdownEvaluation:
     identity = {"kind": "pair", **{name: str(value) for name, value in document["sources"].items()}}
     with evaluation_folder(out, identity):
@@ -222,7 +237,8 @@ def _written(
             }
             if "residuals" in frames:
                 written[write_residuals(out, frames["residuals"])] = frames["residuals"].column_names
-            write_document(out, document)
+            kept = {} if config is None else keep_configuration(out, config)
+            write_document(out, {**document, **kept})
             sheets = {
                 name: frame for name, frame in frames.items() if name not in _SHEETLESS and "/" not in name
             }
