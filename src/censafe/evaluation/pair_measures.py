@@ -176,7 +176,7 @@ def inconsistency_frames(scope: Scope) -> Frames:
 
 def sources_of(scope: Scope) -> SummarySources:
     """What the tables of summary metrics are filled from."""
-    return SummarySources(scope.pairs, scope.opened.lists, scope.opened.facilities)
+    return SummarySources(scope.pairs, scope.opened.lists, scope.opened.facilities, scope.sets)
 
 
 def variability_frames(scope: Scope) -> Frames:

@@ -88,6 +88,7 @@ class Scope:
         groups: exclusive groups; None where the schema has none.
         mode: arithmetic of errors and empirical privacy loss.
         bins: width of population bins; 0 for classes of size.
+        sets: meanings of attributes.
     """
 
     opened: OpenedPair
@@ -97,6 +98,7 @@ class Scope:
     groups: CellQuery | None
     mode: Mode
     bins: int = 0
+    sets: CellSets = field(default_factory=shipped_cell_sets)
 
     @property
     def pair(self) -> Pair:
@@ -160,7 +162,8 @@ def scope_of(opened: OpenedPair, asked: Asked, mode: Mode, *, need_groups: bool 
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
         raise UsageError(f"two characteristics have one name: {', '.join(twice)}; give each its own")
-    return Scope(opened, lists, tuple(subjects), untold, _groups(pair, asked, need_groups), mode, asked.bins)
+    groups = _groups(pair, asked, need_groups)
+    return Scope(opened, lists, tuple(subjects), untold, groups, mode, asked.bins, asked.sets)
 
 
 def _query(pair: Pair, text: str, words: str, *, apart: bool = False) -> Subject:
