@@ -23,6 +23,7 @@ from censafe.evaluation.page import Page, page_html, svg_text
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
 
 __all__ = [
+    "column_meaning",
     "number_text",
     "read_document",
     "read_frame",
@@ -149,17 +150,27 @@ def write_codebook(folder: Path, frames: Mapping[str, Sequence[str]]) -> str:
     writer.writerow(("file", "column", "meaning", "unit"))
     for file, columns in frames.items():
         for column in (*columns, "classification"):
-            writer.writerow((file, column, *_meaning(column)))
+            writer.writerow((file, column, *column_meaning(column)))
     atomic_text(folder / "codebook.csv", buffer.getvalue())
     return "codebook.csv"
 
 
-def _meaning(column: str) -> tuple[str, str]:
+def column_meaning(column: str) -> tuple[str, str]:
+    """What a column of any file is, and its unit.
+
+    Example:
+        >>> column_meaning("rmse_run_sd")
+        ('standard deviation over runs of: root mean square residual', 'records')
+    """
     if column in CODEBOOK:
         return CODEBOOK[column]
     for ending, side in (("_sf", "as tabulated, confidential"), ("_dp", "as published, protected")):
         if column.endswith(ending):
             return f"count of {column.removesuffix(ending)}, {side}", "records"
+    for ending, words in (("_run_mean", "mean over runs"), ("_run_sd", "standard deviation over runs")):
+        if column.endswith(ending):
+            meaning, unit = column_meaning(column.removesuffix(ending))
+            return f"{words} of: {meaning}", unit
     return column.replace("_", " "), ""
 
 

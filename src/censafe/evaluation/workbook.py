@@ -12,8 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 import xlsxwriter
 
-from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.confidential import COMPARED
+from censafe.evaluation.outputs import column_meaning
 from censafe.evaluation.summary_filling import FilledTable
 from censafe.evaluation.summary_sheets import add_summary_sheets
 from censafe.publication.atomic import atomic_bytes
@@ -49,7 +49,7 @@ def write_workbook(folder: Path, frames: Mapping[str, pa.Table], summary: Sequen
             rows = [[_plain(value) for value in row.values()] for row in frame.to_pylist()]
             _sheet(book, name, frame.column_names, rows, bold, stamp)
             columns |= dict.fromkeys(frame.column_names)
-    meanings = [[name, *CODEBOOK.get(name, (name.replace("_", " "), ""))] for name in columns]
+    meanings = [[name, *column_meaning(name)] for name in columns]
     _sheet(book, "columns", ["column", "meaning", "unit"], meanings, bold, stamp)
     book.close()
     with atomic_bytes(folder / _FILE) as stream:
