@@ -283,7 +283,7 @@ def test_saved_json_is_the_bureaus_configuration(explorer: ExplorerPage, name: s
     assert load(name, {}).digest == load(file, place).digest  # type: ignore[operator]
     wanted = edit_some(explorer, shipped.product)
     file.write_bytes(explorer.saved("#save-json"))
-    assert "Rounded down" in str(explorer.page.locator("#status").text_content())
+    assert "Rounded down" in str(explorer.page.locator("#save-status").text_content())
     spent = [budget for budget in load(file, place).budgets.values() if budget]  # type: ignore[operator]
     assert sum(wanted.values()) - Fraction(1, 10**14) < sum(spent) <= sum(wanted.values())
 

@@ -180,10 +180,16 @@ class Shares:
     Args:
         losses: section and key of the total of each histogram.
         outside: by histogram and level, loss of levels that a run leaves out.
+        order: all levels of the geography, the widest first.
+        root: level at which the run starts.
+        exact: by histogram, lowest level whose totals are published exactly, where there is one.
     """
 
     losses: Mapping[str, tuple[str, str]]
     outside: Mapping[str, Mapping[str, Fraction]]
+    order: tuple[str, ...]
+    root: str
+    exact: Mapping[str, str]
 
 
 @dataclass(frozen=True)

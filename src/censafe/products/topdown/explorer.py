@@ -94,4 +94,11 @@ def _shares(config: TopdownConfig, name: str) -> Shares:
             }
             for histogram in config.histograms
         },
+        order=tuple(level.name for level in config.levels),
+        root=config.root,
+        exact={
+            histogram.name: histogram.exact_totals
+            for histogram in config.histograms
+            if histogram.exact_totals is not None
+        },
     )

@@ -32,8 +32,9 @@ function jsonConfig(state) {
   return { text: `${text}\n`, notes };
 }
 
-// Our TOML: the configuration's own text, with other values in the lines of what is edited.
+// Our TOML: the configuration's own text, with other values in the lines of what is edited; null where no file can say it.
 function tomlConfig(state) {
+  if (obstaclesOf(state).length) return null;
   const values = new Map(), dropped = new Set();
   const put = ([section, key], text) => values.set(`${section}\n${key}`, text);
   const first = freshState(state.sheet);
@@ -49,18 +50,22 @@ function tomlConfig(state) {
       dropped.add(`${section.replace(/^budget(\.t\d)?/, noun)}\n${key}`);
     }
   }
-  const notes = state.sheet.shares ? putShares(state, first, put) : [];
   if (stateText(state) !== stateText(first)) put(["", "title"], `"${state.sheet.title.replace(/"/g, "'")} (edited)"`);
-  return { text: patchToml(state.sheet.toml, values, dropped), notes };
+  if (!state.sheet.shares) return { text: patchToml(state.sheet.toml, values, dropped), notes: [] };
+  const { text, gone, notes } = withoutLevels(state);
+  putShares(state, first, gone, put);
+  return { text: patchToml(text, values, dropped), notes };
 }
+
+const SECTION = /^\[([^[\]]+)\]\s*$/, TABLES = /^\[\[([^[\]]+)\]\]\s*$/;
 
 function patchToml(text, values, dropped) {
   let section = "";
   const lines = [];
   for (const line of text.split("\n")) {
-    const head = /^\[([^[\]]+)\]\s*$/.exec(line);
+    const head = SECTION.exec(line);
     if (head) section = head[1];
-    else if (/^\[\[/.test(line)) section = line;
+    else if (TABLES.test(line)) section = line;
     const pair = /^("(?:[^"]*)"|[\w-]+)\s*=/.exec(line);
     const key = pair && `${section}\n${pair[1].replace(/"/g, "")}`;
     if (pair && dropped.has(key)) continue;
@@ -69,27 +74,72 @@ function patchToml(text, values, dropped) {
   return lines.join("\n");
 }
 
-// Totals and shares of a histogram, exactly; levels that a run leaves out keep their loss.
-function putShares(state, first, put) {
-  const notes = [], { losses, outside } = state.sheet.shares;
-  for (const [histogram, place] of Object.entries(losses)) {
-    const rows = state.sheet.rows.filter((row) => row.shares[0] === histogram);
-    if (!rows.some((row) => isChanged(state, first, row))) continue;
-    const loss = add(totalOf(state, rows), sum(Object.values(outside[histogram]).map(read)));
-    if (loss.n === 0n) {
-      notes.push(`Nothing of ${histogram} is measured: take it out of “measure” in the file.`);
-      continue;
+// The text without levels at which nothing is measured and histograms of which nothing is, and what that changes besides.
+function withoutLevels(state) {
+  const { sheet } = state, { order, root, exact } = sheet.shares;
+  const measured = (position, word) => sheet.rows.some((row) => row.shares[position] === word && spent(state, row).n !== 0n);
+  const run = [...new Set(sheet.rows.map((row) => row.shares[1]))];
+  const gone = new Set(run.filter((level) => !measured(1, level))), notes = [];
+  const kept = Object.keys(sheet.shares.losses), on = kept.filter((histogram) => measured(0, histogram));
+  let text = sheet.toml;
+  if (on.length < kept.length) text = text.replace(/^measure = .*$/m, `measure = [${on.map((name) => `"${name}"`).join(", ")}]`);
+  if (!gone.size) return { text, gone, notes };
+  const left = order.filter((level) => !gone.has(level)), start = run.find((level) => !gone.has(level));
+  if (gone.has(root)) text = text.replace(/^root = .*$/m, `root = "${start}"`);
+  const lowest = {};
+  for (const [histogram, level] of Object.entries(exact)) {
+    const inside = left.filter((each) => order.indexOf(each) <= order.indexOf(level) && order.indexOf(each) >= order.indexOf(start));
+    lowest[histogram] = inside.at(-1) || "";
+    if (gone.has(level)) notes.push(`${histogram}: totals are published exactly ${lowest[histogram] ? `down to ${lowest[histogram]}` : "nowhere"}, no longer down to ${level}.`);
+  }
+  notes.unshift(`The geography of the file has no level ${[...gone].join(", ")}.`);
+  return { text: cutLevels(text, gone, lowest), gone, notes };
+}
+
+// Lines and sections that name a level that is gone.
+function cutLevels(text, gone, lowest) {
+  const blocks = [[]];
+  for (const line of text.split("\n")) {
+    if (/^\[/.test(line)) blocks.push([]);
+    blocks.at(-1).push(line);
+  }
+  const named = (list) => [...list.matchAll(/"([^"]*)"/g)].map((found) => found[1]).filter((name) => !gone.has(name));
+  return blocks.map((block) => {
+    const section = (SECTION.exec(block[0]) || [])[1] || "", [noun, histogram, level] = section.split(".");
+    if (noun === "query_shares" && gone.has(level)) return [];
+    if (noun === "level_shares") return block.filter((line) => !gone.has((/^"?([\w-]+)"?\s*=/.exec(line) || [])[1]));
+    if (noun === "histograms") return exactTotals(block, lowest[histogram]);
+    if (TABLES.test(block[0])) {
+      const at = block.findIndex((line) => /^levels = /.test(line)), names = at < 0 ? [] : named(block[at]);
+      if (at < 0) return block;
+      const list = `levels = [${names.map((name) => `"${name}"`).join(", ")}]`;
+      return names.length ? block.map((line, i) => (i === at ? list : line)) : [];
     }
-    put(place, `"${decimalText(loss)}"`);
+    return section ? block : block.filter((line) => !gone.has((/^\s*\{ name = "([^"]*)"/.exec(line) || [])[1]));
+  }).flat().join("\n");
+}
+
+function exactTotals(block, level) {
+  if (level === undefined) return block;
+  return block.filter((line) => level || !/^exact_totals = /.test(line)).map((line) => line.replace(/^exact_totals = .*$/, `exact_totals = "${level}"`));
+}
+
+// Totals and shares of a histogram, exactly; levels that a run leaves out keep their loss.
+function putShares(state, first, gone, put) {
+  const { losses, outside } = state.sheet.shares;
+  for (const [histogram, place] of Object.entries(losses)) {
+    const rows = state.sheet.rows.filter((row) => row.shares[0] === histogram && !gone.has(row.shares[1]));
+    const from = totalOf(state, rows).n === 0n ? first : state;  // what is not measured stays as it was
+    if (from === state ? !rows.some((row) => isChanged(state, first, row)) && !gone.size : !gone.size) continue;
+    const loss = add(totalOf(from, rows), sum(Object.values(outside[histogram]).map(read)));
+    if (from === state) put(place, `"${decimalText(loss)}"`);
     for (const [level, kept] of Object.entries(outside[histogram])) put([`level_shares.${histogram}`, level], `"${exactText(over(read(kept), loss))}"`);
     for (const level of new Set(rows.map((row) => row.shares[1]))) {
-      const queries = rows.filter((row) => row.shares[1] === level), cost = totalOf(state, queries);
+      const queries = rows.filter((row) => row.shares[1] === level), cost = totalOf(from, queries);
       put([`level_shares.${histogram}`, level], `"${exactText(over(cost, loss))}"`);
-      if (cost.n === 0n) notes.push(`${histogram}, ${level} has no budget; a level without budget cannot be estimated.`);
-      else for (const row of queries) put([`query_shares.${histogram}.${level}`, row.shares[2]], `"${exactText(over(spent(state, row), cost))}"`);
+      for (const row of queries) put([`query_shares.${histogram}.${level}`, row.shares[2]], `"${exactText(over(spent(from, row), cost))}"`);
     }
   }
-  return notes;
 }
 
 function csvRows(state) {

@@ -12,6 +12,7 @@ const app = {
     for (const update of app.updates) update(state);
     for (const field of app.fields) field.refresh();
     refreshMeaning(app);
+    byId("obstacles").textContent = obstaclesOf(state).join(" ");
     byId("undo").disabled = !app.done.length;
     byId("redo").disabled = !app.undone.length;
     document.documentElement.dataset.updateMs = (performance.now() - start).toFixed(2);
@@ -25,6 +26,7 @@ const app = {
     byId("sheet").value = state.sheet.key;
     for (const build of [buildChoices, buildTotals, buildSettings, buildSwitches, buildRows, buildPaper]) build(app);
     byId("save-json").hidden = !state.sheet.json;
+    byId("save-status").textContent = "";
     byId("save-note").textContent = saveNote(state.sheet);
     app.show(state);
   },
@@ -86,20 +88,22 @@ function saveNote(sheet) {
   return `config.json has the Bureau's keys; a number without a finite decimal is rounded down in it.${place} ${toml}`;
 }
 
-function tellNotes(notes, done) {
-  say(notes.length ? `${done} ${notes.join(" ")}` : done);
-}
+// Beside the buttons, where the eyes are, and announced there.
+const tellSave = (...parts) => { byId("save-status").textContent = parts.join(" "); };
 
 function saveJson() {
+  const obstacles = obstaclesOf(app.state);
+  if (obstacles.length) { tellSave("Nothing was saved.", ...obstacles); return; }
   const { text, notes } = jsonConfig(app.state);
   save("config.json", "application/json", text);
-  tellNotes(notes.length ? [`Rounded down to 15 digits: ${notes.join("; ")}.`] : [], "Saved config.json.");
+  tellSave("Saved config.json.", ...(notes.length ? [`Rounded down to 15 digits: ${notes.join("; ")}.`] : []));
 }
 
 function saveToml() {
-  const { text, notes } = tomlConfig(app.state);
-  save("config.toml", "application/toml", text);
-  tellNotes(notes, "Saved config.toml.");
+  const found = tomlConfig(app.state);
+  if (!found) { tellSave("Nothing was saved.", ...obstaclesOf(app.state)); return; }
+  save("config.toml", "application/toml", found.text);
+  tellSave("Saved config.toml.", ...found.notes);
 }
 
 async function copyLink() {
@@ -145,7 +149,7 @@ function start() {
   byId("link").addEventListener("click", copyLink);
   byId("save-json").addEventListener("click", saveJson);
   byId("save-toml").addEventListener("click", saveToml);
-  byId("save-csv").addEventListener("click", () => { save(`${app.state.sheet.key}.csv`, "text/csv", csvRows(app.state)); say("Saved the rows as CSV."); });
+  byId("save-csv").addEventListener("click", () => { save(`${app.state.sheet.key}.csv`, "text/csv", csvRows(app.state)); tellSave("Saved the rows as CSV."); });
   for (const button of document.querySelectorAll("[data-svg]")) button.addEventListener("click", () => save(`${button.dataset.svg}.svg`, "image/svg+xml", svgText(byId(button.dataset.svg))));
   for (const button of document.querySelectorAll("[data-png]")) button.addEventListener("click", () => savePng(byId(button.dataset.png), `${button.dataset.png}.png`));
   document.addEventListener("keydown", (event) => {

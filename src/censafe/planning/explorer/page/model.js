@@ -75,6 +75,25 @@ function publishedFrom(state, parameter, row) {
 const totalOf = (state, rows = state.sheet.rows) => sum(rows.map((row) => spent(state, row)));
 const factorOf = (state) => read(state.sheet.relations[state.relation].factor);
 
+// What keeps the state from being run, in words; a configuration with these is not written.
+function obstaclesOf(state) {
+  const { sheet } = state;
+  if (totalOf(state).n === 0n) return ["Nothing is measured; switch on a table or a level."];
+  if (!sheet.shares) return [];
+  const found = [];
+  const at = (histogram, level) => totalOf(state, sheet.rows.filter((row) => row.shares[0] === histogram && row.shares[1] === level)).n !== 0n;
+  const levels = [...new Set(sheet.rows.map((row) => row.shares[1]))];
+  const on = Object.keys(sheet.shares.losses).filter((histogram) => levels.some((level) => at(histogram, level)));
+  for (const level of levels) {
+    const without = on.filter((histogram) => !at(histogram, level));
+    if (without.length && without.length < on.length) {
+      found.push(`${without.join(", ")} measures nothing at ${level}, where ${on.filter((each) => !without.includes(each)).join(", ")} does: `
+        + "give it a query there, or switch the whole level off.");
+    }
+  }
+  return found;
+}
+
 // Edits. Each takes a state and returns another, or a message that says what is wrong.
 const EXAMPLES = "Give a number above 0, such as 20, 0.5 or 45/2.";
 const BIGGEST = 30;
