@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.figures_accuracy import draw_levels
-from censafe.evaluation.histograms.epl import CAUTION
 from censafe.evaluation.inconsistencies import COUNTED, NOT_ASKED
 from censafe.evaluation.outputs import number_text, read_document, read_frame
 from censafe.evaluation.page import Exhibit, Page, PageTable
+from censafe.evaluation.report_epl import examples_exhibit, loss_exhibit, noise_exhibit
 
 __all__ = ["pair_page"]
 
@@ -27,10 +27,22 @@ def pair_page(folder: Path) -> Page:
     """
     document = read_document(folder)
     builders = {
-        "metrics_long": (_accuracy, _sizes), "epl": (_epl,), "bias": (_homogeneity,), "diversity": (_diversity,),
+        "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
+        "epl_examples": (examples_exhibit,), "bias": (_homogeneity,), "diversity": (_diversity,),
         "reliability": (_reliability,), "inconsistency": (_inconsistency,), "characteristics_untold": (_untold,),
     }  # fmt: skip
-    texts = ("estimator", "statistic", "kind", "group", "status", "answer", "answer_alone", "label")
+    texts = (
+        "mechanism",
+        "law",
+        "estimator",
+        "statistic",
+        "kind",
+        "group",
+        "status",
+        "answer",
+        "answer_alone",
+        "label",
+    )
     exhibits = []
     for name, build in builders.items():
         if (folder / f"{name}.csv").exists():
@@ -167,32 +179,6 @@ def _triple(row: Mapping[str, Any] | None) -> tuple[float, float, float]:
         return _NAN, _NAN, _NAN
     low, high = (_NAN if row[name] is None else float(row[name]) for name in ("lo", "hi"))
     return _value(row), low, high
-
-
-def _epl(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
-    own = [row for row in rows if row["reported"] and row["size_class"] == "all"]
-    return Exhibit(
-        name="epl",
-        question="How well do the errors hide one record?",
-        answer="Empirical privacy loss is the log ratio of how often neighbouring errors occur: small is private.",
-        tables=[
-            PageTable(
-                "Empirical privacy loss by level and characteristic, with a 90% interval",
-                ("Level", "Characteristic", "Estimator", "Loss", "Interval", "Errors"),
-                [
-                    [
-                        row["level"], document["words"].get(row["characteristic"], row["characteristic"]),
-                        f"{row['estimator']} {row['statistic']}", number_text(row["value"], 3),
-                        f"{number_text(row['lo'], 3)} to {number_text(row['hi'], 3)}", f"{row['n']:,}",
-                    ]
-                    for row in own
-                ],
-                numbers=3,
-            )
-        ],
-        how=(CAUTION,),
-        files=["epl.csv"],
-    )  # fmt: skip
 
 
 def _homogeneity(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
