@@ -73,7 +73,7 @@ __all__ = ["command"]
     metavar="KEY=VALUE",
     help="Change what is done to the measurements: of PHSafe alpha, trun, exclude_levels, interval, model, marginals, ph8, method, "
     "conventions or quoting, of SafeTab t1, negatives, coterminous or mark_x, of TopDown passes, information, infeasible, leaves, "
-    "detailed_cost, joint or joint_max_household_size.",
+    "detailed_cost, joint, joint_first or joint_max_household_size.",
 )
 @click.option(
     "--data",
