@@ -1,0 +1,228 @@
+"""Make docs/joint.md again: what keeping persons and units possible together costs, and which blocks it makes possible.
+
+    .venv/bin/python docs/make_joint.py [--draws 20] [--work FOLDER]
+
+Every draw is estimated apart and together from the same noise. The counts are published or synthetic, so what is compared is no
+secret.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.evaluation.topdown_population import Population, open_population
+from censafe.model import ExactHistograms, SparseLevel
+from censafe.products.options import ReadOptions
+from censafe.products.topdown.config import load_config
+from censafe.products.topdown.rehearsal import rehearse
+
+DOCS = Path(__file__).resolve().parent
+SHARED = DOCS.parents[1] / "shared" / "data" / "population"
+QUERIES = ("total", "hhgq", "votingage", "hispanic * cenrace", "votingage * hispanic * cenrace", "detailed")
+KINDS = (
+    "with occupied units: fewer persons in households than these",
+    "with persons in households: no occupied unit",
+    "with occupied units: nobody in households",
+    "without group quarters, with somebody: everybody is under 18",
+    "with occupied units: more than 10 persons a household",
+)
+WAYS = {
+    "apart": {"joint": "false"},
+    "units first": {"joint": "true"},
+    "units first, at most 10 a household": {"joint": "true", "joint_max_household_size": "10"},
+    "persons first": {"joint": "true", "joint_first": "persons"},
+}
+HEAD = """# Persons and units kept possible together
+
+Made by `.venv/bin/python docs/make_joint.py`. TopDown estimates persons and housing units from measurements of their own, so that a
+published block can have occupied units and nobody in them, or the reverse. With `joint = true` occupied units are estimated first,
+and their published numbers bound the persons in households of every block: at least one for each, and nobody without; bounds of wider
+areas are sums of those of their blocks. This is post-processing of published figures and costs no budget; why every parent stays
+feasible is shown in `src/censafe/products/topdown/joint.proof.md`.
+
+- Key `joint`, `false` by default; also in `censafe estimate OUT --set joint=true` for a finished run, and with `--measurements`.
+- Units are then those of a run without the key, except where exact totals of persons bound them: with few persons in a state noise
+  could otherwise occupy more units than there are persons left beside those whom group quarters must hold.
+- Key `joint_first`, `units` by default. With `persons` it is the other way round: persons are those of a run without the key, and
+  bound the occupied units of every block. Blocks are just as possible, and the persons cost nothing.
+- Key `joint_max_household_size`, 99,999 by default: the cap of the redistricting data. A smaller one, such as 10, forbids crowded
+  blocks, too; a run stops before it measures anything if the exact totals do not allow it.
+- Nobody of voting age is asked for: there are households of minors, and a block with nobody but minors in them is rare, not
+  impossible. Such blocks stay, and are counted below.
+- The manifest of every run with persons and units counts the blocks that contradict themselves (`post_processing.blocks`).
+
+Every draw of noise is estimated in all ways. After a mean stands its standard error over the draws, of a difference that of the
+paired difference. An error is the sum of absolute differences from the true counts over the answers of a query, in records a geounit.
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set."""
+
+    title: str
+    words: str
+    settings: dict[str, str]
+    data: Callable[[Path], Path]
+
+
+def synthetic(work: Path) -> Path:
+    """Records of a small state, made when they are not there."""
+    folder = work / "synthetic"
+    if not folder.exists():
+        words = ["--persons", "60000", "--states", "50", "--layout", "pl94", "--quiet"]
+        command = [sys.executable, "-c", "from censafe.cli import main; main()", "synth", str(folder), *words]
+        subprocess.run(command, check=True)  # noqa: S603
+    return folder
+
+
+CASES = (
+    Case(
+        "Rhode Island 2018, blocks of the end-to-end test",
+        "29,225 persons in 569 blocks, 350 of them with occupied units; some units of this test site hold tens of persons.",
+        {"root": "State", "reader": "pl94"},
+        lambda work: SHARED / "pl94_ri2018",
+    ),
+    Case(
+        "A synthetic state",
+        "60,000 persons in 1,501 blocks (`censafe synth DATA --persons 60000 --states 50 --layout pl94`).",
+        {"root": "State"},
+        synthetic,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Of one way over all draws: blocks by kind, shape (draws, kinds), and errors by histogram, query and level."""
+
+    blocks: NDArray[np.float64]
+    errors: dict[tuple[str, str, str], NDArray[np.float64]]
+
+
+def measured(population: Population, way: dict[str, str], case: Case, information: str, draws: int) -> Draws:
+    """Estimate all draws in one way."""
+    config = load_config("pl94-us", {**case.settings, **way, "information": information})
+    blocks: list[list[int]] = []
+    errors: dict[tuple[str, str, str], list[float]] = {}
+    for seed in range(1, draws + 1):
+        found = rehearse(config, population.loaded, seed).levels
+        blocks.append(counted(population, found))
+        for histogram, queries in (("persons", QUERIES), ("units", ("h1",))):
+            schema = config.histogram(histogram).schema
+            for level, truth, own in zip(
+                population.levels, population.exact[histogram], found[histogram], strict=True
+            ):
+                for text in queries:
+                    label = schema.query(text).label
+                    key = histogram, text, level
+                    errors.setdefault(key, []).append(error_of(truth, own, label))
+    return Draws(np.array(blocks, float), {key: np.array(values) for key, values in errors.items()})
+
+
+def counted(
+    population: Population, levels: Mapping[str, Sequence[SparseLevel | ExactHistograms]]
+) -> list[int]:
+    """Blocks of every kind of ``KINDS``, in one draw or in the truth."""
+    schema = population.config.histogram("persons").schema
+    persons, units = levels["persons"][-1], levels["units"][-1]
+    kind, age = (schema.query(text).label for text in ("hhgq", "votingage"))
+    homes, occupied = sums_of(persons, kind)[:, 0], sums_of(units, np.arange(2))[:, 1]
+    minors, adults = sums_of(persons, age).T
+    quarters = population.loaded.facts.facilities[:, 1:8].any(axis=1)
+    found = (
+        (occupied > 0) & (homes < occupied),
+        (homes > 0) & (occupied == 0),
+        (occupied > 0) & (homes == 0),
+        ~quarters & (minors > 0) & (adults == 0),
+        (occupied > 0) & (homes > 10 * occupied),
+    )
+    return [int(blocks.sum()) for blocks in found]
+
+
+def sums_of(level: SparseLevel | ExactHistograms, label: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Answers of a query, shape (geounits, answers)."""
+    answers = int(label.max()) + 1
+    node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
+    place = node * answers + label[level.cell]
+    sums = np.bincount(place, weights=level.count, minlength=level.nodes * answers)
+    return np.asarray(sums, np.float64).reshape(level.nodes, answers)
+
+
+def error_of(truth: ExactHistograms, found: SparseLevel, label: NDArray[np.int32]) -> float:
+    """Mean over geounits of the absolute errors of all answers."""
+    return float(np.abs(sums_of(truth, label) - sums_of(found, label)).sum() / found.nodes)
+
+
+def text_of(values: NDArray[np.float64], digits: int) -> str:
+    """Mean and standard error."""
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
+    return f"{values.mean():,.{digits}f} ± {error:.{digits}f}"
+
+
+def blocks_table(population: Population, found: dict[str, Draws]) -> Iterator[str]:
+    """Lines of the table of impossible blocks."""
+    truth = counted(population, population.exact)
+    yield f"| blocks | truth | {' | '.join(found)} |"
+    yield f"|---|{'---:|' * (len(found) + 1)}"
+    for place, kind in enumerate(KINDS):
+        numbers = [text_of(draws.blocks[:, place], 1) for draws in found.values()]
+        yield f"| {kind} | {truth[place]} | {' | '.join(numbers)} |"
+
+
+def errors_table(found: dict[str, Draws]) -> Iterator[str]:
+    """Lines of the table of errors, with differences from the first way where there are any."""
+    first, *others = found
+    yield f"| query | level | {first} | {' | '.join(f'{name}, difference' for name in others)} |"
+    yield f"|---|---|{'---:|' * len(found)}"
+    same = []
+    for key, own in found[first].errors.items():
+        differences = [found[name].errors[key] - own for name in others]
+        if any(one.any() for one in differences):
+            numbers = [text_of(own, 2), *(text_of(one, 2) for one in differences)]
+            yield f"| {key[1]} | {key[2]} | {' | '.join(numbers)} |"
+        else:
+            same.append(key)
+    left = {
+        histogram: ", ".join(dict.fromkeys(one[2] for one in same if one[0] == histogram))
+        for histogram, *_ in same
+    }
+    words = "; ".join(f"{histogram} at {levels}" for histogram, levels in left.items())
+    yield f"\nNot listed is what every way estimates alike in every draw: {words}."
+
+
+def section(case: Case, work: Path, draws: int) -> Iterator[str]:
+    """Lines of one data set."""
+    population = open_population("pl94-us", case.data(work), case.settings, ReadOptions())
+    yield f"\n## {case.title}\n\n{case.words} {draws} draws.\n"
+    for information in ("level", "lower"):
+        found = {name: measured(population, way, case, information, draws) for name, way in WAYS.items()}
+        yield f"\n### `information = {information}`\n"
+        yield from blocks_table(population, found)
+        yield ""
+        yield from errors_table(found)
+
+
+def main() -> None:
+    """Estimate and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--work", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work = options.work or Path(folder)
+        lines = [line for case in CASES for line in section(case, work, options.draws)]
+    (DOCS / "joint.md").write_text("\n".join([HEAD.strip(), *lines]) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
