@@ -19,11 +19,8 @@ __all__ = ["COUNT_METRICS", "Given", "measure", "required", "size_request", "wel
 Numbers = NDArray[Any]
 Found = dict[str, Interval]
 _NAN: Final = float("nan")
-_LARGE, _THRESHOLD, _SMALL = 100, 50_000, 20
 _MALE, _FEMALE = Request("person", ("male",)), Request("person", ("female",))
-COUNT_METRICS: Final = (
-    "n_below", "median_reduction", "up_to_50000", "down_from_50000", "from_20_to_100", "from_100_to_20", "n_differs",
-)  # fmt: skip
+COUNT_METRICS: Final = ("n_below", "median_reduction", "n_differs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +106,6 @@ def _counts(line: Line, given: Given) -> Found:
         {
             "n_below": below.sum(),
             "median_reduction": np.median(reduced) if len(reduced) else _NAN,
-            "up_to_50000": ((public >= _THRESHOLD) & (true < _THRESHOLD)).sum(),
-            "down_from_50000": ((public < _THRESHOLD) & (true >= _THRESHOLD)).sum(),
-            "from_20_to_100": ((public >= _LARGE) & (true < _SMALL)).sum(),
-            "from_100_to_20": ((public < _SMALL) & (true >= _LARGE)).sum(),
             "n_differs": (public != true).sum(),
         }
     )
