@@ -1,35 +1,47 @@
-"""Expected seconds, memory and disk of a run, from rates that the benchmarks measured on two cores."""
+"""Expected seconds, memory and disk of a run, from what the benchmarks measured on two cores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-__all__ = ["Effort", "Rate", "effort_of", "effort_record", "effort_sentences"]
+__all__ = ["Effort", "Rate", "Run", "effort_of", "effort_record", "effort_sentences"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measured run.
+
+    Args:
+        size: how many of what the rate counts.
+        seconds: wall time.
+        gib: largest memory.
+    """
+
+    size: int
+    seconds: float
+    gib: float
 
 
 @dataclass(frozen=True)
 class Rate:
-    """How a run of a product grows with its size.
+    """What runs of a product took.
 
     Args:
         counted: what the size counts, in the plural.
         typical: size of the nation.
-        start_seconds: whatever the size.
-        seconds_per_million: of what is counted.
-        start_gib: memory whatever the size.
-        gib_per_million: more memory.
-        benchmark: that measured it.
+        runs: measured, by ascending size, at least one.
+        benchmark: that measured them.
+        conditions: under which they were measured, where others take longer; a clause.
     """
 
     counted: str
     typical: int
-    start_seconds: float
-    seconds_per_million: float
-    start_gib: float
-    gib_per_million: float
+    runs: tuple[Run, ...]
     benchmark: str
+    conditions: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,8 @@ class Effort:
         rate: of the product.
         seconds: on two cores.
         gib: largest memory.
+        basis: ``measured`` at about this size, ``interpolated`` between measured sizes, ``extrapolated`` beyond the
+            largest, or ``at most``, that of the smallest.
         answers: measured answers, by part of the run; empty where the data decide.
         stored_gib: of the noisy measurements at 8 bytes an answer; None where they are small or not counted.
     """
@@ -49,12 +63,13 @@ class Effort:
     rate: Rate
     seconds: float
     gib: float
+    basis: str = "measured"
     answers: Mapping[str, int] = field(default_factory=dict)
     stored_gib: float | None = None
 
 
 def effort_of(rate: Rate, size: int | None, answers: Mapping[str, int] | None = None) -> Effort:
-    """Scale a rate to a size.
+    """Read a size off the measured runs: on a line between two of them, in proportion beyond the largest.
 
     Args:
         rate: of the product.
@@ -62,33 +77,44 @@ def effort_of(rate: Rate, size: int | None, answers: Mapping[str, int] | None = 
         answers: measured answers by part of the run, where the plan tells.
 
     Example:
-        >>> rate = Rate("persons", 331_000_000, 3.0, 0.9, 0.3, 0.005, "benchmarks/phsafe_scale.py")
-        >>> round(effort_of(rate, 10_000_000).seconds, 1)
-        12.0
+        >>> rate = Rate("persons", 300_000_000, (Run(1_000_000, 4, 0.3), Run(11_000_000, 14, 0.7)), "x.py")
+        >>> [(one.seconds, one.basis) for one in (effort_of(rate, 6_000_000), effort_of(rate, 22_000_000))]
+        [(9.0, 'interpolated'), (28.0, 'extrapolated')]
     """
     number = rate.typical if size is None else size
-    millions = number / 1e6
-    return Effort(
-        number,
-        rate,
-        rate.start_seconds + rate.seconds_per_million * millions,
-        rate.start_gib + rate.gib_per_million * millions,
-        answers or {},
-        8 * sum(answers.values()) / 2**30 if answers else None,
-    )
+    seconds, gib, basis = _read(rate.runs, number)
+    stored = 8 * sum(answers.values()) / 2**30 if answers else None
+    return Effort(number, rate, seconds, gib, basis, answers or {}, stored)
+
+
+def _read(runs: tuple[Run, ...], size: int) -> tuple[float, float, str]:
+    """Sizes within a hundredth of a run count as measured; the smallest run's figures are a bound for smaller ones."""
+    for run in runs:
+        if abs(size - run.size) * 100 <= run.size:
+            return run.seconds, run.gib, "measured"
+    last = runs[-1]
+    if size > last.size:
+        return last.seconds * size / last.size, last.gib * size / last.size, "extrapolated"
+    for below, above in pairwise(runs):
+        if below.size <= size <= above.size:
+            part = (size - below.size) / (above.size - below.size)
+            seconds = below.seconds + part * (above.seconds - below.seconds)
+            return seconds, below.gib + part * (above.gib - below.gib), "interpolated"
+    return runs[0].seconds, runs[0].gib, "at most"
 
 
 def effort_sentences(effort: Effort) -> tuple[str, ...]:
     """One sentence on time and memory, one on the answers where they are known.
 
     Example:
-        >>> rate = Rate("persons", 1_000_000, 3.0, 0.9, 0.3, 0.1, "benchmarks/x.py")
-        >>> effort_sentences(effort_of(rate, None))
-        ('Expected for 1,000,000 persons: about 4 s and 0.4 GiB on two cores (rates of benchmarks/x.py).',)
+        >>> rate = Rate("persons", 1_000_000, (Run(100_000, 1.5, 0.3),), "benchmarks/x.py")
+        >>> effort_sentences(effort_of(rate, None))[0]
+        'Expected for 1,000,000 persons: about 15 s and 3.0 GiB on two cores, extrapolated from 100,000 (benchmarks/x.py).'
     """
     lines = [
         f"Expected for {effort.size:,} {effort.rate.counted}: about {_duration(effort.seconds)} and "
-        f"{effort.gib:.1f} GiB on two cores (rates of {effort.rate.benchmark})."
+        f"{effort.gib:.1f} GiB on two cores, {_basis_text(effort)} ({effort.rate.benchmark}"
+        f"{'; ' + effort.rate.conditions if effort.rate.conditions else ''})."
     ]
     if effort.stored_gib is not None:
         lines.append(
@@ -105,10 +131,24 @@ def effort_record(effort: Effort) -> dict[str, Any]:
         "size": effort.size,
         "seconds": effort.seconds,
         "memory_gib": effort.gib,
+        "basis": effort.basis,
+        "measured_sizes": [run.size for run in effort.rate.runs],
+        "conditions": effort.rate.conditions,
         "benchmark": effort.rate.benchmark,
         "answers": dict(effort.answers),
         "stored_gib": effort.stored_gib,
     }
+
+
+def _basis_text(effort: Effort) -> str:
+    sizes = [f"{run.size:,}" for run in effort.rate.runs]
+    if effort.basis == "measured":
+        return "measured at about this size"
+    if effort.basis == "at most":
+        return f"at most: a run of {sizes[0]} took that"
+    if effort.basis == "extrapolated":
+        return f"extrapolated from {sizes[-1]}"
+    return f"interpolated between runs of {sizes[0]} to {sizes[-1]}"
 
 
 def _duration(seconds: float) -> str:

@@ -46,7 +46,14 @@ def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
         }
     )
     if row.facts.stability is not None:
-        record.update({"stability": row.facts.stability, "published_from": row.facts.published_from})
+        record.update(
+            {
+                "stability": row.facts.stability,
+                "published_from": row.facts.published_from,
+                "groups_at_most": row.facts.groups_at_most,
+                "answers_at_most": row.facts.at_most,
+            }
+        )
     return record
 
 
@@ -129,6 +136,7 @@ def to_record(report: PlanReport) -> dict[str, Any]:
         "delta": decimal_text(report.delta),
         "epsilons": {relation.value: asdict(values) for relation, values in report.epsilons.items()},
         "answers": report.answers,
+        "answers_at_most": report.answers_at_most,
         "warnings": list(report.warnings),
         **notes,
         "rows": [row_record(report, row) for row in report.rows],

@@ -39,6 +39,8 @@ class QueryFacts:
         published_from: smallest count that is published, where smaller ones are left out.
         detail: shown in JSON and CSV only.
         share: where the budget comes from, where it is a share of one total.
+        groups_at_most: published groups of the level can be no more, where the noise or the data decide how many there are.
+        at_most: the same of the published numbers.
     """
 
     table: str
@@ -55,6 +57,8 @@ class QueryFacts:
     published_from: int | None = None
     detail: bool = False
     share: QueryShare | None = None
+    groups_at_most: int | None = None
+    at_most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,12 @@ class PlanReport:
         """Published numbers of all tables; None where the regions are not known."""
         known = [row.answers for row in self.rows if row.answers is not None]
         return sum(known) if len(known) == len(self.rows) else None
+
+    @property
+    def answers_at_most(self) -> int | None:
+        """A bound for the published numbers of all tables, where they are not known; None where there is none either."""
+        bounds = [row.facts.at_most for row in self.rows if row.facts.at_most is not None]
+        return sum(bounds) if bounds else None
 
 
 def plan_report(

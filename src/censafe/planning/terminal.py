@@ -99,6 +99,10 @@ def _columns(report: PlanReport) -> tuple[_Column, ...]:
         (
             _Column("published\nfrom", "", lambda row: _count(row.facts.published_from)),
             _Column("iterations", "", lambda row: _count(row.facts.iterations)),
+            _Column("groups\nat most", "", lambda row: _count(row.facts.groups_at_most)),
+            _Column(
+                "answers\nat most", _count(report.answers_at_most), lambda row: _count(row.facts.at_most)
+            ),
         )
         if groups
         else (_Column("answers", _count(report.answers), lambda row: _count(row.answers)),)

@@ -52,7 +52,8 @@ def write_budget_sheet(sheet: Sheet, report: PlanReport) -> None:
     others = [relation for relation in report.totals if relation is not report.plan.neighbours]
     factor = report.totals[others[0]] / report.plan.total if others else Fraction(1)
     groups = any(row.facts.stability is not None for row in rows)
-    sheet.header(_TOP, ["groups of a record" if title == "tau" and groups else title for title in _TITLES])
+    words = {"tau": "groups of a record", "published numbers": "published numbers, at most"} if groups else {}
+    sheet.header(_TOP, [words.get(title, title) for title in _TITLES])
     table = _Table(sheet, report, z, factor)
     for place, row in enumerate(rows, start=_TOP + 1):
         table.write(place, row)
@@ -88,8 +89,8 @@ class _Table:
         sheet.text(place, 0, facts.table)
         split = f"; cell {', '.join(row.cells)}" if len(row.cells) < len(facts.terms) else ""
         sheet.text(place, 1, facts.label + split)
-        if row.answers is not None:
-            sheet.page.write_number(place, 10, row.answers, sheet.styles.text)
+        if row.answers is not None or row.facts.at_most is not None:
+            sheet.page.write_number(place, 10, row.answers or row.facts.at_most, sheet.styles.text)
         key = (facts.source, facts.level)
         if row.derived:
             source = self._sigma2[key]

@@ -183,3 +183,41 @@ def test_topdown_lists_its_shares_and_refuses_margins() -> None:
     assert len(lines) == len(paper) - 1 == 59
     with pytest.raises(ConfigError, match="share of one total"):
         run("pl94-pr", "--moe", "persons.State=3", product="topdown")
+
+
+def test_safetab_says_how_many_numbers_there_can_be_at_most() -> None:
+    document = json.loads(run("ddhca", "--json", product="safetab-p").stdout)
+    most = {
+        (row["table"], row["level"]): row["groups_at_most"] for row in document["rows"] if row["draws"] == 1
+    }
+    assert (
+        most["stage2", "tract_2"],
+        most["detailed_only", "usa_2"],
+        most["stage1", "tract_2"],
+    ) == (84_414 * 2150, 794, None)
+    answers = {(row["table"], row["level"]): row["answers_at_most"] for row in document["rows"]}
+    assert answers["stage2", "tract_2"] == 49 * 84_414 * 2150
+    assert document["answers"] is None
+    assert document["answers_at_most"] == sum(value for value in answers.values() if value)
+    assert any("at most 0.01% are published" in note for note in document["notes"])
+    households = json.loads(run("ddhcb", "--json", "--set", "run_pr=false", product="safetab-h").stdout)
+    assert any("groups with a total in the input" in note for note in households["notes"])
+    assert "answers" in run("ddhcb", product="safetab-h").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "basis"),
+    [
+        (("topdown", "pl94-us"), "measured"),
+        (("topdown", "pl94-us", "--size", "100000"), "interpolated"),
+        (("topdown", "pl94-us", "--size", "20000000"), "extrapolated"),
+        (("safetab-p", "ddhca"), "extrapolated"),
+        (("phsafe", "sdhc-us", "--size", "1000"), "at most"),
+    ],
+)
+def test_the_expected_time_says_what_it_rests_on(options: tuple[str, ...], basis: str) -> None:
+    product, *rest = options
+    effort = json.loads(run(*rest, "--json", product=product).stdout)["effort"]
+    assert basis == effort["basis"]
+    assert effort["measured_sizes"]
+    assert basis.replace("measured", "measured at about this size") in run(*rest, product=product).stdout

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
-from censafe.planning.effort import Effort, Rate, effort_of
+from censafe.planning.effort import Effort, Rate, Run, effort_of
 from censafe.planning.render import paper_csv
 from censafe.planning.rows import PlanReport, plan_report
 from censafe.planning.targets import Asked
@@ -20,7 +20,14 @@ from censafe.products.phsafe.targets import budgets_for_margins
 __all__ = ["CONFIDENCE", "asked", "budgets", "effort", "load", "overrides", "paper", "questions", "report"]
 
 CONFIDENCE: Final = Fraction(9, 10)
-_RATE: Final = Rate("persons", 331_449_281, 3.0, 0.92, 0.5, 0.005, "benchmarks/phsafe_scale.py")
+_RUNS: Final = (
+    Run(1_000_000, 3.8, 0.32),
+    Run(10_000_000, 10.7, 0.62),
+    Run(33_000_000, 41.2, 0.83),
+    Run(100_000_000, 161.8, 1.13),
+    Run(331_449_281, 302.0, 1.93),
+)
+_RATE: Final = Rate("persons", 331_449_281, _RUNS, "benchmarks/phsafe_scale.py", "Parquet")
 
 budgets = knobs.budgets_of
 overrides = knobs.overrides

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -13,11 +14,16 @@ from censafe.products.safetab.config import SafetabConfig, SafetabPConfig
 from censafe.products.safetab.levels import GroupLevel
 from censafe.products.safetab.plan import area_totals, published_from, stabilities
 from censafe.products.safetab.product_tables import tables_of
+from censafe.products.safetab.published import published_at_most
 from censafe.products.safetab.universe import Universe
 
 __all__ = ["plan_notes", "query_facts"]
 
 _BY_SEX: Final = "T02001-3 by sex"
+_AT_MOST: Final = (
+    "Groups at most: regions of the census of 2020 times iterations. Answers at most: as if every group had its most detailed table. "
+    "The noise decides which table a group gets, so there are far fewer"
+)
 
 
 def query_facts(config: SafetabConfig, universe: Universe, plan: ReleasePlan) -> tuple[QueryFacts, ...]:
@@ -53,11 +59,21 @@ def plan_notes(config: SafetabConfig, plan: ReleasePlan) -> tuple[str, ...]:
             f"{symbol} once, for the first, and for stages 1 and 2 together."
         )
         notes.append("Answers of stage 1 choose the table of a group and are not published.")
+    notes.append(_at_most(config))
     notes.append(
         "Margins are those of one measured cell, or of a group with only a total; totals that are sums of cells "
         "have larger ones (--csv or --json show them)."
     )
     return tuple(notes)
+
+
+def _at_most(config: SafetabConfig) -> str:
+    if not isinstance(config, SafetabPConfig):
+        return f"{_AT_MOST}; only groups with a total in the input have any."
+    if not config.zero_suppression_chance:
+        return f"{_AT_MOST}."
+    left = decimal_text(100 * (1 - config.zero_suppression_chance))
+    return f"{_AT_MOST}; and of the groups below states that hold nobody at most {left}% are published, on average."
 
 
 def _facts_of(
@@ -95,7 +111,10 @@ def _facts_of(
             detail=detail,
         )
 
-    yield fact(query.table, {"cell": 1}, target, smallest, detail=False)
+    most = published_at_most(config, level, query.table, iterations)
+    groups, answers = most or (None, None)
+    row = fact(query.table, {"cell": 1}, target, smallest, detail=False)
+    yield replace(row, groups_at_most=groups, at_most=answers)
     for table, terms in sums.items():
         yield fact(table, terms, None, None, detail=True)
 

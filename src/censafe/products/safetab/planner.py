@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from censafe.planning.effort import Effort, Rate, effort_of
+from censafe.planning.effort import Effort, Rate, Run, effort_of
 from censafe.planning.meaning import Reach
 from censafe.planning.render import paper_csv
 from censafe.planning.rows import PlanReport, plan_report
@@ -36,9 +36,11 @@ __all__ = [
 ]
 
 CONFIDENCE: Final = Fraction(19, 20)
+_BENCHMARK: Final = "benchmarks/safetab_scale.py"
+_AREAS: Final = "a tenth of the records in a tenth of the areas"
 _RATES: Final = {
-    "safetab-p": Rate("persons", 331_449_281, 3.0, 0.85, 0.5, 0.015, "benchmarks/safetab_scale.py"),
-    "safetab-h": Rate("households", 126_817_580, 3.0, 1.78, 0.5, 0.032, "benchmarks/safetab_scale.py"),
+    "safetab-p": Rate("persons", 331_449_281, (Run(33_000_000, 31.0, 1.0),), _BENCHMARK, _AREAS),
+    "safetab-h": Rate("households", 126_817_580, (Run(12_955_622, 26.1, 0.91),), _BENCHMARK, _AREAS),
 }
 
 

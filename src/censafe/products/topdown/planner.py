@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import ConfigError
-from censafe.planning.effort import Effort, Rate, effort_of
+from censafe.planning.effort import Effort, Rate, Run, effort_of
 from censafe.planning.numbers import decimal_text
 from censafe.planning.readings import QueryShare
 from censafe.planning.render import paper_csv
@@ -31,8 +31,16 @@ _TALLIES: Final = {
     "Block_Group": 239_780,
     "Block": 8_132_968,
 }
-# From 16,029 and 247,171 synthetic blocks, processor time; larger sizes are extrapolated.
-_RATE: Final = Rate("blocks", 8_132_968, 6.0, 88.0, 0.54, 1.6, "benchmarks/topdown_scale.py")
+_RUNS: Final = (
+    Run(16_029, 7.1, 0.55),
+    Run(410_663, 35.0, 1.02),
+    Run(715_443, 62.5, 1.26),
+    Run(8_133_157, 951.0, 6.33),
+)
+_CONDITIONS: Final = (
+    "persons and units of pl94-us, noisy_measurements=lazy, information=level; other choices take longer"
+)
+_RATE: Final = Rate("blocks", 8_132_968, _RUNS, "benchmarks/topdown_scale.py", _CONDITIONS)
 
 asked = knobs.asked
 budgets = knobs.budgets_of
