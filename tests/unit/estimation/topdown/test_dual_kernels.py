@@ -4,6 +4,7 @@ import pytest
 from censafe.estimation.topdown import ParentProblem, solve_l2
 from censafe.estimation.topdown.dual_kernels import climb_dual
 from censafe.estimation.topdown.family_kernels import fit_family
+from censafe.estimation.topdown.state_kernels import mark_changes
 
 KINDS = np.repeat(np.eye(4, dtype=np.uint8), 3, axis=1)  # twelve cells of four kinds
 
@@ -66,3 +67,44 @@ def test_no_point_is_not_reached():
         allowed.copy(), np.zeros(lo.shape, np.int8), 1e-8, 1e-8, np.empty(b.shape), np.zeros(12), np.zeros(lo.shape),
     )  # fmt: skip
     assert steps < 0
+
+
+@pytest.mark.parametrize(
+    ("total", "state", "expected"), [(5.0, 1, 0), (9.0, 1, 9), (5.0, -1, 0), (1.0, -1, 9)]
+)
+def test_a_side_that_other_rows_imply_is_released_unless_it_is_met(total, state, expected):
+    """The total holds the only cells of a kind, so that the kind's own row is left out and has no multiplier."""
+    rows = np.ones((2, 2), np.uint8)
+    lo, hi = np.array([total, 1.0]), np.array([total, 9.0])
+    flip, move = np.zeros(2, np.bool_), np.zeros(2, np.int8)
+    changes = mark_changes(
+        rows, lo, hi, np.ones(2, np.bool_), np.ones(2, np.bool_), np.array([2, state], np.int8),
+        np.array([total / 2, total / 2]), np.array([-3.0, 0.0]), np.zeros(2), 1e-8, 1e-8, flip, move,
+    )  # fmt: skip
+    assert (expected, int(expected == 0)) == (move[1], changes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parents_whose_children_have_one_kind_alone_are_climbed(seed):
+    rng = np.random.default_rng(seed)
+    children, cells = 60, 12
+    kinds = np.vstack([np.ones(cells, np.uint8), KINDS])
+    home = rng.random(children) < 0.5  # these hold records of the first kind only
+    truth = rng.poisson(2.0, (children, cells))
+    truth[home, 3:] = 0
+    totals = truth.sum(axis=1)
+    lo = np.column_stack([totals, (truth @ KINDS.T > 0).astype(float)])
+    hi = np.column_stack([totals, np.where(truth @ KINDS.T > 0, totals[:, None] + 3.0, 0.0)])
+    h = np.eye(cells) * 0.2 + 0.1
+    b = (truth + rng.normal(0, 40, truth.shape)) @ h
+    allowed = (hi[:, 1:] @ KINDS) > 0
+    x = np.empty(b.shape)
+    _, violation, gap, good = fit_family(
+        h[None], np.zeros(children, np.int32), b, truth.sum(axis=0).astype(float), allowed, kinds,
+        lo.astype(float), hi.astype(float), x,
+    )  # fmt: skip
+    best = solve_l2(
+        ParentProblem(h, b, truth.sum(axis=0), allowed, kinds, lo.astype(float), hi.astype(float))
+    )
+    assert (good, violation < 1e-8, gap < 1e-6) == (True, True, True)
+    assert objective(h, b, x) == pytest.approx(objective(h, b, best.x), rel=1e-9)
