@@ -29,6 +29,8 @@ NO_AREAS: Final = "no such areas in these files"
 NO_CLASS: Final = "no areas of this class"
 _UNITS: Final = "n_units"
 _AT_ONCE: Final = 400  # counts of so many sets of records are held at a time
+_LEFT_OUT: Final = Column("Areas left out", "n_undefined")
+_MAY_LACK: Final = ("rate", "ages and sexes")
 _NAN: Final = float("nan")
 _FRAME: Final = pa.schema(
     [(name, pa.string()) for name in ("sheet", "number", "heading", "row", "column", "metric")]
@@ -238,8 +240,8 @@ class _Filler:
 def summary_long(tables: Sequence[FilledTable], runs: Sequence[str]) -> pa.Table:
     """The metrics of the columns as a long frame (``frames.LONG``), each once, suite ``summary``.
 
-    The kind of areas stands in ``level``, the list that they are from in ``area_class``. Rows are for each run and, where there are several, ``pooled``: mean and
-    standard deviation over runs.
+    Rates, ages and sexes have a row of areas left out, too. The kind of areas stands in ``level``, the list that they are from
+    in ``area_class``. Rows are for each run and, where there are several, ``pooled``: mean and standard deviation over runs.
 
     Args:
         tables: filled ones.
@@ -249,7 +251,8 @@ def summary_long(tables: Sequence[FilledTable], runs: Sequence[str]) -> pa.Table
     values = []
     for table in tables:
         for filled in table.rows:
-            for column in table.table.columns:
+            left_out = (_LEFT_OUT,) if filled.line.measure in _MAY_LACK else ()
+            for column in (*table.table.columns, *left_out):
                 for value in _values(filled, column, runs):
                     key = (value.subject, value.metric)
                     if key not in seen:

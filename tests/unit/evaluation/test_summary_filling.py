@@ -148,6 +148,8 @@ def test_occupancy_and_persons_per_household() -> None:
     per_home = np.array([210 / 85 - 200 / 90, 18 / 9 - 1.0, 2.0 - 4.0])
     expected = [5, np.abs(per_home).mean(), math.sqrt((per_home**2).mean()), per_home.mean(), 0, 3]
     assert expected == pytest.approx(numbers_of(found["Table 4.a"], "All counties"))
+    long = summary_long([found["Table 4.a"]], ("1",)).to_pylist()
+    assert [row["value"] for row in long if row["metric"] == "n_undefined"] == [2.0]
 
 
 def test_occupied_units_without_persons_are_counted_on_both_sides() -> None:

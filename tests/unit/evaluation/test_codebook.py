@@ -1,0 +1,23 @@
+"""The codebook explains every metric that a file can hold."""
+
+from __future__ import annotations
+
+from censafe.evaluation.codebook import CODEBOOK
+from censafe.evaluation.histograms.error_metrics import METRICS
+from censafe.evaluation.histograms.frames import LONG
+from censafe.evaluation.outputs import column_meaning
+from censafe.evaluation.summary_filling import summary_frame
+from censafe.evaluation.summary_measures import COUNT_METRICS
+from censafe.evaluation.summary_reading import shipped_book
+
+
+def test_every_metric_and_column_of_long_and_summary_frames_is_explained() -> None:
+    metrics = {column.metric for table in shipped_book().tables for column in table.columns}
+    names = {*METRICS, *COUNT_METRICS, *metrics, *LONG.names, *summary_frame([]).column_names, "n_undefined"}
+    assert set() == names - set(CODEBOOK)
+    assert all(meaning and meaning[0].strip() for meaning in CODEBOOK.values())
+
+
+def test_numbers_over_runs_are_explained_by_the_number_itself() -> None:
+    assert column_meaning("mape_run_mean")[0] == f"mean over runs of: {CODEBOOK['mape'][0]}"
+    assert column_meaning("n_below_run_sd")[1] == "areas"
