@@ -69,6 +69,12 @@ def estimate_files_run(
     return gathered(config, found.facts, levels, reports, facts)
 
 
+def _let_go(objectives: list[LevelObjective]) -> Iterator[LevelObjective]:
+    """One after another; what a level needed is let go when it is done."""
+    while objectives:
+        yield objectives.pop(0)
+
+
 def _standard(run: RunSpine, blocks: SparseLevel, cells: int) -> tuple[SparseLevel, ...]:
     if run.spine is run.standard:
         return sum_histograms(run.standard, blocks, cells)
@@ -117,7 +123,7 @@ class PartedHistogram:
         parts, depth = self._found.parts, self._found.parts[0].depth
         tree = None if self._config.choices.information == "level" else self.tree()
         descent = self._descent(facts_above(bounds, depth))
-        above = self._own(None, self.loads[: depth + 1]) if tree is None else iter(tree.objectives_above())
+        above = self._own(None, self.loads[: depth + 1]) if tree is None else _let_go(tree.objectives_above())
         documents = [[one] for one in self._descended(descent, self.loads[: depth + 1], above)]
         documents += [[] for _ in self.loads[depth + 1 :]]
         finished = []
@@ -140,7 +146,7 @@ class PartedHistogram:
         descent = self._descent(facts_below(bounds, part))
         descent.adopt(part_of(states, part.nodes(part.depth)))
         loads = self.loads[part.depth + 1 :]
-        own = self._own(part, loads) if tree is None else iter(tree.objectives_below(part))
+        own = self._own(part, loads) if tree is None else _let_go(tree.objectives_below(part))
         documents = list(self._descended(descent, loads, own))
         with self._options.observer.stage("keep parts"):
             name = f"{self._histogram.name}_{part.name}"
