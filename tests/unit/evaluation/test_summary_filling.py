@@ -239,6 +239,35 @@ def test_households_fill_tenure_by_race_and_leave_vacancy_empty() -> None:
     assert found["DHC Use Case Table 3.a"].note == "Not in this product: needs HISP of householders."
 
 
+def test_the_largest_kind_of_vacant_units_changes_where_another_one_is_largest() -> None:
+    schema = schema_of(ProtectedUnit.HOUSEHOLD, tenvacgq=35)
+    rent, sale, other = (4,), (6,), (10,)
+    true = [{rent: 3, sale: 1}, {rent: 3, sale: 1}, {rent: 2, sale: 2}, {}, {rent: 1}, {rent: 1}]
+    public = [{rent: 2, sale: 1}, {rent: 1, sale: 2}, {rent: 1, sale: 2}, {other: 5}, {other: 1}, {other: 1}]
+    units = pair_of(grid_of(schema, true), [grid_of(schema, public)], schema, spine_of())
+    found = filled_of(SummarySources((pl94_pair(adults(TRUE), adults(PUBLISHED)), units)))
+    assert numbers_of(found["DHC Use Case Table 6"], "All tracts") == [5, 2]
+    assert numbers_of(found["DHC Use Case Table 5.b"], "For rent", "All counties")[:2] == [5, 1.0]
+
+
+def test_facilities_say_where_there_are_no_group_quarters() -> None:
+    minors = (0, 0, 0, 0)
+    pair = pl94_pair(adults((0,) * 6), grid_of(PERSONS, [{minors: 3}] * 6))
+    facilities = np.zeros((6, 8), np.int64)
+    facilities[0, 5] = 1
+    label = "Blocks with population all 17 or younger"
+    known = filled_of(SummarySources((pair,), facilities=facilities))["Inconsistency Table 18"]
+    assert numbers_of(known, label) == [0, 0, None, 4, 4, 100.0]
+    unknown = filled_of(SummarySources((pair,)))["Inconsistency Table 18"]
+    assert numbers_of(unknown, label) == [0, 0, None, 5, 5, 100.0]
+
+
+def test_a_rate_without_any_area_that_has_it_is_empty() -> None:
+    units = pair_of(np.array([[1, 0]] * 6), [np.array([[1, 0]] * 6)], UNITS, spine_of())
+    table = filled_of(SummarySources((pl94_pair(adults(TRUE), adults(PUBLISHED)), units)))["Table 4.a"]
+    assert numbers_of(table, "All counties") == [5.0] + [None] * 5
+
+
 def test_what_the_product_lacks_keeps_its_shape_and_says_what_it_needs() -> None:
     book = shipped_book()
     found = fill_book(book, SummarySources((pl94_pair(adults(TRUE), adults(PUBLISHED)),)))
