@@ -109,6 +109,8 @@ def tree_levels(
         support = np.broadcast_to(blocks.first(schema.allowed()), (level.nodes, blocks.combinations))
         if kinds is not None:
             support = support & (limit.upper > 0)[:, blocks.first(kinds)]
+        if limit.totals is not None:
+            support = support & (limit.totals > 0)[:, None]
         found += _levels(level, limit, objective, support)
     return found
 

@@ -69,6 +69,13 @@ class IntervalSource:
         """What is known exactly."""
         return self.estimates.public
 
+    def budgeted(self) -> PublicFacts:
+        """The same with the laws of all geounits, which files of others state beside their answers."""
+        facts, loads = self.public, workloads(self.config)
+        if all(load.part.name in facts.budgets for load in loads):
+            return facts
+        return replace(facts, budgets={load.part.name: self.read(load).budgets for load in loads})
+
     def tree(self, histogram: MeasuredHistogram) -> LinearTree:
         """Linear estimates of all geounits of a histogram.
 
@@ -257,7 +264,7 @@ def _simulate(
     with observer.stage(f"{options.simulations} further runs"):
         runs = further_runs(
             source.config,
-            source.public,
+            source.budgeted(),
             source.estimates.levels,
             runs=options.simulations,
             seed=options.seed,
