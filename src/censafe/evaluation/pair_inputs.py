@@ -27,7 +27,7 @@ from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.intake import Intake
 from censafe.products.topdown.layout import level_rules
 
-__all__ = ["AreaLists", "OpenedPair", "UnitFiles", "open_pair"]
+__all__ = ["AreaLists", "OpenedPair", "UnitFiles", "open_pair", "with_lists"]
 
 _CENSUS_DIGITS: Final = 16
 _TABLES: Final = (".parquet", ".csv", "")
@@ -113,11 +113,21 @@ def open_pair(
     opener = _Opener(config, histogram, dict(published), units)
     read = truth.is_dir() and config.reader != "histogram" and opener.file(truth, histogram.name) == truth
     opened = opener.from_data(truth, reading or ReadOptions()) if read else opener.from_files(truth, domain)
-    return replace(opened, lists=_with_lists(opened, areas or AreaLists()))
+    return replace(opened, lists=with_lists(opened, areas or AreaLists()))
 
 
-def _with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[Areas, ...]:
-    """Known lists and those that were named, of the kinds wanted; a named list replaces a known one of its kind."""
+def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[Areas, ...]:
+    """Known lists and those that were named, of the kinds wanted; a named list takes the place of a known one of its kind.
+
+    Args:
+        opened: both sides, with the lists that are known.
+        areas: those that were named.
+
+    Raises:
+        DataError: a file is no list of areas.
+        StorageError: a file cannot be read.
+        UsageError: a kind that is not there, is listed twice, or has the name of a level.
+    """
     spine = opened.persons.spine
     named: dict[str, Areas] = {}
     for path in areas.files:

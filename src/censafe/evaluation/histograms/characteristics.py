@@ -20,7 +20,6 @@ from censafe.products.topdown.schemas import HistogramSchema
 
 __all__ = [
     "Characteristic",
-    "characteristic_cells",
     "characteristic_counts",
     "characteristic_runs",
     "told_and_untold",
@@ -47,29 +46,20 @@ class Characteristic:
     record: ProtectedUnit = ProtectedUnit.PERSON
 
 
-def characteristic_cells(
-    pair: Pair, areas: Areas, characteristic: Characteristic, run: int = 0, *, sets: CellSets | None = None
-) -> MatchedCells:
-    """True and published counts of one characteristic, one answer an area; ``dense()`` fills in the areas that have none.
+def characteristic_runs(
+    pair: Pair, areas: Areas, characteristic: Characteristic, *, sets: CellSets | None = None
+) -> tuple[MatchedCells, ...]:
+    """True and published counts of one characteristic, one answer an area, for every published run.
 
     Args:
         pair: truth and published runs.
         areas: where to add up to.
         characteristic: which records.
-        run: position of the published run.
         sets: meanings of attributes; the shipped ones without.
 
     Raises:
         UsageError: the schema of the pair does not tell these records apart, or a set has no such name.
     """
-    label = _label(pair.schema, characteristic, sets or shipped_cell_sets())
-    return match_labels(pair, areas, characteristic.name, label, 1, run)
-
-
-def characteristic_runs(
-    pair: Pair, areas: Areas, characteristic: Characteristic, *, sets: CellSets | None = None
-) -> tuple[MatchedCells, ...]:
-    """The same of every published run, as error metrics take it."""
     label = _label(pair.schema, characteristic, sets or shipped_cell_sets())
     return tuple(
         match_labels(pair, areas, characteristic.name, label, 1, run) for run in range(len(pair.runs))

@@ -9,23 +9,27 @@ import numpy as np
 import pyarrow as pa
 
 from censafe.errors import UsageError
-from censafe.evaluation.histograms.frames import frame_of
+from censafe.evaluation.histograms.frames import Mode, frame_of
 from censafe.evaluation.histograms.pairing import Pair, PublishedRun
 from censafe.model.sparse import SparseLevel
 
-__all__ = ["matching_rates", "sample_runs", "sample_variance"]
+__all__ = ["matching_rates", "sample_runs"]
 
 _MOST: Final = 999_999_999  # persons that numpy's law of a sample takes
 
 
-def sample_runs(pair: Pair, rate: Fraction, *, replicates: int, seed: int) -> tuple[PublishedRun, ...]:
+def sample_runs(
+    pair: Pair, rate: Fraction, *, replicates: int, seed: int, mode: Mode = "corrected"
+) -> tuple[PublishedRun, ...]:
     """Independent samples without replacement, drawn from the exact law of the cell counts.
 
     Args:
         pair: whose truth is sampled.
         rate: share of persons, in (0, 1].
-        replicates: how many; each has its own stream of random numbers (the study drew one sample four times).
+        replicates: how many.
         seed: of all of them.
+        mode: ``corrected`` gives each its own stream of random numbers; ``as_published`` starts the same stream again, as the
+            study's code does, so that all replicates are one sample.
 
     Returns:
         Runs ``sample 1`` and so on, of weight one over the rate.
@@ -43,7 +47,8 @@ def sample_runs(pair: Pair, rate: Fraction, *, replicates: int, seed: int) -> tu
         raise UsageError(f"samples are drawn from at most {_MOST:,} persons; sample the states one by one")
     size = round(rate * persons)
     runs = []
-    for number, stream in enumerate(np.random.SeedSequence(seed).spawn(replicates), start=1):
+    streams = np.random.SeedSequence(seed).spawn(replicates)
+    for number, stream in enumerate(streams if mode == "corrected" else streams[:1] * replicates, start=1):
         rng = np.random.default_rng(stream)
         drawn = rng.multivariate_hypergeometric(truth.count, size, method="marginals")
         kept = drawn > 0
@@ -56,23 +61,6 @@ def sample_runs(pair: Pair, rate: Fraction, *, replicates: int, seed: int) -> tu
         )
         runs.append(PublishedRun(f"sample {number}", histograms, 1 / rate, f"srs {rate}"))
     return tuple(runs)
-
-
-def sample_variance(cell: int, population: int, rate: Fraction) -> float:
-    """Exact variance of the weighted count of a cell.
-
-    Args:
-        cell: its true count.
-        population: all persons.
-        rate: of the sample.
-
-    Example:
-        >>> sample_variance(100, 10_000, Fraction(1, 2))
-        99.00990099009901
-    """
-    size = round(rate * population)
-    share = Fraction(cell, population)
-    return float(size / rate**2 * share * (1 - share) * Fraction(population - size, population - 1))
 
 
 def matching_rates(topdown: pa.Table, srs: pa.Table) -> pa.Table:

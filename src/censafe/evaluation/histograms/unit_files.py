@@ -82,9 +82,19 @@ def _names(path: Path) -> list[str]:
 
 
 def _table(path: Path) -> Any:
-    if path.suffix == ".parquet":
-        return pq.read_table(path)
-    return pa_csv.read_csv(path, convert_options=pa_csv.ConvertOptions(column_types={"geocode": pa.string()}))
+    options = pa_csv.ConvertOptions(column_types={"geocode": pa.string()})
+    try:
+        return (
+            pq.read_table(path)
+            if path.suffix == ".parquet"
+            else pa_csv.read_csv(path, convert_options=options)
+        )
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{path.name}: rows that do not have the columns of the header; allowed: a table of units as Parquet or CSV"
+        ) from None
 
 
 def _codes(path: Path, table: Any, digits: int) -> NDArray[np.int64]:

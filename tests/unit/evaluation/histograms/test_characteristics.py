@@ -10,7 +10,6 @@ from censafe.evaluation.histograms.areas import level_areas
 from censafe.evaluation.histograms.cell_sets import read_cell_sets, shipped_cell_sets
 from censafe.evaluation.histograms.characteristics import (
     Characteristic,
-    characteristic_cells,
     characteristic_counts,
     characteristic_runs,
     told_and_untold,
@@ -133,7 +132,7 @@ def test_counts_are_sums_of_the_cells_at_every_area() -> None:
     asked = Characteristic("minors", "Hispanic children", ("hispanic", "under 18"))
     shape = (60, 2, 2, 2, 3)
     for run, grid in enumerate((first, second)):
-        cells = characteristic_cells(pair, areas, asked, run)
+        cells = characteristic_runs(pair, areas, asked)[run]
         for side, whole in zip(cells.dense(), (true, grid), strict=True):
             blocks = whole.reshape(shape)[:, :, 0, 1, :].sum(axis=(1, 2))
             expected = np.bincount(areas.of_block, weights=blocks, minlength=areas.number)
@@ -161,7 +160,7 @@ def test_what_a_schema_cannot_count_is_told_with_the_reason() -> None:
     pair = pair_of(population(10, 1), [population(10, 2)])
     areas = level_areas(pair.spine, "Block")
     with pytest.raises(UsageError, match="women: small does not tell: female"):
-        characteristic_cells(pair, areas, asked[0])
+        characteristic_runs(pair, areas, asked[0])
     with pytest.raises(UsageError, match="no characteristic"):
         characteristic_counts(pair, areas, [])
 

@@ -13,7 +13,7 @@ from censafe.evaluation.histograms.block_fit_kernels import fit_blocks
 from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.noisy import block_by_block
 from censafe.evaluation.histograms.pairing import Pair
-from censafe.evaluation.histograms.sampling import matching_rates, sample_runs, sample_variance
+from censafe.evaluation.histograms.sampling import matching_rates, sample_runs
 from censafe.geography.spine import E2E_1940, build_spine
 from censafe.products.topdown.config import load_config
 from support.pairs import pair_of, population
@@ -41,8 +41,7 @@ def test_a_sample_has_the_exact_moments_of_its_law() -> None:
     rate = Fraction(1, 4)
     sampled = pair.with_runs(sample_runs(pair, rate, replicates=4_000, seed=1))
     held = np.array([dense(sampled, run)[1][0, 0] for run in range(4_000)])
-    variance = sample_variance(40, 1_000, rate)
-    assert variance == pytest.approx(4**2 * 250 * 0.04 * 0.96 * 750 / 999)
+    variance = 4**2 * 250 * 0.04 * 0.96 * 750 / 999  # of 250 drawn from 1,000 of whom 40 count, times four
     # standard errors: mean 0.17, variance about 2.3 %; false alarms below one in a million each
     assert held.mean() == pytest.approx(40, abs=0.85)
     assert held.var() == pytest.approx(variance, rel=0.115)
