@@ -103,7 +103,9 @@ def dense_ms(cells: int, repeats: int = 2) -> float:
 def estimate(files: Path, out: Path, settings: Mapping[str, str], workers: int) -> Child:
     """What the child process does."""
     observer, started = CpuObserver(), time.perf_counter()
-    options = EstimateOptions(confidence=Fraction(9, 10), settings=settings, observer=observer, workers=workers)
+    options = EstimateOptions(
+        confidence=Fraction(9, 10), settings=settings, observer=observer, workers=workers
+    )
     estimate_files(CONFIG, files / "measurements", out, None, options)
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1)
     return Child(observer.stages, time.process_time(), time.perf_counter() - started, kib / 2**20)

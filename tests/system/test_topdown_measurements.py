@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.privacy.ledger import Ledger, verify
-from censafe.products.topdown import recipe
+from censafe.products.topdown import job
 from censafe.publication.atomic import sha256_path
 from censafe.publication.geography_file import read_geography, write_geography
 from support.commands import CommandLine, Outcome
@@ -337,7 +337,7 @@ def test_a_committed_part_that_was_cut_short_is_never_measured_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(recipe, "publish", stop)
+        patched.setattr(job, "publish", stop)
         assert censafe(*command).code != 0
     file = next((out / "measurements" / "US_Person_1940_E2E" / "State.parquet" / table).rglob("*.parquet"))
     file.chmod(0o644)

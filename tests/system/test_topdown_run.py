@@ -17,7 +17,7 @@ from censafe.geography.spine import E2E_1940, PL94_PR
 from censafe.geography.spine_sums import sum_histograms
 from censafe.population.histograms import BlockData, e2e_layout, pl94_layout, read_blocks
 from censafe.privacy.ledger import verify
-from censafe.products.topdown import recipe
+from censafe.products.topdown import job, recipe
 from censafe.products.topdown.shipped import shipped_schemas
 from support.commands import CommandLine, Outcome
 from support.histograms import dense, write_table
@@ -169,7 +169,7 @@ def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(recipe, "publish", stop)
+        patched.setattr(job, "publish", stop)
         with pytest.raises(KeyboardInterrupt):
             recipe.run(
                 "e2e-1940", districts, stopped, {}, recipe.ReadOptions(), recipe.RunOptions(test_key=1)
@@ -191,7 +191,7 @@ def test_stored_measurements_of_another_level_are_refused(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(recipe, "publish", stop)
+        patched.setattr(job, "publish", stop)
         with pytest.raises(KeyboardInterrupt):
             recipe.run(
                 "e2e-1940",

@@ -14,7 +14,7 @@ from censafe.geography.spine import E2E_1940, PL94_PR, PL94_US
 from censafe.geography.spine_sums import sum_histograms
 from censafe.population.histograms import BlockData, e2e_layout, pl94_layout, read_blocks
 from censafe.privacy.ledger import read_entries, verify
-from censafe.products.topdown import recipe
+from censafe.products.topdown import job, recipe
 from censafe.products.topdown.config import load_config
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.shipped import shipped_schemas
@@ -124,7 +124,7 @@ def test_all_parts_are_reserved_first_and_stay_charged_after_a_stop(
     plan = plan_release(load_config("pl94-us", config))
     assert plan.joint
     out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
-    measured = recipe.measure_stored
+    measured = job.measure_stored
 
     def stop(load: object, *more: object) -> object:
         if load.part.name == "persons_Tract":  # type: ignore[attr-defined]
@@ -132,7 +132,7 @@ def test_all_parts_are_reserved_first_and_stay_charged_after_a_stop(
         return measured(load, *more)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(recipe, "measure_stored", stop)
+        patched.setattr(job, "measure_stored", stop)
         with pytest.raises(KeyboardInterrupt):
             recipe.run("pl94-us", states, out, config, recipe.ReadOptions(), recipe.RunOptions(ledger=ledger))
     events = [entry.event for entry in read_entries(ledger)]
