@@ -14,7 +14,7 @@ from censafe.planning.explorer.sheets import Sheet
 
 __all__ = ["content_policy", "explorer_page", "page_script", "page_style"]
 
-_SCRIPTS: Final = ("rational", "noise", "model", "charts", "exports", "view", "main")
+_SCRIPTS: Final = ("rational", "noise", "composed", "model", "charts", "meaning", "exports", "view", "main")
 
 
 def explorer_page(sheets: Sequence[Sheet], version: str) -> str:

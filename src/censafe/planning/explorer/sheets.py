@@ -14,12 +14,14 @@ __all__ = [
     "Facet",
     "PaperLine",
     "PaperTable",
+    "Question",
     "Relation",
     "Row",
     "Setting",
     "Share",
     "Shares",
     "Sheet",
+    "Touch",
     "quadratic",
 ]
 
@@ -78,6 +80,30 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Touch:
+    """Answers of a row that a protected change moves: how many cells, by how much each, and what share of the budget they get."""
+
+    cells: Bound
+    step: Bound
+    share: Share = Share()
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question about one record.
+
+    Args:
+        name: of the question.
+        words: the protected change, as a clause.
+        rows: identifiers of the rows that the change touches.
+    """
+
+    name: str
+    words: str
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Extra:
     """Other answers of a row whose margin is worth knowing."""
 
@@ -123,6 +149,7 @@ class Row:
         toml: section and key of our TOML; empty for shares of one total.
         json: path of keys in the Bureau's JSON.
         shares: histogram, level and query, where the budget is a share of one total.
+        touched: answers that a protected change moves; empty for derived rows and under pure DP.
     """
 
     id: str
@@ -142,6 +169,7 @@ class Row:
     toml: tuple[str, ...] = ()
     json: tuple[str, ...] = ()
     shares: tuple[str, ...] = ()
+    touched: tuple[Touch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -215,6 +243,7 @@ class Sheet:
         paper: table of the paper, where targets are stored.
         shares: where budgets are shares of one total.
         notes: what else to know.
+        questions: about one record under the first relation, whose noise is composed; none under pure DP.
     """
 
     key: str
@@ -235,6 +264,7 @@ class Sheet:
     paper: PaperTable | None = None
     shares: Shares | None = None
     notes: tuple[str, ...] = field(default=())
+    questions: tuple[Question, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """Plain values for the page; fractions are text."""

@@ -13,10 +13,12 @@ from censafe.planning.explorer.sheets import (
     Facet,
     PaperLine,
     PaperTable,
+    Question,
     Relation,
     Row,
     Setting,
     Sheet,
+    Touch,
     quadratic,
 )
 from censafe.planning.rows import QueryFacts
@@ -25,6 +27,7 @@ from censafe.products.phsafe.config import PhsafeConfig, load_config
 from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, TAU_TABLES, levels_of
 from censafe.products.phsafe.plan import query_facts
 from censafe.products.phsafe.planner import CONFIDENCE
+from censafe.products.phsafe.reaches import largest_change, reaches
 from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, relation_text, sensitivity_bound
 
 __all__ = ["sheet"]
@@ -80,6 +83,7 @@ def sheet(shipped: ShippedConfig) -> Sheet:
         toml=shipped.text,
         json=_json(config),
         paper=_paper(config) if config.moe_targets else None,
+        questions=_questions(config, rows),
     )
 
 
@@ -95,6 +99,25 @@ def _setting(config: PhsafeConfig, table: str) -> Setting:
         toml=("tau", table),
         json=("tau", table),
     )
+
+
+def _questions(config: PhsafeConfig, rows: tuple[Row, ...]) -> tuple[Question, ...]:
+    if config.definition is not Definition.ZCDP:
+        return ()
+    measured = tuple(row.id for row in rows if row.derived is None)
+    return tuple(Question(reach.name, reach.words, measured) for reach in reaches(config))
+
+
+def _touched(config: PhsafeConfig, table: str) -> tuple[Touch, ...]:
+    """The largest change that the noise is made for, in tau where the table has one."""
+    if config.definition is not Definition.ZCDP:
+        return ()
+    if table not in TAU_TABLES:
+        cells, step = largest_change(config.sensitivity, None)
+        return (Touch(Bound(coefficients=(Fraction(cells),)), Bound(coefficients=(Fraction(step),))),)
+    cells, _ = largest_change(config.sensitivity, 1)
+    steps = quadratic(lambda tau: Fraction(largest_change(config.sensitivity, tau)[1]))
+    return (Touch(Bound(coefficients=(Fraction(cells),)), Bound(setting=f"tau.{table}", coefficients=steps)),)
 
 
 def _bound(config: PhsafeConfig, table: str) -> Bound:
@@ -132,6 +155,7 @@ def _rows(config: PhsafeConfig, fact: QueryFacts, tables: tuple[str, ...]) -> It
             derived=None if measured else Derived(f"{fact.source}.{fact.level}", terms),
             toml=(f"budget.{fact.table}", fact.level) if measured else (),
             json=("privacy_budget", fact.table, fact.level) if measured else (),
+            touched=_touched(config, fact.source) if measured else (),
         )
 
 

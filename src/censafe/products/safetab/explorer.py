@@ -14,11 +14,13 @@ from censafe.planning.explorer.sheets import (
     Facet,
     PaperLine,
     PaperTable,
+    Question,
     Relation,
     Row,
     Setting,
     Share,
     Sheet,
+    Touch,
 )
 from censafe.products.configs import ShippedConfig
 from censafe.products.safetab.config import SafetabConfig, SafetabPConfig
@@ -94,6 +96,7 @@ def safetab_sheet(
             "A record is in the United States or in Puerto Rico, so its own loss is that area's total; "
             "the sum is a bound for every record.",
         ),
+        questions=_questions(config, rows, unit),
     )
 
 
@@ -149,10 +152,12 @@ def _row(
     section, _, key = noun.rpartition(".")
     budget = config.budgets[table_class, level.key]
     area, title = _area(level), titles[position]
-    own: dict[str, Any] = {}
+    one, step = Fraction(1), Bound(coefficients=(Fraction(1),))
+    own: dict[str, Any] = {"touched": (Touch(bound, step),)}
     if isinstance(config, SafetabPConfig):
-        one = Fraction(1)
+        stages = (Share(Fraction(0), one, _STAGE), Share(one, -one, _STAGE))
         own = {
+            "touched": tuple(Touch(bound, step, share) for share in stages),
             "share": Share(one, -one, _STAGE),
             "extras": (
                 Extra("totals of detailed-only groups", Share()),
@@ -174,6 +179,18 @@ def _row(
         toml=(section, key),
         json=(bureau_name(config.product, noun),),
         **own,
+    )
+
+
+def _questions(config: SafetabConfig, rows: tuple[Row, ...], unit: str) -> tuple[Question, ...]:
+    """Is a record in the data? One question for each area, as no record is in both."""
+    if config.definition is not Definition.ZCDP:
+        return ()
+    by_area = {area: tuple(row.id for row in rows if row.facets[0] == i) for i, area in enumerate(_AREAS)}
+    return tuple(
+        Question(f"one {unit}'s record of {area}", f"one {unit} record is added or removed", ids)
+        for area, ids in by_area.items()
+        if ids
     )
 
 

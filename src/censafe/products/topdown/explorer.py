@@ -6,17 +6,28 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
-from censafe.model import Definition
-from censafe.planning.explorer.sheets import Bound, Facet, Relation, Row, Shares, Sheet
+from censafe.model import CellQuery, Definition
+from censafe.planning.explorer.sheets import (
+    Bound,
+    Facet,
+    Question,
+    Relation,
+    Row,
+    Shares,
+    Sheet,
+    Touch,
+)
 from censafe.products.configs import ShippedConfig
 from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.config_source import read_document
 from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
 from censafe.products.topdown.planner import CONFIDENCE
+from censafe.products.topdown.reaches import reaches
 
 __all__ = ["sheet"]
 
 _BOUNDED: Final = "replace"
+_TWO_CELLS: Final = (Touch(Bound(coefficients=(Fraction(2),)), Bound(coefficients=(Fraction(1),))),)
 
 
 def sheet(shipped: ShippedConfig) -> Sheet:
@@ -55,7 +66,27 @@ def sheet(shipped: ShippedConfig) -> Sheet:
             "Shares of levels and queries follow from the budgets below; the unedited queries keep their budgets.",
             *exact_figures(config),
         ),
+        questions=_questions(config, loads),
     )
+
+
+def _questions(config: TopdownConfig, loads: tuple[LevelWorkload, ...]) -> tuple[Question, ...]:
+    """Those of the plan: the whole record, and its place within the next larger area."""
+    if config.definition is not Definition.ZCDP:
+        return ()
+    lowest = config.run_levels[-1].name
+    whole, *within = reaches(config)
+    found = [
+        Question(whole.name, whole.words, tuple(_id(load, query) for load in loads for query in load.queries))
+    ]
+    for reach in within:
+        rows = (_id(load, query) for load in loads if load.level.name == lowest for query in load.queries)
+        found.append(Question(reach.name, reach.words, tuple(rows)))
+    return tuple(found)
+
+
+def _id(load: LevelWorkload, query: CellQuery) -> str:
+    return f"{load.histogram.name}.{load.level.name}.{query.name}"
 
 
 def _rows(load: LevelWorkload, facets: tuple[Facet, ...]) -> Iterator[Row]:
@@ -63,7 +94,7 @@ def _rows(load: LevelWorkload, facets: tuple[Facet, ...]) -> Iterator[Row]:
     for query, plan in zip(load.queries, load.part.queries, strict=True):
         doubled = 2 if plan.law.kind == "gaussian" else 1
         yield Row(
-            id=f"{histogram}.{level}.{query.name}",
+            id=_id(load, query),
             section=f"{histogram}, {level}",
             label=query.name,
             name=f"{histogram}, {level}, {query.name}",
@@ -75,6 +106,7 @@ def _rows(load: LevelWorkload, facets: tuple[Facet, ...]) -> Iterator[Row]:
             bound=Bound(coefficients=(plan.law.parameter * doubled * plan.cost,)),
             cells=query.answers,
             shares=(histogram, level, query.name),
+            touched=_TWO_CELLS if plan.law.kind == "gaussian" else (),
         )
 
 

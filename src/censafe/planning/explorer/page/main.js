@@ -12,6 +12,7 @@ const app = {
     for (const update of app.updates) update(state);
     for (const field of app.fields) field.refresh();
     refreshMeaning(app);
+    refreshComposed(app);
     byId("obstacles").textContent = obstaclesOf(state).join(" ");
     byId("undo").disabled = !app.done.length;
     byId("redo").disabled = !app.undone.length;
@@ -24,7 +25,7 @@ const app = {
     app.fields = [];
     app.updates = [];
     byId("sheet").value = state.sheet.key;
-    for (const build of [buildChoices, buildTotals, buildSettings, buildSwitches, buildRows, buildPaper]) build(app);
+    for (const build of [buildChoices, buildTotals, buildSettings, buildSwitches, buildRows, buildComposed, buildPaper]) build(app);
     byId("save-json").hidden = !state.sheet.json;
     byId("save-status").textContent = "";
     byId("save-note").textContent = saveNote(state.sheet);

@@ -1,0 +1,149 @@
+"""The page's exact composition of the noise is that of Python, and working it out holds no edit up."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from censafe.model import Definition
+from censafe.planning.explorer.page import page_script
+from censafe.privacy.attack import TouchedQuery
+from censafe.privacy.conversions import epsilons, gaussian_epsilon
+from censafe.privacy.loss_law import composed_epsilon, gathered, spare_variance
+from censafe.products.configs import ShippedConfig, shipped_configs
+from censafe.products.registry import planner_of
+from support.browser import ExplorerPage, functions_page
+
+NAMES = ("gaussianEpsilon", "composedEpsilon", "spareVariance", "lawsOf", "freshState", "gatherLaws")
+DRAIN = "g => { let s = g.next(); while (!s.done) s = g.next(); return s.value; }"
+DELTA = Fraction(1, 10**10)
+LAWS = {
+    "one": [TouchedQuery(Fraction(4), 2)],
+    "steps": [
+        TouchedQuery(Fraction(92401), 1, 22),
+        TouchedQuery(Fraction(1478), 2, 14),
+        TouchedQuery(Fraction(1709), 1, 2),
+    ],
+    "groups": [
+        TouchedQuery(Fraction(2343, 1000), 9),
+        TouchedQuery(Fraction(31447, 1000), 9),
+        TouchedQuery(Fraction(625), 9),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def page(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("composed") / "functions.html"
+    path.write_text(functions_page(page_script(), NAMES), encoding="utf-8")
+    opened = chromium.new_page()
+    opened.goto(path.as_uri())
+    yield opened
+    opened.close()
+
+
+def plain(laws: list[TouchedQuery]) -> list[dict[str, float]]:
+    return [{"sigma2": float(law.sigma2), "cells": law.cells, "step": law.step} for law in laws]
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_brackets_are_those_of_python(page: Any, name: str) -> None:
+    found = page.evaluate(f"laws => ({DRAIN})(T.composedEpsilon(laws, 1e-10, 16384))", plain(LAWS[name]))
+    python = composed_epsilon(LAWS[name], DELTA, points=1 << 14)
+    assert (python.lower, python.upper) == pytest.approx((found["lower"], found["upper"]), rel=1e-7)
+
+
+def test_spared_variance_is_that_of_python(page: Any) -> None:
+    tight = epsilons(Fraction(1, 4), DELTA).tight
+    found = page.evaluate(
+        f"([laws, e]) => ({DRAIN})(T.spareVariance(laws, 1e-10, e))", [plain(LAWS["one"]), tight]
+    )
+    assert spare_variance(LAWS["one"], DELTA, tight) == pytest.approx(found, abs=0.0011)
+
+
+def test_epsilon_of_a_gaussian_is_that_of_python(page: Any) -> None:
+    rhos = [Fraction(1, 1000), Fraction(1, 9), Fraction(256, 100), Fraction(40)]
+    for delta in (DELTA, Fraction(1, 100)):
+        found = page.evaluate(
+            "([rhos, delta]) => rhos.map(rho => T.gaussianEpsilon(rho, delta))",
+            [[float(rho) for rho in rhos], float(delta)],
+        )
+        assert found == pytest.approx([gaussian_epsilon(rho, delta) for rho in rhos], rel=1e-9)
+
+
+@pytest.mark.parametrize("config", shipped_configs(), ids=lambda config: config.name)
+def test_the_touched_cells_are_those_of_the_plan(
+    explorer: ExplorerPage, page: Any, config: ShippedConfig
+) -> None:
+    explorer.open(config.name)
+    sheets = explorer.page.evaluate("() => JSON.parse(document.getElementById('sheets').textContent)")
+    sheet = next(one for one in sheets if one["key"] == config.name)
+    planner = planner_of(config.product)
+    reaches = planner.questions(planner.load(config.name, {}, {}, planner.CONFIDENCE))
+    if reaches[0].definition is not Definition.ZCDP:
+        assert sheet["questions"] == []
+        return
+    shown = page.evaluate(
+        "sheet => sheet.questions.map(q => T.gatherLaws(T.lawsOf(T.freshState(sheet), q)).map(l => [l.sigma2, l.cells, l.step]))",
+        sheet,
+    )
+    assert len(reaches) == len(shown)
+    for reach, laws in zip(reaches, shown, strict=True):
+        python = sorted((float(law.sigma2), law.cells, law.step) for law in gathered(reach.queries))
+        assert [pytest.approx(law, rel=1e-14) for law in python] == sorted(tuple(law) for law in laws)
+
+
+def finished(explorer: ExplorerPage) -> list[str]:
+    explorer.page.wait_for_function(
+        "() => document.getElementById('composed').getAttribute('aria-busy') === 'false'", timeout=60_000
+    )
+    return list(explorer.page.locator("#composed tbody tr").first.locator("td").all_text_contents())
+
+
+def test_the_page_shows_the_figures_of_the_command_line(explorer: ExplorerPage) -> None:
+    explorer.open("sdhc-us")
+    planner = planner_of("phsafe")
+    (reach,) = planner.questions(planner.load("sdhc-us", {}, {}, planner.CONFIDENCE))
+    python, stated = composed_epsilon(reach.queries, DELTA), epsilons(reach.loss, DELTA)
+    rho, slide, tight, least, most, spared, more, before = finished(explorer)
+    assert (f"{stated.slide:.4f}", f"{stated.tight:.4f}", "1.257281") == (slide, tight, rho)
+    assert float(least) <= python.lower <= python.upper <= float(most)
+    assert float(most) - float(least) <= python.upper - python.lower + 2e-4
+    assert f"{100 * spare_variance(reach.queries, DELTA, stated.tight):.1f}%" == spared
+    assert f"{100 * spare_variance(reach.queries, DELTA, stated.slide):.1f}%" == more
+    explorer.type("PH3.state_A-G", "loss", "0.2")
+    edited = finished(explorer)
+    assert most == before == edited[7]
+    assert float(edited[4]) < float(most)
+
+
+def test_edits_are_not_held_up_while_the_noise_is_composed(explorer: ExplorerPage) -> None:
+    explorer.open("pl94-us")
+    longest = explorer.page.evaluate(
+        """async () => {
+        let longest = 0, last = performance.now();
+        const end = last + 2500;
+        while (performance.now() < end) {
+            await new Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); });
+            longest = Math.max(longest, performance.now() - last);
+            last = performance.now();
+        }
+        return longest;
+    }"""
+    )
+    assert longest < 250, "slices of some milliseconds, on a machine that may have other work"
+    assert explorer.page.locator("#composed tbody tr").count() == 2
+
+
+def test_what_cannot_be_composed_says_so(explorer: ExplorerPage) -> None:
+    explorer.open("pl94-us")
+    explorer.page.locator('[data-switch="Block"]').click()
+    cells = explorer.page.locator("#composed tbody tr").nth(1).locator("td").all_text_contents()
+    assert cells[3:7] == ["not measured"] * 4
+    explorer.type("persons.County.detailed", "margin", "10000000")
+    assert explorer.page.locator("#composed tbody tr").first.locator("td").nth(3).text_content() == "too wide"
+    explorer.page.locator("#sheet").select_option("e2e-1940")
+    assert not explorer.page.locator("#composed-part").is_visible()
