@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from censafe.estimation.topdown.linear.below import Below, CoarseFit
 from censafe.estimation.topdown.linear.cells import CellBlocks
 from censafe.estimation.topdown.linear.operators import held_total
-from censafe.estimation.topdown.linear.upward import LowerLevel, TreeLevel, own_right_sides, parts
+from censafe.estimation.topdown.linear.pieces import parts
+from censafe.estimation.topdown.linear.upward import LowerLevel, TreeLevel, own_right_sides
 from censafe.estimation.topdown.normal_equations import LevelObjective, query_weight
 
 __all__ = ["pooled"]

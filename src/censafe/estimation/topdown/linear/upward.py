@@ -19,6 +19,7 @@ from censafe.estimation.topdown.linear.operators import (
     positive,
     sum_by,
 )
+from censafe.estimation.topdown.linear.pieces import parts, whole_families
 from censafe.estimation.topdown.normal_equations import LevelObjective, StoredAnswers, add_weighted
 from censafe.model.compiled import compiled
 
@@ -30,14 +31,11 @@ __all__ = [
     "handed_up",
     "lower_estimates",
     "own_right_sides",
-    "parts",
 ]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Ordinals = NDArray[np.int64]
-
-_CELLS = 1 << 22  # numbers of all geounits that are worked on at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +286,7 @@ def _estimates(
     """Parents and estimates of the geounits, or at the lowest level of sums of siblings of one pattern."""
     pieces = parts(level.nodes, blocks.cells)
     if own.right is None:
-        pieces = _whole_families(level.parent, blocks.cells)
+        pieces = whole_families(level.parent, blocks.cells)
     for part in pieces:
         nodes = np.arange(part.start, part.stop)
         if own.right is None:
@@ -367,30 +365,6 @@ def own_right_sides(
             weights = np.ascontiguousarray(objective.weights[kind, query])
             add_weighted(found, weights, answers, label[blocks.order].astype(np.int64))
     return found.reshape(groups, blocks.combinations, *blocks.sizes)
-
-
-def parts(nodes: int, cells: int) -> Iterator[slice]:
-    """Pieces of a level that are worked on at a time.
-
-    Args:
-        nodes: geounits of the level.
-        cells: of the schema.
-    """
-    step = max(1, _CELLS // cells)
-    for first in range(0, nodes, step):
-        yield slice(first, min(nodes, first + step))
-
-
-def _whole_families(parent: NDArray[np.integer], cells: int) -> Iterator[slice]:
-    """The same, but siblings stay together: their sums are then the same bits in a part of the tree as in the whole."""
-    starts = np.append(np.flatnonzero(np.diff(parent, prepend=-1)), len(parent))
-    first = 0
-    while first < len(parent):
-        last = int(starts[np.searchsorted(starts, first + max(1, _CELLS // cells), side="right") - 1])
-        if last <= first:
-            last = int(starts[np.searchsorted(starts, first, side="right")])
-        yield slice(first, last)
-        first = last
 
 
 @compiled()

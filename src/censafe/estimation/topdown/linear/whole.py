@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from censafe.estimation.topdown.linear.downward import LinearTree, passing
 from censafe.estimation.topdown.linear.functionals import Functionals
-from censafe.estimation.topdown.linear.upward import conditioned, own_right_sides, parts
+from censafe.estimation.topdown.linear.pieces import parts
+from censafe.estimation.topdown.linear.upward import conditioned, own_right_sides
 
 __all__ = ["WholeLevel", "whole_levels"]
 
