@@ -118,11 +118,11 @@ def side_by_side(cells: MatchedCells, labels: Sequence[str]) -> tuple[pa.Table, 
     area = cells.area_of_entry
     long = pa.table(
         {
-            "level": [cells.level] * len(area),
-            "geocode": cells.areas[area].tolist(),
-            "characteristic": [cells.query] * len(area),
+            "level": pa.array([cells.level] * len(area), pa.string()),
+            "geocode": pa.array(cells.areas[area].tolist(), pa.string()),
+            "characteristic": pa.array([cells.query] * len(area), pa.string()),
             "answer": cells.answer,
-            "label": np.array(labels, np.str_)[cells.answer].tolist(),
+            "label": pa.array(np.array(labels, np.str_)[cells.answer].tolist(), pa.string()),
             "count_sf": cells.confidential,
             "count_dp": cells.published,
             "error": cells.residual,

@@ -131,7 +131,8 @@ def bias_frames(scope: Scope) -> Frames:
         "bias": [one for parts, _ in found for one in parts],
         "diversity": [one for _, parts in found for one in parts],
     }
-    return {name: stacked(parts) for name, parts in frames.items() if parts}
+    held = {name: [one for one in parts if one.num_rows] for name, parts in frames.items()}
+    return {name: stacked(parts) for name, parts in held.items() if parts}
 
 
 def _residuals(scope: Scope, areas: Areas) -> Iterator[tuple[str, NDArray[np.float64]]]:

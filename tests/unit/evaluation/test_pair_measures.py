@@ -11,6 +11,7 @@ import pytest
 from censafe.errors import ConfigError, DataError, StorageError, UsageError
 from censafe.evaluation.histograms.areas import areas_of_codes, level_areas
 from censafe.evaluation.histograms.cells import match
+from censafe.evaluation.histograms.characteristics import Characteristic
 from censafe.evaluation.histograms.homogeneity import homogeneity_index
 from censafe.evaluation.histograms.strata import (
     AIANNH_SIZES,
@@ -19,7 +20,7 @@ from censafe.evaluation.histograms.strata import (
     PLACE_SIZES,
     size_edges,
 )
-from censafe.evaluation.pair_definitions import read_definitions
+from censafe.evaluation.pair_definitions import DefinedAreas, read_definitions
 from censafe.evaluation.pair_evaluation import PairChoices, measure_pair
 from censafe.evaluation.pair_inputs import OpenedPair
 from censafe.evaluation.pair_scope import Asked
@@ -236,3 +237,19 @@ def test_defined_areas_need_blocks_of_their_own(tmp_path: Path) -> None:
             read_definitions(path).areas[0].areas(spine)
     with pytest.raises(StorageError, match=r"none\.toml"):
         read_definitions(tmp_path / "none.toml")
+
+
+def test_what_nobody_is_and_areas_where_nobody_lives_are_measured_as_well() -> None:
+    true = population(60, 1)
+    true[:, :12] = 0  # nobody in households
+    true[:10] = 0  # nobody in the first two counties
+    pair = pair_of(true, [true])
+    nobody = Characteristic("home", "In households", ("household",))
+    empty = DefinedAreas("empty", {"first": ("10",)}).areas(pair.spine)
+    found = measure_pair(
+        OpenedPair(pair, lists=(empty,)), PairChoices(asked=Asked(characteristics=(nobody,)), residuals=True)
+    )
+    assert rows(found["side_by_side_long"], characteristic="home") == []
+    assert {row["home_sf"] for row in found["side_by_side/County"].to_pylist()} == {0}
+    assert rows(found["diversity"], level="empty") == []
+    assert {row["n_areas"] for row in rows(found["bias"], level="empty", characteristic="home")} == {1}
