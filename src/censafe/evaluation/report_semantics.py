@@ -153,7 +153,12 @@ def _epsilon(questions: Rows, rows: Rows) -> Exhibit:
     for question in questions:
         own = _of(rows, question)
         lines += [
-            [f"{row['delta']:.0e}", *(number_text(row[name], 3) for name, *_ in _READINGS)] for row in own
+            [
+                f"{row['delta']:.0e}",
+                *(number_text(row[name], 3) for name, *_ in _READINGS),
+                f"{row['loss_tail']:.1e}",
+            ]
+            for row in own
         ]
         groups.append((f"{question['name'][:1].upper()}{question['name'][1:]}", len(own)))
     return Exhibit(
@@ -164,13 +169,18 @@ def _epsilon(questions: Rows, rows: Rows) -> Exhibit:
         alt="Epsilon by delta, one panel a question, one line a conversion; delta on a logarithmic axis.",
         tables=[
             PageTable(
-                "Epsilon by delta", ("Delta", *(words for _, words, *_ in _READINGS)), lines, numbers=4, groups=groups
+                "Epsilon by delta",
+                ("Delta", *(words for _, words, *_ in _READINGS), "chance of more than the tight one"),
+                lines,
+                numbers=5,
+                groups=groups,
             )
         ],
         how=(
             "As the Bureau states it: rho + 2 sqrt(rho ln(1/delta)). With prefactor: the same with sqrt(pi rho)/delta. Tight: the "
             "optimum over orders of Canonne, Kamath & Steinke, valid for every mechanism of that rho. One Gaussian answer: exact for "
-            "continuous noise, for comparison only.",
+            "continuous noise, for comparison only. The last column is the chance that the privacy loss of one Gaussian answer of that rho "
+            "exceeds the tight epsilon.",
         ),
         files=["epsilon.csv"],
     )  # fmt: skip

@@ -10,11 +10,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.evaluated import TopdownEvaluation
 from censafe.evaluation.histograms.frames import frame_of, stacked
-from censafe.evaluation.histograms.semantics import power_curve
+from censafe.evaluation.histograms.semantics import gaussian_loss_tail, power_curve
 from censafe.evaluation.outputs import write_codebook, write_document, write_frame
 from censafe.evaluation.reporting import write_report
-from censafe.evaluation.topdown_evaluation import TopdownEvaluation
 from censafe.model import Definition
 from censafe.planning.meaning import ALARMS, Reach
 from censafe.privacy.conversions import epsilons
@@ -99,7 +99,8 @@ def _conversions(reach: Reach) -> pa.Table:
     found = [epsilons(reach.loss, delta) for delta in _DELTAS]
     names = ("slide", "prefactor", "tight", "gaussian")
     columns = {f"epsilon_{name}": [getattr(one, name) for one in found] for name in names}
-    return frame_of({"delta": [float(one) for one in _DELTAS], **columns})
+    tails = [gaussian_loss_tail(reach.loss, epsilon) for epsilon in columns["epsilon_tight"]]
+    return frame_of({"delta": [float(one) for one in _DELTAS], **columns, "loss_tail": tails})
 
 
 def _labelled(frame: pa.Table, reach: Reach) -> pa.Table:

@@ -96,13 +96,21 @@ def test_parents_whose_children_have_one_kind_alone_are_climbed(seed):
     lo = np.column_stack([totals, (truth @ KINDS.T > 0).astype(float)])
     hi = np.column_stack([totals, np.where(truth @ KINDS.T > 0, totals[:, None] + 3.0, 0.0)])
     h = np.eye(cells) * 0.2 + 0.1
-    b = (truth + rng.normal(0, 40, truth.shape)) @ h
+    b = (truth + rng.normal(0, 8, truth.shape)) @ h
     allowed = (hi[:, 1:] @ KINDS) > 0
+    lower, upper = np.where(hi > 0, lo, -np.inf), np.where(hi > 0, hi, np.inf)
     x = np.empty(b.shape)
     _, violation, gap, good = fit_family(
-        h[None], np.zeros(children, np.int32), b, truth.sum(axis=0).astype(float), allowed, kinds,
-        lo.astype(float), hi.astype(float), x,
-    )  # fmt: skip
+        h[None],
+        np.zeros(children, np.int32),
+        b,
+        truth.sum(axis=0).astype(float),
+        allowed,
+        kinds,
+        lower,
+        upper,
+        x,
+    )
     best = solve_l2(
         ParentProblem(h, b, truth.sum(axis=0), allowed, kinds, lo.astype(float), hi.astype(float))
     )

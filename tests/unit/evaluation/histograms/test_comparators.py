@@ -55,6 +55,9 @@ def test_replicates_differ_repeat_by_seed_and_have_the_size_of_the_sample() -> N
     assert np.array_equal(one.histograms.count, again.histograms.count)
     size = round(Fraction(1, 2) * int(pair.confidential.count.sum()))
     assert (one.histograms.total, two.histograms.total, one.weight) == (size, size, 2)
+    first, second = sample_runs(pair, Fraction(1, 2), replicates=2, seed=3, mode="as_published")
+    assert np.array_equal(first.histograms.count, second.histograms.count)
+    assert np.array_equal(first.histograms.count, one.histograms.count)
 
 
 def test_a_sample_of_everybody_is_the_truth_and_odd_rates_are_refused() -> None:
