@@ -332,7 +332,7 @@ def summary(table: Any) -> list[str]:
         if not keys:
             continue
         cells, draws = [], len(table[case.name, *keys[0], "level"])
-        for first, second in (("level", "lower"), ("level", "all"), ("lower", "all")):
+        for first, second in (("level", "lower"), ("level", "all"), ("lower", "all")) if draws > 2 else ():
             better, worse, names = 0, 0, []
             for level, query in keys:
                 mean, error = paired(
@@ -343,7 +343,8 @@ def summary(table: Any) -> list[str]:
                     worse += 1
                     names.append(f"{level} {query} {mean:+.3f} ± {error:.3f}")
             cells.append(f"{better}, {worse} of {len(keys)}" + (f" ({'; '.join(names)})" if names else ""))
-        lines.append(f"| {case.title} | {draws} | {' | '.join(cells)} |")
+        few = " | ".join(["too few draws to tell"] * 3)
+        lines.append(f"| {case.title} | {draws} | {' | '.join(cells) or few} |")
     return [*lines, ""]
 
 
@@ -352,7 +353,7 @@ HEAD = """# Full information
 What TopDown makes of the same noisy answers with the three choices of `information`. Every number here is the mean over draws of the
 noise (production budgets, test keys) and its standard error; differences are paired, on the same noise. An error is the sum over the cells of a
 query of |estimate - truth|, averaged over geounits. This page is made by `docs/make_full_information.py`, from the errors of every draw in
-`docs/full_information.csv`.
+`docs/full_information.csv`; draws that are missing (of twenty for every case) are made when it is called again.
 
 | `information` | a geounit is fitted to |
 |---|---|
@@ -399,6 +400,9 @@ Nothing is assumed that is not fitted, and everything is fitted to the noisy ans
   measurement of the same blocks, if the noise is Gaussian (coupled bootstrap; Oliveira, Lei & Tibshirani 2021). Chosen is the strength with
   the smallest squared error of the cells, if that is smaller than without likeness by more than two standard errors, and no coarser
   count is worse by as much. Otherwise `all` gives the integers of `lower`, as for Rhode Island 2018 below.
+
+It costs a second solve of the lowest level, and the trial. For a synthetic state of 643,077 persons in 15,958 blocks, after the measurements are there,
+`lower` takes 1.5 seconds of one core and `all` 6.2, of which 3.7 for the trial, which does not grow with the state, and 1 for the blocks.
 
 The manifest states correlations, strength and the expected changes (`likeness` in the report of the lowest level). What is drawn towards
 its surroundings is biased towards them: in a block that differs from its block group, small groups come out somewhat too ordinary. For
