@@ -211,7 +211,10 @@ class IntervalWriter:
 
 
 def _coded(place: NDArray[np.int32], words: list[str]) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(place), pa.array(words, pa.string()))
+    """Words by their places, each word once in the dictionary: otherwise the bytes of a file are not always the same."""
+    once = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    codes = np.array([once[word] for word in words], np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(codes[place]), pa.array(list(once), pa.string()))
 
 
 def write_interval_codebook(
