@@ -80,7 +80,7 @@ class ErrorClass:
         """Ends of the middle share of the errors.
 
         Example:
-            >>> ErrorClass.of(np.array([-3, 1, 1, 2]), empty=16).ends(0.9)
+            >>> ErrorClass.of(np.array([-3, 1, 1, 2]), empty=17).ends(0.9)
             (0.0, 1.0)
         """
         reached = np.cumsum(self.counts)
