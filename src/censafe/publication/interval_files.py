@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +19,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.publication.atomic import atomic_text
+from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.stamps import Stamp
 
 __all__ = [
@@ -130,7 +131,7 @@ class IntervalWriter:
         stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
 
     Raises:
-        OSError: the disk is full or the folder not writable.
+        StorageError: the disk is full or the folder not writable; neither file is there then.
     """
 
     def __init__(
@@ -143,23 +144,30 @@ class IntervalWriter:
             for one in self._schema
         ]
         self._plain = pa.schema(plain)
-        split = [one.name for one in self._schema if pa.types.is_floating(one.type)]
-        self._parquet = pq.ParquetWriter(
-            folder / PARQUET_FILE, self._schema, compression="zstd", compression_level=1,
-            use_dictionary=[*_TEXTS, "cell", "sd"], use_byte_stream_split=[one for one in split if one != "sd"],
-        )  # fmt: skip
-        options = pa_csv.WriteOptions(quoting_style="needed")
-        self._csv = pa_csv.CSVWriter(folder / CSV_FILE, self._plain, write_options=options)
+        self._folder = folder
+        self._open = ExitStack()
         self.rows = 0
 
     def __enter__(self) -> Self:
+        floats = [one.name for one in self._schema if pa.types.is_floating(one.type) and one.name != "sd"]
+        parquet, text = (
+            self._open.enter_context(atomic_write(self._folder / name)) for name in (PARQUET_FILE, CSV_FILE)
+        )
+        self._parquet = pq.ParquetWriter(
+            parquet, self._schema, compression="zstd", compression_level=1,
+            use_dictionary=[*_TEXTS, "cell", "sd"], use_byte_stream_split=floats,
+        )  # fmt: skip
+        self._open.callback(self._parquet.close)
+        self._csv = pa_csv.CSVWriter(
+            text, self._plain, write_options=pa_csv.WriteOptions(quoting_style="needed")
+        )
+        self._open.callback(self._csv.close)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._parquet.close()
-        self._csv.close()
+        self._open.__exit__(kind, error, trace)
 
     def add(self, rows: IntervalRows, *, everywhere: bool) -> None:
         """Write the areas of one kind.

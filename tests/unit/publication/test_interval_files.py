@@ -1,6 +1,7 @@
 """The tidy table of intervals, its codebook and its pages."""
 
 import csv
+import errno
 from fractions import Fraction
 from html.parser import HTMLParser
 from statistics import NormalDist
@@ -10,6 +11,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from censafe.errors import StorageError
 from censafe.publication.interval_files import IntervalRows, IntervalWriter, write_interval_codebook
 from censafe.publication.interval_page import IntervalPage, write_interval_page
 from censafe.publication.stamps import STAMP
@@ -59,6 +61,19 @@ def test_both_files_hold_the_rows_and_the_csv_file_leaves_blocks_out(tmp_path, s
         explained = list(csv.DictReader(stream))
     assert ["", *table.schema.names] == [row["column"] for row in explained]
     assert all(row["meaning"] for row in explained)
+
+
+def test_a_full_disk_leaves_neither_file(tmp_path):
+    def fill(writer: IntervalWriter) -> None:
+        writer.add(some_rows(), everywhere=True)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with (
+        pytest.raises(StorageError, match="the disk is full"),
+        IntervalWriter(tmp_path, LEVELS, simulated=True, stamp=None) as writer,
+    ):
+        fill(writer)
+    assert list(tmp_path.iterdir()) == []
 
 
 class _Tags(HTMLParser):
