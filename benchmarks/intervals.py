@@ -116,7 +116,11 @@ def sixteen(folder: Path, target: Path) -> Path:
     _, adult, hispanic, race = np.unravel_index(found["cell"].to_numpy(), (8, 2, 2, 63))
     cell = adult * 8 + np.where(hispanic == 1, 0, np.minimum(race, 6) + 1)
     table = pa.table(
-        {"geocode": found["geocode"].cast(pa.string()), "cell": pa.array(cell, pa.int32()), "count": found["count"]}
+        {
+            "geocode": found["geocode"].cast(pa.string()),
+            "cell": pa.array(cell, pa.int32()),
+            "count": found["count"],
+        }
     )
     summed = table.group_by(["geocode", "cell"]).aggregate([("count", "sum")])
     target.mkdir()
