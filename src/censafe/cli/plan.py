@@ -157,10 +157,12 @@ def command(
         loaded = planner.load(config, {**changes, **overrides}, {}, level)
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
+    report = planner.report(loaded, confidence=level, delta=deltas[0])
+    if xlsx is not None:
+        _write_workbook(xlsx, product, report, deltas)
     if form == "paper":
         click.echo(planner.paper(loaded), nl=False)
         return
-    report = planner.report(loaded, confidence=level, delta=deltas[0])
     extras = extras_of(
         planner,
         loaded,
@@ -170,8 +172,6 @@ def command(
         outcome=outcome,
         overrides=overrides,
     )
-    if xlsx is not None:
-        _write_workbook(xlsx, product, report, deltas)
     _print(report, extras, form)
 
 
@@ -227,7 +227,10 @@ def _parse_margins(margins: tuple[str, ...]) -> dict[str, Fraction]:
         key, separator, value = text.partition("=")
         if not separator:
             raise click.UsageError(f"--moe {text}: write TABLE=MOE or TABLE.LEVEL=MOE.")
-        parsed[key] = EXACT.convert(value, None, None)
+        try:
+            parsed[key] = EXACT.convert(value, None, None)
+        except click.BadParameter as problem:
+            raise click.UsageError(f"--moe {text}: {problem.message}") from None
     return parsed
 
 

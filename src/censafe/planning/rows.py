@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from censafe.errors import ConfigError
 from censafe.model import Definition, Neighbours, NoiseLaw, QueryPlan, ReleasePlan
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.readings import LossReading, QueryShare
@@ -18,6 +19,7 @@ from censafe.privacy.variance import exact_variance, reference_variance
 __all__ = ["PlanReport", "PlanRow", "QueryFacts", "plan_report", "plan_rows"]
 
 _SMOOTH = 4
+_LEAST_PARAMETER = Fraction(1, 10**18)
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,11 @@ def plan_report(
 def plan_rows(
     plan: ReleasePlan, facts: Sequence[QueryFacts], *, confidence: Fraction = Fraction(9, 10)
 ) -> tuple[PlanRow, ...]:
-    """One row for every published table, level and variance, in the order of ``facts``."""
+    """One row for every published table, level and variance, in the order of ``facts``.
+
+    Raises:
+        ConfigError: a budget so large that its noise is nil.
+    """
     queries = {(query.table, query.level): query for part in plan.parts for query in part.queries}
     factors = {relation: loss / plan.total for relation, loss in plan.other_losses.items()}
     rows: list[PlanRow] = []
@@ -194,6 +200,10 @@ def plan_rows(
         query = queries.get((fact.source, fact.level))
         if query is None:
             continue
+        if query.law.parameter < _LEAST_PARAMETER:
+            raise ConfigError(
+                f"{fact.table}, {fact.label}: this budget is out of reach, its noise would be all zeros; give a smaller one"
+            )
         derived = fact.source != fact.table
         cost = Fraction(0) if derived else query.cost
         losses = {plan.neighbours: cost, **{relation: cost * f for relation, f in factors.items()}}

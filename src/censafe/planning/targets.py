@@ -16,6 +16,8 @@ from censafe.planning.programme import Goal, Solution, Term, exact_goal_variance
 from censafe.privacy.margins import exact_coverage, exact_margin, z_of
 
 __all__ = [
+    "LEAST_MARGIN",
+    "MOST_MARGIN",
     "Achieved",
     "Asked",
     "Request",
@@ -28,6 +30,9 @@ __all__ = [
     "target_sentences",
 ]
 
+LEAST_MARGIN: Final = Fraction(1, 10**6)
+MOST_MARGIN: Final = Fraction(10**9)
+"""Margins outside are refused: their noise is all zeros, or wider than any count."""
 _PUBLISHED: Final = (Fraction(9, 10), Fraction(19, 20))
 _HALVINGS: Final = 30
 _HIGHEST: Final = 1 - Fraction(1, 10**12)
@@ -114,6 +119,10 @@ def parse_target(text: str) -> Target:
     margin = _number(text, number, "margin of error")
     if margin <= 0:
         raise ConfigError(f"target {text!r}: a margin of error of {number} has no budget; give one above 0")
+    if not LEAST_MARGIN <= margin <= MOST_MARGIN:
+        raise ConfigError(
+            f"target {text!r}: a margin of error of {number} is out of reach; give one from 0.000001 to 1000000000"
+        )
     if not at:
         return Target(name, margin, None)
     confidence = _number(text, level.removesuffix("%"), "confidence") / (100 if level.endswith("%") else 1)

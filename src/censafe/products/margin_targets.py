@@ -10,6 +10,7 @@ from typing import Final
 from censafe.errors import ConfigError
 from censafe.model import Definition
 from censafe.planning.numbers import decimal_text
+from censafe.planning.targets import LEAST_MARGIN, MOST_MARGIN
 from censafe.privacy.margins import rho_for_margin
 
 __all__ = ["budget_for_margin", "check_margins"]
@@ -36,6 +37,10 @@ def check_margins(definition: Definition, margins: Mapping[str, Fraction], confi
         if margin <= 0:
             raise ConfigError(
                 f"{key}: a margin of error of {decimal_text(margin)} has no budget; give one above 0"
+            )
+        if not LEAST_MARGIN <= margin <= MOST_MARGIN:
+            raise ConfigError(
+                f"{key}: that margin of error is out of reach; give one from 0.000001 to 1000000000"
             )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Wishes", "extras_of", "planned"]
 
+_LEAST_TOTAL, _MOST_TOTAL = Fraction(1, 10**9), Fraction(10**9)
 Aim = Literal["own", "minimise", "maximise"]
 
 
@@ -67,6 +68,8 @@ def planned(
         raise UsageError("--total goes with --maximise accuracy")
     if wishes.total is not None and wishes.total <= 0:
         raise ConfigError(f"--total {wishes.total}: give a budget above 0")
+    if wishes.total is not None and not _LEAST_TOTAL <= wishes.total <= _MOST_TOTAL:
+        raise ConfigError("--total is out of reach; give a budget from 0.000000001 to 1000000000")
     if wishes.aim == "minimise" and not wishes.targets:
         raise UsageError("--minimise rho needs at least one --target")
     if not wishes.targets and wishes.aim == "own":
