@@ -35,13 +35,11 @@ from censafe.publication.level_statement import LevelFacts
 
 __all__ = ["PartedHistogram", "estimate_files_run"]
 
-_BY_PARTS = ("level", "lower", "all")
-
 
 def estimate_files_run(
     config: TopdownConfig, found: FilesRun, kept: KeptParts, options: EstimateOptions
 ) -> Estimates:
-    """Every histogram of public files, part by part where the files and the chosen information allow it.
+    """Every histogram of public files, part by part where the files allow it.
 
     Args:
         config: whose histograms and choices are used.
@@ -53,7 +51,7 @@ def estimate_files_run(
         CheckError: no histograms meet the published figures, or a check of the integers failed.
         DataError: files break a rule.
     """
-    if not found.parts or config.choices.information not in _BY_PARTS:
+    if not found.parts:
         return estimate_all(config, found.facts, found.read, options)
     levels: dict[str, tuple[SparseLevel, ...]] = {}
     reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
