@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import xlsxwriter
 
-from censafe.errors import ConfigError, StorageError
-from censafe.model import Definition
+from censafe.errors import StorageError
 from censafe.planning.rows import PlanReport
 from censafe.planning.workbook_budgets import write_budget_sheet
 from censafe.planning.workbook_shares import write_share_sheet
@@ -31,17 +30,12 @@ def write_workbook(path: Path, reports: Sequence[PlanReport]) -> None:
 
     Args:
         path: replaced when the new file is complete; untouched when anything fails.
-        reports: of different products, under zCDP.
+        reports: of different products.
 
     Raises:
-        ConfigError: a report under pure DP, whose noise has no closed form in a spreadsheet.
+        ConfigError: a calibration that has no formula.
         StorageError: the file cannot be written.
     """
-    for report in reports:
-        if report.plan.definition is not Definition.ZCDP:
-            raise ConfigError(
-                f"{report.origin}: a workbook holds the formulas of privacy_definition zcdp; use --csv or --json"
-            )
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".plan-", suffix=".xlsx")
     except OSError as problem:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Final
 
 from censafe.planning.readings import QueryShare
 from censafe.planning.rows import PlanReport, PlanRow
-from censafe.planning.targets import factor_of
+from censafe.planning.workbook_law import SheetLaw
 from censafe.planning.workbook_sheet import (
     Cell,
     Sheet,
     between_zero_and_one,
     positive,
-    write_epsilon,
-    write_head,
 )
 
 __all__ = ["write_share_sheet"]
@@ -35,20 +32,18 @@ _START: Final = 8
 
 
 def write_share_sheet(sheet: Sheet, report: PlanReport) -> None:
-    """Inputs: z, delta, rho of each histogram, shares of levels and of queries. Formulas: all else."""
-    z, delta = write_head(
-        sheet, f"{report.plan.product}: {report.origin}", factor_of(report.confidence), report.delta
-    )
+    """Inputs: z and delta, or the confidence; loss of each histogram, shares of levels and of queries. Formulas: all else."""
+    law = SheetLaw.write_head(sheet, report)
     rows = [(row, row.facts.share) for row in report.rows if row.facts.share is not None]
-    losses, place = _write_losses(sheet, report, rows)
-    levels, place = _write_levels(sheet, rows, losses, place)
-    place = _write_queries(sheet, rows, losses, levels, z, place)
-    sheet.text(4, 0, "rho, bounded (one record replaced), of the levels of the run")
+    losses, place = _write_losses(law, report, rows)
+    levels, place = _write_levels(law, rows, losses, place)
+    place = _write_queries(law, rows, losses, levels, place)
+    sheet.text(4, 0, f"{law.loss}, bounded (one record replaced), of the levels of the run")
     names = [cell.name for cell in levels.values()]
     products = "+".join(f"{losses[key[0]].name}*{cell.name}" for key, cell in levels.items())
     value = sum(losses[key[0]].number * cell.number for key, cell in levels.items())
     total = sheet.formula(4, 3, f"={products}" if names else "=0", value)
-    write_epsilon(sheet, 5, "epsilon at delta, rho + 2 sqrt(rho ln(1/delta))", total, delta)
+    law.write_epsilon(5, total)
     sheet.page.set_column(0, 1, 14)
     sheet.page.set_column(2, 2, 34)
     sheet.page.set_column(3, len(_TITLES) - 1, 13)
@@ -57,22 +52,24 @@ def write_share_sheet(sheet: Sheet, report: PlanReport) -> None:
 _Rows = list[tuple[PlanRow, QueryShare]]
 
 
-def _write_losses(sheet: Sheet, report: PlanReport, rows: _Rows) -> tuple[dict[str, Cell], int]:
-    sheet.text(_START - 1, 0, "rho of each histogram", style=sheet.styles.header)
+def _write_losses(law: SheetLaw, report: PlanReport, rows: _Rows) -> tuple[dict[str, Cell], int]:
+    sheet = law.sheet
+    sheet.text(_START - 1, 0, f"{law.loss} of each histogram", style=sheet.styles.header)
     losses: dict[str, Cell] = {}
     for row, share in rows:
         if share.histogram not in losses:
             place = _START + len(losses)
             loss = row.losses[report.plan.neighbours] / (share.level_share * share.query_share)
             sheet.text(place, 0, share.histogram)
-            losses[share.histogram] = sheet.input(place, 3, loss, positive("rho"))
+            losses[share.histogram] = sheet.input(place, 3, loss, positive(law.loss))
     return losses, _START + len(losses) + 1
 
 
 def _write_levels(
-    sheet: Sheet, rows: _Rows, losses: dict[str, Cell], place: int
+    law: SheetLaw, rows: _Rows, losses: dict[str, Cell], place: int
 ) -> tuple[dict[tuple[str, str], Cell], int]:
-    sheet.header(place, ["histogram", "level", "", "share of rho", "rho"])
+    sheet = law.sheet
+    sheet.header(place, ["histogram", "level", "", f"share of {law.loss}", law.loss])
     levels: dict[tuple[str, str], Cell] = {}
     for row, share in rows:
         key = (share.histogram, row.facts.level)
@@ -101,14 +98,16 @@ def _write_sum(sheet: Sheet, place: int, label: str, cells: list[Cell]) -> None:
 
 
 def _write_queries(
-    sheet: Sheet,
+    law: SheetLaw,
     rows: _Rows,
     losses: dict[str, Cell],
     levels: dict[tuple[str, str], Cell],
-    z: Cell,
     place: int,
 ) -> int:
-    sheet.header(place, _TITLES)
+    sheet = law.sheet
+    sheet.header(
+        place, [title.replace("rho", law.loss).replace("sigma2", law.parameter) for title in _TITLES]
+    )
     for row, share in rows:
         place += 1
         loss, level = losses[share.histogram], levels[share.histogram, row.facts.level]
@@ -123,7 +122,7 @@ def _write_queries(
             f"={loss.name}*{level.name}*{part.name}",
             loss.number * level.number * part.number,
         )
-        sigma2 = sheet.formula(place, 6, f"=1/{rho.name}", 1 / rho.number)
-        sd = sheet.formula(place, 7, f"=SQRT({sigma2.name})", math.sqrt(sigma2.number))
-        sheet.formula(place, 8, f"={z.name}*{sd.name}", z.number * sd.number)
+        parameter = law.write_parameter(place, 6, "2", 2.0, rho)
+        law.write_deviation(place, 7, parameter)
+        law.write_margin(place, 8, parameter)
     return place

@@ -9,7 +9,7 @@ from typing import Any
 
 from xlsxwriter.utility import xl_rowcol_to_cell
 
-__all__ = ["Cell", "Sheet", "Styles", "between_zero_and_one", "positive", "write_epsilon", "write_head"]
+__all__ = ["Cell", "Sheet", "Styles", "between_zero_and_one", "chance", "positive", "write_epsilon"]
 
 
 @dataclass(frozen=True)
@@ -122,27 +122,16 @@ def between_zero_and_one(what: str) -> dict[str, Any]:
     }
 
 
-def write_head(sheet: Sheet, title: str, z: Fraction, delta: Fraction) -> tuple[Cell, Cell]:
-    """Title, and the two inputs that every sheet has: z of the confidence, and delta."""
-    sheet.text(0, 0, title, style=sheet.styles.title)
-    sheet.text(1, 0, "White cells with a border are inputs. Everything else follows from them.")
-    sheet.text(2, 0, "z of the confidence (1.645 for 90%, 1.96 for 95%)")
-    sheet.text(3, 0, "delta")
-    factor = sheet.input(2, 3, z, positive("z"))
-    chance = sheet.input(
-        3,
-        3,
-        delta,
-        {
-            "validate": "decimal",
-            "criteria": "between",
-            "minimum": 1e-300,
-            "maximum": 0.999999,
-            "error_title": "delta is a chance",
-            "error_message": "Give a number above 0 and below 1 for delta.",
-        },
-    )
-    return factor, chance
+def chance(what: str) -> dict[str, Any]:
+    """The rule for a number above 0 and below 1."""
+    return {
+        "validate": "decimal",
+        "criteria": "between",
+        "minimum": 1e-300,
+        "maximum": 0.999999,
+        "error_title": f"{what} is a chance",
+        "error_message": f"Give a number above 0 and below 1 for {what}.",
+    }
 
 
 def write_epsilon(sheet: Sheet, row: int, label: str, loss: Cell, delta: Cell) -> Cell:

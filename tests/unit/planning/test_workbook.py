@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -146,13 +147,19 @@ def test_an_edit_gives_the_plan_of_the_edited_configuration(tmp_path: Path) -> N
     assert found["D5"] == pytest.approx(float(edited.plan.total), rel=1e-12)
 
 
+@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
 @pytest.mark.parametrize("calibration", ["household-local", "household-local-bounded"])
-def test_every_calibration_has_a_formula(tmp_path: Path, calibration: str) -> None:
-    report = report_of("phsafe", "sdhc-pr", {"sensitivity": calibration})
+def test_every_calibration_has_a_formula(tmp_path: Path, calibration: str, definition: str) -> None:
+    report = report_of("phsafe", "sdhc-pr", {"sensitivity": calibration, "privacy_definition": definition})
     write_workbook(tmp_path / "b.xlsx", [report])
     sheet = openpyxl.load_workbook(tmp_path / "b.xlsx", data_only=True).worksheets[0]
     sigma2 = [sheet[f"{SIGMA2}{row}"].value for row in range(13, sheet.max_row + 1)]
-    assert sigma2 == pytest.approx([row.variance for row in report.rows], rel=1e-12)
+    parameters = [
+        float(row.law.parameter) * (row.terms if definition == "zcdp" else 1)
+        for row in report.rows
+        if definition == "zcdp" or row.terms == 1
+    ]
+    assert parameters == pytest.approx([value for value in sigma2 if value is not None], rel=1e-12)
 
 
 def test_inputs_alone_are_unlocked_and_all_of_them_have_a_rule(tmp_path: Path) -> None:
@@ -175,9 +182,64 @@ def test_inputs_alone_are_unlocked_and_all_of_them_have_a_rule(tmp_path: Path) -
 def test_nothing_is_written_or_overwritten_when_it_fails(tmp_path: Path) -> None:
     path = tmp_path / "b.xlsx"
     path.write_text("before", encoding="utf-8")
-    with pytest.raises(ConfigError, match="privacy_definition zcdp"):
-        write_workbook(path, [report_of("topdown", "e2e-1940")])
+    report = report_of("phsafe", "sdhc-pr")
+    unknown = {**report.plan.settings, "sensitivity": "household-local"}
+    with pytest.raises(ConfigError, match="no formula for this calibration"):
+        write_workbook(path, [replace(report, plan=replace(report.plan, settings=unknown))])
     assert path.read_text(encoding="utf-8") == "before"
     with pytest.raises(StorageError, match="cannot be written"):
         write_workbook(tmp_path / "missing" / "b.xlsx", [report_of("phsafe", "sdhc-pr")])
     assert [one.name for one in tmp_path.iterdir()] == ["b.xlsx"]
+
+
+PURE = {
+    "phsafe": ("sdhc-pr", {"privacy_definition": "puredp"}),
+    "safetab-p": ("ddhca", {"privacy_definition": "puredp", "run_us": "false"}),
+    "safetab-h": ("ddhcb", {"privacy_definition": "puredp", "run_us": "false"}),
+    "topdown": ("e2e-1940", {}),
+}
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("product", PURE)
+def test_pure_dp_has_a_sheet_as_well(tmp_path: Path, product: str) -> None:
+    report = report_of(product, *PURE[product])
+    write_workbook(tmp_path / "b.xlsx", [report])
+    found = Recalculated(tmp_path / "b.xlsx")
+    compare_with_cached(tmp_path / "b.xlsx", found)
+    assert found["D5"] == pytest.approx(float(report.plan.total), rel=1e-12)
+    sheet = openpyxl.load_workbook(tmp_path / "b.xlsx", data_only=True).worksheets[0]
+    rows = [row for row in report.rows if not row.facts.detail and row.moe is not None]
+    columns, first = ((7, 9), "query") if product == "topdown" else ((9, 10), "population group level")
+    column = 3 if product == "topdown" else 2
+    start = next(row for row in range(1, 40) if sheet.cell(row, column).value == first) + 1
+    lines = [
+        [sheet.cell(row, at).value for at in columns]
+        for row in range(start, sheet.max_row + 1)
+        if isinstance(sheet.cell(row, columns[1]).value, float)
+    ]
+    assert lines == [[pytest.approx(float(row.law.parameter)), pytest.approx(row.moe)] for row in rows]
+    if product == "topdown":
+        assert sheet.cell(start, 8).value == pytest.approx(rows[0].exact_variance ** 0.5)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_margin_under_pure_dp_gives_its_epsilon(tmp_path: Path) -> None:
+    write_workbook(tmp_path / "b.xlsx", [report_of("phsafe", "sdhc-pr", PURE["phsafe"][1])])
+    rows, book = rows_by_label(tmp_path / "b.xlsx"), openpyxl.load_workbook(tmp_path / "b.xlsx")
+    wanted = {"PH2": 0.5, "PH3": 30.0, "PH6": 5000.0}
+    for table, margin in wanted.items():
+        book.worksheets[0][f"{TARGET}{rows[table, 'State, Unattributed']}"] = margin
+    book.save(tmp_path / "edited.xlsx")
+    found = Recalculated(tmp_path / "edited.xlsx")
+    for table, margin in wanted.items():
+        needed = float(found[f"{NEEDED}{rows[table, 'State, Unattributed']}"])
+        epsilon, moe = Fraction(str(round(needed, 6))), []
+        for value in (epsilon, epsilon - Fraction(1, 10**6)):
+            settings = {**PURE["phsafe"][1], f"budget.{table}.state_*": str(value)}
+            moe += [
+                one.moe
+                for one in report_of("phsafe", "sdhc-pr", settings).rows
+                if (one.facts.table, one.facts.level) == (table, "state_*")
+            ]
+        assert moe[0] <= margin * (1 + 1e-9) < moe[1] * (1 + 2e-9), "the smallest epsilon of six decimals"
