@@ -34,6 +34,7 @@ SHARED = DOCS.parents[1] / "shared" / "data" / "population"
 CSV = DOCS / "full_information.csv"
 TRIALS = DOCS / "full_information_trials.csv"
 CHOICES = ("level", "lower", "all")
+FEWEST = 10  # draws, below which standard errors of differences say little
 PERSONS = (
     "total", "votingage", "hispanic", "cenrace", "hispanic * cenrace", "votingage * hispanic * cenrace", "hhgq", "detailed",
 )  # fmt: skip
@@ -332,7 +333,9 @@ def summary(table: Any) -> list[str]:
         if not keys:
             continue
         cells, draws = [], len(table[case.name, *keys[0], "level"])
-        for first, second in (("level", "lower"), ("level", "all"), ("lower", "all")) if draws > 2 else ():
+        for first, second in (
+            (("level", "lower"), ("level", "all"), ("lower", "all")) if draws >= FEWEST else ()
+        ):
             better, worse, names = 0, 0, []
             for level, query in keys:
                 mean, error = paired(
