@@ -32,6 +32,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -164,7 +165,7 @@ def _measured(
         round(own, 4), round(dense, 1), round(dense / own, 1) if own else 0.0, round(own * GEOUNITS / 6e4, 2),
         round((fixed + (total - fixed) * share) / 60, 2), round(child.peak_gib, 3),
         max(report["gap_most"] for report in reports),
-        sum(len(report["approximate"]) for report in reports),  # type: ignore[arg-type]
+        sum(len(cast(list[str], report["approximate"])) for report in reports),
         wrong, {name: round(value, 3) for name, value in child.stages.items()},
     )  # fmt: skip
 

@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from statistics import NormalDist
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,7 @@ from censafe.estimation.topdown.simulated import ErrorClasses
 from censafe.geography.run_spine import standard_levels
 from censafe.model import SparseLevel
 from censafe.population.synthetic.histograms import synthesize_histograms
+from censafe.products.door import Door
 from censafe.products.observer import SilentObserver
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig, load_config
@@ -168,7 +170,7 @@ def all_sets(loaded: Loaded, areas: int, seed: int) -> tuple[AreaSet, ...]:
 
 
 def objectives(config: TopdownConfig, loaded: Loaded, histogram: str, seed: int) -> list[LevelObjective]:
-    door, facts = TestDoor(plan_release(config), seed), loaded.facts
+    door, facts = cast(Door, TestDoor(plan_release(config), seed)), loaded.facts
     found = []
     loads = [load for load in workloads(config) if load.histogram.name == histogram]
     for load, counts in zip(loads, loaded.exact[histogram], strict=True):
