@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Literal
 
 __all__ = [
     "Bound",
+    "Choice",
     "Derived",
     "Extra",
     "Facet",
@@ -23,6 +25,7 @@ __all__ = [
     "Sheet",
     "Touch",
     "quadratic",
+    "with_variants",
 ]
 
 _CHECKED: Final = (4, 7, 23)
@@ -53,6 +56,21 @@ class Setting:
     value: Fraction
     toml: tuple[str, str]
     json: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A word of the configuration that decides laws, bounds or relations.
+
+    Args:
+        key: of our configurations, at the top of our TOML.
+        label: for people.
+        values: allowed words.
+    """
+
+    key: str
+    label: str
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -244,6 +262,9 @@ class Sheet:
         shares: where budgets are shares of one total.
         notes: what else to know.
         questions: about one record under the first relation, whose noise is composed; none under pure DP.
+        choices: words of the configuration that the page may change.
+        chosen: the word of each of them.
+        variants: the configuration with every other combination of these words.
     """
 
     key: str
@@ -265,10 +286,29 @@ class Sheet:
     shares: Shares | None = None
     notes: tuple[str, ...] = field(default=())
     questions: tuple[Question, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    variants: tuple[Sheet, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """Plain values for the page; fractions are text."""
         return {name: _plain(value) for name, value in asdict(self).items()}
+
+
+def with_variants(build: Callable[[Mapping[str, str]], Sheet], choices: tuple[Choice, ...]) -> Sheet:
+    """A configuration with all combinations of some words of it.
+
+    Args:
+        build: the configuration with some words in place of its own.
+        choices: the words.
+    """
+    base, others = build({}), []
+    for words in itertools.product(*(choice.values for choice in choices)):
+        chosen = {choice.key: word for choice, word in zip(choices, words, strict=True)}
+        if chosen != base.chosen:
+            key = "~".join((base.key, *words))
+            others.append(replace(build(chosen), key=key, toml="", paper=None))
+    return replace(base, choices=choices, variants=tuple(others))
 
 
 def quadratic(at: Callable[[int], Fraction]) -> tuple[Fraction, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from censafe.model import Definition, Neighbours
 from censafe.planning.explorer.sheets import (
     Bound,
+    Choice,
     Derived,
     Facet,
     PaperLine,
@@ -20,6 +22,7 @@ from censafe.planning.explorer.sheets import (
     Sheet,
     Touch,
     quadratic,
+    with_variants,
 )
 from censafe.planning.rows import QueryFacts
 from censafe.products.configs import ShippedConfig
@@ -28,10 +31,20 @@ from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS,
 from censafe.products.phsafe.plan import query_facts
 from censafe.products.phsafe.planner import CONFIDENCE
 from censafe.products.phsafe.reaches import largest_change, reaches
-from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, relation_text, sensitivity_bound
+from censafe.products.phsafe.sensitivity import (
+    SENSITIVITIES,
+    loss_factor,
+    neighbours_of,
+    relation_text,
+    sensitivity_bound,
+)
 
 __all__ = ["sheet"]
 
+_CHOICES: Final = (
+    Choice("privacy_definition", "definition of privacy", tuple(one.value for one in Definition)),
+    Choice("sensitivity", "sensitivity of the noise", SENSITIVITIES),
+)
 _LABELS: Final = {Neighbours.ADD_REMOVE: "unbounded", Neighbours.REPLACE: "bounded"}
 _COLUMNS: Final = (
     "table",
@@ -52,7 +65,11 @@ def sheet(shipped: ShippedConfig) -> Sheet:
         >>> found.product, found.rows[1].id, str(found.rows[1].budget)
         ('phsafe', 'PH1_num.usa_A-G', '2619/1000000')
     """
-    config = load_config(shipped.name)
+    return with_variants(partial(_sheet, shipped), _CHOICES)
+
+
+def _sheet(shipped: ShippedConfig, words: Mapping[str, str]) -> Sheet:
+    config = load_config(shipped.name, words)
     facts = query_facts(config)
     tables = tuple(dict.fromkeys(fact.table for fact in facts))
     rows = tuple(row for fact in facts for row in _rows(config, fact, tables))
@@ -84,6 +101,7 @@ def sheet(shipped: ShippedConfig) -> Sheet:
         json=_json(config),
         paper=_paper(config) if config.moe_targets else None,
         questions=_questions(config, rows),
+        chosen={"privacy_definition": config.definition.value, "sensitivity": config.sensitivity},
     )
 
 
@@ -170,6 +188,7 @@ def _json(config: PhsafeConfig) -> dict[str, Any]:
         "state_filter": list(config.states),
         "reader": config.reader,
         "privacy_defn": config.definition.value,
+        **({} if config.sensitivity == SENSITIVITIES[0] else {"sensitivity": config.sensitivity}),
     }
 
 

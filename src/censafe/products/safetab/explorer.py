@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from censafe.model import Definition
 from censafe.planning.explorer.sheets import (
     Bound,
+    Choice,
     Extra,
     Facet,
     PaperLine,
@@ -21,6 +23,7 @@ from censafe.planning.explorer.sheets import (
     Share,
     Sheet,
     Touch,
+    with_variants,
 )
 from censafe.products.configs import ShippedConfig
 from censafe.products.safetab.config import SafetabConfig, SafetabPConfig
@@ -30,11 +33,15 @@ from censafe.products.safetab.parameters import read_universe
 from censafe.products.safetab.plan import stabilities
 from censafe.products.safetab.planner import CONFIDENCE
 from censafe.products.safetab.product_tables import measured_table
-from censafe.products.safetab.stability import REPLACE_FACTOR
+from censafe.products.safetab.stability import REPLACE_FACTOR, STABILITY_RULES
 from censafe.products.safetab.universe import Universe
 
 __all__ = ["safetab_sheet"]
 
+_CHOICES: Final = (
+    Choice("privacy_definition", "definition of privacy", tuple(one.value for one in Definition)),
+    Choice("stability", "groups of a record", STABILITY_RULES),
+)
 _MOST_RACE_CODES: Final = 8
 _AREAS: Final = ("United States", "Puerto Rico")
 _RACES: Final = "max_race_codes"
@@ -53,7 +60,15 @@ def safetab_sheet(
     shipped: ShippedConfig, load_config: Callable[[str, Mapping[str, str]], SafetabConfig]
 ) -> Sheet:
     """One shipped configuration of SafeTab-P or SafeTab-H, given the product's own way to read it."""
-    config = load_config(shipped.name, {})
+    return with_variants(partial(_sheet, shipped, load_config), _CHOICES)
+
+
+def _sheet(
+    shipped: ShippedConfig,
+    load_config: Callable[[str, Mapping[str, str]], SafetabConfig],
+    chosen: Mapping[str, str],
+) -> Sheet:
+    config = load_config(shipped.name, chosen)
     universe = read_universe(config.universe)
     person = config.product == "safetab-p"
     bounds = _bounds(config, universe)
@@ -97,6 +112,7 @@ def safetab_sheet(
             "the sum is a bound for every record.",
         ),
         questions=_questions(config, rows, unit),
+        chosen={"privacy_definition": config.definition.value, "stability": config.stability},
     )
 
 
@@ -225,6 +241,7 @@ def _json(config: SafetabConfig) -> dict[str, Any]:
         "reader": config.reader,
         name("states"): list(config.states),
         name("privacy_definition"): config.definition.value,
+        **({} if config.stability == STABILITY_RULES[0] else {name("stability"): config.stability}),
     }
     return found
 

@@ -81,7 +81,7 @@ function powerCurve(sheet, loss, refined = false, alphas = ALPHAS) {
   return alphas.map((alpha) => [alpha, gaussian ? zcdpPower(loss, alpha, refined) : purePower(loss, alpha)]);
 }
 
-function powerChart(svg, sheet, loss, before, changed) {
+function powerChart(svg, sheet, loss, base, before, changed) {
   const most = powerCurve(sheet, loss);
   const tenths = [0, 0.2, 0.4, 0.6, 0.8, 1].map((v) => [v, `${Math.round(100 * v)}%`]);
   const axes = {
@@ -96,7 +96,7 @@ function powerChart(svg, sheet, loss, before, changed) {
     const points = ALPHAS.map((alpha) => [alpha, gaussianPower(loss, alpha)]);
     curves.push({ name: "gaussian", points: [[0, 0], ...points, [1, 1]], color: "soft", dash: "2 4", width: 2 });
   }
-  if (changed) curves.push({ name: "production", points: [[0, 0], ...powerCurve(sheet, before), [1, 1]], color: "second", dash: "8 5", width: 2.5 });
+  if (changed) curves.push({ name: "production", points: [[0, 0], ...powerCurve(base, before), [1, 1]], color: "second", dash: "8 5", width: 2.5 });
   const at = most[ALPHAS.indexOf(0.05)][1];
   const text = `With 5% false alarms, no attacker finds out more than ${(100 * at).toFixed(1)}%.`;
   drawChart(svg, { title: "Power of the best attack by level", text }, axes, curves);

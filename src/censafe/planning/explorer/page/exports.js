@@ -37,7 +37,10 @@ function tomlConfig(state) {
   if (obstaclesOf(state).length) return null;
   const values = new Map(), dropped = new Set();
   const put = ([section, key], text) => values.set(`${section}\n${key}`, text);
-  const first = freshState(state.sheet);
+  const first = shippedState(state.sheet);
+  for (const { key } of state.sheet.choices) {
+    if (state.sheet.chosen[key] !== first.sheet.chosen[key]) put(["", key], `"${state.sheet.chosen[key]}"`);
+  }
   for (const setting of state.sheet.settings) {
     const value = state.settings.get(setting.key);
     if (!same(value, first.settings.get(setting.key))) put(setting.toml, setting.kind === "integer" ? exactText(value) : `"${decimalText(value)}"`);
@@ -143,7 +146,7 @@ function putShares(state, first, gone, put) {
 }
 
 function csvRows(state) {
-  const sheet = state.sheet, first = freshState(sheet), symbol = sheet.symbol;
+  const sheet = state.sheet, first = shippedState(sheet), symbol = sheet.symbol;
   const parameter = sheet.law === "gaussian" ? "sigma2" : "scale";
   const lines = [["id", "name", "measured", `${symbol}_exact`, ...sheet.relations.map((r) => `${symbol}_${r.label}`),
     parameter, "confidence", "moe", "moe_exact", `${symbol}_configuration`, "moe_configuration", "changed"]];

@@ -1,6 +1,6 @@
 // One application object: the state, the edits that can be taken back, and the link.
 
-const sheets = JSON.parse(byId("sheets").textContent);
+const sheets = JSON.parse(byId("sheets").textContent).flatMap(unfold);
 
 const app = {
   state: null, fields: [], updates: [], undone: [], done: [], kept: new Map(),
@@ -24,7 +24,7 @@ const app = {
     app.state = state;
     app.fields = [];
     app.updates = [];
-    byId("sheet").value = state.sheet.key;
+    byId("sheet").value = state.sheet.base.key;
     for (const build of [buildChoices, buildTotals, buildSettings, buildSwitches, buildRows, buildComposed, buildPaper]) build(app);
     byId("save-json").hidden = !state.sheet.json;
     byId("save-status").textContent = "";
@@ -53,20 +53,20 @@ const app = {
     app.address();
     byId("undo").disabled = false;
     byId("redo").disabled = true;
-    const first = freshState(app.state.sheet);
+    const first = shippedState(app.state.sheet);
     const count = measuredRows(app.state.sheet).filter((row) => isChanged(app.state, first, row)).length;
     say(`Total ${app.state.sheet.symbol} ${shortText(totalOf(app.state))}; ${plural(count, "budget")} changed.`);
   },
 
   edit(next) {
     const before = app.state;
-    app.show(next);
+    if (next.sheet === before.sheet) app.show(next); else app.open(next);
     app.commit(before);
   },
 
   address() {
     const text = stateText(app.state);
-    app.kept.set(app.state.sheet.key, text);
+    app.kept.set(app.state.sheet.base.key, text);
     history.replaceState(null, "", `#${text}`);
   },
 
@@ -126,7 +126,7 @@ function openSheet(key) {
 }
 
 function reset() {
-  const before = stateText(app.state), fresh = app.state.sheet.key;
+  const before = stateText(app.state), fresh = app.state.sheet.base.key;
   for (const field of app.fields) field.clear();
   if (before !== fresh) {
     app.done.push(before);
@@ -138,7 +138,7 @@ function reset() {
 
 function start() {
   const groups = new Map();
-  for (const sheet of sheets) {
+  for (const sheet of sheets.filter((each) => each === each.base)) {
     if (!groups.has(sheet.product)) groups.set(sheet.product, element("optgroup", { label: sheet.product }));
     groups.get(sheet.product).append(element("option", { value: sheet.key }, `${sheet.key}: ${sheet.title}`));
   }

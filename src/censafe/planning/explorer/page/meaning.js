@@ -46,7 +46,7 @@ function buildComposed(app) {
 function refreshComposed(app) {
   clearTimeout(app.composing);
   if (!app.state.sheet.questions.length) return;
-  const { state } = app, first = freshState(state.sheet), delta = toNumber(state.delta), L = deltaLog(state), jobs = [];
+  const { state } = app, first = shippedState(state.sheet), delta = toNumber(state.delta), L = deltaLog(state), jobs = [];
   const wanted = (laws, rho, show) => {
     if (!canCompose(laws)) show(laws.length ? "too wide" : "not measured");
     else if (readings.has(keyOf(laws, delta))) show(readings.get(keyOf(laws, delta)));

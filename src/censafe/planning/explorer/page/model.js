@@ -23,6 +23,28 @@ const copyState = (state) => ({
   ...state, budgets: new Map(state.budgets), off: new Set(state.off), settings: new Map(state.settings),
 });
 
+// A configuration and what it is with other words; both know the configuration, with which edits are compared.
+function unfold(base) {
+  const all = [base, ...base.variants];
+  for (const each of all) Object.assign(each, { base, choices: base.choices, toml: base.toml });
+  return all;
+}
+
+const shippedState = (sheet) => freshState(sheet.base);
+
+// Another word of the configuration: other laws, bounds and relations, with the budgets, or where asked the margins, as they are.
+function withWord(state, key, word) {
+  const chosen = { ...state.sheet.chosen, [key]: word }, { base } = state.sheet;
+  const sheet = [base, ...base.variants].find((each) => base.choices.every((choice) => each.chosen[choice.key] === chosen[choice.key]));
+  let next = { ...copyState(state), sheet, relation: 0 };
+  if (state.keep !== "margins") return next;
+  for (const row of measuredRows(sheet)) {
+    const now = readRow(state, rowOf(state.sheet, row.id));
+    if (now && now.margin > 0) next = withMargin(next, row, parseDecimal(now.margin.toPrecision(15)));
+  }
+  return next;
+}
+
 const measuredRows = (sheet) => sheet.rows.filter((row) => !row.derived);
 const rowOf = (sheet, id) => sheet.rows.find((row) => row.id === id);
 
@@ -43,7 +65,8 @@ const isOn = (state, row) => !state.off.has(row.derived ? row.derived.row : row.
 const spent = (state, row) => (row.derived || !isOn(state, row) ? ZERO : state.budgets.get(row.id));
 
 // Everything that the page shows about a row; null where nothing is measured.
-function readRow(state, row) {
+function readRow(state, shown) {
+  const row = state.sheet.rows.includes(shown) ? shown : rowOf(state.sheet, shown.id);
   const source = row.derived ? rowOf(state.sheet, row.derived.row) : row;
   const budget = state.budgets.get(source.id);
   if (!isOn(state, row) || budget.n === 0n) return null;
@@ -177,7 +200,7 @@ function settingProblem(setting, text) {
 
 // The link: only what differs from the configuration.
 function stateText(state) {
-  const first = freshState(state.sheet), parts = [state.sheet.key];
+  const first = shippedState(state.sheet), parts = [state.sheet.key];
   const put = (key, value) => parts.push(`${encodeURIComponent(key)}=${encodeURIComponent(value)}`);
   for (const [key, value] of state.settings) if (!same(value, first.settings.get(key))) put(`set ${key}`, exactText(value));
   for (const row of measuredRows(state.sheet)) {

@@ -91,7 +91,7 @@ const head = (...names) => element("thead", {}, element("tr", {}, ...names.map((
 
 // A row of the totals: name, rows that it sums, whether it is the whole.
 function totalRow(app, name, rows, whole) {
-  const { sheet } = app.state, symbol = symbolOf(sheet), first = freshState(sheet);
+  const { sheet } = app.state, symbol = symbolOf(sheet), first = shippedState(sheet);
   const field = makeField(app, {
     name: `${symbol} of ${name}`,
     text: (state) => shortText(totalOf(state, rows)),
@@ -101,7 +101,7 @@ function totalRow(app, name, rows, whole) {
     column: "total",
   });
   const outs = [...sheet.relations.slice(1).map(() => element("output")), element("output"), element("output"), element("output")];
-  const labels = [...sheet.relations.slice(1).map((r) => `${symbol}, ${r.label}`), "epsilon, tight", "epsilon, as the Bureau states it", "configuration"];
+  const labels = [...sheet.relations.slice(1).map((r) => `${symbol}, ${r.label}`), "epsilon, tight", "epsilon, as the Bureau states it", first.sheet.symbol === symbol ? "configuration" : `configuration: ${first.sheet.symbol}`];
   const shown = sheet.law === "gaussian" ? labels : labels.filter((label) => !label.startsWith("epsilon,"));
   const line = element("tr", { class: whole ? "whole" : null }, element("th", { scope: "row" }, name), cell(`${symbol}, ${sheet.relations[0].label}`, field));
   labels.forEach((label, i) => { if (shown.includes(label)) line.append(cell(label, outs[i])); });
@@ -169,7 +169,14 @@ function deltaText(delta) {
 function buildSettings(app) {
   const { sheet } = app.state;
   const box = byId("settings");
-  if (!sheet.settings.length) { box.replaceChildren(); return; }
+  if (!sheet.settings.length && !sheet.choices.length) { box.replaceChildren(); return; }
+  const words = sheet.choices.map((choice) => {
+    const select = element("select", { id: `choice-${choice.key}` }, ...choice.values.map((value) => element("option", { value }, value)));
+    select.value = sheet.chosen[choice.key];
+    select.addEventListener("change", () => { app.edit(withWord(app.state, choice.key, select.value)); byId(`choice-${choice.key}`).focus(); });
+    const own = sheet.base.chosen[choice.key], changed = own !== sheet.chosen[choice.key];
+    return element("label", {}, `${choice.label} `, select, changed ? element("small", { class: "badge" }, `changed; configuration: ${own}`) : "");
+  });
   const fields = sheet.settings.map((setting) => element("div", { class: "labelled", title: setting.help }, element("span", {}, `${setting.label} `), makeField(app, {
     name: setting.label,
     text: (state) => decimalText(state.settings.get(setting.key)),
@@ -181,7 +188,7 @@ function buildSettings(app) {
   keep.addEventListener("change", () => app.edit({ ...copyState(app.state), keep: keep.value }));
   app.updates.push((state) => { keep.value = state.keep; });
   const helps = [...new Set(sheet.settings.map((setting) => setting.help))];
-  box.replaceChildren(element("div", { class: "controls" }, ...fields, element("label", {}, "When one of these changes ", keep)), element("p", { class: "note" }, helps.join(" ")));
+  box.replaceChildren(element("div", { class: "controls" }, ...words, ...fields, element("label", {}, "When one of these changes ", keep)), element("p", { class: "note" }, helps.join(" ")));
 }
 
 // A checkbox for each value of each way to sort the rows; half on is shown as such.
@@ -208,10 +215,10 @@ function buildSwitches(app) {
 const hasTargets = (sheet) => sheet.rows.some((row) => row.target);
 
 function buildRows(app) {
-  const { sheet } = app.state, symbol = symbolOf(sheet), first = freshState(sheet);
+  const { sheet } = app.state, symbol = symbolOf(sheet), first = shippedState(sheet);
   const narrow = matchMedia("(max-width: 62rem)").matches;
   const other = sheet.relations[1], parameter = sheet.law === "gaussian" ? "sigma2" : "scale";
-  const names = ["part", `${symbol}, ${sheet.relations[0].label}`, ...(other ? [`${symbol}, ${other.label}`] : []), "margin of error", "exact margin", parameter, ...(hasTargets(sheet) ? ["target"] : []), `configuration: ${symbol}`, "configuration: margin"];
+  const names = ["part", `${symbol}, ${sheet.relations[0].label}`, ...(other ? [`${symbol}, ${other.label}`] : []), "margin of error", "exact margin", parameter, ...(hasTargets(sheet) ? ["target"] : []), `configuration: ${first.sheet.symbol}`, "configuration: margin"];
   const bodies = [...new Set(sheet.rows.map((row) => row.section))].map((section, i) => {
     const rows = sheet.rows.filter((row) => row.section === section);
     return buildGroup(app, section, rows, rows.map((row) => buildRow(app, row, names, first)), names.length, narrow && i > 0);
@@ -223,7 +230,7 @@ function buildRows(app) {
 
 // Rows under a heading that folds them away and says what they cost together.
 function buildGroup(app, section, rows, lines, columns, folded) {
-  const cost = element("span"), first = freshState(app.state.sheet), { symbol } = app.state.sheet;
+  const cost = element("span"), first = shippedState(app.state.sheet), { symbol } = app.state.sheet;
   const fold = element("button", { type: "button", class: "fold" }, section);
   const set = (open) => {
     fold.setAttribute("aria-expanded", open);
@@ -315,15 +322,15 @@ const LEVELS = [0.01, 0.05, 0.1];
 
 function refreshMeaning(app) {
   const { state } = app, { sheet } = state, gaussian = sheet.law === "gaussian";
-  const first = freshState(sheet), factor = factorOf(state);
+  const first = shippedState(sheet), factor = factorOf(state);
   const loss = toNumber(times(totalOf(state), factor)), before = toNumber(times(totalOf(first), factor));
-  const changed = loss !== before;
+  const changed = loss !== before || sheet !== first.sheet;
   byId("epsilon-figure").hidden = !gaussian;
   byId("gaussian-key").hidden = !gaussian;
   document.body.classList.toggle("edited", changed);
-  if (gaussian) epsilonChart(byId("epsilon"), loss, before, changed);
-  powerChart(byId("power"), sheet, loss, before, changed);
-  const powers = powerCurve(sheet, loss, true, LEVELS), was = changed ? powerCurve(sheet, before, true, LEVELS) : powers;
+  if (gaussian) epsilonChart(byId("epsilon"), loss, before, changed && first.sheet.law === "gaussian");
+  powerChart(byId("power"), sheet, loss, first.sheet, before, changed);
+  const powers = powerCurve(sheet, loss, true, LEVELS), was = changed ? powerCurve(first.sheet, before, true, LEVELS) : powers;
   const percent = (value) => `${(100 * value).toFixed(2)}%`;
   const above = (value) => `${Math.min(100, Math.ceil(value * 10000 - 1e-6) / 100).toFixed(2)}%`;
   byId("powers").replaceChildren(
