@@ -14,7 +14,7 @@ from censafe.estimation.topdown.certificate import GAP_TOLERANCE, VIOLATION_TOLE
 from censafe.estimation.topdown.dual_kernels import climb_dual
 from censafe.estimation.topdown.likeness import add_likeness
 from censafe.estimation.topdown.rounding_steps import count_broken, number_nodes, round_snapped
-from censafe.estimation.topdown.side_kernels import kind_sides, tighten_sides
+from censafe.estimation.topdown.side_kernels import drop_implied, kind_sides, tighten_sides
 from censafe.estimation.topdown.start_kernels import start_point
 from censafe.estimation.topdown.total_kernels import MOST_KINDS, share_total
 from censafe.estimation.topdown.two_cell_kernels import fit_two_cells
@@ -384,6 +384,7 @@ def estimate_families(  # type: ignore[no-untyped-def]
         wanted = p.astype(np.float64)
         if not tighten_sides(wanted, True, fit_rows, fit_allowed, fit_lo, fit_hi):
             continue
+        drop_implied(fit_rows, fit_allowed, fit_lo, fit_hi)
         h, x = np.empty((classes, cells, cells)), np.empty((children, cells))
         _curvatures(labels, weights, cell, present[:classes], total_query, h)
         if tables.shape[0] > 0:

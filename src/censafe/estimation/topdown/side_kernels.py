@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int32, int64, uint8
+from numba import boolean, float64, int32, int64, uint8, void
 
 from censafe.model.compiled import compiled
 
-__all__ = ["kind_sides", "tighten_sides"]
+__all__ = ["drop_implied", "kind_sides", "tighten_sides"]
 
 
 @compiled(boolean(int32[::1], int64, int64[::1], int64[:, ::1], int64[:, ::1], int64[::1], boolean))
@@ -86,6 +86,25 @@ def kind_sides(  # type: ignore[no-untyped-def]  # noqa: C901
             hi[c, used] = most[child[c], s]
         used += 1
     return used
+
+
+@compiled(void(uint8[:, ::1], boolean[:, ::1], float64[:, ::1], float64[:, ::1]))
+def drop_implied(rows, allowed, lo, hi):  # type: ignore[no-untyped-def]
+    """Drop lower sides of 0, and upper sides that the child's total implies: they make steps of the solvers degenerate."""
+    for c in range(allowed.shape[0]):
+        total = np.inf
+        for r in range(rows.shape[0]):
+            every = lo[c, r] == hi[c, r]
+            for k in range(allowed.shape[1]):
+                every &= rows[r, k] != 0 or not allowed[c, k]
+            if every:
+                total = min(total, hi[c, r])
+        for r in range(rows.shape[0]):
+            if lo[c, r] < hi[c, r]:
+                if lo[c, r] <= 0.0:
+                    lo[c, r] = -np.inf
+                if hi[c, r] >= total:
+                    hi[c, r] = np.inf
 
 
 @compiled(boolean(float64[::1], boolean, uint8[:, ::1], boolean[:, ::1], float64[:, ::1], float64[:, ::1]))
