@@ -323,7 +323,7 @@ def test_two_files_are_compared_and_the_truth_with_itself_has_no_error(
     done = censafe("evaluate", "pair", data, published, tmp_path / "two", "--config", "e2e-1940")
     assert done.code == 0, done.err
     page = (tmp_path / "two" / "report.html").read_text(encoding="utf-8")
-    for name in ("accuracy", "epl", "bias", "diversity", "reliability", "impossible"):
+    for name in ("accuracy", "epl", "bias", "diversity", "reliability", "inconsistency"):
         assert f'id="{name}"' in page, name
     for verb in ("epl", "reliability"):
         one = censafe("evaluate", verb, data, published, tmp_path / verb, "--config", "e2e-1940")
