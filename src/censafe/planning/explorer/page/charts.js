@@ -76,9 +76,14 @@ function epsilonChart(svg, rho, before, changed) {
 
 const ALPHAS = [0.0005, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.14, 0.2, 0.27, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.98];
 
+const powerCurves = new Map();
+
+// Kept, as the configuration's own curve stands beside that of every edit.
 function powerCurve(sheet, loss, refined = false, alphas = ALPHAS) {
-  const gaussian = sheet.law === "gaussian";
-  return alphas.map((alpha) => [alpha, gaussian ? zcdpPower(loss, alpha, refined) : purePower(loss, alpha)]);
+  const key = `${sheet.law} ${loss} ${refined} ${alphas.length}`;
+  if (powerCurves.size > 500) powerCurves.clear();
+  if (!powerCurves.has(key)) powerCurves.set(key, alphas.map((alpha) => [alpha, sheet.law === "gaussian" ? zcdpPower(loss, alpha, refined) : purePower(loss, alpha)]));
+  return powerCurves.get(key);
 }
 
 function powerChart(svg, sheet, loss, base, before, changed) {

@@ -30,7 +30,12 @@ function unfold(base) {
   return all;
 }
 
-const shippedState = (sheet) => freshState(sheet.base);
+// The configuration as it is shipped; nobody changes this state.
+const shippedStates = new Map();
+function shippedState({ base }) {
+  if (!shippedStates.has(base)) shippedStates.set(base, freshState(base));
+  return shippedStates.get(base);
+}
 
 // Another word of the configuration: other laws, bounds and relations, with the budgets, or where asked the margins, as they are.
 function withWord(state, key, word) {
