@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.evaluation.table_document import chance_within
 from censafe.model import KeyDomain, PublishedQuery
 from censafe.privacy.margins import MarginRule, paper_margin
 
@@ -26,6 +27,8 @@ class AccuracyRow:
 
     Margins and biases are in persons (households for the denominators); ``bias_truncation`` is the
     mean over regions of (count after truncation - true count), which no number of trials changes.
+    ``coverage_*`` is the share of errors within ``expected_moe``: of the noise alone, of noise and truncation, and by the
+    exact law of the noise (NaN where a sum of draws has no law of its kind).
     """
 
     table: str
@@ -40,6 +43,8 @@ class AccuracyRow:
     experimental_moe_noise: float
     experimental_moe_total: float
     coverage_noise: float
+    coverage_total: float
+    coverage_expected: float
     bias_noise: float
     bias_truncation: float
     largest_truncation: int
@@ -121,6 +126,8 @@ def _rows(sample: ErrorSample, confidence: Fraction) -> Iterator[AccuracyRow]:
                 experimental_moe_noise=_quantile(noise, confidence),
                 experimental_moe_total=_quantile(np.abs(y - t), confidence),
                 coverage_noise=float(np.mean(noise <= expected)),
+                coverage_total=float(np.mean(np.abs(y - t) <= expected)),
+                coverage_expected=chance_within(query.law, int(terms[0, i, c]), int(expected)),
                 bias_noise=float(np.mean(y - k)),
                 bias_truncation=float(np.mean(k - t)),
                 largest_truncation=int(np.max(np.abs(k - t))),

@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from censafe.evaluation.confidential import confidential_run
+from censafe.evaluation.outputs import write_document
 from censafe.evaluation.phsafe_accuracy import AccuracyRow, ErrorSample, accuracy_rows, align_truth
 from censafe.evaluation.phsafe_report import draw_accuracy, write_accuracy_csv
+from censafe.evaluation.reporting import write_report
+from censafe.evaluation.table_document import table_document
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
 from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.privacy.mechanisms import measure
@@ -76,7 +79,7 @@ def evaluate_phsafe(
     Args:
         config: a path or a shipped name.
         data: folder (or .ini file) with the records.
-        out: a new or empty folder; gets ``accuracy.csv``, ``accuracy.svg`` and ``accuracy.png``.
+        out: a new or empty folder; gets ``report.html``, ``accuracy.csv``, ``accuracy.svg`` and ``accuracy.png``.
         settings: overrides of configuration keys.
         reading: how the records are read and checked.
         trials: number of independent draws of every noisy answer.
@@ -102,9 +105,13 @@ def evaluate_phsafe(
         rows = accuracy_rows(samples, confidence)
         files = tuple(out / f"accuracy.{kind}" for kind in ("csv", "svg", "png"))
         write_accuracy_csv(files[0], rows)
+        write_document(
+            out, table_document("phsafe", chosen, plan, trials=trials, seed=seed, confidence=confidence)
+        )
         title = f"PHSafe, {chosen.origin}: {trials} noise draws against the truth"
         for picture in files[1:]:
             draw_accuracy(picture, rows, title=title)
+        files += tuple(out / name for name in write_report(out))
     return Evaluation(tuple(rows), trials, files)
 
 

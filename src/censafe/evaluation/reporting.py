@@ -11,6 +11,8 @@ from censafe.evaluation.outputs import read_document, write_page
 from censafe.evaluation.page import Page
 from censafe.evaluation.report_noise import noise_page
 from censafe.evaluation.report_pair import pair_page
+from censafe.evaluation.report_phsafe import phsafe_page
+from censafe.evaluation.report_safetab import safetab_page
 from censafe.evaluation.report_semantics import semantics_page
 from censafe.evaluation.report_sweep import sweep_page
 from censafe.evaluation.report_topdown import topdown_page
@@ -25,6 +27,9 @@ _PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
     "pair": pair_page,
     "semantics": semantics_page,
     "noise": noise_page,
+    "phsafe": phsafe_page,
+    "safetab-p": safetab_page,
+    "safetab-h": safetab_page,
 }
 
 

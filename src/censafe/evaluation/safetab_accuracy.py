@@ -13,6 +13,7 @@ import numpy as np
 
 from censafe.evaluation.safetab_cells import SIZES, split_key
 from censafe.evaluation.safetab_trials import LevelTrials
+from censafe.evaluation.table_document import chance_within
 from censafe.model import Definition, NoiseLaw
 from censafe.model.group_cells import GroupTable
 from censafe.privacy.adaptive import suppression_threshold
@@ -35,7 +36,8 @@ class ErrorRow:
     Margins and biases are in persons (SafeTab-P) or households (SafeTab-H). ``noise_*`` is of the noise alone;
     ``published_*`` of what is published less the truth, conditional on publication and after everything that was done to it.
     ``expected_moe`` is in the papers' form, ``expected_moe_exact`` the smallest integer that covers at least the confidence;
-    ``noise_coverage`` is the share of noise within the latter. The margins by definition take the same budget as rho
+    ``noise_coverage`` is the share of noise within the latter,
+    ``expected_coverage`` the exact chance of it (NaN where a sum of draws has no law of its kind). The margins by definition take the same budget as rho
     and as epsilon.
     """
 
@@ -55,6 +57,7 @@ class ErrorRow:
     noise_cells: int
     noise_moe: float
     noise_coverage: float
+    expected_coverage: float
     noise_bias: float
     published_cells: int
     published_moe: float
@@ -181,6 +184,7 @@ def _error_row(
         noise_cells=noise.number,
         noise_moe=noise.margin(confidence),
         noise_coverage=noise.share_within(expected.margin_exact),
+        expected_coverage=chance_within(query.law, cells.draws, expected.margin_exact),
         noise_bias=noise.bias,
         published_cells=published.number,
         published_moe=published.margin(confidence),

@@ -8,6 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from censafe.evaluation.confidential import confidential_run
+from censafe.evaluation.outputs import write_document
+from censafe.evaluation.reporting import write_report
 from censafe.evaluation.reports import write_rows
 from censafe.evaluation.safetab_accuracy import (
     ALL_SIZES,
@@ -21,6 +23,7 @@ from censafe.evaluation.safetab_accuracy import (
 from censafe.evaluation.safetab_records import sorted_input
 from censafe.evaluation.safetab_report import draw_report
 from censafe.evaluation.safetab_trials import level_trials, run_trials
+from censafe.evaluation.table_document import table_document
 from censafe.products.options import ReadOptions
 from censafe.products.safetab.config import load_h_config, load_p_config
 from censafe.products.safetab.keys import Product
@@ -89,7 +92,7 @@ def evaluate_safetab(
         product: whose tables.
         config: a parameter folder, a file or a shipped name.
         data: folder (or .ini file) with the records.
-        out: a new or empty folder; gets ``accuracy.csv``, ``tables.csv``, ``accuracy.svg``, ``accuracy.png``, and for
+        out: a new or empty folder; gets ``report.html``, ``accuracy.csv``, ``tables.csv``, ``accuracy.svg``, ``accuracy.png``, and for
             SafeTab-P ``zeros.csv``.
         settings: overrides of configuration keys.
         reading: how the records are read and checked, and where T1 is.
@@ -116,6 +119,10 @@ def evaluate_safetab(
         with reading.observer.stage("report"):
             title = f"{product}, {chosen.origin}: {trials} noise draws against the truth"
             files = _write(out, errors, shares, zeros, title)
+            write_document(
+                out, table_document(product, chosen, plan, trials=trials, seed=seed, confidence=confidence)
+            )
+            files += tuple(out / name for name in write_report(out))
     return SafetabEvaluation(tuple(errors), tuple(shares), tuple(zeros), trials, files)
 
 

@@ -15,7 +15,7 @@ from censafe.evaluation.reports import label_rows, save_figure
 from censafe.evaluation.safetab_accuracy import ALL_SIZES, NO_TABLE, ErrorRow, ShareRow
 from censafe.products.safetab.levels import GroupLevel
 
-__all__ = ["draw_report"]
+__all__ = ["draw_margins", "draw_report", "frequent_rows", "shares_figure"]
 
 # Two standard errors of the 95% quantile of the absolute value of n Gaussian draws, relative to that quantile,
 # are 2 sqrt(0.95 * 0.05) / (1.96 * 2 phi(1.96)) / sqrt(n).
@@ -33,21 +33,50 @@ def draw_report(path: Path, rows: Sequence[ErrorRow], shares: Sequence[ShareRow]
         shares: what ``share_rows`` returned.
         title: of the figure.
     """
-    chosen = [row for row in rows if row.size == ALL_SIZES and row.noise_cells >= _FEWEST]
+    chosen = frequent_rows(rows)
     bars = _bars(shares)
     height = 0.24 * max(len({_label(row) for row in chosen}) * 1.25, len(bars)) + 2.4
     figure = Figure(figsize=(13, height), layout="constrained")
     left, right = figure.subplots(1, 2)
-    _draw_margins(left, chosen)
+    draw_margins(left, chosen)
     _draw_shares(right, bars)
     save_figure(path, figure, title)
+
+
+def frequent_rows(rows: Sequence[ErrorRow]) -> list[ErrorRow]:
+    """Rows of all sizes with enough cells for a quantile.
+
+    Args:
+        rows: what ``error_rows`` returned.
+    """
+    return [row for row in rows if row.size == ALL_SIZES and row.noise_cells >= _FEWEST]
+
+
+def shares_figure(shares: Sequence[ShareRow]) -> Figure:
+    """The tables that groups get, by place and true size.
+
+    Args:
+        shares: what ``share_rows`` returned.
+    """
+    bars = _bars(shares)
+    figure = Figure(figsize=(9, 0.24 * len(bars) + 1.6), layout="constrained")
+    axes = figure.subplots()
+    _draw_shares(axes, bars)
+    axes.set_title("")
+    return figure
 
 
 def _label(row: ErrorRow) -> str:
     return GroupLevel(row.region_type, row.iteration_level).label
 
 
-def _draw_margins(axes: Axes, rows: Sequence[ErrorRow]) -> None:
+def draw_margins(axes: Axes, rows: Sequence[ErrorRow]) -> None:
+    """Experimental against exact margins by level, a dot for every kind of cells.
+
+    Args:
+        axes: to draw on.
+        rows: of all sizes, see :func:`frequent_rows`.
+    """
     labels = list(dict.fromkeys(_label(row) for row in rows))
     tables = sorted({_family(row) for row in rows})
     for number, family in enumerate(tables):

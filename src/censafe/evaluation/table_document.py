@@ -1,0 +1,133 @@
+"""What the page of a table product's evaluation needs beside its frames, and how sure its shares are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Protocol
+
+from censafe.model import NoiseLaw, ReleasePlan
+from censafe.privacy.margins import exact_coverage
+from censafe.publication.page_tables import SYMBOLS
+
+__all__ = ["chance_within", "pooled_share", "share_doubt", "table_document", "table_facts", "table_settings"]
+
+_SMOOTH = 4  # from this sigma2 on, a sum of discrete Gaussians is one to 1e-15
+
+
+class _Config(Protocol):
+    @property
+    def origin(self) -> str: ...
+    @property
+    def overrides(self) -> Mapping[str, str]: ...
+    @property
+    def states(self) -> tuple[str, ...]: ...
+
+
+def table_document(
+    product: str, config: _Config, plan: ReleasePlan, *, trials: int, seed: int, confidence: Fraction
+) -> dict[str, Any]:
+    """Facts about an evaluation for ``evaluation.json``; nothing in it depends on a record.
+
+    Args:
+        product: by name.
+        config: what was evaluated.
+        plan: of one release.
+        trials: number of draws.
+        seed: of the test keys.
+        confidence: level of the margins.
+    """
+    return {
+        "kind": product,
+        "configuration": config.origin,
+        "settings": dict(config.overrides),
+        "states": list(config.states),
+        "symbol": plan.definition.symbol,
+        "loss": float(plan.total),
+        "trials": trials,
+        "seed": seed,
+        "confidence": float(confidence),
+    }
+
+
+def table_facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The most important numbers of the page of a table product.
+
+    Args:
+        document: what :func:`table_document` returned.
+    """
+    return [
+        (f"Privacy loss {SYMBOLS[document['symbol']]}", f"{document['loss']:,.6g}", "of one release"),
+        ("Noise draws", f"{document['trials']:,}", "of every noisy answer, with test keys"),
+        ("Intervals", f"{100 * document['confidence']:g}%", "of them promise to hold the true count"),
+    ]
+
+
+def table_settings(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How the evaluation was made, by name.
+
+    Args:
+        document: what :func:`table_document` returned.
+    """
+    changed = "; ".join(f"{name} = {value}" for name, value in document["settings"].items())
+    return [
+        ("Product", document["kind"]),
+        ("Configuration", document["configuration"]),
+        ("Settings", changed or "as the configuration has them"),
+        ("States", ", ".join(document["states"])),
+        ("Seed", str(document["seed"])),
+    ]
+
+
+def chance_within(law: NoiseLaw, draws: int, margin: int) -> float:
+    """P(abs(X_1 + ... + X_draws) <= margin), or NaN where the sum has no law of its kind.
+
+    Args:
+        law: of each draw.
+        draws: how many are added up.
+        margin: zero or more.
+
+    Example:
+        >>> round(chance_within(NoiseLaw.gaussian(Fraction(4)), 4, 7), 4)
+        0.9393
+        >>> chance_within(NoiseLaw.laplace(Fraction(4)), 2, 7)
+        nan
+    """
+    if draws == 1:
+        return exact_coverage(law, margin)
+    if law.kind == "gaussian" and law.parameter >= _SMOOTH:
+        return exact_coverage(NoiseLaw.gaussian(draws * law.parameter), margin)
+    return math.nan
+
+
+def pooled_share(numbers: Sequence[int], shares: Iterable[float | None]) -> float:
+    """Share of all cells together; NaN without cells or where a share is unknown.
+
+    Args:
+        numbers: of cells.
+        shares: of each number.
+
+    Example:
+        >>> pooled_share([1, 3], [1.0, 0.0])
+        0.25
+    """
+    total = sum(numbers)
+    parts = [
+        n * (math.nan if share is None else share) for n, share in zip(numbers, shares, strict=True) if n
+    ]
+    return sum(parts) / total if total else math.nan
+
+
+def share_doubt(share: float, number: int) -> float:
+    """Two standard errors of a share of independent cells.
+
+    Args:
+        share: expected one.
+        number: of cells.
+
+    Example:
+        >>> share_doubt(0.5, 100)
+        0.1
+    """
+    return 2.0 * math.sqrt(max(0.0, share * (1.0 - share)) / number) if number else math.nan
