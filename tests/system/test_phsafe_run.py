@@ -12,6 +12,7 @@ import pytest
 
 from censafe.privacy.ledger import read_entries, verify
 from support.commands import CommandLine, bureau_config, write_config
+from support.evaluations import page_again
 from support.phsafe_inputs import GEO, PERSONS, UNITS, write_folder
 
 
@@ -222,6 +223,8 @@ def test_confidential_commands_stamp_their_folders_and_spend_nothing(
         lines = (out / "accuracy.csv").read_text(encoding="utf-8").splitlines()
         assert all("CONFIDENTIAL" in line for line in lines[1:])
         assert "CONFIDENTIAL" in (out / "accuracy.svg").read_text(encoding="utf-8")
+        page = page_again(censafe, out)
+        assert all(f'id="{name}"' in page for name in ("margins", "coverage", "truncation", "losses"))
     assert json.loads((out / "manifest.json").read_text())["confidential"] is True
     assert not list(tmp_path.glob("censafe-ledger*"))
     assert censafe("truth", "phsafe", config, data, out, "--confidential").code == 2

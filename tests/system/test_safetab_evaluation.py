@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.commands import CommandLine
+from support.evaluations import page_again
 from support.shared import shared_data
 
 SETTINGS = ("--set", "state_filter_us=44,50", "--set", "run_pr=false", "--set", "reader=csv")
@@ -55,6 +56,17 @@ def test_margins_are_those_that_were_planned(
         assert (out / name).stat().st_size > 0
     assert "CONFIDENTIAL" in (out / "accuracy.svg").read_text(encoding="utf-8")
     assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["confidential"] is True
+    page = page_again(censafe, out)
+    assert all(f'id="{name}"' in page for name in ("margins", "coverage", "sums", "bias", "tables"))
+    assert ('id="zeros"' in page) == (product == "safetab-p")
+    levels = {(row["region_type"], row["iteration_level"]) for row in rows}
+    assert len(levels) == page.partition('id="coverage"')[2].partition("</table>")[0].count(
+        '<th scope="row">'
+    )
+    # the exact chance of an error within the margin is the law's, not that of the draws
+    exact = [row for row in rows if row["draws_a_cell"] == "1"]
+    assert all(0.95 <= float(row["expected_coverage"]) < 0.99 for row in exact)
+    assert abs(pooled(exact, "noise_coverage") - pooled(exact, "expected_coverage")) < 0.004
 
 
 def test_the_demonstration_runs_everything_and_names_what_to_open(

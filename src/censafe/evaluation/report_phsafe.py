@@ -15,7 +15,16 @@ from censafe.evaluation.page import Exhibit, Page, PageTable
 from censafe.evaluation.phsafe_accuracy import AccuracyRow
 from censafe.evaluation.phsafe_report import margin_panel, percent_cut, truncation_panel
 from censafe.evaluation.reports import label_rows
-from censafe.evaluation.table_document import pooled_share, share_doubt, table_facts, table_settings
+from censafe.evaluation.table_document import (
+    bias_doubt,
+    few_draws,
+    pooled_share,
+    share_doubt,
+    short_name,
+    signed_text,
+    table_facts,
+    table_settings,
+)
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.publication.markup import count_of
 
@@ -36,18 +45,19 @@ def phsafe_page(folder: Path) -> Page:
     """
     document = read_document(folder)
     frame = read_frame(folder, "accuracy", ("table", "region_type", "iteration", "cell"))
-    rows = [
-        AccuracyRow(**{name: math.nan if value is None else value for name, value in row.items()})
-        for row in frame.to_pylist()
-    ]
+    rows = [AccuracyRow(**_known(row)) for row in frame.to_pylist()]
     return Page(
-        title=f"Are the margins of PHSafe as promised, and what does truncation cost? {document['configuration']}",
-        kicker="Evaluation of PHSafe",
+        title="Are the margins of PHSafe as promised, and what does truncation cost?",
+        kicker=f"Evaluation of PHSafe, {short_name(document)}",
         answer=[f"{_coverage_words(rows, document)} {_cut_words(rows)}"],
         facts=table_facts(document),
-        exhibits=[_margins(rows), _coverage(rows, document), _truncation(rows), _losses(rows)],
+        exhibits=[_margins(rows, document), _coverage(rows, document), _truncation(rows), _losses(rows)],
         settings=table_settings(document),
     )
+
+
+def _known(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: math.nan if value is None else value for name, value in row.items()}
 
 
 def _groups(rows: _Rows) -> dict[str, list[tuple[str, list[AccuracyRow]]]]:
@@ -113,7 +123,7 @@ def _cut_words(rows: _Rows) -> str:
     )
 
 
-def _margins(rows: _Rows) -> Exhibit:
+def _margins(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     tables = list(dict.fromkeys(row.table for row in rows))
     figure = Figure(figsize=(9, 0.36 * len(tables) + 1.9), layout="constrained")
     axes = figure.subplots()
@@ -123,10 +133,14 @@ def _margins(rows: _Rows) -> Exhibit:
     )
     known = [row for row in rows if row.expected_moe > 0]
     ratio = float(np.median([row.experimental_moe_noise / row.expected_moe for row in known]))
+    right = float(np.median([few_draws(document, row.regions * row.trials) for row in known]))
     return Exhibit(
         name="margins",
         question="Is the noise as large as was promised, no less and no more?",
-        answer=f"The typical margin found is {ratio:.2f} times the promised one.",
+        answer=(
+            f"The typical margin found is {ratio:.2f} times the promised one; with noise of just the right size so many draws would "
+            f"typically find {right:.2f}."
+        ),
         figure=figure,
         alt=(
             "Margin of error found in the draws over the promised one, a dot for every cell and group, a row for every table; 1 is "
@@ -134,40 +148,34 @@ def _margins(rows: _Rows) -> Exhibit:
         ),
         tables=[
             _grouped(
-                "Margins of error in persons (denominators: households), median over cells and groups",
-                (
-                    "Noisy counts",
-                    "Promised, smallest",
-                    "Promised",
-                    "Found",
-                    "Promised, largest",
-                    "Bias of noise",
-                ),
+                "Promised margins of error in persons (denominators: households), their median over cells and groups, and what was found",
+                ("Noisy counts", "Smallest", "Largest", "Promised", "Found", "Bias of noise"),
                 rows,
-                _margin_line,
+                lambda own: _margin_line(own, document),
             )
         ],
         how=(
             "The records were counted once. Every noisy answer was then drawn many times with test keys, by the code that a "
             "release runs. The margin found is the smallest error that the promised share of all draws and regions of a cell do not exceed; "
             "the promised one is the margin that a release states.",
-            "The band holds nineteen of twenty dots if the noise is right; few draws make it wide. The bias of the noise should be "
-            "near 0: its own standard deviation is about 0.6 of the margin, divided by the root of the number of counts.",
+            "The band holds nineteen of twenty dots if the noise is right; few draws make it wide, and the margin found a little too small. "
+            "The bias of the noise should be near 0; behind it two standard errors, from the promised margins.",
         ),
         files=_FILES,
     )
 
 
-def _margin_line(rows: _Rows) -> list[str]:
+def _margin_line(rows: _Rows, document: Mapping[str, Any]) -> list[str]:
     margins = [row.expected_moe for row in rows]
     found = [row.experimental_moe_noise for row in rows]
+    doubt = bias_doubt(document, [row.regions * row.trials for row in rows], margins)
     return [
         f"{_cells(rows):,}",
         number_text(min(margins)),
+        number_text(max(margins)),
         number_text(float(np.median(margins))),
         number_text(float(np.median(found))),
-        number_text(max(margins)),
-        number_text(_share(rows, "bias_noise")),
+        signed_text(_share(rows, "bias_noise"), doubt),
     ]
 
 
@@ -178,8 +186,9 @@ def _coverage(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         name="coverage",
         question="How often does a published interval hold the true count?",
         answer=(
-            f"Intervals promise {promised}. They cover the noise alone: of all counts {_percent(_share(rows, 'coverage_total'))} hold the "
-            f"truth, and in {count_of(len(missed), 'row')} of {len(rows):,} truncation alone takes more than the margin."
+            f"Intervals promise {promised}; {_percent(_share(rows, 'coverage_total'))} of those drawn hold the true count. In "
+            f"{len(missed) or 'none'} of {count_of(len(rows), 'combination')} of cell, group and kind of region truncation alone takes more than "
+            "the margin."
         ),
         figure=_coverage_figure(rows, document),
         alt=(
@@ -269,7 +278,7 @@ def _truncation(rows: _Rows) -> Exhibit:
             "lost is no chance: it is the same in every draw, and no number of draws reveals or cures it. Counts of cells and groups are added "
             "up, so a person counts once for every cell and group it is in.",
             "True counts follow the reference's ground truth, whose universes differ a little from a release's for PH1_num and PH8_num.",
-            "Beyond the margin: rows of cell and group whose mean loss is larger than the promised margin of error.",
+            "Beyond the margin: combinations of cell and group whose mean loss is larger than the promised margin of error.",
         ),
         files=_FILES,
     )

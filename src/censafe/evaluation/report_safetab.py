@@ -21,8 +21,16 @@ from censafe.evaluation.report_safetab_groups import (
 )
 from censafe.evaluation.reports import label_rows
 from censafe.evaluation.safetab_accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
-from censafe.evaluation.safetab_report import draw_margins, frequent_rows
-from censafe.evaluation.table_document import pooled_share, share_doubt, table_facts, table_settings
+from censafe.evaluation.safetab_report import below_figure, draw_margins, frequent_rows
+from censafe.evaluation.table_document import (
+    bias_doubt,
+    pooled_share,
+    share_doubt,
+    short_name,
+    signed_text,
+    table_facts,
+    table_settings,
+)
 from censafe.publication.markup import count_of
 
 __all__ = ["safetab_page"]
@@ -48,8 +56,8 @@ def safetab_page(folder: Path) -> Page:
         exhibits.append(zeros_exhibit(zeros))
     name = _PRODUCTS[document["kind"]]
     return Page(
-        title=f"Are the margins of {name} as promised, and which groups get which tables? {document['configuration']}",
-        kicker=f"Evaluation of {name}",
+        title=f"Are the margins of {name} as promised, and which groups get which tables?",
+        kicker=f"Evaluation of {name}, {short_name(document)}",
         answer=[_coverage_words(errors), *([zero_words(zeros)] if zeros else [])],
         facts=table_facts(document),
         exhibits=exhibits,
@@ -106,7 +114,7 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
             f"{row.noise_cells:,}",
             f"{row.expected_moe_exact:,}",
             number_text(row.noise_moe, 0),
-            number_text(row.noise_bias, 2),
+            signed_text(row.noise_bias, bias_doubt(document, [row.noise_cells], [row.expected_moe]), 2),
             number_text(row.expected_moe_zcdp),
             number_text(row.expected_moe_puredp),
         ]
@@ -138,7 +146,8 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
             "is the smallest error that the promised share of all draws does not exceed; the promised one is the smallest whole "
             "number whose interval covers at least the promised share by the exact noise law.",
             "As rho, as epsilon: margins in the papers' form if the same budgets were rho of zCDP, or epsilon of pure differential privacy.",
-            "Regional and Detailed are the two levels of groups; detailed only are groups of which nothing but a total is published.",
+            "Regional and Detailed are the two levels of groups; detailed only are groups of which nothing but a total is published. "
+            "The bias of the noise should be near 0; behind it two standard errors, from the promised margins.",
         ),
         files=["accuracy.csv"],
     )
@@ -155,12 +164,7 @@ def _margins_figure(rows: _Errors) -> Figure:
     axes = figure.subplots()
     draw_margins(axes, rows)
     axes.set_title("")
-    legend = axes.get_legend()
-    if legend is not None:
-        legend.remove()
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9
-    )
+    below_figure(figure, axes, columns=4)
     return figure
 
 

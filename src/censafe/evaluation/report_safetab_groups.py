@@ -17,13 +17,15 @@ from censafe.evaluation.safetab_accuracy import ALL_SIZES, ErrorRow, ShareRow, Z
 from censafe.evaluation.safetab_cells import SIZES
 from censafe.evaluation.safetab_report import shares_figure
 from censafe.products.safetab.levels import GroupLevel
-from censafe.publication.markup import count_of
 
 __all__ = ["UNITS", "bias_exhibit", "level_words", "shares_exhibit", "zero_words", "zeros_exhibit"]
 
 _Errors = Sequence[ErrorRow]
 UNITS: Final = {"safetab-p": "persons", "safetab-h": "households"}
 """What a product counts."""
+
+
+_ENOUGH: Final = 30  # published totals whose mean is more than a hint
 
 
 def level_words(row: ErrorRow | ShareRow | ZeroRow) -> str:
@@ -69,15 +71,16 @@ def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     sizes = [size for size in SIZES if any(row.size == size for row in rows)]
     labels = list(dict.fromkeys(level_words(row) for row in rows))
     cells = {(level_words(row), row.size): row for row in rows}
-    worst = max(rows, key=lambda row: abs(row.published_bias), default=None)
+    enough = [row for row in rows if row.published_cells >= _ENOUGH]
+    worst = max(enough, key=lambda row: abs(row.published_bias), default=None)
     return Exhibit(
         name="bias",
         question="Are small groups published too large?",
         answer=(
-            "No total was published."
+            f"No size of groups has {_ENOUGH} published totals or more; the numbers below are hints."
             if worst is None
-            else f"The largest mean error is {worst.published_bias:+,.1f}, of published totals of groups with a true size of "
-            f"{_size_words(worst.size)} ({level_words(worst)}; {count_of(worst.published_cells, 'published total')})."
+            else f"Where at least {_ENOUGH} were drawn, totals of groups with {_size_words(worst.size)} {UNITS[document['kind']]} are off most: "
+            f"{worst.published_bias:+,.1f} on average ({level_words(worst)}, {worst.published_cells:,} published totals)."
         ),
         figure=_bias_figure(cells, labels, sizes) if len(sizes) > 1 else None,
         alt="Mean of published less true totals, by true size of the group, a line for every level; 0 is no bias.",
@@ -101,7 +104,9 @@ def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
 
 
 def _bias_cell(row: ErrorRow | None) -> str:
-    return "" if row is None else f"{number_text(row.published_bias)} ({row.published_cells:,})"
+    return (
+        "" if row is None else f"{number_text(round(row.published_bias, 1) + 0.0)} ({row.published_cells:,})"
+    )
 
 
 def _size_words(size: str) -> str:

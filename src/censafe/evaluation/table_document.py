@@ -5,13 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from pathlib import PurePath
+from statistics import NormalDist
 from typing import Any, Protocol
 
 from censafe.model import NoiseLaw, ReleasePlan
 from censafe.privacy.margins import exact_coverage
 from censafe.publication.page_tables import SYMBOLS
 
-__all__ = ["chance_within", "pooled_share", "share_doubt", "table_document", "table_facts", "table_settings"]
+__all__ = [
+    "bias_doubt",
+    "chance_within",
+    "few_draws",
+    "pooled_share",
+    "share_doubt",
+    "short_name",
+    "signed_text",
+    "table_document",
+    "table_facts",
+    "table_settings",
+]
 
 _SMOOTH = 4  # from this sigma2 on, a sum of discrete Gaussians is one to 1e-15
 
@@ -64,6 +77,16 @@ def table_facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
+def short_name(document: Mapping[str, Any]) -> str:
+    """Name of the configuration: of a file its last folder and name.
+
+    Example:
+        >>> short_name({"configuration": "/data/production/config.json"})
+        'production/config.json'
+    """
+    return "/".join(PurePath(document["configuration"]).parts[-2:])
+
+
 def table_settings(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How the evaluation was made, by name.
 
@@ -90,7 +113,7 @@ def chance_within(law: NoiseLaw, draws: int, margin: int) -> float:
 
     Example:
         >>> round(chance_within(NoiseLaw.gaussian(Fraction(4)), 4, 7), 4)
-        0.9393
+        0.9399
         >>> chance_within(NoiseLaw.laplace(Fraction(4)), 2, 7)
         nan
     """
@@ -131,3 +154,57 @@ def share_doubt(share: float, number: int) -> float:
         0.1
     """
     return 2.0 * math.sqrt(max(0.0, share * (1.0 - share)) / number) if number else math.nan
+
+
+def bias_doubt(document: Mapping[str, Any], numbers: Sequence[int], margins: Sequence[float]) -> float:
+    """Two standard errors of the mean of independent noise, from its margins of error.
+
+    Args:
+        document: what :func:`table_document` returned.
+        numbers: of noisy counts.
+        margins: of each number, in the papers' form.
+
+    Example:
+        >>> round(bias_doubt({"symbol": "rho", "confidence": 0.95}, [100], [1.96]), 3)
+        0.2
+    """
+    level = document["confidence"]
+    if document["symbol"] == "rho":
+        deviation = 1.0 / NormalDist().inv_cdf((1.0 + level) / 2.0)
+    else:
+        deviation = math.sqrt(2.0) / -math.log(1.0 - level)
+    total = sum(numbers)
+    squares = sum(number * margin**2 for number, margin in zip(numbers, margins, strict=True))
+    return 2.0 * deviation * math.sqrt(squares) / total if total else math.nan
+
+
+def few_draws(document: Mapping[str, Any], number: int) -> float:
+    """Typical margin found in a number of draws of right noise, over the true margin: below 1 where draws are few.
+
+    The margin found is the k-th smallest of n errors; the middle of the law of its rank is (k - 1/3) / (n + 1/3) up to 0.01.
+
+    Args:
+        document: what :func:`table_document` returned.
+        number: n, of noisy counts.
+
+    Example:
+        >>> round(few_draws({"symbol": "rho", "confidence": 0.9}, 20), 2), round(few_draws({"symbol": "rho", "confidence": 0.9}, 10**6), 2)
+        (0.92, 1.0)
+    """
+    level = document["confidence"]
+    rank = (math.ceil(level * number - 1e-9) - 1.0 / 3.0) / (number + 1.0 / 3.0)
+    if document["symbol"] == "rho":
+        normal = NormalDist()
+        return normal.inv_cdf((1.0 + rank) / 2.0) / normal.inv_cdf((1.0 + level) / 2.0)
+    return math.log(1.0 - rank) / math.log(1.0 - level)
+
+
+def signed_text(value: float, doubt: float, places: int = 1) -> str:
+    """A number near zero with its doubt, never a minus zero.
+
+    Example:
+        >>> signed_text(-0.01, 0.25), signed_text(3.0, 1.0)
+        ('0.0 ±0.2', '3.0 ±1.0')
+    """
+    shown = round(value, places) + 0.0
+    return f"{shown:,.{places}f} \N{PLUS-MINUS SIGN}{doubt:,.{places}f}"

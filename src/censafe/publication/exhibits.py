@@ -21,6 +21,7 @@ _STYLE: Final = """
 figure { margin: .8rem 0 1rem; background: #ffffff; border: 1px solid var(--line); border-radius: .5rem; padding: .6rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figcaption { color: #4a5868; font-size: .9rem; padding: .3rem .4rem 0; }
+h1, dd { overflow-wrap: anywhere; }
 .answer { font-size: 1.1rem; font-weight: 550; }
 nav ol { margin: .4rem 0 0; padding-left: 1.3rem; }
 a { color: var(--accent); }
