@@ -166,7 +166,7 @@ def _hidden(full: Rows, document: Mapping[str, Any]) -> Exhibit | None:
     """Measured empirical loss beside that of the level's noise alone."""
     lines: list[list[str]] = []
     groups: list[tuple[str, int]] = []
-    ratios = []
+    comparable = below = 0
     for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full):
         own = {
             mode: {
@@ -186,16 +186,17 @@ def _hidden(full: Rows, document: Mapping[str, Any]) -> Exhibit | None:
                     *(number_text(largest[name], 3) for name in ("noise_epl", "epl")),
                 ]
             )
-            ratios.append(middle["epl"] / middle["noise_epl"])
+            if _known(middle["epl"]):
+                comparable += 1
+                below += middle["epl"] <= middle["noise_epl"]
         groups.append((f"{stat}, {level.replace('_', ' ')}", len(shown)))
     if not lines:
         return None
-    below = sum(one <= 1 for one in ratios)
     return Exhibit(
         name="noise-loss",
         question="Does fitting and rounding hide more than the noise alone does?",
         answer=(
-            f"In {below} of {len(ratios)} combinations of level, count and budget the measured loss is at most that of the level's own "
+            f"In {below} of {comparable} combinations of level, count and budget the measured loss is at most that of the level's own "
             "noise: levels help each other, and that makes errors smaller as well, so it is no proof of more privacy."
         ),
         tables=[
