@@ -123,6 +123,15 @@ def _cut_words(rows: _Rows) -> str:
     )
 
 
+_MARGINS_HOW: Final = (
+    "The records were counted once. Every noisy answer was then drawn many times with test keys, by the code that a "
+    "release runs. The margin found is the smallest error that the promised share of all draws and regions of a cell do not exceed; "
+    "the promised one is the margin that a release states.",
+    "The band holds nineteen of twenty dots if the noise is right; few draws make it wide, and the margin found a little too small. "
+    "The bias of the noise should be near 0; behind it two standard errors, from the promised margins.",
+)
+
+
 def _margins(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     tables = list(dict.fromkeys(row.table for row in rows))
     figure = Figure(figsize=(9, 0.36 * len(tables) + 1.9), layout="constrained")
@@ -154,13 +163,7 @@ def _margins(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
                 lambda own: _margin_line(own, document),
             )
         ],
-        how=(
-            "The records were counted once. Every noisy answer was then drawn many times with test keys, by the code that a "
-            "release runs. The margin found is the smallest error that the promised share of all draws and regions of a cell do not exceed; "
-            "the promised one is the margin that a release states.",
-            "The band holds nineteen of twenty dots if the noise is right; few draws make it wide, and the margin found a little too small. "
-            "The bias of the noise should be near 0; behind it two standard errors, from the promised margins.",
-        ),
+        how=_MARGINS_HOW,
         files=_FILES,
     )
 

@@ -99,8 +99,18 @@ def _coverage_words(errors: _Errors) -> str:
 
 
 def _kind_words(row: ErrorRow) -> str:
-    only = ", detailed only" if row.detailed_only and row.table == "T01001" else ""
+    only = ", detailed only" if row.detailed_only else ""
     return f"{row.table}{only}: {row.cell}"
+
+
+_MARGINS_HOW: Final = (
+    "The records were counted once and released many times with test keys, by the code that a release runs. The margin found "
+    "is the smallest error that the promised share of all draws does not exceed; the promised one is the smallest whole "
+    "number whose interval covers at least the promised share by the exact noise law.",
+    "As rho, as epsilon: margins in the papers' form if the same budgets were rho of zCDP, or epsilon of pure differential privacy.",
+    "Regional and Detailed are the two levels of groups; detailed only are groups of which nothing but a total is published. "
+    "The bias of the noise should be near 0; behind it two standard errors, from the promised margins.",
+)
 
 
 def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
@@ -108,19 +118,6 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     shown = frequent_rows(errors)
     labels = list(dict.fromkeys(level_words(row) for row in rows))
     groups = [(label, [row for row in rows if level_words(row) == label]) for label in labels]
-    lines = [
-        [
-            _kind_words(row),
-            f"{row.noise_cells:,}",
-            f"{row.expected_moe_exact:,}",
-            number_text(row.noise_moe, 0),
-            signed_text(row.noise_bias, bias_doubt(document, [row.noise_cells], [row.expected_moe]), 2),
-            number_text(row.expected_moe_zcdp),
-            number_text(row.expected_moe_puredp),
-        ]
-        for _, members in groups
-        for row in members
-    ]
     close = sum(abs(row.noise_moe - row.expected_moe_exact) <= _slack(row) for row in rows)
     unit = UNITS[document["kind"]]
     return Exhibit(
@@ -136,21 +133,26 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
             PageTable(
                 f"Margins of error of counts that hold one draw of noise, in {unit}",
                 ("Count", "Noisy counts", "Promised", "Found", "Bias of noise", "As rho", "As epsilon"),
-                lines,
+                [_margin_line(row, document) for _, members in groups for row in members],
                 numbers=6,
                 groups=[(label, len(members)) for label, members in groups],
             )
         ],
-        how=(
-            "The records were counted once and released many times with test keys, by the code that a release runs. The margin found "
-            "is the smallest error that the promised share of all draws does not exceed; the promised one is the smallest whole "
-            "number whose interval covers at least the promised share by the exact noise law.",
-            "As rho, as epsilon: margins in the papers' form if the same budgets were rho of zCDP, or epsilon of pure differential privacy.",
-            "Regional and Detailed are the two levels of groups; detailed only are groups of which nothing but a total is published. "
-            "The bias of the noise should be near 0; behind it two standard errors, from the promised margins.",
-        ),
+        how=_MARGINS_HOW,
         files=["accuracy.csv"],
     )
+
+
+def _margin_line(row: ErrorRow, document: Mapping[str, Any]) -> list[str]:
+    return [
+        _kind_words(row),
+        f"{row.noise_cells:,}",
+        f"{row.expected_moe_exact:,}",
+        number_text(row.noise_moe, 0),
+        signed_text(row.noise_bias, bias_doubt(document, [row.noise_cells], [row.expected_moe]), 2),
+        number_text(row.expected_moe_zcdp),
+        number_text(row.expected_moe_puredp),
+    ]
 
 
 def _slack(row: ErrorRow) -> float:
@@ -168,6 +170,12 @@ def _margins_figure(rows: _Errors) -> Figure:
     return figure
 
 
+_COVERAGE_HOW: Final = (
+    "Margins are whole numbers, so they cover a little more than the promised share; the smaller the margin, the more. Only "
+    "counts with one draw of noise of their own are used, so that all of them are independent. Doubt is two standard errors.",
+)
+
+
 def _coverage(errors: _Errors) -> Exhibit:
     rows = _single(errors)
     labels = list(dict.fromkeys(level_words(row) for row in rows))
@@ -176,18 +184,6 @@ def _coverage(errors: _Errors) -> Exhibit:
     exact = [_share(own, "expected_coverage") for own in levels]
     doubt = [share_doubt(share, _number(own)) for share, own in zip(exact, levels, strict=True)]
     inside = sum(abs(a - b) <= c for a, b, c in zip(found, exact, doubt, strict=True))
-    figure = Figure(figsize=(9, 0.3 * len(labels) + 1.7), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(exact, range(len(labels)), "|", color="#555555", markersize=14, label="by the exact law")
-    axes.errorbar(
-        found, range(len(labels)), xerr=doubt, fmt="o", markersize=4, linewidth=1, color="#0b5c7a",
-        label="found, two standard errors",
-    )  # fmt: skip
-    axes.set_xlabel("share of noisy counts within their margin of error", fontsize=9)
-    label_rows(axes, labels)
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
-    )
     return Exhibit(
         name="coverage",
         question="How often does an interval hold the count before noise?",
@@ -195,7 +191,7 @@ def _coverage(errors: _Errors) -> Exhibit:
             f"In {inside} of {count_of(len(labels), 'level')} the share is within two standard errors of the exact chance; by luck "
             "alone one in twenty is not."
         ),
-        figure=figure,
+        figure=_coverage_figure(labels, found, exact, doubt),
         alt="Share of noisy counts within their exact margin of error, by level, beside the chance that the noise law gives.",
         tables=[
             PageTable(
@@ -208,12 +204,27 @@ def _coverage(errors: _Errors) -> Exhibit:
                 numbers=4,
             )
         ],
-        how=(
-            "Margins are whole numbers, so they cover a little more than the promised share; the smaller the margin, the more. Only "
-            "counts with one draw of noise of their own are used, so that all of them are independent. Doubt is two standard errors.",
-        ),
+        how=_COVERAGE_HOW,
         files=["accuracy.csv"],
     )
+
+
+def _coverage_figure(
+    labels: Sequence[str], found: Sequence[float], exact: Sequence[float], doubt: Sequence[float]
+) -> Figure:
+    figure = Figure(figsize=(9, 0.3 * len(labels) + 1.7), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(exact, range(len(labels)), "|", color="#555555", markersize=14, label="by the exact law")
+    axes.errorbar(
+        found, range(len(labels)), xerr=doubt, fmt="o", markersize=4, linewidth=1, color="#0b5c7a",
+        label="found, two standard errors",
+    )  # fmt: skip
+    axes.set_xlabel("share of noisy counts within their margin of error", fontsize=9)
+    label_rows(axes, labels)
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
+    )
+    return figure
 
 
 def _sums(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from censafe.evaluation.figures_accuracy import quiet
 from censafe.evaluation.outputs import number_text
@@ -54,6 +55,13 @@ def zero_words(zeros: Sequence[ZeroRow]) -> str:
     )
 
 
+_BIAS_HOW: Final = (
+    "The noise itself has no bias. Where small totals are left out, only groups with upward noise pass, so the published totals "
+    "of small groups are too large on average; negative totals raised to zero do the same. Only published totals of groups "
+    "that get a total and no further table are here.",
+)
+
+
 def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     """Bias of the published totals of groups that get nothing but a total, by true size.
 
@@ -94,11 +102,7 @@ def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
         ]
         if rows
         else [],
-        how=(
-            "The noise itself has no bias. Where small totals are left out, only groups with upward noise pass, so the published totals "
-            "of small groups are too large on average; negative totals raised to zero do the same. Only published totals of groups "
-            "that get a total and no further table are here.",
-        ),
+        how=_BIAS_HOW,
         files=["accuracy.csv"],
     )
 
@@ -128,6 +132,7 @@ def _bias_figure(
         )  # fmt: skip
     axes.axhline(0.0, color="#555555", linewidth=1)
     axes.set_yscale("symlog", linthresh=10)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_xticks(range(len(sizes)), [_size_words(size) for size in sizes])
     axes.set_xlabel("true size of the group", fontsize=9)
     axes.set_ylabel("mean of published less true total", fontsize=9)
@@ -145,6 +150,22 @@ def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> E
         shares: rows of ``tables.csv``.
         document: of the evaluation.
     """
+    return Exhibit(
+        name="tables",
+        question="Which table does a group get?",
+        answer=_share_words(shares),
+        figure=shares_figure(shares) if shares else None,
+        alt="Share of groups by the most detailed table that they get, by place and true size; the number of groups is at the right.",
+        tables=[_share_table(shares, document)],
+        how=(
+            "The table follows from a first noisy total and public thresholds, so a group near a threshold gets one table in some draws "
+            "and another in others. Shares are over all groups of a size and all draws.",
+        ),
+        files=["tables.csv"],
+    )
+
+
+def _share_table(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> PageTable:
     tables = list(dict.fromkeys(row.table for row in shares))
     groups: dict[str, list[ShareRow]] = {}
     for row in shares:
@@ -159,26 +180,12 @@ def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> E
             for size in sizes
         ]
         heads.append((label, len(sizes)))
-    return Exhibit(
-        name="tables",
-        question="Which table does a group get?",
-        answer=_share_words(shares),
-        figure=shares_figure(shares) if shares else None,
-        alt="Share of groups by the most detailed table that they get, by place and true size; the number of groups is at the right.",
-        tables=[
-            PageTable(
-                f"Share of groups by table, in percent, by true size in {UNITS[document['kind']]}",
-                ("True size", "Groups", *("no table" if one == "none" else one for one in tables)),
-                lines,
-                numbers=1 + len(tables),
-                groups=heads,
-            )
-        ],
-        how=(
-            "The table follows from a first noisy total and public thresholds, so a group near a threshold gets one table in some draws "
-            "and another in others. Shares are over all groups of a size and all draws.",
-        ),
-        files=["tables.csv"],
+    return PageTable(
+        f"Share of groups by table, in percent, by true size in {UNITS[document['kind']]}",
+        ("True size", "Groups", *("no table" if one == "none" else one for one in tables)),
+        lines,
+        numbers=1 + len(tables),
+        groups=heads,
     )
 
 
@@ -205,23 +212,11 @@ def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
         zeros: rows of ``zeros.csv``.
     """
     rows = [row for row in zeros if row.groups]
-    figure = Figure(figsize=(9, 0.34 * len(rows) + 1.7), layout="constrained")
-    axes = figure.subplots()
-    axes.errorbar(
-        [row.expected for row in rows], range(len(rows)), xerr=[2 * row.deviation for row in rows], fmt="|",
-        markersize=14, color="#9aa5b1", linewidth=5, label="by the exact law, two standard deviations",
-    )  # fmt: skip
-    axes.plot([row.published for row in rows], range(len(rows)), "o", color="#0b5c7a", label="published")
-    axes.set_xlabel("empty groups published, all draws together", fontsize=9)
-    label_rows(axes, [level_words(row) for row in rows])
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
-    )
     return Exhibit(
         name="zeros",
         question="How many groups without a record are published?",
         answer=zero_words(zeros),
-        figure=figure if rows else None,
+        figure=_zeros_figure(rows) if rows else None,
         alt="Published groups without a record by level, beside the number that the exact tail of the noise law gives.",
         tables=[
             PageTable(
@@ -256,3 +251,19 @@ def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
         ),
         files=["zeros.csv"],
     )
+
+
+def _zeros_figure(rows: Sequence[ZeroRow]) -> Figure:
+    figure = Figure(figsize=(9, 0.34 * len(rows) + 1.7), layout="constrained")
+    axes = figure.subplots()
+    axes.errorbar(
+        [row.expected for row in rows], range(len(rows)), xerr=[2 * row.deviation for row in rows], fmt="|",
+        markersize=14, color="#9aa5b1", linewidth=5, label="by the exact law, two standard deviations",
+    )  # fmt: skip
+    axes.plot([row.published for row in rows], range(len(rows)), "o", color="#0b5c7a", label="published")
+    axes.set_xlabel("empty groups published, all draws together", fontsize=9)
+    label_rows(axes, [level_words(row) for row in rows])
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
+    )
+    return figure
