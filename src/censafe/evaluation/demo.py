@@ -48,10 +48,10 @@ _FILES: Final = {
     "topdown/microdata/persons.txt": "redistricting microdata by TopDown, consistent from blocks to the state",
     "topdown/certificate.html": "its certificate",
     "evaluation/topdown/report.html": "how wrong TopDown is, level by level (open in a browser)",
-    "evaluation/phsafe/accuracy.png": "did the noise have the promised size? what does truncation cost?",
-    "evaluation/safetab-p/accuracy.png": "the same of detailed groups, and which tables they get",
-    "evaluation/safetab-h/accuracy.png": "the same of households",
-    "evaluation/safetab-p/accuracy.csv": "the numbers behind the picture; there is one for every product",
+    "evaluation/phsafe/report.html": "did the noise have the promised size? what does truncation cost?",
+    "evaluation/safetab-p/report.html": "the same of detailed groups, and which tables they get",
+    "evaluation/safetab-h/report.html": "the same of households",
+    "evaluation/safetab-p/accuracy.csv": "the numbers behind the page; there is one for every product",
 }
 
 
