@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 STAMP  := $(VENV)/.synced
 
-.PHONY: demo test lint bench browser coverage kernels clean help
+.PHONY: demo test test-long lint bench browser coverage kernels clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
-	@echo "make test   the whole test suite"
+	@echo "make test   the test suite, under ten minutes on two cores"
+	@echo "make test-long  what the test suite samples, whole"
 	@echo "make coverage  the suite with its lines counted; at least nine in ten"
 	@echo "make lint   formatting, lints, types, import contracts"
 	@echo "make bench  the benchmarks, tables to standard output"
@@ -38,6 +39,10 @@ kernels: $(STAMP)
 
 test: $(STAMP) browser kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# What the suite samples, whole: larger populations, more noise draws, more points of failure.
+test-long: $(STAMP) browser kernels
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 # The suite again with its lines counted, which takes half as long again.
 coverage: $(STAMP) browser kernels
