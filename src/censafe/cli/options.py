@@ -97,6 +97,15 @@ def t1_option(command: _Command) -> _Command:
     )(command)
 
 
+def _new_file(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file that is there: an input, or examples of records written before."""
+    if path is not None and (path.is_symlink() or path.exists()):
+        raise click.BadParameter(
+            f"{path} is there already, and no file is written over. Name a new file, or remove this one."
+        )
+    return path
+
+
 def engine_options(command: _Command) -> _Command:
     """Options of the relational engine and of the checks."""
     for option in (
@@ -105,7 +114,8 @@ def engine_options(command: _Command) -> _Command:
         click.option(
             "--examples",
             type=click.Path(dir_okay=False, path_type=Path),
-            help="Write the keys of offending records to this private file.",
+            callback=_new_file,
+            help="Write the keys of offending records to this new private file.",
         ),
         click.option("--quiet", is_flag=True, help="No progress."),
     ):

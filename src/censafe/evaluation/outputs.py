@@ -20,6 +20,7 @@ from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.histograms.cells import MatchedCells
 from censafe.evaluation.page import Page, page_html, svg_text
+from censafe.model.file_names import file_name
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
 
 __all__ = [
@@ -48,14 +49,19 @@ def write_frame(
 
     Args:
         folder: of the evaluation.
-        name: of the file, without ending.
+        name: of the file, without ending; ``/`` stands between the names of a folder and of a file in it.
         frame: to write.
         confidential: whether it compares with the truth.
         parquet: whether to write Parquet as well.
 
     Returns:
         Name of the CSV file.
+
+    Raises:
+        ValueError: the name is not made by :func:`~censafe.model.file_names.file_name`.
     """
+    if any(part != file_name(part) for part in name.split("/")):
+        raise ValueError(f"{name!r} is not the name of a file in the folder of the evaluation")
     words = COMPARED if confidential else _PUBLIC
     stamped = frame.append_column("classification", pa.array([words] * frame.num_rows, pa.string()))
     with atomic_bytes(folder / f"{name}.csv") as stream:
@@ -214,7 +220,7 @@ def write_page(folder: Path, page: Page) -> tuple[str, ...]:
             continue
         if page.confidential:
             exhibit.figure.suptitle(COMPARED, x=0.01, ha="left", fontsize=8, color="#8c1414")
-        files.append(f"figures/{exhibit.name}.svg")
+        files.append(f"figures/{file_name(exhibit.name)}.svg")
         atomic_text(folder / files[-1], svg_text(exhibit.figure, exhibit.name))
     return tuple(files)
 

@@ -15,6 +15,7 @@ from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.frames import stacked
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.pair_scope import Scope
+from censafe.model.file_names import file_name
 from censafe.publication.atomic import atomic_write
 
 __all__ = ["MOST_AREAS", "NONE", "gisjoin", "side_frames", "write_residuals"]
@@ -60,7 +61,7 @@ def side_frames(scope: Scope, kinds: Sequence[str] = ()) -> dict[str, pa.Table]:
             if side is not None:
                 for name in side.column_names[1:]:
                     wide = wide.append_column(name, side.column(name))
-        wides[f"side_by_side/{areas.level}"] = wide
+        wides[f"side_by_side/{file_name(areas.level)}"] = wide
     return {**({"side_by_side_long": stacked(longs)} if longs else {}), **wides}
 
 

@@ -37,6 +37,7 @@ from censafe.evaluation.topdown_population import Population, compared_character
 from censafe.evaluation.topdown_runs import RunRequest, SourceOf, read_runs, run_all
 from censafe.evaluation.workbook import write_workbook
 from censafe.model import CellQuery
+from censafe.model.file_names import file_name
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.plan import plan_release
 
@@ -141,7 +142,7 @@ def _write(
                 sides.append(long)
                 if side is not None:
                     name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{level}"
-                    wide[f"side_by_side/{name}"] = side
+                    wide[f"side_by_side/{file_name(name)}"] = side
     frames["metrics_long"] = stacked(accuracies)
     frames["metrics_wide"] = wide_metrics(frames["metrics_long"])
     frames["topdown_vs_blocks"] = stacked(bins)

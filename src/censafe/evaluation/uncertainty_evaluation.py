@@ -20,6 +20,7 @@ from censafe.evaluation.topdown_population import Population, compared_character
 from censafe.evaluation.topdown_published import PublishedSource
 from censafe.evaluation.topdown_runs import RunRequest, read_runs, run_all
 from censafe.evaluation.uncertainty import cell_intervals, error_classes
+from censafe.model.file_names import file_name
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.plan import plan_release
 
@@ -70,7 +71,9 @@ def evaluate_uncertainty(
         with reading.observer.stage("write"):
             written = {write_frame(out, "uncertainty", classes, confidential=False): classes.column_names}
             for name, table in tables.items():
-                file = write_frame(out, f"intervals/{name}", table, confidential=False, parquet=True)
+                file = write_frame(
+                    out, f"intervals/{file_name(name)}", table, confidential=False, parquet=True
+                )
                 written[file] = table.column_names
             document = {"kind": "uncertainty", "runs": runs, "seed": seed, "confidence": confidence}
             write_document(out, {**document, "private": private, **described(population)})

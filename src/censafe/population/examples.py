@@ -13,7 +13,7 @@ from censafe.model.fetching import fetch
 from censafe.population.crossfile import Check
 from censafe.population.guard import engine_errors
 
-__all__ = ["write_examples"]
+__all__ = ["examples_error", "write_examples"]
 
 _MOST = 1000  # keys a rule
 _HEADER = ("FILE", "COLUMN", "RULE", "MAFID")
@@ -23,14 +23,14 @@ def write_examples(path: Path, checks: Iterable[Check], *, first: bool) -> None:
     """CONFIDENTIAL. Write MAFIDs of offending rows to a file that only its owner can read.
 
     Args:
-        path: the file; made with mode 0600.
+        path: the file; made with mode 0600, and never written over another.
         checks: checks that failed.
-        first: whether to start the file anew; otherwise rows are added, at most 1,000 a rule in all.
+        first: whether to make the file; otherwise rows are added, at most 1,000 a rule in all.
 
     Raises:
-        StorageError: the file cannot be written.
+        StorageError: the file is there already or cannot be written.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if first else 0)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_EXCL if first else 0)
     try:
         handle = os.open(path, flags, 0o600)
         with os.fdopen(handle, "r+", encoding="utf-8", newline="") as stream:
@@ -42,10 +42,19 @@ def write_examples(path: Path, checks: Iterable[Check], *, first: bool) -> None:
             for check in checks:
                 for row in _offenders(check, held):
                     writer.writerow(row)
-    except OSError:
-        raise StorageError(
-            f"{path}: the file of examples cannot be written; name a file in a folder that you can write to"
-        ) from None
+    except OSError as error:
+        raise examples_error(path, error) from None
+
+
+def examples_error(path: Path, error: OSError) -> StorageError:
+    """Why the private file of examples could not be written, and what to do."""
+    if isinstance(error, FileExistsError):
+        return StorageError(
+            f"{path}: the file of examples is there already, and no file is written over; name a new one, or remove this one"
+        )
+    return StorageError(
+        f"{path}: the file of examples cannot be written; name a file in a folder that you can write to"
+    )
 
 
 def _offenders(check: Check, held: Counter[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -123,8 +123,8 @@ def validate(
         population: the part.
         strict: whether consistency rules stop instead of warn.
         checks: ``off`` reports only unreadable lines and an empty result, which always stop.
-        examples: private file (mode 0600) for the MAFIDs of offending rows, at most 1,000 a rule; written
-            anew with the first part.
+        examples: private file (mode 0600) for the MAFIDs of offending rows, at most 1,000 a rule; made
+            with the first part, and never written over another file.
 
     Returns:
         The report of this part; merge the reports of all parts before judging.

@@ -28,7 +28,7 @@ class ReadOptions:
     Args:
         checks: ``full`` warns where records disagree, ``strict`` stops there too, ``off`` (truth
             only) checks nothing.
-        examples: a private file for the keys of offending records, or None.
+        examples: a private file for the keys of offending records, which must not be there yet; None for none.
         threads: of the relational engine; None for one a core.
         t1: where SafeTab-H finds the totals of population groups, when not in the data folder; None otherwise.
         water_blocks: a public list of blocks without land, which do not make two areas differ; None for none.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ FILES: Final = (
 FolderState = Literal["new", "resumed", "finished"]
 _WORK = ".censafe"
 _IDENTITY = "identity.json"
+_RUN: Final = re.compile(r"[0-9a-f]{16}")
 _MANIFEST = "manifest.json"
 
 
@@ -163,7 +165,7 @@ class RunFolder:
         try:
             content: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
             found: dict[str, str] = content["identity"]
-            self._run = str(content["run"])
+            self._run = _run_name(content["run"])
             differing = sorted(key for key in identity if found.get(key) != identity[key])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{record} cannot be read as the record of a run. Name a new folder.") from error
@@ -172,6 +174,13 @@ class RunFolder:
                 f"{self.out} holds another run (different {', '.join(differing).replace('_', ' ')}). "
                 "Name a new folder; the run in this one is untouched."
             )
+
+
+def _run_name(text: object) -> str:
+    """The name of a run; it names files elsewhere, so ValueError for anything that :meth:`RunFolder.identify` did not make."""
+    if not isinstance(text, str) or _RUN.fullmatch(text) is None:
+        raise ValueError("not the name of a run")
+    return text
 
 
 def _holds_files(folder: Path) -> bool:

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from censafe.model.file_names import file_name
 from censafe.publication.atomic import atomic_text
 from censafe.publication.exhibits import Exhibit, PageTable, Sheet, sheet_html, svg_text
 from censafe.publication.interval_files import IntervalRows
@@ -104,12 +105,13 @@ def write_interval_page(folder: Path, page: IntervalPage) -> tuple[str, ...]:
         settings=list(page.settings.items()),
         footer=_FOOTER,
     )
-    atomic_text(folder / f"{page.code}.html", sheet_html(sheet, f"{page.stamp}: " if page.stamp else ""))
-    files = [f"{page.code}.html"]
+    code = file_name(page.code)
+    atomic_text(folder / f"{code}.html", sheet_html(sheet, f"{page.stamp}: " if page.stamp else ""))
+    files = [f"{code}.html"]
     for exhibit in exhibits:
         if exhibit.figure is not None:
-            files.append(f"{page.code}_{exhibit.name}.svg")
-            atomic_text(folder / files[-1], svg_text(exhibit.figure, f"{page.code}-{exhibit.name}"))
+            files.append(f"{code}_{exhibit.name}.svg")
+            atomic_text(folder / files[-1], svg_text(exhibit.figure, f"{code}-{exhibit.name}"))
     return tuple(files)
 
 
@@ -121,7 +123,7 @@ def _outside(rows: IntervalRows) -> NDArray[np.bool_]:
 def _exhibit(page: IntervalPage, kind: str, rows: Sequence[IntervalRows]) -> Exhibit:
     most = _most(rows)
     words = kind.replace("_", " ").lower()
-    name = kind.replace("_", "-").replace(" ", "-").lower()
+    name = file_name(kind.replace("_", "-").replace(" ", "-").lower())
     answer = (
         f"No count of this level has an estimate with any spread; levels of {words} are published exactly."
     )

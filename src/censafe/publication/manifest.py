@@ -22,6 +22,7 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
+from censafe.model.file_names import stays_inside
 from censafe.publication.atomic import atomic_text, sha256_file, sha256_path
 from censafe.publication.stamps import STAMP
 
@@ -167,12 +168,23 @@ def read_manifest(path: Path) -> Manifest:
         if document["format"] != _FORMAT:
             raise CheckError(f"{path}: format {document['format']!r}, this version reads {_FORMAT!r}")
         manifest = _parse(document)
+        _check_names(path, manifest)
         digest = document["plan_digest"]
     except (KeyError, TypeError, ValueError) as error:
         raise CheckError(f"{path} is not a manifest of censafe, or it was changed by hand") from error
     if manifest.plan.digest() != digest:
         raise CheckError(f"{path}: the plan does not match its digest; the file was changed by hand")
     return manifest
+
+
+def _check_names(path: Path, manifest: Manifest) -> None:
+    """No name of a file may lead out of the run folder."""
+    named = (*manifest.outputs, *(part.file for part in manifest.parts))
+    outside = sum(not stays_inside(name) for name in named)
+    if outside:
+        raise CheckError(
+            f"{path}: {outside} of the files that it names would lie outside of the run folder; the file was changed by hand"
+        )
 
 
 def _parse(document: dict[str, Any]) -> Manifest:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from censafe.errors import ConfigError, DataError, StorageError, UsageError
+from censafe.evaluation.histograms.area_files import read_area_lists
 from censafe.evaluation.histograms.areas import areas_of_codes, level_areas
 from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.characteristics import Characteristic
@@ -20,6 +21,7 @@ from censafe.evaluation.histograms.strata import (
     PLACE_SIZES,
     size_edges,
 )
+from censafe.evaluation.outputs import write_frame
 from censafe.evaluation.pair_definitions import DefinedAreas, read_definitions
 from censafe.evaluation.pair_evaluation import PairChoices, measure_pair
 from censafe.evaluation.pair_inputs import OpenedPair
@@ -253,3 +255,27 @@ def test_what_nobody_is_and_areas_where_nobody_lives_are_measured_as_well() -> N
     assert {row["home_sf"] for row in found["side_by_side/County"].to_pylist()} == {0}
     assert rows(found["diversity"], level="empty") == []
     assert {row["n_areas"] for row in rows(found["bias"], level="empty", characteristic="home")} == {1}
+
+
+def test_names_of_kinds_of_areas_never_become_paths(
+    frames: tuple[OpenedPair, dict[str, pa.Table]], tmp_path: Path
+) -> None:
+    opened, _ = frames
+    spine = opened.persons.spine
+    listed = tmp_path / "areas.csv"
+    listed.write_text("geocode,../../../escaped\n" + "".join(f"{code},A\n" for code in spine.leaf.geounits))
+    lists = read_area_lists(listed, spine)
+    out = tmp_path / "deep" / "out"
+    for name, frame in measure_pair(OpenedPair(opened.persons, lists=lists)).items():
+        write_frame(out, name, frame, parquet=True)
+    assert {out.parent, listed} == set(tmp_path.iterdir()) | {out.parent}
+    assert ["_________escaped-" in path.name for path in sorted((out / "side_by_side").glob("_*.csv"))] == [
+        True
+    ]
+
+
+@pytest.mark.parametrize("name", ["../x", "/outside/x", "side_by_side/../../x", "", "a//b"])
+def test_frames_are_written_in_their_folder_only(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="is not the name of a file"):
+        write_frame(tmp_path / "out", name, pa.table({"a": [1]}))
+    assert list(tmp_path.iterdir()) == []

@@ -260,7 +260,10 @@ def test_examples_are_written_only_when_asked_and_only_for_their_owner(tmp_path:
     found(tmp_path, *changes)
     assert not private.exists()
     private.write_text("old")
-    private.chmod(0o644)
+    with pytest.raises(StorageError, match="no file is written over"):
+        found(tmp_path, *changes, examples=private)
+    assert private.read_text() == "old"
+    private.unlink()
     found(tmp_path, *changes, examples=private)
     assert stat.S_IMODE(private.stat().st_mode) == 0o600
     lines = private.read_text().splitlines()

@@ -194,14 +194,11 @@ def test_examples_are_private_and_name_the_keys(tmp_path: Path) -> None:
     tables["persons"][12] = ("3", "100000007", "35", "1", "99", "34")
     target = tmp_path / "examples.csv"
     folder = write_folder(tmp_path / "data", **tables)
-    for _ in range(2):  # written anew every time
-        check(folder, examples=target)
-        lines = target.read_text().splitlines()
-        assert lines[0] == "FILE,COLUMN,RULE,MAFID"
-        assert {"units.csv,MAFID,duplicate-mafid,100000002", "persons.csv,CENRACE,domain,100000007"} <= set(
-            lines
-        )
-        assert len(lines) == len(set(lines))
+    check(folder, examples=target)
+    lines = target.read_text().splitlines()
+    assert lines[0] == "FILE,COLUMN,RULE,MAFID"
+    assert {"units.csv,MAFID,duplicate-mafid,100000002", "persons.csv,CENRACE,domain,100000007"} <= set(lines)
+    assert len(lines) == len(set(lines))
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
@@ -216,6 +213,17 @@ def test_examples_stop_at_a_thousand_a_rule_over_all_parts(tmp_path: Path) -> No
     assert found(report)["units.csv TEN domain"] == count
     lines = target.read_text().splitlines()
     assert sum(line.startswith("units.csv,TEN,domain,") for line in lines) == 1000
+
+
+def test_examples_are_never_written_over_a_file(tmp_path: Path) -> None:
+    folder = changed(tmp_path / "data", "persons", {(0, "QAGE"): "400"})
+    before = (folder / "persons.csv").read_bytes()
+    for target in (folder / "persons.csv", tmp_path / "link"):
+        if target.name == "link":
+            target.symlink_to(folder / "persons.csv")
+        with pytest.raises(StorageError, match="no file is written over"):
+            check(folder, examples=target)
+    assert before == (folder / "persons.csv").read_bytes()
 
 
 def test_an_examples_file_that_cannot_be_written_is_a_storage_error(tmp_path: Path) -> None:

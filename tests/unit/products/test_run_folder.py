@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,18 @@ def test_another_run_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert (out / "measurements" / "PH2.parquet").read_bytes() == b"noisy"
 
 
+@pytest.mark.parametrize("name", ["../../elsewhere/x", "/outside/x", "", "a" * 15, 7, "A" * 16])
+def test_the_name_of_a_run_is_never_a_path(tmp_path: Path, name: object) -> None:
+    out = tmp_path / "out"
+    with RunFolder(out) as folder:
+        folder.identify(IDENTITY)
+        _measured(folder)
+    record = out / ".censafe" / "identity.json"
+    record.write_text(json.dumps({"identity": IDENTITY, "run": name}))
+    with pytest.raises(UsageError, match="cannot be read as the record of a run"), RunFolder(out) as folder:
+        folder.identify(IDENTITY)
+
+
 def test_foreign_folders_and_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="not empty"), RunFolder(tmp_path):
@@ -78,9 +91,9 @@ def test_a_finished_run_is_recognised_and_left_tidy(tmp_path: Path) -> None:
     with RunFolder(out) as folder:
         folder.identify(IDENTITY)
         (out / "manifest.json").write_text(
-            '{"identity": {"plan": "aa", "input": "bb", "source": "system"}, "run": "r"}'
+            '{"identity": {"plan": "aa", "input": "bb", "source": "system"}, "run": "0123456789abcdef"}'
         )
     assert sorted(path.name for path in out.iterdir()) == ["manifest.json"]
     with RunFolder(out) as folder:
         assert folder.identify(IDENTITY) == "finished"
-        assert folder.run == "r"
+        assert folder.run == "0123456789abcdef"

@@ -106,3 +106,11 @@ def test_counts_that_are_all_exact_have_no_figure(tmp_path):
     rows.variances[:] = 0.0
     assert write_interval_page(tmp_path, IntervalPage("Rhode Island", "44", [rows], {}, None)) == ("44.html",)
     assert "are published exactly" in (tmp_path / "44.html").read_text()
+
+
+def test_names_of_kinds_and_codes_never_become_paths(tmp_path):
+    rows = some_rows("../../escaped", 2)
+    files = write_interval_page(tmp_path / "a" / "b", IntervalPage("x", "../../44", [rows], {}, None))
+    assert sorted(files) == sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert len(files) == 2

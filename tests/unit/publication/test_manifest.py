@@ -110,3 +110,12 @@ def test_disjoint_groups_come_back() -> None:
     groups = tuple((position,) for position in range(len(plan.parts[0].queries)))
     split = replace(plan, parts=(replace(plan.parts[0], disjoint=groups), *plan.parts[1:]))
     assert parse_plan(json.loads(split.canonical())) == split
+
+
+@pytest.mark.parametrize("name", ["../PH2.parquet", "/etc/passwd", "measurements/../../x"])
+@pytest.mark.parametrize("place", ["parts", "outputs"])
+def test_a_manifest_that_names_files_elsewhere_is_refused(tmp_path: Path, name: str, place: str) -> None:
+    changes = {"parts": (PartRecord("PH2", name, "ef" * 32),), "outputs": {name: "12" * 32}}
+    write_manifest(tmp_path / "manifest.json", replace(_manifest(), **{place: changes[place]}))
+    with pytest.raises(CheckError, match="1 of the files that it names would lie outside of the run folder"):
+        read_manifest(tmp_path / "manifest.json")

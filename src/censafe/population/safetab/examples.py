@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from censafe.errors import StorageError
+from censafe.population.examples import examples_error
 
 __all__ = ["EXAMPLES", "write_records"]
 
@@ -21,23 +21,21 @@ def write_records(
     """CONFIDENTIAL. Write offending records to a file that only its owner can read.
 
     Args:
-        path: the file; made anew with mode 0600.
+        path: the file; made with mode 0600, and never written over another.
         label: how messages call the input.
         rules: column and rule by fault bit.
         examples: records by fault bit.
 
     Raises:
-        StorageError: the file cannot be written.
+        StorageError: the file is there already or cannot be written.
     """
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_TRUNC, 0o600)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
             os.fchmod(stream.fileno(), 0o600)
             writer = csv.writer(stream)
             writer.writerow(_HEADER)
             for bit, records in examples.items():
                 writer.writerows((label, *rules[bit], record) for record in records)
-    except OSError:
-        raise StorageError(
-            f"{path}: the file of examples cannot be written; name a file in a folder that you can write to"
-        ) from None
+    except OSError as error:
+        raise examples_error(path, error) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
@@ -14,6 +15,7 @@ __all__ = ["check_keys", "check_schemas", "check_table", "whole"]
 
 _KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
 _FACILITY_KEYS: Final = ("attribute", "minimum", "largest", "largest_beside_total", "other_kinds")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", re.ASCII)
 _MOST_CELLS: Final = 2**31 - 1
 
 
@@ -27,6 +29,7 @@ def check_schemas(raw: object, key: str, problems: Problems) -> dict[str, Histog
     """
     schemas = {}
     for name, value in check_table(raw, key, problems).items():
+        _check_name(name, f"{key}.{name}", "schema", problems)
         schema = _check_schema(name, value, f"{key}.{name}", problems)
         if schema is not None:
             schemas[name] = schema
@@ -82,6 +85,12 @@ def _check_schema(name: str, raw: object, key: str, problems: Problems) -> Histo
     return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities)
 
 
+def _check_name(name: str, key: str, what: str, problems: Problems) -> None:
+    """Names stand in names of files and columns."""
+    if not _NAME.fullmatch(name):
+        problems.add(key, f"the name of {what} {shown(name)} is not allowed; give letters, digits, - and _")
+
+
 def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attribute, ...]:
     if not isinstance(raw, list) or not raw:
         problems.add(key, 'give a list of attributes such as { name = "votingage", levels = 2 }')
@@ -95,6 +104,7 @@ def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attrib
         if not isinstance(name, str) or not levels:
             problems.add(where, "give a name in quotes and a whole number of levels, 1 or more")
             continue
+        _check_name(name, where, "attribute", problems)
         try:
             attributes.append(Attribute(name, levels))
         except ValueError as error:
@@ -113,6 +123,7 @@ def _check_recodes(raw: object, key: str, schema: Schema, problems: Problems) ->
         table = check_table(item, where, problems)
         check_keys(table, where, ("attribute", "groups"), problems)
         attribute = check_choice(table.get("attribute"), f"{where}.attribute", schema.names, problems)
+        _check_name(name, where, "recode", problems)
         if name in schema.names or name in ("total", "detailed"):
             problems.add(
                 where, "a recode needs a name of its own, not that of an attribute, total or detailed"

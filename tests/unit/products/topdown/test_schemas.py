@@ -141,3 +141,34 @@ def test_levels_of_an_attribute_follow_c_order() -> None:
     schema = shipped_schemas()["pl94-persons"].schema
     stacked = np.stack([schema.levels_of(name) for name in schema.names])
     np.testing.assert_array_equal(np.stack(np.unravel_index(np.arange(2016), schema.shape)), stacked)
+
+
+def test_names_in_a_schema_are_no_paths() -> None:
+    problems = Problems()
+    check_schemas(
+        {
+            "../own": {"attributes": [{"name": "a", "levels": Fraction(2)}]},
+            "b": {
+                "attributes": [
+                    {"name": "../up", "levels": Fraction(2)},
+                    {"name": "c", "levels": Fraction(2)},
+                ],
+                "recodes": {"/x": {"attribute": "c", "groups": [[Fraction(0)], [Fraction(1)]]}},
+            },
+            "d": {
+                "attributes": [{"name": "c", "levels": Fraction(2)}],
+                "recodes": {"/x": {"attribute": "c", "groups": [[Fraction(0)], [Fraction(1)]]}},
+            },
+        },
+        "schemas",
+        problems,
+    )
+    named = [
+        message for message in problems.messages if "is not allowed; give letters, digits, - and _" in message
+    ]
+    assert len(named) == 3
+    assert [message.split(" is not")[0].split(" ")[-1] for message in named] == [
+        "'../own'",
+        "'../up'",
+        "'/x'",
+    ]
