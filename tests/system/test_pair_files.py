@@ -143,6 +143,17 @@ def test_the_workbook_has_the_bureaus_tables_and_those_of_a_file(
     assert "not a TOML file" in refused.err
 
 
+def test_two_text_files_are_compared_by_a_named_column(censafe: CommandLine, tmp_path: Path) -> None:
+    for name, first in (("a", 5), ("b", 6)):
+        lines = ("area,year,pop", f"01,2020,{first}", "02,2020,7")
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sides = (tmp_path / "a.csv", tmp_path / "b.csv")
+    done = censafe("evaluate", "pair", *sides, tmp_path / "out", "--count", "pop", "--quiet")
+    assert done.code == 0, done.err
+    errors = {row["metric"]: row["value"] for row in rows_of(tmp_path / "out" / "metrics_long.csv")}
+    assert float(errors["mean_ae"]) == 0.5
+
+
 def test_files_of_units_may_be_named(
     censafe: CommandLine, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:

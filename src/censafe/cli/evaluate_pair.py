@@ -29,7 +29,11 @@ _SHARED = (
         help="The right formulas, or the arithmetic of Petti & Flaxman.",
     ),
     click.option("--groups", metavar="QUERY", help="Exclusive groups, for schemas without race and origin."),
-    click.option("--by", metavar="COLUMNS", help="Tables: columns whose values make the levels."),
+    click.option(
+        "--by",
+        metavar="COLUMNS",
+        help="Tables: columns whose values make the levels; file for the names of files of folders.",
+    ),
     click.option("--count", metavar="COLUMN", help="Tables: column of the counts [default: COUNT]."),
     click.option("--domain", type=_PATH, help="Histograms: file with a column geocode of every block."),
     click.option("--also", type=_PATH, multiple=True, help="Histograms: a further published run."),

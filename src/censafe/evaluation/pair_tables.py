@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ __all__ = ["MatchedTables", "match_tables"]
 
 _COUNTS: Final = ("COUNT", "count", "value")
 _BESIDE: Final = ("NOISE_DISTRIBUTION", "VARIANCE", "classification")
+_FILE: Final = "file"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +43,19 @@ def match_tables(
     """Two tables of one shape, such as a truth run and a release of any product, row by row.
 
     Args:
-        truth: CSV (comma or pipe) or Parquet file, or a folder of CSV files of the same columns.
+        truth: CSV (comma or pipe) or Parquet file, or a folder of such files of the same columns.
         published: the same.
         count: name of the column of counts; None for COUNT, count or value.
-        by: columns whose values make the levels; none for one level, ``all``.
+        by: columns whose values make the levels, or ``file`` for the names of the files of folders; none for one level, ``all``.
 
     Raises:
         DataError: columns differ or are missing, keys repeat, or counts are not whole numbers.
         StorageError: a file cannot be read.
     """
-    sides = [_table(path) for path in (truth, published)]
+    files = _FILE in by
+    sides = [_table(path, count, files=files) for path in (truth, published)]
     name = _count_column(sides[0].column_names, truth, count)
+    sides = [_keyed(side, name) for side in sides]
     keys = [column for column in sides[0].column_names if column != name and column not in _BESIDE]
     for path, side in zip((truth, published), sides, strict=True):
         _check(path, side, name, keys, by)
@@ -83,36 +87,68 @@ def _levels(table: pa.Table, by: Sequence[str]) -> dict[str, np.ndarray[tuple[in
     return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())}
 
 
-def _table(path: Path) -> pa.Table:
+def _table(path: Path, count: str | None, *, files: bool) -> pa.Table:
+    """All rows of a file or folder; a column ``file`` names where they come from, where that is wanted."""
+    places = _files(path)
+    if not places:
+        raise StorageError(
+            f"{path}: the folder holds no CSV or Parquet file; name a file or a folder of tables"
+        )
     try:
-        if path.is_dir():
-            return pa.concat_tables([_csv(one) for one in sorted(path.rglob("*.csv"))])
-        return _decoded(pq.read_table(path)) if path.suffix == ".parquet" else _csv(path)
+        tables = [pq.read_table(one) if one.suffix == ".parquet" else _csv(one, count) for one in places]
+        if files:
+            tables = [_named(table, one.stem) for one, table in zip(places, tables, strict=True)]
+        return pa.concat_tables(_decoded(table) for table in tables)
     except OSError:
         raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError):
         raise DataError(
             f"{path}: not a table, or tables of different columns; allowed: CSV with a header, or Parquet"
         ) from None
 
 
+def _named(table: pa.Table, name: str) -> pa.Table:
+    if _FILE in table.column_names:
+        return table
+    return table.append_column(_FILE, pa.array([name] * table.num_rows, pa.string()))
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, or those of a folder; Parquet where a folder holds both, which it does for copies of one table."""
+    if not path.is_dir():
+        return [path]
+    found = (sorted(path.rglob(f"*{ending}")) for ending in (".parquet", ".csv"))
+    return next((one for one in found if one), [])
+
+
 def _decoded(table: pa.Table) -> pa.Table:
-    """Columns of codes as their values, which alone can be sorted and joined."""
+    """Columns of codes as their values, which alone can be sorted and joined; nothing of the metadata."""
     types = [
         field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema
     ]
     return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
 
 
-def _csv(path: Path) -> pa.Table:
-    with path.open(encoding="utf-8") as stream:
-        mark = "|" if "|" in stream.readline() else ","
-    names = pa_csv.read_csv(path, parse_options=pa_csv.ParseOptions(delimiter=mark)).column_names
-    types: dict[str, Any] = {name: pa.string() for name in names if name not in _COUNTS}
+def _keyed(table: pa.Table, count: str) -> pa.Table:
+    """Keys as text, so that a CSV file and a Parquet file can be compared; missing ones as empty text."""
+    columns = {
+        name: table.column(name) if name == count else pc.fill_null(table.column(name).cast(pa.string()), "")
+        for name in table.column_names
+        if name not in _BESIDE
+    }
+    return pa.table(columns)
+
+
+def _csv(path: Path, count: str | None) -> pa.Table:
+    with path.open(encoding="utf-8-sig") as stream:
+        mark = "|" if "|" in (head := stream.readline()) else ","
+    parse = pa_csv.ParseOptions(delimiter=mark)
+    names = pa_csv.read_csv(io.BytesIO(head.encode()), parse_options=parse).column_names
+    types: dict[str, Any] = {
+        name: pa.string() for name in names if name not in ((count,) if count else _COUNTS)
+    }
     return pa_csv.read_csv(
-        path,
-        parse_options=pa_csv.ParseOptions(delimiter=mark),
-        convert_options=pa_csv.ConvertOptions(column_types=types),
+        path, parse_options=parse, convert_options=pa_csv.ConvertOptions(column_types=types)
     )
 
 
