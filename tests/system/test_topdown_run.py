@@ -19,6 +19,7 @@ from censafe.population.histograms import BlockData, e2e_layout, pl94_layout, re
 from censafe.privacy.ledger import verify
 from censafe.products.topdown import job, recipe
 from censafe.products.topdown.shipped import shipped_schemas
+from censafe.publication.stamps import DEMONSTRATION
 from support.commands import CommandLine, Outcome
 from support.histograms import dense, write_table
 from support.shared import shared_data
@@ -156,6 +157,7 @@ def test_manifest_and_certificate_say_how_every_level_was_solved(
     page = (out / "certificate.html").read_text()
     assert "29,225 persons" in page
     assert "made up by a rule" in page
+    assert "this run is a demonstration" in page
 
 
 def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
@@ -237,10 +239,48 @@ def test_the_reader_must_be_that_of_the_files(
     wrong = censafe("validate", "topdown", "pl94-us", rhode_island, "--set", "root=State")
     assert wrong.code == 1
     assert "--set reader=pl94" in wrong.err
-    wrong = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--set", "reader=pl94")
+    wrong = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--set", "reader=pl94",
+                    "--published-data")  # fmt: skip
     assert wrong.code == 1
     assert "--set reader=histogram" in wrong.err
     assert censafe("validate", "topdown", "e2e-1940", districts).code == 0
+
+
+def test_records_made_up_from_published_tables_are_no_release(
+    censafe: CommandLine, rhode_island: Path, tmp_path: Path
+) -> None:
+    fixed = ("--set", "root=State", "--set", "reader=pl94", "--set", "measure=units", "--quiet")
+    ledger = ("--ledger", tmp_path / "ledger.jsonl")
+    refused = censafe("run", "topdown", "pl94-us", rhode_island, tmp_path / "out", *fixed, *ledger)
+    assert refused.code == 2
+    assert "--published-data" in refused.err
+    assert "--test-key" in refused.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_on_published_data_pays_and_says_that_it_is_a_demonstration(
+    censafe: CommandLine, rhode_island: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    fixed = ("--set", "root=State", "--set", "reader=pl94", "--set", "measure=units", "--quiet")
+    ledger = ("--ledger", tmp_path / "ledger.jsonl")
+    done = censafe("run", "topdown", "pl94-us", rhode_island, out, *fixed, *ledger, "--published-data")
+    assert done.code == 0, done.err
+    assert {row.state for row in verify(tmp_path / "ledger.jsonl").rows} == {"committed"}
+    for _ in range(2):  # after the run, and after it was estimated once more
+        stamps = {
+            json.loads((out / name).read_text())["stamp"] for name in ("manifest.json", "certificate.json")
+        }
+        assert stamps == {DEMONSTRATION}
+        page = (out / "certificate.html").read_text()
+        assert page.count(DEMONSTRATION) == 2
+        assert "this run is a demonstration" in page
+        files = [path for path in out.rglob("*.parquet") if path.is_file()]
+        assert len(files) > 10
+        assert {pq.read_schema(path).metadata[b"stamp"] for path in files} == {DEMONSTRATION.encode()}
+        names = {path.name for path in (out / "microdata").iterdir()}
+        assert names == {"DEMONSTRATION.txt", "units.txt"}
+        assert censafe("estimate", out, "--set", "leaves=all_positive", "--quiet").code == 0
 
 
 def test_two_states_are_refused_where_the_run_starts_at_one(

@@ -18,6 +18,8 @@ __all__ = [
     "out_argument",
     "parse_settings",
     "product_argument",
+    "published_data_option",
+    "require_published_data_is_used",
     "require_totals_are_used",
     "set_option",
     "t1_option",
@@ -106,6 +108,15 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, path: Path |
     return path
 
 
+def published_data_option(command: _Command) -> _Command:
+    """``--published-data``, the operator's word that DATA hold no confidential record."""
+    return click.option(
+        "--published-data",
+        is_flag=True,
+        help="DATA were published before, or made from what was: results are stamped as a demonstration, not as confidential.",
+    )(command)
+
+
 def engine_options(command: _Command) -> _Command:
     """Options of the relational engine and of the checks."""
     for option in (
@@ -148,3 +159,15 @@ def require_totals_are_used(product: str, t1: Path | None) -> None:
     """
     if t1 is not None and product != "safetab-h":
         raise click.UsageError(f"--t1: {product} reads no totals of population groups; leave it out.")
+
+
+def require_published_data_is_used(product: str, published_data: bool) -> None:
+    """Refuse the word that the input was published for a product that reads records only.
+
+    Raises:
+        UsageError: it is given and the product is not TopDown.
+    """
+    if published_data and product != "topdown":
+        raise click.UsageError(
+            f"--published-data: {product} reads records, which nobody has published; leave it out."
+        )

@@ -15,6 +15,8 @@ from censafe.cli.options import (
     out_argument,
     parse_settings,
     product_argument,
+    published_data_option,
+    require_published_data_is_used,
     require_totals_are_used,
     set_option,
     t1_option,
@@ -48,6 +50,7 @@ __all__ = ["command"]
 @click.option(
     "--test-key", type=int, metavar="SEED", help="Seeded noise: NOT PRIVATE, spends nothing, stamped."
 )
+@published_data_option
 @click.option(
     "--confidence", type=EXACT, help="Level of the margins of error [default: as in the product's papers]."
 )
@@ -79,6 +82,7 @@ def command(
     strict_ledger: bool,
     key_dir: Path | None,
     test_key: int | None,
+    published_data: bool,
     confidence: Fraction | None,
     t1: Path | None,
     water_blocks: Path | None,
@@ -100,13 +104,15 @@ def command(
       censafe run phsafe sdhc-us data/ rehearsal/ --set reader=csv --test-key 1
       censafe run safetab-p ddhca data/ detailed-a/ --set reader=csv --set run_pr=false
       censafe run safetab-h ddhcb data/ detailed-b/ --set reader=csv --set run_pr=false --t1 detailed-a/
-      censafe run topdown pl94-us state/ microdata/ --set root=State --set reader=pl94
+      censafe run topdown pl94-us state/ microdata/ --set root=State
+      censafe run topdown pl94-us published/ demonstration/ --set root=State --set reader=pl94 --published-data
     """
     from censafe.products.options import ReadOptions, RunOptions
     from censafe.products.registry import planner_of, recipe_of
 
     observer = TerminalObserver(quiet=quiet)
     require_totals_are_used(product, t1)
+    require_published_data_is_used(product, published_data)
     reading = ReadOptions(
         checks="strict" if strict else "full",
         examples=examples,
@@ -124,6 +130,7 @@ def command(
         strict_ledger=strict_ledger,
         key_dir=key_dir,
         test_key=test_key,
+        published_data=published_data,
         confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
         **({} if workers is None else {"workers": workers}),
     )

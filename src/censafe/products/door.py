@@ -13,7 +13,7 @@ from censafe.privacy.keys import ReleasePartKey, TestPartKey, derive_part_key, k
 from censafe.privacy.mechanisms import measure
 from censafe.products.account import Account, one_file
 from censafe.publication.measurement_files import read_measurements, write_measurements
-from censafe.publication.stamps import STAMP, Stamp
+from censafe.publication.stamps import Stamp, stamp_of
 
 __all__ = ["VECTOR_FILES", "Door", "MeasurementFiles", "measure_vectors"]
 
@@ -62,6 +62,7 @@ class Door:
         folder: where measurement files go; a file that is there already is read, never measured again.
         account: who pays, and the run key; the key's type decides whether the results are private.
         place: file or folder of a part below ``folder``, by the part's name.
+        published_data: whether what is measured was published before; measurement files then say so.
     """
 
     def __init__(
@@ -70,6 +71,8 @@ class Door:
         folder: Path,
         account: Account,
         place: Callable[[str], str] = one_file,
+        *,
+        published_data: bool = False,
     ) -> None:
         self._plan = plan
         self._place = place
@@ -78,7 +81,7 @@ class Door:
         self._account = account
         self._key = account.key
         self._commitment = keyed_commitment(self._key, account.input_commitment.encode())
-        self._stamp = None if source_of(self._key) == "system" else STAMP
+        self._stamp = stamp_of(test_key=source_of(self._key) == "seeded", published_data=published_data)
 
     @property
     def source(self) -> Literal["system", "seeded"]:

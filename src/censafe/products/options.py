@@ -57,6 +57,7 @@ class RunOptions:
         strict_ledger: count reservations of killed runs as spent.
         key_dir: folder that keeps the noise key until the run is complete, or None for memory only.
         test_key: seed of a test key; the run then spends nothing and is stamped as not private.
+        published_data: whether the input was published before, or made from what was: the run is stamped as a demonstration.
         confidence: level of the margins of error in the tidy output and the certificate.
         workers: threads of the estimation, where a product uses any; results do not depend on them.
     """
@@ -68,6 +69,7 @@ class RunOptions:
     strict_ledger: bool = False
     key_dir: Path | None = None
     test_key: int | None = None
+    published_data: bool = False
     confidence: Fraction = Fraction(9, 10)
     workers: int = field(default_factory=lambda: min(2, cores()))
 

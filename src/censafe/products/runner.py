@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -195,10 +195,19 @@ def run_job(
             observer.remark(_finished(job, out))
         else:
             account.settle()
-            measured = job.measure(source, Door(job.plan, folder.measurements, account, job.place), reading)
+            door = Door(
+                job.plan,
+                folder.measurements,
+                account,
+                job.place,
+                published_data=options.published_data,
+            )
+            measured = job.measure(source, door, reading)
             account.close()
             with observer.stage("publish"):
-                manifest = _manifest(job, folder, account, reading, created)
+                manifest = replace(
+                    _manifest(job, folder, account, reading, created), published_data=options.published_data
+                )
                 job.publish(
                     Release(measured, manifest, account.paid, options.confidence, out, folder.staging, data)
                 )
@@ -249,11 +258,18 @@ def _account(
         hashes=hashes.confidential,
         public={"public_input": public} if hashes.public else {},
         dataset=options.dataset or data.resolve().name,
-        config_digest=job.config_digest,
+        config_digest=_digest(job.config_digest, published_data=options.published_data),
         verify=job.verify,
         place=job.place,
     )
     return open_account(spending, folder, options)
+
+
+def _digest(configuration: str, *, published_data: bool) -> str:
+    """SHA-256 of the configuration, another one where the run is a demonstration: the two never go on with each other."""
+    return (
+        hashlib.sha256(f"{configuration} published".encode()).hexdigest() if published_data else configuration
+    )
 
 
 def _manifest(

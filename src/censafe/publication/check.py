@@ -184,7 +184,7 @@ def _check_file(
     rows = [dict(zip(header, record, strict=True)) for record in records]
     variances = dict(pair for level in levels for pair in level.rows())
     keys = [_key(row, layout) for row in rows]
-    law = levels[0].law.bureau_name + (LAW_STAMP if stamp else "")
+    law = levels[0].law.bureau_name + (LAW_STAMP if stamp == STAMP else "")
     counts = [
         ("rows with a COUNT that is not a whole number", sum(not _whole(row["COUNT"]) for row in rows)),
         (

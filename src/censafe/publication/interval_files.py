@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.publication.atomic import atomic_text, atomic_write
-from censafe.publication.stamps import Stamp
+from censafe.publication.stamps import STAMP_REASONS, Stamp
 
 __all__ = [
     "INTERVAL_FILES",
@@ -255,7 +255,7 @@ def write_interval_codebook(
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(("column", "meaning", "unit"))
     if stamp:
-        writer.writerow(("", f"{stamp}: the measurements were made with a test key", ""))
+        writer.writerow(("", f"{stamp}: {STAMP_REASONS[stamp]}", ""))
     for name in names:
         writer.writerow((name, meanings[name], "" if name in (*_TEXTS, "cell") else "records"))
     atomic_text(path, stream.getvalue())

@@ -17,7 +17,7 @@ from censafe.model.file_names import file_name
 from censafe.publication.atomic import atomic_text
 from censafe.publication.exhibits import Exhibit, PageTable, Sheet, sheet_html, svg_text
 from censafe.publication.interval_files import IntervalRows
-from censafe.publication.stamps import Stamp
+from censafe.publication.stamps import STAMP_REASONS, Stamp
 
 __all__ = ["IntervalPage", "write_interval_page"]
 
@@ -86,7 +86,7 @@ def write_interval_page(folder: Path, page: IntervalPage) -> tuple[str, ...]:
     exhibits = [_exhibit(page, kind, [one for one in page.rows if one.kind == kind]) for kind in kinds]
     compared = sum(one.values.size for one in page.rows)
     outside = sum(int(_outside(one).sum()) for one in page.rows)
-    stamp = f"{page.stamp}: the measurements were made with a test key. " if page.stamp else ""
+    stamp = f"{page.stamp}: {STAMP_REASONS[page.stamp]}. " if page.stamp else ""
     sheet = Sheet(
         title=f"Estimates and published counts: {page.name}",
         kicker="Intervals",

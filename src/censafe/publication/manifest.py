@@ -24,7 +24,7 @@ from censafe.model import (
 )
 from censafe.model.file_names import stays_inside
 from censafe.publication.atomic import atomic_text, sha256_file, sha256_path
-from censafe.publication.stamps import STAMP
+from censafe.publication.stamps import stamp_of
 
 __all__ = [
     "ConfigRecord",
@@ -86,6 +86,7 @@ class Manifest:
         input_commitment: keyed commitment to the input files, never a plain hash of them.
         ledger: None for a run with a test key, which spends nothing.
         test_key: whether the noise came from a test key; then the manifest is stamped.
+        published_data: whether the input was published before, or made from what was; then the manifest is stamped, too.
         parts: committed parts, in the order of the plan.
         run: random name of the run, the same in the ledger.
         identity: plan digest, input commitment and kind of key; a second run into the folder must have the same.
@@ -105,6 +106,7 @@ class Manifest:
     ledger: LedgerRecord | None
     test_key: bool
     created: str
+    published_data: bool = False
     finished: str = ""
     parts: tuple[PartRecord, ...] = ()
     run: str = ""
@@ -120,7 +122,7 @@ class Manifest:
         fixed = {
             "format": _FORMAT,
             "notice": _NOTICE,
-            "stamp": STAMP if self.test_key else None,
+            "stamp": stamp_of(test_key=self.test_key, published_data=self.published_data),
             "product": self.plan.product,
             "plan": json.loads(self.plan.canonical()),
             "plan_digest": self.plan.digest(),
@@ -130,7 +132,16 @@ class Manifest:
                 "decimal": float(self.plan.total),
             },
         }
-        simple = ("run", "dataset", "input_commitment", "test_key", "checks", "created", "finished")
+        simple = (
+            "run",
+            "dataset",
+            "input_commitment",
+            "test_key",
+            "published_data",
+            "checks",
+            "created",
+            "finished",
+        )
         mappings: tuple[str, ...] = ("identity", "stages", "outputs", "versions")
         if self.post_processing:
             mappings += ("post_processing",)
@@ -197,6 +208,7 @@ def _parse(document: dict[str, Any]) -> Manifest:
         ledger=LedgerRecord(**ledger) if ledger else None,
         test_key=document["test_key"],
         created=document["created"],
+        published_data=document.get("published_data", False),
         finished=document["finished"],
         parts=tuple(PartRecord(**part) for part in document["parts"]),
         run=document["run"],

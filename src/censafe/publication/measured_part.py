@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from censafe.errors import CheckError, StorageError
 from censafe.publication.atomic import atomic_write, sha256_file
-from censafe.publication.stamps import Stamp
+from censafe.publication.stamps import STAMP, Stamp
 
 __all__ = [
     "changed_after_measuring",
@@ -48,7 +48,7 @@ def write_part(
         header: everything that is not in the rows, as JSON.
         content_digest: of header and values.
         plan_digest: of the plan that was measured.
-        stamp: ``"NOT PRIVATE"`` for measurements drawn with a test key.
+        stamp: of a test key or of published data; None for any other release.
         compression_level: of zstd; None for its own choice.
 
     Returns:
@@ -79,7 +79,7 @@ def write_part(
 
 def source_of(stamp: Stamp | None) -> Source:
     """Source of the noise of a file with or without the stamp of a test key."""
-    return "system" if stamp is None else "seeded"
+    return "seeded" if stamp == STAMP else "system"
 
 
 def open_part(path: Path, dictionaries: Sequence[str] = ()) -> pa.Table:

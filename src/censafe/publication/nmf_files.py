@@ -9,6 +9,7 @@ from pathlib import Path
 from censafe.errors import DataError
 from censafe.publication.nmf_layout import CONSTRAINT, DPQUERY
 from censafe.publication.nmf_rows import data_files, opened
+from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 
 __all__ = ["LevelFiles", "level_files"]
 
@@ -22,14 +23,19 @@ class LevelFiles:
         folder: ``.../LEVEL.parquet``.
         constraints: files of the exact figures by first folder below the table's, such as ``State=044``; empty for none.
         measured: files of the measurements, in the same way; their folders are among those of the exact figures.
-        stamped: whether a file says of itself that its noise came from a test key.
+        stamp: the stamp that a file has, that of a test key first; None where none has one.
     """
 
     name: str
     folder: Path
     constraints: Mapping[str, tuple[Path, ...]]
     measured: Mapping[str, tuple[Path, ...]]
-    stamped: bool
+    stamp: Stamp | None
+
+    @property
+    def stamped(self) -> bool:
+        """Whether a file says of itself that its noise came from a test key."""
+        return self.stamp == STAMP
 
 
 def level_files(folder: Path, name: str) -> LevelFiles:
@@ -60,8 +66,9 @@ def level_files(folder: Path, name: str) -> LevelFiles:
             f"there in {folder / CONSTRAINT}, which tells what geounits there are; fix: get the files of the level again"
         )
     files = (path for table in (constraints, measured) for paths in table.values() for path in paths)
-    stamps = [(opened(path).schema_arrow.metadata or {}).get(b"private") == b"false" for path in files]
-    return LevelFiles(name, folder, constraints, measured, any(stamps))
+    stamps = {(opened(path).schema_arrow.metadata or {}).get(b"stamp", b"").decode() for path in files}
+    stamp = stamp_of(test_key=STAMP in stamps, published_data=DEMONSTRATION in stamps)
+    return LevelFiles(name, folder, constraints, measured, stamp)
 
 
 def _by_folder(table: Path) -> dict[str, tuple[Path, ...]]:

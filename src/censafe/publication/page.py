@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib import resources
+from typing import Final
 
 from censafe.publication.markup import (
     Cell,
@@ -21,10 +22,24 @@ from censafe.publication.markup import (
 )
 from censafe.publication.page_levels import levels_sections
 from censafe.publication.page_tables import SYMBOLS, Document, accuracy_section, shares_section
+from censafe.publication.stamps import DEMONSTRATION, STAMP
 
 __all__ = ["certificate_page"]
 
 _USELESS = 99.0  # percent of power from which the bound says nothing
+_BANNERS: Final[Mapping[str, tuple[str, str]]] = {
+    STAMP: (
+        "NOT PRIVATE — made with a test key",
+        "Anybody who has the test key can subtract the noise and read the true counts. What this page says "
+        "about privacy holds for a run without a test key. Do not publish these files.",
+    ),
+    DEMONSTRATION: (
+        "DEMONSTRATION ON PUBLISHED DATA",
+        "The counts that were measured had been published before, so nobody is protected by this release: it shows what the "
+        "program does. What this page says about privacy is about the records as they were read. Where these were made up "
+        "from published tables, one person can stand behind several of them, and nothing is promised to that person.",
+    ),
+}
 _RELATIONS = {"add_remove": "added or removed", "replace": "replaced"}
 
 
@@ -38,7 +53,8 @@ def certificate_page(document: Document) -> str:
         HTML, light or dark as the reader's system is set, fit for print.
     """
     style = resources.files("censafe.publication").joinpath("certificate.css").read_text(encoding="utf-8")
-    title = f"{'NOT PRIVATE: ' if document['stamp'] else ''}Certificate of disclosure protection, {document['title']}"
+    stamp = f"{document['stamp']}: " if document["stamp"] else ""
+    title = f"{stamp}Certificate of disclosure protection, {document['title']}"
     body = "\n".join(
         (
             _banner(document),
@@ -69,11 +85,8 @@ def _noise_sections(document: Document) -> str:
 def _banner(document: Document) -> str:
     if not document["stamp"]:
         return ""
-    return (
-        '<div class="banner" role="alert"><strong>NOT PRIVATE — made with a test key</strong>'
-        "<p>Anybody who has the test key can subtract the noise and read the true counts. What this page says "
-        "about privacy holds for a run without a test key. Do not publish these files.</p></div>"
-    )
+    title, words = _BANNERS[document["stamp"]]
+    return f'<div class="banner" role="alert"><strong>{title}</strong><p>{words}</p></div>'
 
 
 def _head(document: Document) -> str:

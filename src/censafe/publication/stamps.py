@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, Protocol
 
 from censafe.errors import ReleaseError
 
-__all__ = ["LAW_STAMP", "STAMP", "Stamp", "Stamped", "require_publishable"]
+__all__ = [
+    "DEMONSTRATION",
+    "LAW_STAMP",
+    "STAMP",
+    "STAMP_NOTES",
+    "STAMP_REASONS",
+    "Stamp",
+    "Stamped",
+    "require_publishable",
+    "stamp_of",
+]
 
-Stamp = Literal["NOT PRIVATE"]
+Stamp = Literal["NOT PRIVATE", "DEMONSTRATION ON PUBLISHED DATA"]
 STAMP: Stamp = "NOT PRIVATE"
+DEMONSTRATION: Stamp = "DEMONSTRATION ON PUBLISHED DATA"
 LAW_STAMP = " (TEST KEY, NOT PRIVATE)"
+STAMP_REASONS: Mapping[Stamp, str] = {
+    STAMP: "the measurements were made with a test key",
+    DEMONSTRATION: "the counts that were measured were published before",
+}
+"""Why something is stamped, as a clause."""
+
+STAMP_NOTES: Mapping[Stamp, tuple[str, str]] = {
+    STAMP: (
+        "NOT_PRIVATE.txt",
+        "NOT PRIVATE\n\n"
+        "The noise in the files of this folder was drawn with a test key that anybody can repeat.\n"
+        "Whoever has the key can subtract the noise. Do not publish these files.\n",
+    ),
+    DEMONSTRATION: (
+        "DEMONSTRATION.txt",
+        "DEMONSTRATION ON PUBLISHED DATA\n\n"
+        "The files of this folder were made from counts that had been published before, with real noise.\n"
+        "They show what the program does. They protect nobody, because the counts behind them are public.\n",
+    ),
+}
+"""Name and text of the file that stands in a folder whose other files have no room for the stamp."""
 
 
 class Stamped(Protocol):
@@ -23,25 +55,42 @@ class Stamped(Protocol):
         ...
 
 
+def stamp_of(*, test_key: bool, published_data: bool = False) -> Stamp | None:
+    """The stamp of a run: that of a test key comes first, because it says more.
+
+    Args:
+        test_key: whether the noise came from a test key.
+        published_data: whether the input was published before, or made from what was.
+
+    Example:
+        >>> stamp_of(test_key=True, published_data=True), stamp_of(test_key=False)
+        ('NOT PRIVATE', None)
+    """
+    if test_key:
+        return STAMP
+    return DEMONSTRATION if published_data else None
+
+
 def require_publishable(queries: Iterable[Stamped], stamp: Stamp | None) -> None:
-    """Check that the stamp fits the results: test-key results carry it, releases do not.
+    """Check that the stamp fits the results: test-key results carry theirs, and nothing else does.
 
     Args:
         queries: measurements or published queries.
-        stamp: ``"NOT PRIVATE"``, or None for a release.
+        stamp: ``"NOT PRIVATE"`` for a test key, ``"DEMONSTRATION ON PUBLISHED DATA"`` for a release from published data, or
+            None for any other release.
 
     Raises:
-        ReleaseError: a test-key result without the stamp, a release with it, or any other stamp.
+        ReleaseError: a test-key result without its stamp, a release with it, or any other stamp.
     """
-    if stamp not in (None, STAMP):
-        raise ReleaseError(f"the only stamp is {STAMP!r}")
+    if stamp not in (None, STAMP, DEMONSTRATION):
+        raise ReleaseError(f"the only stamps are {STAMP!r} and {DEMONSTRATION!r}")
     sources = {query.source for query in queries}
-    if stamp is None and sources - {"system"}:
+    if stamp != STAMP and sources - {"system"}:
         raise ReleaseError(
             "results drawn with a test key are not private and cannot be written as a release; "
             f'write them with stamp="{STAMP}" or run again without a test key'
         )
-    if stamp is not None and "system" in sources:
+    if stamp == STAMP and "system" in sources:
         raise ReleaseError(
             f"results of a release must not be stamped {STAMP!r}; write releases and tests apart"
         )

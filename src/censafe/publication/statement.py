@@ -24,7 +24,7 @@ from censafe.publication.level_statement import (
     level_tables,
 )
 from censafe.publication.manifest import LedgerRecord
-from censafe.publication.stamps import Stamp, require_publishable
+from censafe.publication.stamps import STAMP, Stamp, require_publishable
 from censafe.publication.sums import accuracy_of_sum, require_confidence
 from censafe.publication.tables import key_columns, region_type
 from censafe.publication.words import (
@@ -194,9 +194,9 @@ def _evidence(source: CertificateInput) -> dict[str, Any]:
 
 def _check_agreement(source: CertificateInput, stamp: Stamp | None) -> None:
     plan = source.plan
-    if stamp is None and (source.ledger is None or source.ledger_total is None):
+    if stamp != STAMP and (source.ledger is None or source.ledger_total is None):
         raise CheckError("a release needs its ledger entries for the certificate, and none were given")
-    if stamp is None and source.ledger_total != plan.total:
+    if stamp != STAMP and source.ledger_total != plan.total:
         raise CheckError(
             f"the ledger holds {plan.definition.symbol} = {source.ledger_total} for this run, its plan costs "
             f"{plan.total}; run `censafe ledger verify` and do not publish before they agree"

@@ -17,7 +17,7 @@ from censafe.model import NoiseLaw
 from censafe.model.published import PublishedQuery
 from censafe.privacy.variance import reference_variance
 from censafe.publication.atomic import atomic_folder
-from censafe.publication.stamps import LAW_STAMP, STAMP, Stamp, require_publishable
+from censafe.publication.stamps import LAW_STAMP, STAMP, STAMP_NOTES, Stamp, require_publishable
 
 __all__ = [
     "STAMP_FILE",
@@ -30,12 +30,7 @@ __all__ = [
     "write_tables",
 ]
 
-STAMP_FILE = "NOT_PRIVATE.txt"
-STAMP_TEXT = (
-    "NOT PRIVATE\n\n"
-    "The noise in the files of this folder was drawn with a test key that anybody can repeat.\n"
-    "Whoever has the key can subtract the noise. Do not publish these files.\n"
-)
+STAMP_FILE, STAMP_TEXT = STAMP_NOTES[STAMP]
 
 
 @dataclass(frozen=True)
@@ -179,7 +174,7 @@ def _block(
     if not layout.iterated and set(keys.iteration) - {"*"}:
         raise CheckError(f"table {layout.name}, level {query.level}: the layout has no column for iterations")
     size = query.domain.size
-    law = query.law.bureau_name + (LAW_STAMP if stamp else "")
+    law = query.law.bureau_name + (LAW_STAMP if stamp == STAMP else "")
     return {
         "REGION_ID": keys.region,
         "REGION_TYPE": np.full(size, region_type(query.level)),

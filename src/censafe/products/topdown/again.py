@@ -29,7 +29,7 @@ from censafe.products.topdown.stored import place_of
 from censafe.publication.level_statement import LevelFacts
 from censafe.publication.manifest import ConfigRecord, Manifest, read_manifest, verify_outputs
 from censafe.publication.nmf_reader import read_noisy_measurements
-from censafe.publication.stamps import STAMP
+from censafe.publication.stamps import stamp_of
 from censafe.publication.sums import require_confidence
 
 __all__ = ["AFTERWARDS", "FROM_FILES", "estimate_again", "estimate_all"]
@@ -74,7 +74,8 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
         read = _reader(out, config, manifest, public)
         estimates = estimate_all(config, public, read, options)
         source = IntervalSource(config, estimates, read, options.workers)
-        intervals = intervals_of(folder.staging, source, options, stamp=STAMP if manifest.test_key else None)
+        stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
+        intervals = intervals_of(folder.staging, source, options, stamp=stamp)
         record = ConfigRecord(manifest.config.origin, config.overrides, config.settings)
         with observer.stage("publish"):
             publish(

@@ -22,8 +22,7 @@ from censafe.publication.microdata import (
 )
 from censafe.publication.microdata_check import check_e2e_persons, check_pl94_persons, check_pl94_units
 from censafe.publication.pl94_tables import TableLevel, write_pl94_tables
-from censafe.publication.stamps import Stamp
-from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
+from censafe.publication.stamps import STAMP_NOTES, Stamp
 
 __all__ = ["form_of", "write_files"]
 
@@ -54,7 +53,7 @@ def write_files(
         config: of the run.
         estimates: what is published.
         places: what the finished folder holds.
-        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
+        stamp: of a test key or of published data; None for any other release.
         workers: threads that write.
 
     Returns:
@@ -90,7 +89,8 @@ def _microdata(
     """How persons and units are written, by kind of record."""
     folder.mkdir()
     if stamp is not None:
-        (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
+        name, text = STAMP_NOTES[stamp]
+        (folder / name).write_text(text, encoding="utf-8")
     facilities = estimates.public.facilities
     persons, units = folder / "persons.txt", folder / "units.txt"
     for histogram in config.histograms:

@@ -22,7 +22,7 @@ from censafe.products.topdown.release import output_files, publish
 from censafe.publication.atomic import sha256_path
 from censafe.publication.exact_totals_file import ExactTotal, read_exact_totals
 from censafe.publication.manifest import ConfigRecord, Manifest, software_versions
-from censafe.publication.stamps import STAMP
+from censafe.publication.stamps import DEMONSTRATION
 from censafe.publication.sums import require_confidence
 
 __all__ = ["estimate_files"]
@@ -71,14 +71,19 @@ def estimate_files(
         kept = KeptParts(folder.parts, manifest.plan.digest(), found.stamped)
         estimates = estimate_files_run(chosen, found, kept, options)
         source = IntervalSource(chosen, estimates, found.read, options.workers)
-        intervals = intervals_of(folder.staging, source, options, stamp=STAMP if found.stamped else None)
+        intervals = intervals_of(folder.staging, source, options, stamp=found.stamp)
         with observer.stage("publish"):
             publish(
                 out,
                 folder.staging,
                 chosen,
                 estimates,
-                replace(manifest, run=folder.run, test_key=found.stamped),
+                replace(
+                    manifest,
+                    run=folder.run,
+                    test_key=found.stamped,
+                    published_data=found.stamp == DEMONSTRATION,
+                ),
                 ledger_total=None,
                 confidence=options.confidence,
                 measured_here=False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -34,6 +34,7 @@ from censafe.publication.geography_file import read_geography
 from censafe.publication.nmf_files import LevelFiles, level_files
 from censafe.publication.nmf_level import PublicAnswers, read_answers
 from censafe.publication.nmf_listing import ListedLevel, list_level, texts
+from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 
 __all__ = ["FilesRun", "open_files"]
 
@@ -49,7 +50,7 @@ class FilesRun:
 
     Args:
         facts: what is known exactly.
-        stamped: whether a file says that its noise came from a test key.
+        stamp: the stamp that a file has, that of a test key first; None where none has one.
         remarks: what the user should know.
         parts: parts of the tree whose measurements below the states have files of their own, such as half-states; none where
             all have to be read together.
@@ -58,11 +59,16 @@ class FilesRun:
     """
 
     facts: PublicFacts
-    stamped: bool
+    stamp: Stamp | None
     remarks: tuple[str, ...]
     parts: tuple[Subtree, ...]
     files: Mapping[str, LevelFiles] = field(repr=False)
     places: Mapping[str, tuple[tuple[str, ...], NDArray[np.int32]]] = field(repr=False)
+
+    @property
+    def stamped(self) -> bool:
+        """Whether a file says that its noise came from a test key."""
+        return self.stamp == STAMP
 
     def read(self, load: LevelWorkload, part: Subtree | None = None) -> LevelMeasurements:
         """The measurements of a level, or of a part of the tree.
@@ -129,12 +135,17 @@ def open_files(config: TopdownConfig, folder: Path, table: Sequence[ExactTotal])
         )
     return FilesRun(
         PublicFacts(run, facilities, limits, {}, ()),
-        any(level.stamped for level in files.values()),
+        _stamp(files.values()),
         remarks,
         _parts(run, found, config),
         files,
         {name: (level.places, level.place) for name, level in found.items()},
     )
+
+
+def _stamp(files: Iterable[LevelFiles]) -> Stamp | None:
+    stamps = {level.stamp for level in files}
+    return stamp_of(test_key=STAMP in stamps, published_data=DEMONSTRATION in stamps)
 
 
 def _parts(run: RunSpine, found: Mapping[str, ListedLevel], config: TopdownConfig) -> tuple[Subtree, ...]:

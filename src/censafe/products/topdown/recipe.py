@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from censafe.errors import UsageError
 from censafe.population.findings import Finding
 from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.runner import RunResult, run_job
@@ -55,11 +57,30 @@ def run(
         options: how the release is paid for and where its noise comes from.
 
     Raises:
+        UsageError: published files without a test key and without ``published_data``.
         InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.runner.run_job`.
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
     require_confidence(options.confidence)
-    return run_job(TopdownJob(_load(config, settings, reading), options.workers), data, out, reading, options)
+    chosen = _load(config, settings, reading)
+    if chosen.reader == "pl94":
+        _require_demonstration(options)
+        options = replace(options, published_data=True)
+    return run_job(TopdownJob(chosen, options.workers), data, out, reading, options)
+
+
+def _require_demonstration(options: RunOptions) -> None:
+    """Refuse a release from records that were made up from published tables, unless it is called what it is.
+
+    The reader makes up the quarters of persons and the number of facilities block by block, so one person's change can change
+    many made-up records, and the promise about one record says nothing about a person.
+    """
+    if options.test_key is None and not options.published_data:
+        raise UsageError(
+            "reader=pl94 makes up records from tables that were published: a release from them protects nobody. Give "
+            "--published-data for a demonstration, which is stamped as one and pays from the ledger, or --test-key SEED for a "
+            "test; confidential records are read by reader=histogram or reader=cef."
+        )
 
 
 def estimate(out: Path, options: EstimateOptions) -> RunResult:

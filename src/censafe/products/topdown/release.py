@@ -25,7 +25,7 @@ from censafe.publication.codebook import CodebookInput
 from censafe.publication.interval_files import INTERVAL_FILES
 from censafe.publication.level_statement import LevelEstimates, LevelFacts
 from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
-from censafe.publication.stamps import STAMP, Stamp
+from censafe.publication.stamps import stamp_of
 from censafe.publication.statement import CertificateInput, CheckGroup
 
 __all__ = ["Estimates", "gathered", "output_files", "publish", "query_facts"]
@@ -47,6 +47,10 @@ _POST_PROCESSING: Final = (
     "joint",
     "joint_first",
     "joint_max_household_size",
+)
+_PUBLISHED: Final = (
+    "The input was published before: this run is a demonstration and protects nobody. Where records were made up from published "
+    "tables, one person's change can change many of them, so that what is said of one record is not said of one person."
 )
 _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration are not used."
@@ -144,7 +148,7 @@ def publish(
         ReleaseError: measurements of a test key without stamp, or the reverse.
         StorageError: the disk is full or the folder not writable.
     """
-    stamp: Stamp | None = STAMP if manifest.test_key else None
+    stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
     timed = (
         SilentObserver()
     )  # the manifest states these stages too, and is written inside of the stage around them
@@ -226,6 +230,7 @@ def _statement(
         f"In the input this was made up by a rule, not read: {words}" for words in estimates.public.imputed
     ]
     forms = {form_of(one) for one in config.histograms}
+    published = (_PUBLISHED,) if manifest.published_data else ()
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information != "level":
         fitted = (*fitted, _FROM_BELOW)
@@ -240,7 +245,7 @@ def _statement(
             facts=estimates.facts,
             records=records,
             exact=exact_figures(config),
-            remarks=(*fitted, *spine_remarks(config, estimates.public.run), *imputed),
+            remarks=(*published, *fitted, *spine_remarks(config, estimates.public.run), *imputed),
             solves=solves,
             readings=_readings(config),
         ),
