@@ -78,16 +78,18 @@ def cell_intervals(
         published: shape (areas, answers).
         labels: of the answers.
 
+    A count of a size that no further run gave takes the errors of the nearest size.
+
     Returns:
         Columns geocode, label, published, rmse, own_rmse (of the further runs of this very count), lo, hi; the ends are
         counts, not below 0.
     """
-    by_class = {int(row["size_class"]): row for row in classes.to_pylist()}
+    by_size = _by_size(classes)
     squares = np.zeros(published.shape)
     for cells in runs:
         squares[cells.area_of_entry, cells.answer] += cells.residual.astype(float) ** 2
     own = np.sqrt(squares / len(runs))
-    found = [by_class[SIZES[one]] for one in size_class(published.reshape(-1)).tolist()]
+    found = [by_size[one] for one in size_class(published.reshape(-1)).tolist()]
     flat = published.reshape(-1)
     return frame_of(
         {
@@ -100,3 +102,9 @@ def cell_intervals(
             "hi": np.maximum(flat + np.array([row["hi"] for row in found]), 0.0),
         }
     )
+
+
+def _by_size(classes: pa.Table) -> list[dict[str, Any]]:
+    """The errors of every size class, or of the nearest one that further runs gave."""
+    known = {SIZES.index(int(row["size_class"])): row for row in classes.to_pylist()}
+    return [known[min(known, key=lambda own: (abs(own - one), own))] for one in range(len(SIZES))]

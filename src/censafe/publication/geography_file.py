@@ -31,7 +31,7 @@ class Blocks:
     Args:
         codes: geocodes as numbers, int64, shape (blocks,).
         digits: of a geocode.
-        units: counts by kind, int32, shape (blocks, kinds).
+        units: counts by kind, int32, shape (blocks, kinds); no kinds where nothing bounds the persons of a block.
         areas: None where none were needed.
         imputed: in words, what in the input was made up by a rule.
     """
@@ -93,7 +93,9 @@ def read_geography(path: Path) -> Blocks:
         digits = len(names[0])
         codes = pack_geocodes(np.array(names.tolist(), np.str_), digits)
         kinds = sum(name.startswith("units_") for name in table.schema.names)
-        units = np.stack([table[f"units_{kind}"].to_numpy() for kind in range(kinds)], axis=1)
+        units = np.empty((len(codes), kinds), np.int32)
+        for kind in range(kinds):
+            units[:, kind] = table[f"units_{kind}"].to_numpy()
         imputed = tuple(json.loads(metadata[b"imputed"]))
         areas = None
         if _AREAS[0] in table.schema.names:
@@ -102,4 +104,4 @@ def read_geography(path: Path) -> Blocks:
         raise CheckError(
             f"{path} is missing, damaged or no file of blocks; restore it from a copy"
         ) from error
-    return Blocks(codes, digits, units.astype(np.int32), areas, imputed)
+    return Blocks(codes, digits, units, areas, imputed)

@@ -36,6 +36,12 @@ def test_blocks_come_back(tmp_path: Path, with_areas: bool) -> None:
     assert pq.read_metadata(path).metadata[b"stamp"] == b"NOT PRIVATE"
 
 
+def test_blocks_come_back_where_no_units_were_counted(tmp_path: Path) -> None:
+    write_geography(tmp_path / "g.parquet", Blocks(CODES, 15, np.zeros((2, 0), np.int32), None))
+    found = read_geography(tmp_path / "g.parquet")
+    assert (CODES.tolist(), (2, 0)) == (found.codes.tolist(), found.units.shape)
+
+
 def test_other_files_are_no_blocks(tmp_path: Path) -> None:
     pq.write_table(pa.table({"geocode": ["1"]}), tmp_path / "other.parquet")
     for name in ("none.parquet", "other.parquet"):

@@ -1,0 +1,94 @@
+"""Every shipped configuration on a small input: run, estimated again, given intervals, and judged."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.products.configs import shipped_configs
+from censafe.products.topdown.config import load_config
+from support.commands import CommandLine
+from support.topdown_shipped import write_small
+
+TOPDOWN = [one.name for one in shipped_configs("topdown")]
+TABLES = {
+    "sdhc-us": ("phsafe", "44", ("--set", "reader=csv", "--set", "state_filter=44")),
+    "sdhc-pr": ("phsafe", "72", ("--set", "reader=csv")),
+    "ddhca": (
+        "safetab-p",
+        "44",
+        ("--set", "reader=csv", "--set", "run_pr=false", "--set", "state_filter_us=44"),
+    ),
+    "ddhcb": (
+        "safetab-h",
+        "44",
+        ("--set", "reader=csv", "--set", "run_pr=false", "--set", "state_filter_us=44"),
+    ),
+}
+
+
+def histograms(out: Path) -> dict[str, str]:
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (out / "histograms").iterdir()
+    }
+
+
+def done(censafe: CommandLine, *words: object) -> None:
+    found = censafe(*words, "--quiet")
+    assert found.code == 0, found.err
+
+
+def released(censafe: CommandLine, folder: Path, name: str) -> Path:
+    """A small input and a run of it, estimated again, with intervals and expected errors."""
+    data, out, files = write_small(folder / "data", load_config(name)), folder / "out", folder / "files"
+    done(censafe, "run", "topdown", name, data, out, "--test-key", 1)
+    first = histograms(out)
+    done(censafe, "estimate", out, "--set", "information=lower")
+    done(censafe, "estimate", out, "--set", "information=level", "--intervals", "--simulations", 1)
+    assert first == histograms(out)
+    rows = pq.read_table(out / "intervals.parquet", columns=["sd", "published"])
+    assert rows.num_rows > 0
+    assert min(rows["sd"].to_pylist()) >= 0
+    done(censafe, "estimate", "topdown", name, files, "--measurements", out / "measurements")
+    assert first == histograms(files)
+    done(censafe, "evaluate", "uncertainty", out, folder / "errors", "--runs", 1, "--workers", 1)
+    return data
+
+
+def test_a_schema_without_facilities_goes_through_every_verb_of_its_run(
+    censafe: CommandLine, tmp_path: Path
+) -> None:
+    assert load_config("blocks-16").histograms[0].schema.facilities is None
+    released(censafe, tmp_path, "blocks-16")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", TOPDOWN)
+def test_a_topdown_configuration_goes_through_every_verb(
+    censafe: CommandLine, tmp_path: Path, name: str
+) -> None:
+    data = released(censafe, tmp_path, name)
+    done(censafe, "validate", "topdown", name, data)
+    done(censafe, "evaluate", "topdown", name, data, tmp_path / "judged", "--runs", 1, "--workers", 1)
+    assert (tmp_path / "judged" / "report.html").is_file()
+
+
+def test_no_shipped_configuration_is_left_out() -> None:
+    assert {one.name for one in shipped_configs()} == {*TOPDOWN, *TABLES}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", TABLES)
+def test_a_configuration_of_tables_goes_through_every_verb(
+    censafe: CommandLine, tmp_path: Path, name: str
+) -> None:
+    product, state, settings = TABLES[name]
+    data, out = tmp_path / "data", tmp_path / "out"
+    done(censafe, "synth", data, "--persons", 2000, "--states", state, "--layout", "all", "--format", "csv")
+    done(censafe, "run", product, name, data, out, *settings, "--test-key", 1)
+    done(censafe, "estimate", out)
+    done(censafe, "evaluate", product, name, data, tmp_path / "judged", *settings, "--trials", 1)
+    assert (tmp_path / "judged" / "report.html").is_file()
