@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -21,6 +19,7 @@ from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.histograms.cells import MatchedCells
 from censafe.evaluation.page import Page, page_html, svg_text
 from censafe.model.file_names import file_name
+from censafe.model.spreadsheets import csv_cell, csv_table, csv_text, text_of_cell
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
 
 __all__ = [
@@ -65,7 +64,7 @@ def write_frame(
     words = COMPARED if confidential else _PUBLIC
     stamped = frame.append_column("classification", pa.array([words] * frame.num_rows, pa.string()))
     with atomic_bytes(folder / f"{name}.csv") as stream:
-        pa_csv.write_csv(stamped, stream, pa_csv.WriteOptions(quoting_style="needed"))
+        pa_csv.write_csv(csv_table(stamped), stream, pa_csv.WriteOptions(quoting_style="needed"))
     if parquet:
         marked = frame.replace_schema_metadata({"classification": words})
         with atomic_write(folder / f"{name}.parquet") as temporary:
@@ -85,13 +84,24 @@ def read_frame(folder: Path, name: str, texts: Sequence[str] = ()) -> pa.Table:
         UsageError: the file is missing or cannot be read.
     """
     path = folder / f"{name}.csv"
-    types = dict.fromkeys((*texts, *_KEYS, "reason"), pa.string())
+    types = {csv_cell(column): pa.string() for column in (*texts, *_KEYS, "reason")}
     options = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
     try:
         frame = pa_csv.read_csv(path, convert_options=options)
     except (OSError, pa.ArrowInvalid) as error:
         raise UsageError(f"{path} is not a file of an evaluation; make the evaluation again.") from error
-    return frame.drop_columns(["classification"])
+    return _texts(frame.drop_columns(["classification"]))
+
+
+def _texts(frame: pa.Table) -> pa.Table:
+    """The texts behind the cells of a CSV file, as :func:`write_frame` was given them."""
+    columns = [
+        pa.array([text_of_cell(text) for text in column.to_pylist()], pa.string())
+        if pa.types.is_string(column.type)
+        else column
+        for column in frame.columns
+    ]
+    return pa.Table.from_arrays(columns, names=[text_of_cell(name) for name in frame.column_names])
 
 
 def wide_metrics(long: pa.Table) -> pa.Table:
@@ -151,13 +161,12 @@ def write_codebook(folder: Path, frames: Mapping[str, Sequence[str]]) -> str:
         folder: of the evaluation.
         frames: columns by name of the file; columns beyond the codebook are counts of an answer.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(("file", "column", "meaning", "unit"))
-    for file, columns in frames.items():
-        for column in (*columns, "classification"):
-            writer.writerow((file, column, *column_meaning(column)))
-    atomic_text(folder / "codebook.csv", buffer.getvalue())
+    rows = [
+        (file, column, *column_meaning(column))
+        for file, columns in frames.items()
+        for column in (*columns, "classification")
+    ]
+    atomic_text(folder / "codebook.csv", csv_text([("file", "column", "meaning", "unit"), *rows]))
     return "codebook.csv"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -13,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import COMPARED
+from censafe.model.spreadsheets import csv_text
 from censafe.publication.atomic import atomic_bytes, atomic_text
 
 if TYPE_CHECKING:
@@ -29,14 +28,9 @@ def write_rows(path: Path, kind: type[DataclassInstance], rows: Sequence[Any]) -
         kind: dataclass of the rows; its fields are the columns, also where there is no row.
         rows: of that kind.
     """
-    buffer = io.StringIO()
     names = [field.name for field in fields(kind)]
-    writer = csv.DictWriter(buffer, [*names, "classification"], lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        cells = {name: _text(value) for name, value in asdict(row).items()}
-        writer.writerow(cells | {"classification": COMPARED})
-    atomic_text(path, buffer.getvalue())
+    lines = [[*(_text(value) for value in asdict(row).values()), COMPARED] for row in rows]
+    atomic_text(path, csv_text([[*names, "classification"], *lines]))
 
 
 def save_figure(path: Path, figure: Figure, title: str) -> None:

@@ -16,6 +16,7 @@ from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.outputs import column_meaning
 from censafe.evaluation.summary_filling import FilledTable
 from censafe.evaluation.summary_sheets import add_summary_sheets
+from censafe.model.spreadsheets import WORKBOOK_OPTIONS
 from censafe.publication.atomic import atomic_bytes
 
 __all__ = ["write_workbook"]
@@ -38,7 +39,7 @@ def write_workbook(folder: Path, frames: Mapping[str, pa.Table], summary: Sequen
         Name of the file.
     """
     buffer = io.BytesIO()
-    book = xlsxwriter.Workbook(buffer, {"in_memory": True, "nan_inf_to_errors": False})
+    book = xlsxwriter.Workbook(buffer, {**WORKBOOK_OPTIONS, "nan_inf_to_errors": False})
     book.set_properties({"created": _NEVER, "status": COMPARED})
     bold, stamp = book.add_format({"bold": True}), book.add_format({"bold": True, "font_color": "#8c1414"})
     if summary:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +9,7 @@ from dataclasses import asdict, astuple, fields
 from typing import Any
 
 from censafe.model import Neighbours
+from censafe.model.spreadsheets import csv_text
 from censafe.planning.numbers import decimal_text
 from censafe.planning.readings import LossReading, QueryShare
 from censafe.planning.rows import PlanReport, PlanRow
@@ -150,14 +149,12 @@ def to_json(report: PlanReport, extras: Mapping[str, Any] | None = None) -> str:
 
 def to_csv(report: PlanReport) -> str:
     """One line a row, comma-separated, with a header; absent numbers are empty."""
-    stream = io.StringIO()
     records = [row_record(report, row) for row in report.rows]
-    writer = csv.DictWriter(stream, fieldnames=list(records[0]) if records else [], lineterminator="\n")
-    writer.writeheader()
     for record in records:
         cells = record["cells"]
-        writer.writerow({**record, "cells": " ".join(cells) if isinstance(cells, list) else cells})
-    return stream.getvalue()
+        record["cells"] = " ".join(cells) if isinstance(cells, list) else cells
+    header = list(records[0]) if records else []
+    return csv_text([header, *([record[name] for name in header] for record in records)])
 
 
 def paper_csv(rows: Sequence[Any]) -> str:
@@ -166,8 +163,5 @@ def paper_csv(rows: Sequence[Any]) -> str:
     Args:
         rows: dataclass objects of one class, at least one, every field with the digits that are printed.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream)
-    writer.writerow(field.name for field in fields(rows[0]))
-    writer.writerows(astuple(row) for row in rows)
-    return stream.getvalue()
+    header = [field.name for field in fields(rows[0])]
+    return csv_text([header, *(astuple(row) for row in rows)], line_end="\r\n")

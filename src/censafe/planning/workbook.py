@@ -15,6 +15,7 @@ from typing import Any, Final
 import xlsxwriter
 
 from censafe.errors import StorageError
+from censafe.model.spreadsheets import WORKBOOK_OPTIONS
 from censafe.planning.rows import PlanReport
 from censafe.planning.workbook_budgets import write_budget_sheet
 from censafe.planning.workbook_shares import write_share_sheet
@@ -52,7 +53,7 @@ def write_workbook(path: Path, reports: Sequence[PlanReport]) -> None:
 
 
 def _fill(path: Path, reports: Sequence[PlanReport]) -> None:
-    book: Any = xlsxwriter.Workbook(str(path), {"in_memory": True})
+    book: Any = xlsxwriter.Workbook(str(path), WORKBOOK_OPTIONS)
     book.set_calc_mode("auto")
     styles = Styles.of(book)
     for report in reports:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from censafe.errors import StorageError
 from censafe.model.fetching import fetch
+from censafe.model.spreadsheets import csv_cell
 from censafe.population.crossfile import Check
 from censafe.population.guard import engine_errors
 
@@ -66,4 +67,4 @@ def _offenders(check: Check, held: Counter[tuple[str, ...]]) -> list[tuple[str, 
     table = check.offenders
     with engine_errors("examples"):
         keys = fetch(table.filter(table.MAFID.notnull()).select("MAFID").distinct().limit(room))
-    return [(*key, str(mafid)) for mafid in keys["MAFID"].to_pylist()]
+    return [(*key, csv_cell(str(mafid))) for mafid in keys["MAFID"].to_pylist()]

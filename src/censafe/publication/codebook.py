@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from censafe.model.published import PublishedQuery
+from censafe.model.spreadsheets import csv_text
 from censafe.publication.atomic import atomic_text
 from censafe.publication.stamps import Stamp, require_publishable
 
@@ -111,6 +110,4 @@ def write_codebook(
     rows += [("level", "", code, words, "") for code, words in codebook.levels.items()]
     rows += [("iteration", "", code, words, "") for code, words in codebook.iterations.items()]
     rows += [(f"region {kind}", "", code, name, "") for (kind, code), name in codebook.regions.items()]
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    atomic_text(path, text.getvalue())
+    atomic_text(path, csv_text(rows))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from censafe.errors import DataError, StorageError
+from censafe.model.spreadsheets import csv_text
 from censafe.publication.atomic import atomic_text
 
 __all__ = ["ExactTotal", "read_exact_totals", "write_exact_totals"]
@@ -48,12 +48,8 @@ def write_exact_totals(path: Path, totals: Sequence[ExactTotal]) -> None:
     Raises:
         StorageError: the disk is full or the folder not writable.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for one in totals:
-        writer.writerow([getattr(one, name) for name in _COLUMNS])
-    atomic_text(path, stream.getvalue())
+    rows = [[getattr(one, name) for name in _COLUMNS] for one in totals]
+    atomic_text(path, csv_text([_COLUMNS, *rows]))
 
 
 def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:

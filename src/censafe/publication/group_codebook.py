@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from censafe.model.group_cells import ProductTables
 from censafe.model.group_estimates import GroupEstimates
+from censafe.model.spreadsheets import csv_text
 from censafe.publication.atomic import atomic_text
 from censafe.publication.codebook import COLUMNS as PLAIN_COLUMNS
 from censafe.publication.stamps import Stamp, require_publishable
@@ -97,6 +96,4 @@ def write_group_codebook(
     ]
     codes = sorted({code for level in levels.values() for code in level.iterations})
     rows += [("iteration", "", code, iterations.get(code, "")) for code in codes]
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    atomic_text(path, text.getvalue())
+    atomic_text(path, csv_text(rows))

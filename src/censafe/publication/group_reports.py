@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from censafe.model.group_estimates import CoterminousReport
+from censafe.model.spreadsheets import csv_table
 from censafe.publication.atomic import atomic_write
 
 __all__ = ["CHANGES_FILE", "CLASSES_FILE", "read_coterminous_classes", "write_coterminous_report"]
@@ -66,7 +67,7 @@ def write_coterminous_report(
     )
     for name, table in ((CLASSES_FILE, classes), (CHANGES_FILE, changes)):
         with atomic_write(folder / name) as temporary:
-            pc.write_csv(table, temporary)
+            pc.write_csv(csv_table(table), temporary)
     return folder / CLASSES_FILE, folder / CHANGES_FILE
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from censafe.model.spreadsheets import csv_table, csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
@@ -183,7 +182,7 @@ class IntervalWriter:
             self.rows += table.num_rows
             self._parquet.write_table(table)
             if everywhere:
-                self._csv.write_table(table.cast(self._plain))
+                self._csv.write_table(csv_table(table).cast(self._plain))
 
     def _table(self, rows: IntervalRows, part: slice) -> pa.Table:
         codes, names = rows.codes[part], rows.names[part]
@@ -251,11 +250,8 @@ def write_interval_codebook(
                 f"{side} end of {words}, around the published count, {made}"
             )
     names = _schema(confidences, simulated=simulations > 0, stamp=stamp).names
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("column", "meaning", "unit"))
+    rows = [("column", "meaning", "unit")]
     if stamp:
-        writer.writerow(("", f"{stamp}: {STAMP_REASONS[stamp]}", ""))
-    for name in names:
-        writer.writerow((name, meanings[name], "" if name in (*_TEXTS, "cell") else "records"))
-    atomic_text(path, stream.getvalue())
+        rows.append(("", f"{stamp}: {STAMP_REASONS[stamp]}", ""))
+    rows += [(name, meanings[name], "" if name in (*_TEXTS, "cell") else "records") for name in names]
+    atomic_text(path, csv_text(rows))

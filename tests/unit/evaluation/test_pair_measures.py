@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,13 @@ from censafe.evaluation.histograms.strata import (
     PLACE_SIZES,
     size_edges,
 )
-from censafe.evaluation.outputs import write_frame
+from censafe.evaluation.outputs import read_frame, write_frame
 from censafe.evaluation.pair_definitions import DefinedAreas, read_definitions
 from censafe.evaluation.pair_evaluation import PairChoices, measure_pair
 from censafe.evaluation.pair_inputs import OpenedPair
 from censafe.evaluation.pair_scope import Asked
 from censafe.evaluation.pair_sides import gisjoin
+from censafe.evaluation.workbook import write_workbook
 from support.pairs import UNITS, pair_of, population
 
 DEFINITIONS = """
@@ -279,3 +282,20 @@ def test_frames_are_written_in_their_folder_only(tmp_path: Path, name: str) -> N
     with pytest.raises(ValueError, match="is not the name of a file"):
         write_frame(tmp_path / "out", name, pa.table({"a": [1]}))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_of_frames_are_no_formulas_and_are_read_back(tmp_path: Path) -> None:
+    frame = pa.table({"=column": ["=1+1", "-2"], "label": ["@x", "y"]})
+    write_frame(tmp_path, "frame", frame)
+    with (tmp_path / "frame.csv").open(newline="") as stream:
+        assert [line[:2] for line in csv.reader(stream)] == [
+            ["'=column", "label"],
+            ["'=1+1", "'@x"],
+            ["-2", "y"],
+        ]
+    assert read_frame(tmp_path, "frame", ["=column"]).to_pydict() == frame.to_pydict()
+    write_workbook(tmp_path, {"frame": frame})
+    with zipfile.ZipFile(tmp_path / "workbook.xlsx") as parts:
+        sheets = [parts.read(name) for name in parts.namelist() if "worksheets/sheet" in name]
+    assert len(sheets) == 2
+    assert not any(b"<f>" in sheet for sheet in sheets)

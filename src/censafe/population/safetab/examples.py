@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from censafe.model.spreadsheets import csv_cell
 from censafe.population.examples import examples_error
 
 __all__ = ["EXAMPLES", "write_records"]
@@ -36,6 +37,6 @@ def write_records(
             writer = csv.writer(stream)
             writer.writerow(_HEADER)
             for bit, records in examples.items():
-                writer.writerows((label, *rules[bit], record) for record in records)
+                writer.writerows((label, *rules[bit], csv_cell(record)) for record in records)
     except OSError as error:
         raise examples_error(path, error) from None

@@ -156,7 +156,13 @@ function csvRows(state) {
       now ? exactText(now.parameter) : "", decimalText(state.confidence), now?.margin ?? "", now?.exact ?? "",
       exactText(spent(first, row)), was?.margin ?? "", !row.derived && isChanged(state, first, row)]);
   }
-  const quoted = (value) => (/[",\n]/.test(`${value}`) ? `"${`${value}`.replace(/"/g, '""')}"` : `${value}`);
+  // as csv_cell of model/spreadsheets: text that a spreadsheet would take for a formula gets an apostrophe
+  const number = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/, formula = /^[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]/;
+  const plain = (text) => (formula.test(text) && !number.test(text) ? `'${text}` : text);
+  const quoted = (value) => {
+    const text = plain(`${value}`);
+    return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  };
   return `${lines.map((line) => line.map(quoted).join(",")).join("\n")}\n`;
 }
 
