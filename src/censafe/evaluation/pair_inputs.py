@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -10,16 +10,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import UsageError
+from censafe.errors import DataError, UsageError
 from censafe.evaluation.histograms.area_files import area_kinds, known_areas, read_area_lists
 from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.cell_sets import shipped_cell_sets
+from censafe.evaluation.histograms.microdata_1940 import lacks_units
 from censafe.evaluation.histograms.pairing import Pair, pair_beside, pair_files, pair_with_files
+from censafe.evaluation.histograms.summing_out import summed_out
+from censafe.evaluation.histograms.table_files import holds_units, is_legacy_folder, is_table_file, made_up
 from censafe.evaluation.histograms.unit_files import facilities_of, is_unit_table
 from censafe.evaluation.pair_definitions import DefinedAreas
 from censafe.geography.run_spine import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.histograms import block_files
 from censafe.population.histograms.areas import areas_from_grfc
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig
@@ -93,13 +97,14 @@ def open_pair(
     areas: AreaLists | None = None,
     reading: ReadOptions | None = None,
 ) -> OpenedPair:
-    """Histogram or microdata files, or folders that hold them, as a pair.
+    """Histograms, microdata or published tables, or folders that hold them, as a pair.
 
     Args:
         config: whose levels and schema they have.
         histogram: of the configuration.
-        truth: a histogram file, microdata, a data folder that the configuration's reader reads, or the folder of a run.
-        published: a histogram file, microdata, or the folder of a run, by name of the run.
+        truth: a histogram file, microdata, the tables of blocks of the redistricting data, a data folder of any reader, or the
+            folder of a run.
+        published: the same by name of the run, but of data folders only those of P.L. 94-171 files.
         domain: a file that lists every block; None for ``units.parquet`` beside the truth, where it is.
         units: files of housing units; None for those in the folders, where every folder has one.
         areas: lists of areas off the spine, beside those that the data folder has.
@@ -110,10 +115,35 @@ def open_pair(
         StorageError: a file cannot be read.
         UsageError: options that do not go together.
     """
+    config = _with_reader(config, truth)
     opener = _Opener(config, histogram, dict(published), units)
     read = truth.is_dir() and config.reader != "histogram" and opener.file(truth, histogram.name) == truth
     opened = opener.from_data(truth, reading or ReadOptions()) if read else opener.from_files(truth, domain)
+    opened = _without_unknown(
+        opened, [opener.file(one, histogram.name) for one in (truth, *published.values())]
+    )
+    opened = replace(opened, notes=(*opened.notes, *opener.made_up(truth, read=read)))
     return replace(opened, lists=with_lists(opened, areas or AreaLists()))
+
+
+def _with_reader(config: TopdownConfig, truth: Path) -> TopdownConfig:
+    """The configuration with the reader of a data folder, where it names none of its own."""
+    if config.reader != "histogram" or not truth.is_dir():
+        return config
+    try:
+        return replace(config, reader=block_files(truth, persons=False).reader)
+    except DataError:
+        return config
+
+
+def _without_unknown(opened: OpenedPair, files: Sequence[Path]) -> OpenedPair:
+    """Without the kinds of quarters, where a file of persons has no file of units that tells them."""
+    schema = opened.persons.schema
+    if schema.facilities is None or not any(lacks_units(path) for path in files):
+        return opened
+    kinds = schema.facilities.attribute
+    note = f"{kinds} is left out on both sides: persons without a file of units beside them do not tell it"
+    return replace(opened, persons=summed_out(opened.persons, kinds), notes=(*opened.notes, note))
 
 
 def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[Areas, ...]:
@@ -178,27 +208,48 @@ class _Opener:
         """The file of one histogram that a path stands for; the path itself where there is none."""
         if not path.is_dir():
             return path
-        names = [f"histograms/{histogram}_{self.leaf}.parquet"]
+        names = [f"histograms/{histogram}_{self.leaf}.parquet", f"{histogram}_{self.leaf}.parquet"]
         if histogram == self.histogram.name and histogram != "units":
             names += [f"histogram{ending}" for ending in _TABLES]
         elif histogram != "units":
             names += [f"{histogram}{ending}" for ending in _TABLES]
-        names.append(f"microdata/{histogram}.txt")
+        names += [f"{folder}{histogram}.txt" for folder in ("microdata/", "")]
+        names += [f"{folder}{self.leaf}{ending}" for folder in ("tables/", "") for ending in _TABLES[:2]]
         return next((path / name for name in names if (path / name).exists()), path)
 
-    def unit_file(self, path: Path, histogram: str) -> Path:
-        """The same for units, for which a data folder has a table."""
+    def made_up(self, truth: Path, *, read: bool) -> tuple[str, ...]:
+        """What files of tables do not tell and a rule makes up; a data folder told of its own when it was read."""
+        sides = [] if read else [("truth", truth)]
+        sides += [("published", path) for path in self.published.values()]
+        return tuple(
+            f"{side}: {words} was made up"
+            for side, path in sides
+            for words in made_up(self.file(path, self.histogram.name), self.histogram.schema)
+        )
+
+    def unit_file(self, path: Path, histogram: str) -> Path | None:
+        """Where a side holds a further histogram, such as units, for which a data folder has a table; None where it does not."""
         found = self.file(path, histogram)
-        table = path / "units.parquet"
-        return table if found == path and histogram == "units" and table.is_file() else found
+        if is_table_file(found):
+            return found if holds_units(found) else None
+        if found != path or is_legacy_folder(found):
+            return found
+        tables = (path / f"units{ending}" for ending in _TABLES[:2]) if histogram == "units" else ()
+        return next((one for one in tables if one.is_file()), None)
 
     def more(self, truth: Path, home: MeasuredHistogram | None) -> UnitFiles | None:
         """Files of a further histogram, where every side has one."""
         if home is None:
             return None
-        found = [self.unit_file(path, home.name) for path in (truth, *self.published.values())]
-        every = all(one.is_file() for one in found) and truth.is_dir()
-        return UnitFiles(found[0], tuple(found[1:])) if every else None
+        true = self.unit_file(truth, home.name)
+        public = self.further(home.name)
+        return None if true is None or public is None else UnitFiles(true, public)
+
+    def further(self, histogram: str) -> tuple[Path, ...] | None:
+        """Files of a further histogram of every published run; None where one does not have it."""
+        found = [self.unit_file(path, histogram) for path in self.published.values()]
+        known = tuple(one for one in found if one is not None)
+        return known if len(known) == len(found) else None
 
     def homes(self, truth: Path) -> tuple[tuple[MeasuredHistogram, UnitFiles] | None, ...]:
         """Histograms and files of units and of households."""
@@ -259,16 +310,13 @@ class _Opener:
         occupied = self.beside("occupied")
         units = None
         if occupied is not None:
-            given = (
-                self.units.published
-                if self.units
-                else [self.unit_file(path, occupied.name) for path in self.published.values()]
-            )
-            if all(one.is_file() for one in given):
+            given = self.units.published if self.units else self.further(occupied.name)
+            if given is not None:
                 units = pair_beside(pair, occupied.schema, leaves(occupied), given)
         areas = loaded.facts.areas
+        notes = tuple(f"truth: {words} was made up" for words in loaded.facts.imputed)
         known = () if areas is None else known_areas(run.standard, areas)
-        return OpenedPair(pair, units, None, loaded.facts.facilities[:, :8], known, loaded.facts.imputed)
+        return OpenedPair(pair, units, None, loaded.facts.facilities[:, :8], known, notes)
 
 
 def _lists_beside(truth: Path, pair: Pair) -> tuple[Areas, ...]:

@@ -69,7 +69,7 @@ def pair_page(folder: Path) -> Page:
             ("Published", document["sources"]["published"]),
             ("Arithmetic", str(document["mode"]).replace("_", " ")),
             *((("Areas off the spine", ", ".join(document["lists"])),) if document.get("lists") else ()),
-            *(("Truth as it was read", f"{note} was made up") for note in document.get("notes", [])),
+            *(("As it was read", note) for note in document.get("notes", [])),
         ],
     )
 

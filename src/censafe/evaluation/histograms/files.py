@@ -1,7 +1,8 @@
-"""Histogram files of any origin: geocode, cell and count, as Parquet or CSV."""
+"""Histogram files of any origin: geocode, cell (or attributes) and count, as Parquet or CSV."""
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +15,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
+from censafe.model import Schema
 
-__all__ = ["BlockCells", "read_block_cells", "read_geocodes", "whole_geocodes"]
+__all__ = ["BlockCells", "read_block_cells", "read_geocodes", "table_columns", "whole_geocodes"]
 
 _COLUMNS: Final = ("geocode", "cell", "count")
 _CENSUS_DIGITS: Final = 16
@@ -42,32 +44,63 @@ class BlockCells:
     count: NDArray[np.int64] = field(repr=False)
 
 
-def read_block_cells(path: Path, digits: int) -> BlockCells:
+def read_block_cells(path: Path, digits: int, schema: Schema | None = None) -> BlockCells:
     """Read a file, or all files of a folder.
 
     Args:
-        path: Parquet or CSV with the columns geocode, cell and count, or a folder of either.
+        path: Parquet or CSV with the columns geocode, cell and count, or a folder of either. In the place of ``cell`` there may be
+            one column for each attribute of the schema (levels from 0), and then without ``count`` every row is one record.
         digits: of a geocode; where 16, codes of 15 digits are read as well.
+        schema: of the attributes; None where the file must have cells.
 
     Raises:
         DataError: columns are missing, or values are not of the right form.
         StorageError: nothing can be read there.
     """
-    tables = [_table(file, _COLUMNS) for file in _files(path)]
-    columns = []
-    for name in _COLUMNS[1:]:
-        values = [_whole(table.column(name), path.name, name) for table in tables]
-        columns.append(np.concatenate(values))
+    choices = (
+        _COLUMNS,
+        *(() if schema is None else (("geocode", *schema.names, "count"), ("geocode", *schema.names))),
+    )
+    tables = [_table(file, choices) for file in _files(path)]
+    cell = np.concatenate([_cells(table, schema, path.name) for table in tables])
+    count = np.concatenate([_counts(table, path.name) for table in tables])
     read = [_codes(table.column("geocode"), digits, path.name) for table in tables]
     codes, place = np.unique(np.concatenate([known for known, _ in read]), return_inverse=True)
     ends = np.cumsum([0, *(len(known) for known, _ in read)]).tolist()
-    row = [
+    parts = [
         place[start : start + len(known)][index] for start, (known, index) in zip(ends, read, strict=False)
     ]
+    row = np.concatenate(parts)
+    if schema is not None and any("count" not in table.column_names for table in tables):
+        key, count = np.unique(row * schema.cells + cell, return_counts=True)
+        row, cell = np.divmod(key, schema.cells)
     named = {(table.schema.metadata or {}).get(b"schema", b"").decode() for table in tables}
     if len(named) > 1:
         raise DataError(f"{path.name}: its files name different schemas; allowed: one schema")
-    return BlockCells(path.name, named.pop(), codes, np.concatenate(row), *columns)
+    return BlockCells(path.name, named.pop(), codes, row, cell, count)
+
+
+def _cells(table: pa.Table, schema: Schema | None, file: str) -> NDArray[np.int64]:
+    """Flat index of the cell of every row, from the column of it or from those of the attributes."""
+    if schema is None or "cell" in table.column_names:
+        return _whole(table.column("cell"), file, "cell")
+    cell = np.zeros(table.num_rows, np.int64)
+    for attribute in schema.attributes:
+        level = _whole(table.column(attribute.name), file, attribute.name)
+        wrong = int((level >= attribute.levels).sum())
+        if wrong:
+            raise DataError(
+                f"{file}, {attribute.name}: {wrong} levels are not in the schema {schema.name}; allowed: 0 to "
+                f"{attribute.levels - 1}"
+            )
+        cell = cell * attribute.levels + level
+    return cell
+
+
+def _counts(table: pa.Table, file: str) -> NDArray[np.int64]:
+    if "count" not in table.column_names:
+        return np.ones(table.num_rows, np.int64)
+    return _whole(table.column("count"), file, "count")
 
 
 def read_geocodes(path: Path, digits: int) -> NDArray[np.int64]:
@@ -82,9 +115,21 @@ def read_geocodes(path: Path, digits: int) -> NDArray[np.int64]:
         StorageError: nothing can be read there.
     """
     found = [
-        _codes(_table(file, _COLUMNS[:1]).column("geocode"), digits, path.name)[0] for file in _files(path)
+        _codes(_table(file, (_COLUMNS[:1],)).column("geocode"), digits, path.name)[0] for file in _files(path)
     ]
     return np.unique(np.concatenate(found))
+
+
+def table_columns(path: Path) -> list[str]:
+    """Names of the columns of a Parquet file, or of the first line of a text file with commas.
+
+    Raises:
+        OSError, pyarrow.ArrowInvalid: it is neither.
+    """
+    if path.suffix == ".parquet":
+        return list(pq.read_schema(path).names)
+    with path.open("rb") as stream:
+        return list(pa_csv.read_csv(io.BytesIO(stream.readline())).column_names)
 
 
 def whole_geocodes(texts: pa.Array, digits: int) -> NDArray[np.int64]:
@@ -121,27 +166,30 @@ def _files(path: Path) -> list[Path]:
     return [path]
 
 
-def _table(path: Path, columns: tuple[str, ...]) -> pa.Table:
-    """The named columns of a file; geocodes of a CSV stay text."""
+def _table(path: Path, choices: tuple[tuple[str, ...], ...]) -> pa.Table:
+    """The columns of the first choice that a file has; geocodes of a CSV stay text."""
     try:
-        if path.suffix == ".csv":
-            options = pa_csv.ConvertOptions(
-                column_types={"geocode": pa.string()}, include_columns=list(columns)
-            )
+        names = table_columns(path)
+        columns = next((list(one) for one in choices if set(one) <= set(names)), list(choices[0]))
+        if path.suffix != ".parquet":
+            options = pa_csv.ConvertOptions(column_types={"geocode": pa.string()}, include_columns=columns)
             return pa_csv.read_csv(path, convert_options=options)
-        return pq.read_table(path, columns=list(columns), read_dictionary=["geocode"]).select(list(columns))
+        return pq.read_table(path, columns=columns, read_dictionary=["geocode"]).select(columns)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
     except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
+        allowed = " or ".join(", ".join(one) for one in choices)
         raise DataError(
-            f"{path.name}: not a file of histograms; allowed: the columns {', '.join(columns)} as Parquet or CSV"
+            f"{path.name}: not a file of histograms; allowed: the columns {allowed} as Parquet or CSV"
         ) from None
 
 
 def _whole(column: Any, file: str, name: str) -> NDArray[np.int64]:
-    if not pa.types.is_integer(column.type) or column.null_count:
+    numbers = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    read = column.to_numpy() if numbers and not column.null_count else None
+    if read is None or not np.array_equal(read, np.floor(read)):
         raise DataError(f"{file}, {name}: not whole numbers in every row; allowed: whole numbers from 0")
-    values: NDArray[np.int64] = column.to_numpy().astype(np.int64)
+    values: NDArray[np.int64] = read.astype(np.int64)
     if bool((values < 0).any()):
         raise DataError(f"{file}, {name}: {int((values < 0).sum())} values are below 0; allowed: 0 or more")
     return values

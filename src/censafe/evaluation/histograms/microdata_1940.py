@@ -21,7 +21,7 @@ from censafe.evaluation.histograms.delimited import (
 from censafe.evaluation.histograms.files import BlockCells
 from censafe.products.topdown.schemas import HistogramSchema
 
-__all__ = ["is_district_microdata", "read_district_microdata"]
+__all__ = ["is_district_microdata", "lacks_units", "read_district_microdata"]
 
 _DISTRICT: Final = {"TABBLKST": 2, "TABBLKCOU": 4, "ENUMDIST": 4}
 _UNIT: Final = "EUID"
@@ -42,7 +42,8 @@ def is_district_microdata(path: Path) -> bool:
 def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
     """Count the persons of a file by district and cell.
 
-    The kind of quarters of a person is that of its unit (EUID) in the file of units, which must lie in the same folder.
+    The kind of quarters of a person is that of its unit (EUID) in the file of units in the same folder. Without such a file
+    the kinds are not known, and every person is counted as one of a household; see :func:`lacks_units`.
     Lines that start with ``#`` before a header are passed over.
 
     Args:
@@ -50,7 +51,7 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
         schema: hhgq 8, age18plus 2, hispanic 2, race 6.
 
     Raises:
-        DataError: columns are missing, a code is outside its range, there is no file of units, or it lacks units of persons.
+        DataError: columns are missing, a code is outside its range, or the file of units lacks units of persons.
         StorageError: a file cannot be read.
     """
     if tuple(attribute.levels for attribute in schema.schema.attributes) != _SHAPE:
@@ -58,38 +59,54 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
             f"{path.name}: microdata of 1940 cannot be counted in the schema {schema.name}; allowed: kinds of quarters 8, voting "
             "age 2, Hispanic origin 2, race 6"
         )
-    units, kinds = _kinds_of_units(_units_beside(path))
+    beside = _units_beside(path)
+    units, kinds = (np.zeros(0, np.int64),) * 2 if beside is None else _kinds_of_units(beside)
     parts = []
     _has(path, (*_DISTRICT, _UNIT, *_PERSON))
     for batch in number_batches(path, (*_DISTRICT, _UNIT, *_PERSON), _LAYOUT):
         code, unit = _keys(path, batch)
-        at = np.minimum(np.searchsorted(units, unit), max(len(units) - 1, 0))
-        missing = len(unit) if not len(units) else int((units[at] != unit).sum())
-        if missing:
-            raise DataError(
-                f"{path.name}, {_UNIT}: {missing} persons are in units that the file of units does not have; fix: compare files "
-                "of one publication"
-            )
+        kind = np.zeros(len(unit), np.int64) if beside is None else _kinds_of(path, unit, units, kinds)
         adult = coded(path, batch, "QAGE", 0, 116) >= _ADULT
         hispanic, race = coded(path, batch, "CENHISP", 1, 2), coded(path, batch, "CENRACE", 1, 6)
-        cell = np.ravel_multi_index((kinds[at], adult.astype(np.int64), hispanic, race), _SHAPE)
+        cell = np.ravel_multi_index((kind, adult.astype(np.int64), hispanic, race), _SHAPE)
         parts.append(added_rows(CellRows(code, cell, np.ones(len(code), np.int64)), schema.schema.cells))
     return rows_of_parts(path, parts, schema.schema.cells)
 
 
-def _units_beside(path: Path) -> Path:
-    """The file of units in the folder of a file of persons."""
-    found = [
-        one
-        for one in sorted(path.parent.glob("*.txt"))
-        if one != path and {*_DISTRICT, _UNIT, _KIND} <= set(file_header(one)[0])
-    ]
-    if len(found) != 1:
+def lacks_units(path: Path) -> bool:
+    """Whether a file is microdata of 1940 without the file of units that tells the kinds of quarters.
+
+    Raises:
+        DataError: several files of units lie beside it.
+    """
+    return is_district_microdata(path) and _units_beside(path) is None
+
+
+def _kinds_of(
+    path: Path, unit: NDArray[np.int64], units: NDArray[np.int64], kinds: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Kind of quarters of every person."""
+    at = np.minimum(np.searchsorted(units, unit), max(len(units) - 1, 0))
+    missing = len(unit) if not len(units) else int((units[at] != unit).sum())
+    if missing:
+        raise DataError(
+            f"{path.name}, {_UNIT}: {missing} persons are in units that the file of units does not have; fix: compare files "
+            "of one publication"
+        )
+    found: NDArray[np.int64] = kinds[at]
+    return found
+
+
+def _units_beside(path: Path) -> Path | None:
+    """The file of units in the folder of a file of persons; None where it lies alone."""
+    others = [one for one in sorted(path.parent.glob("*.txt")) if one != path and is_district_microdata(one)]
+    found = [one for one in others if {_UNIT, _KIND} <= set(file_header(one)[0])]
+    if others and len(found) != 1:
         raise DataError(
             f"{path.name}: {len(found)} files of units (columns {_UNIT} and {_KIND}) in its folder; allowed: one, which says the "
-            "kinds of quarters of the persons"
+            "kinds of quarters of the persons, or no other file of districts"
         )
-    return found[0]
+    return found[0] if found else None
 
 
 def _kinds_of_units(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,6 +15,12 @@ from censafe.errors import DataError, UsageError
 from censafe.evaluation.histograms.files import BlockCells, read_block_cells, read_geocodes
 from censafe.evaluation.histograms.microdata_1940 import is_district_microdata, read_district_microdata
 from censafe.evaluation.histograms.microdata_files import is_microdata, read_microdata
+from censafe.evaluation.histograms.table_files import (
+    is_legacy_folder,
+    is_table_file,
+    read_legacy_cells,
+    read_table_cells,
+)
 from censafe.evaluation.histograms.unit_files import is_unit_table, read_unit_table
 from censafe.geography.spine import LevelRule, Spine, build_spine
 from censafe.model.schema import CellQuery
@@ -232,8 +238,12 @@ def _rows(path: Path, digits: int, schema: HistogramSchema) -> BlockCells:
         return _checked(read_microdata(path, schema), schema)
     if is_district_microdata(path):
         return _checked(read_district_microdata(path, schema), schema)
+    if is_legacy_folder(path):
+        return _checked(read_legacy_cells(path, schema), schema)
+    if is_table_file(path):
+        return _checked(read_table_cells(path, schema), schema)
     if not is_unit_table(path):
-        return _checked(read_block_cells(path, digits), schema)
+        return _checked(read_block_cells(path, digits, schema.schema), schema)
     if schema.schema.cells != _OCCUPANCY:
         raise DataError(
             f"{path.name}: a table of units tells occupied and vacant ones only; allowed for the schema {schema.name}: a file of "

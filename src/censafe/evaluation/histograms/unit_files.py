@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.evaluation.histograms.files import BlockCells, whole_geocodes
+from censafe.evaluation.histograms.files import BlockCells, table_columns, whole_geocodes
 
 __all__ = ["facilities_of", "is_unit_table", "read_unit_table"]
 
@@ -73,11 +73,8 @@ def facilities_of(path: Path, digits: int, blocks: NDArray[np.int64]) -> NDArray
 
 def _names(path: Path) -> list[str]:
     try:
-        if path.suffix == ".parquet":
-            return list(pq.read_schema(path).names)
-        with path.open(encoding="utf-8") as stream:
-            return stream.readline().strip().split(",")
-    except (OSError, pa.ArrowInvalid, UnicodeDecodeError):
+        return table_columns(path)
+    except (OSError, pa.ArrowInvalid):
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
 
 

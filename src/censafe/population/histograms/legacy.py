@@ -23,7 +23,7 @@ from censafe.population.histograms.checks import facility_findings, finding, his
 from censafe.population.histograms.imputation import RULE, impute_quarters
 from censafe.population.histograms.layout import BlockData, HistogramLayout
 
-__all__ = ["find_legacy", "read_legacy"]
+__all__ = ["find_legacy", "joint_cells", "read_legacy"]
 
 _GEO_FIELDS = 97
 _SUMLEV, _LOGRECNO = 2, 7
@@ -109,7 +109,7 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
 
 
 def _persons(tables: _Tables, spine: Spine, schema: Schema, files: tuple[Path, ...]) -> ExactHistograms:
-    keys, counts, failed = _histograms(tables)
+    keys, counts, failed = joint_cells(tables)
     raise_if_fatal(
         finding(files[3].name, "P5", "quarters", failed,
                 "blocks with more persons in group quarters than persons, or in nursing facilities than adults (rows are blocks)",
@@ -272,8 +272,15 @@ def _cells(tables: _Tables, rows: slice) -> _Ints:
     return both.astype(np.int64)
 
 
-def _histograms(tables: _Tables) -> tuple[_Ints, _Ints, int]:
-    """Keys and counts of the joint histogram, and how many blocks it could not be made for."""
+def joint_cells(tables: _Tables) -> tuple[_Ints, _Ints, int]:
+    """The joint histogram of persons from their tables, the kind of quarters by the stated rule.
+
+    Args:
+        tables: P1 to P5 by name, each of shape (blocks, items).
+
+    Returns:
+        Keys (position of the block times 2,016, and the cell), their counts, and for how many blocks there is none.
+    """
     blocks = len(tables["P1"])
     keys, counts, failed = [], [], 0
     for first in range(0, blocks, _CHUNK):
