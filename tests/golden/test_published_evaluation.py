@@ -98,6 +98,18 @@ def test_the_power_table_of_the_slides() -> None:
         assert [f"{value:.2g}" for value in columns[name]] == [f"{value:.2g}" for value in table[printed]]
 
 
+def test_the_power_table_of_the_slides_with_both_units_of_a_household_that_moves() -> None:
+    # the number of units of a block is exact: a household that moves empties one unit and fills another
+    persons, units, printed = block_queries()
+    rho = printed + sum((1 / query.sigma2 for query in units), Fraction(0))
+    assert float(rho) == pytest.approx(0.11995, abs=1e-5)
+    curve = power_curve(rho, (*persons, *units, *units), LEVELS)
+    columns = {name: curve.column(name).to_pylist() for name in curve.column_names}
+    assert columns["gaussian"] == pytest.approx([0.03314, 0.12403, 0.21425], abs=1e-5)
+    assert columns["discrete_gaussian_randomised"] == pytest.approx(columns["gaussian"], abs=1e-5)
+    assert columns["bound"] == pytest.approx([0.0391, 0.1451, 0.2472], abs=1e-4)
+
+
 def test_choices_that_do_not_reproduce_the_slides() -> None:
     persons, _, rho = block_queries()
     derived = slides()["power_table"]["derived"]

@@ -122,10 +122,10 @@ def _described(reach: Reach) -> Mapping[str, Any]:
 
 def _summary(power: pa.Table) -> Sequence[str]:
     alarms = {float(one) for one in ALARMS}
-    lines = [f"{'question':<34}{'false alarms':>13}{'best attack':>13}{'at most':>9}"]
+    lines = [f"{'question':<44}{'false alarms':>13}{'best attack':>13}{'at most':>9}"]
     for row in power.to_pylist():
         if row["false_alarm"] in alarms:
             best = row["discrete_gaussian_randomised"]
             text = f"{best:.4f}" if best == best else ""
-            lines.append(f"{row['question'][:33]:<34}{row['false_alarm']:>13g}{text:>13}{row['bound']:>9.4f}")
+            lines.append(f"{row['question'][:43]:<44}{row['false_alarm']:>13g}{text:>13}{row['bound']:>9.4f}")
     return lines

@@ -40,6 +40,7 @@ class LossReading:
         name: the attribute, or the level of the area that is known.
         loss: rho, or epsilon under pure DP.
         epsilons: conversions of rho; None under pure DP.
+        change: which records change, as a clause; empty for one attribute of one record.
     """
 
     histogram: str
@@ -47,10 +48,18 @@ class LossReading:
     name: str
     loss: Fraction
     epsilons: Epsilons | None
+    change: str = ""
 
     @classmethod
     def of(
-        cls, histogram: str, kind: str, name: str, loss: Fraction, definition: Definition, delta: Fraction
+        cls,
+        histogram: str,
+        kind: str,
+        name: str,
+        loss: Fraction,
+        definition: Definition,
+        delta: Fraction,
+        change: str = "",
     ) -> LossReading:
         """Convert a loss at ``delta``.
 
@@ -60,7 +69,7 @@ class LossReading:
             10.03
         """
         converted = epsilons(loss, delta) if definition is Definition.ZCDP else None
-        return cls(histogram, kind, name, loss, converted)
+        return cls(histogram, kind, name, loss, converted, change)
 
 
 def reading_sentences(readings: Sequence[LossReading]) -> tuple[str, ...]:
@@ -71,13 +80,16 @@ def reading_sentences(readings: Sequence[LossReading]) -> tuple[str, ...]:
         >>> reading_sentences([reading])
         ('Epsilon, persons, of one attribute, the others being known: race 0.25.',)
     """
-    kinds: dict[tuple[str, str], list[str]] = {}
+    kinds: dict[tuple[str, str, str], list[str]] = {}
     for reading in readings:
         value = decimal_text(reading.loss) if reading.epsilons is None else f"{reading.epsilons.tight:.2f}"
-        kinds.setdefault((reading.histogram, reading.kind), []).append(f"{reading.name} {value}")
+        kinds.setdefault((reading.histogram, reading.kind, reading.change), []).append(
+            f"{reading.name} {value}"
+        )
     known = {"attribute": "of one attribute, the others being known"}
     return tuple(
-        f"Epsilon, {'all histograms' if histogram == 'all' else histogram}, {known.get(kind, f'of the {kind}')}: "
+        f"Epsilon, {'all histograms' if histogram == 'all' else histogram}, {known.get(kind, f'of the {kind}')}"
+        f"{f' ({change})' if change else ''}: "
         f"{', '.join(values)}."
-        for (histogram, kind), values in kinds.items()
+        for (histogram, kind, change), values in kinds.items()
     )

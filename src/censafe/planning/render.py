@@ -108,6 +108,7 @@ def _reading_record(report: PlanReport, reading: LossReading) -> dict[str, Any]:
         "histogram": reading.histogram,
         "kind": reading.kind,
         "name": reading.name,
+        **({"change": reading.change} if reading.change else {}),
         report.plan.definition.symbol: decimal_text(reading.loss),
         **({"epsilons": asdict(reading.epsilons)} if reading.epsilons else {}),
     }

@@ -48,8 +48,8 @@ class LevelEstimates:
         exact: what is published exactly, as sentences.
         remarks: what else a reader must know, as sentences.
         solves: by histogram, reports of the levels as the manifest holds them.
-        readings: losses that answer one question about a record whose other values are known: histogram, kind, name, exact
-            loss, and ``epsilon`` (by the tight bound where the loss is rho).
+        readings: losses that answer one question about a record whose other values are known: histogram, kind, name, which
+            records change, exact loss, and ``epsilon`` (by the tight bound where the loss is rho).
     """
 
     facts: Sequence[LevelFacts]

@@ -42,17 +42,20 @@ def _readings(readings: Sequence[Document], symbol: str) -> str:
     if not readings:
         return ""
     groups = []
-    for histogram, kind in dict.fromkeys((one["histogram"], one["kind"]) for one in readings):
-        own = [one for one in readings if (one["histogram"], one["kind"]) == (histogram, kind)]
+    for group in dict.fromkeys((one["histogram"], one["kind"], one["change"]) for one in readings):
+        histogram, kind, change = group
+        own = [one for one in readings if (one["histogram"], one["kind"], one["change"]) == group]
         whose = "all histograms" if histogram == "all" else histogram
         rows = [(one["name"], number(one["decimal"]), fixed(one["epsilon"], 2)) for one in own]
-        groups.append((f"{whose}, {kind}", rows))
+        groups.append((f"{whose}, {kind}{f': {change}' if change else ''}", rows))
     return section(
         "readings",
         "What the loss means for one question",
         paragraphs(
-            "Somebody who knows everything about a person but one attribute, or who knows the area in which a person lives but "
-            "not where inside it, learns less than the total loss allows: only the queries that tell the answers apart count."
+            "Somebody who knows everything about a record but one attribute, or who knows the area in which it lies but not where "
+            "inside it, learns less than the total loss allows: only the queries that tell the answers apart count. Where budget "
+            "moves along the spine, this is the largest value of any block. Where the totals of the blocks are published exactly, "
+            "no record can be in another block alone; two records then change places, and both are counted. Areas are the standard ones."
         ),
         grouped_table(
             "Loss by question", ("Question", symbol, "\N{GREEK SMALL LETTER EPSILON}"), groups, numbers=2

@@ -88,12 +88,19 @@ def test_expected_errors_of_queries_measured_or_not() -> None:
 def test_the_slides_table_of_attacks_is_found_in_the_plan() -> None:
     budgets = ("--set", "rho.persons=2.56", "--set", "rho.units=0.07", "--set", "measure=persons,units")
     found = document("topdown", "pl94-us", *budgets, "--meaning", "--delta", "1e-10")
-    block = found["meaning"][1]
-    assert block["question"] == "its Block within its Block_Group"
+    questions = {one["question"]: one for one in found["meaning"]}
+    block = questions["Block within Block_Group, as printed"]
     assert block["rho_float"] == pytest.approx(0.1115007, abs=1e-7)
     powers = [[one[key] for one in block["attack"]] for key in ("power_gaussian", "power", "bound")]
     printed = [[0.03186, 0.12047, 0.20916], [0.03186, 0.12047, 0.20917], [0.0374, 0.1402, 0.2404]]
     for row, expected in zip(powers, printed, strict=True):
+        assert row == pytest.approx(expected, abs=6e-6)
+    household = questions["Block within Block_Group, a household"]
+    assert household["cells"] == block["cells"] + 2  # the unit that is left and the one that is entered
+    assert household["rho_float"] == pytest.approx(0.1030495 + 2 * 0.0084512, abs=1e-7)
+    powers = [[one[key] for one in household["attack"]] for key in ("power_gaussian", "power", "bound")]
+    corrected = [[0.03314, 0.12403, 0.21425], [0.03314, 0.12403, 0.21425], [0.0391, 0.1451, 0.2472]]
+    for row, expected in zip(powers, corrected, strict=True):
         assert row == pytest.approx(expected, abs=6e-6)
     (whole,) = found["meaning"][0]["epsilon"]
     assert whole["slide"] == pytest.approx(18.1938, abs=1e-4)

@@ -22,7 +22,7 @@ from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.config_source import read_document
 from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
 from censafe.products.topdown.planner import CONFIDENCE
-from censafe.products.topdown.reaches import reaches
+from censafe.products.topdown.reaches import record_changes
 
 __all__ = ["sheet"]
 
@@ -66,23 +66,22 @@ def sheet(shipped: ShippedConfig) -> Sheet:
             "Shares of levels and queries follow from the budgets below; the unedited queries keep their budgets.",
             *exact_figures(config),
         ),
-        questions=_questions(config, loads),
+        questions=_questions(config),
     )
 
 
-def _questions(config: TopdownConfig, loads: tuple[LevelWorkload, ...]) -> tuple[Question, ...]:
-    """Those of the plan: the whole record, and its place within the next larger area."""
+def _questions(config: TopdownConfig) -> tuple[Question, ...]:
+    """Those of the plan: the whole record, and its place within the next larger area; a row counts as often as it is named."""
     if config.definition is not Definition.ZCDP:
         return ()
-    lowest = config.run_levels[-1].name
-    whole, *within = reaches(config)
-    found = [
-        Question(whole.name, whole.words, tuple(_id(load, query) for load in loads for query in load.queries))
-    ]
-    for reach in within:
-        rows = (_id(load, query) for load in loads if load.level.name == lowest for query in load.queries)
-        found.append(Question(reach.name, reach.words, tuple(rows)))
-    return tuple(found)
+    return tuple(
+        Question(
+            change.name,
+            change.words,
+            tuple(_id(load, query) for load, times in change.moved for query in load.queries * times),
+        )
+        for change in record_changes(config)
+    )
 
 
 def _id(load: LevelWorkload, query: CellQuery) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "level_costs",
     "part_name",
     "plan_release",
+    "record_words",
     "workloads",
 ]
 
@@ -209,7 +210,7 @@ def _relation(config: TopdownConfig) -> str:
     lowest = config.run_levels[-1].name
     clauses = []
     for histogram in config.histograms:
-        words = f"one {_RECORDS[histogram.schema.record]}'s record has other values"
+        words = f"one {record_words(histogram)}'s record has other values"
         if histogram.exact_totals == lowest:
             clauses.append(f"{words} in the same {lowest}")
             continue
@@ -219,6 +220,11 @@ def _relation(config: TopdownConfig) -> str:
         words = f"{words}, possibly in another {lowest}"
         clauses.append(words + (f", with the published {' and '.join(kept)} unchanged" if kept else ""))
     return "; and ".join(clauses)
+
+
+def record_words(histogram: MeasuredHistogram) -> str:
+    """Whose record a count of the histogram is, in words."""
+    return _RECORDS[histogram.schema.record]
 
 
 def level_costs(config: TopdownConfig, histogram: MeasuredHistogram) -> dict[str, Fraction]:

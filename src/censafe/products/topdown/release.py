@@ -16,6 +16,7 @@ from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.files import form_of, write_files
 from censafe.products.topdown.joint import impossible_blocks, joint_remarks
 from censafe.products.topdown.kept import KEPT, write_facts
+from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
 from censafe.products.topdown.spine_statement import spine_document, spine_remarks
@@ -203,17 +204,18 @@ def _listed(solves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
     return {f"levels_{name}": [dict(level) for level in levels] for name, levels in solves.items()}
 
 
-def _readings(config: TopdownConfig) -> list[dict[str, Any]]:
+def _readings(config: TopdownConfig, public: PublicFacts) -> list[dict[str, Any]]:
     return [
         {
             "histogram": reading.histogram,
             "kind": reading.kind,
             "name": reading.name,
             "exact": f"{reading.loss.numerator}/{reading.loss.denominator}",
+            "change": reading.change,
             "decimal": float(reading.loss),
             "epsilon": float(reading.loss) if reading.epsilons is None else reading.epsilons.tight,
         }
-        for reading in loss_readings(config, _DELTA)
+        for reading in loss_readings(config, _DELTA, paths_of(config, public.run))
     ]
 
 
@@ -247,7 +249,7 @@ def _statement(
             exact=exact_figures(config),
             remarks=(*published, *fitted, *spine_remarks(config, estimates.public.run), *imputed),
             solves=solves,
-            readings=_readings(config),
+            readings=_readings(config, estimates.public),
         ),
         codebook=CodebookInput({}, {}),
         dataset=manifest.dataset,

@@ -1,0 +1,151 @@
+"""Which records change when one of them is in another block, and what the two blocks spend apart from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+from censafe.geography.path_shares import distinct_paths, shares_apart
+from censafe.geography.run_spine import RunSpine
+from censafe.model import Definition
+from censafe.model.proven import proven
+from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.plan import record_words
+
+__all__ = ["Paths", "known_depth", "move_words", "moved_records", "paths_of", "possible_paths"]
+
+_PARTED: Final = "State"  # the level at which spines with American Indian areas begin to part areas
+
+
+@dataclass(frozen=True)
+class Paths:
+    """What the place of a record can decide about its loss; shares are of the loss of a histogram.
+
+    Args:
+        shares: by histogram, the different paths from the root to a block: one share a level of the run.
+        apart: by level of the areas, cases of two blocks of one area: by histogram, what each of them spends below the lowest
+            geounit that holds both. No case where every area has one block.
+    """
+
+    shares: Mapping[str, frozenset[tuple[Fraction, ...]]]
+    apart: Mapping[str, frozenset[tuple[Fraction, ...]]]
+
+
+@proven("moves.proof.md", digest="4aa5836daeff3145")
+def paths_of(config: TopdownConfig, run: RunSpine) -> Paths:
+    """Those of the blocks of a run.
+
+    Args:
+        config: whose levels are measured.
+        run: the tree, and the share of every geounit.
+    """
+    names = [level.name for level in config.run_levels[:-1]]
+    return Paths(
+        {name: distinct_paths(run.spine, shares) for name, shares in run.shares.items()},
+        {name: shares_apart(run, depth) for depth, name in enumerate(names)},
+    )
+
+
+@proven("moves.proof.md", digest="53283fc4db1fa0b6")
+def possible_paths(config: TopdownConfig) -> Paths:
+    """Those that blocks can have, whatever the geography: at least what any of them spends.
+
+    Where only children are passed over, the shares of neighbouring levels can come together at the upper one, in any way. Below the
+    lowest geounit of two blocks nothing comes from above it.
+
+    Example:
+        >>> from censafe.products.topdown.config import load_config
+        >>> config = load_config("pl94-us", {"measure": "persons"})
+        >>> [str(share) for (share,) in possible_paths(config).apart["Block_Group"]]
+        ['165/4099']
+        >>> parted = load_config("pl94-us", {"measure": "persons", "spine": "aian"})
+        >>> [str(share) for (share,) in possible_paths(parted).apart["Block_Group"]]
+        ['3995/4099']
+    """
+    levels = [level.name for level in config.run_levels]
+    shares = {
+        histogram.name: tuple(histogram.level_shares[name] for name in levels)
+        for histogram in config.histograms
+    }
+    together = _joined if config.choices.bypass else _as_they_are
+    return Paths(
+        {name: together(own) for name, own in shares.items()},
+        {
+            name: frozenset(
+                [tuple(sum(own[known_depth(config, name) + 1 :], Fraction(0)) for own in shares.values())]
+            )
+            for name in levels[:-1]
+        },
+    )
+
+
+def known_depth(config: TopdownConfig, area: str) -> int:
+    """Depth of the lowest level of the tree on which two blocks of an area have one geounit whatever the geography; -1 for none.
+
+    Args:
+        config: chooses the spine.
+        area: level of the areas, a standard one.
+    """
+    levels = [level.name for level in config.run_levels]
+    depth = levels.index(area)
+    if config.choices.spine != "standard":
+        depth = min(depth, levels.index(_PARTED) - 1 if _PARTED in levels else -1)
+    if config.choices.bypass and config.definition is Definition.PURE:
+        depth = min(depth, 0)  # geounits with several children are passed over as well, but for the root
+    return depth
+
+
+@proven("moves.proof.md", digest="e071d518daab5341")
+def moved_records(histogram: MeasuredHistogram, lowest: str, area: str) -> int | None:
+    """How many records change when one is in another block of its area and all exact totals stay as they are.
+
+    Args:
+        histogram: of the records.
+        lowest: level of the blocks.
+        area: level of the areas.
+
+    Returns:
+        1 where no total within the area is published exactly; 2 where those of the blocks are, so that two records change
+        places; None where those of a level between are, which tell part of the place of a record to whom all others are known.
+
+    Example:
+        >>> from censafe.products.topdown.config import load_config
+        >>> config = load_config("pl94-us")
+        >>> [moved_records(one, "Block", "County") for one in config.histograms]
+        [1, 2]
+        >>> moved_records(config.histograms[0], "Block", "US") is None
+        True
+    """
+    exact = histogram.exact_totals
+    if exact == lowest:
+        return 2
+    order = tuple(histogram.level_shares)
+    return 1 if exact is None or order.index(exact) <= order.index(area) else None
+
+
+def move_words(histogram: MeasuredHistogram, records: int, lowest: str) -> str:
+    """The change in words."""
+    record = record_words(histogram)
+    if records == 1:
+        return f"one {record}'s record is in another {lowest}"
+    return f"the records of two {record}s in different {lowest}s change places"
+
+
+def _as_they_are(shares: tuple[Fraction, ...]) -> frozenset[tuple[Fraction, ...]]:
+    return frozenset([shares])
+
+
+def _joined(shares: tuple[Fraction, ...]) -> frozenset[tuple[Fraction, ...]]:
+    """All ways to bring neighbouring levels together at the uppermost of them."""
+    found = set()
+    for cuts in range(1 << (len(shares) - 1)):
+        heads = [0, *(depth for depth in range(1, len(shares)) if cuts >> (depth - 1) & 1), len(shares)]
+        path = [Fraction(0)] * len(shares)
+        for head, end in pairwise(heads):
+            path[head] = sum(shares[head:end], Fraction(0))
+        found.add(tuple(path))
+    return frozenset(found)
