@@ -185,7 +185,7 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--nation", type=float, default=0.005, metavar="FRACTION")
     size.add_argument("--like", choices=sorted(STATES))
-    parser.add_argument("--information", choices=("lower", "level", "all"), default="lower")
+    parser.add_argument("--information", choices=("lower", "level"), default="lower")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--keep", action="store_true", help="leave the measurement files in --data")
     arguments = parser.parse_args()

@@ -18,8 +18,6 @@ from typing import Any, cast
 import numpy as np
 from make_full_information import CASES, DOCS, Case, sums
 
-from censafe.estimation.topdown.likeness import Likeness, size_classes, steps_of
-from censafe.estimation.topdown.likeness_fit import LikenessFit, correlations, with_likeness
 from censafe.estimation.topdown.linear.pooling import pooled
 from censafe.estimation.topdown.linear.upward import lower_estimates
 from censafe.estimation.topdown.normal_equations import LevelObjective
@@ -30,7 +28,7 @@ from censafe.products.observer import SilentObserver
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.descending import rules_of
-from censafe.products.topdown.estimating import estimate_level, families_of
+from censafe.products.topdown.estimating import estimate_level
 from censafe.products.topdown.general_parents import Family, _problem
 from censafe.products.topdown.informing import cell_blocks, informed, tree_levels
 from censafe.products.topdown.intake import Intake, Loaded
@@ -86,42 +84,6 @@ class Trials:
             yield "lower without facility zeros", self.down(self.without_zeros(), [])
         if self.case.name != "hi2020":
             yield "block groups with their blocks", self.down(self.below, [*self.found[:-2], self.together()])
-        for strength in (0.1, 0.3):
-            objective = self.liked_above(strength)
-            yield (
-                f"block groups, likeness {strength}",
-                self.down([*self.below[:-2], objective, self.below[-1]], self.found[:-2]),
-            )
-        for name, strength, apart in (
-            ("likeness, one size", 1.0, False),
-            ("likeness 0.1", 0.1, True),
-            ("likeness 0.3", 0.3, True),
-            ("likeness 1", 1.0, True),
-        ):
-            yield name, self.down([*self.below[:-1], self.liked(strength, apart)], self.found[:-1])
-
-    def liked_above(self, strength: float) -> LevelObjective:
-        """Block groups with the likeness of siblings beside what their blocks say."""
-        own = self.below[-2]
-        rules = rules_of(self.histogram, self.spine.levels[-2].name, self.config.choices)
-        labels = steps_of(rules.tree, rules.cells, rules.kinds)
-        above, parents = self.spine.levels[-3], self.found[-3]
-        chosen = np.flatnonzero((np.diff(parents.node_ptr) > 0) & (np.diff(above.first_child) > 1))[:400]
-        families, counts = families_of(above, parents, chosen)
-        correlation = np.array(correlations(own, families, counts, labels))
-        entries = np.append(0, np.cumsum(self.found[-2].count, dtype=np.int64))
-        of, size = size_classes(np.diff(entries[self.found[-2].node_ptr]))
-        keys, kinds = np.unique(own.kinds.astype(np.int64) * len(size) + of, return_inverse=True)
-        kind, sized = np.divmod(keys, len(size))
-        alike = Likeness(
-            labels, np.tile(correlation, (len(kind), 1)), size[sized], np.full(len(kind), strength)
-        )
-        below = own.below
-        if below is not None:
-            tables = np.ascontiguousarray(below.tables[kind])
-            below = replace(below, tables=tables, total_weight=below.total_weight[kind])
-        numbers = kinds.ravel().astype(np.int32)
-        return replace(own, weights=own.weights[kind], kinds=numbers, below=below, alike=alike)
 
     def truth(self) -> list[SparseLevel]:
         """The exact histograms of all levels."""
@@ -135,20 +97,6 @@ class Trials:
         levels = tree_levels(schema, blocks, self.spine.levels, self.limits, self.own)
         made = pooled(blocks, levels, lower_estimates(blocks, levels))
         return [one for one in made if one is not None]
-
-    def liked(self, strength: float, apart: bool) -> LevelObjective:
-        """Blocks with the likeness of siblings of a given strength."""
-        rules = rules_of(self.histogram, self.spine.levels[-1].name, self.config.choices)
-        labels = steps_of(rules.tree, rules.cells, rules.kinds)
-        above, parents = self.spine.levels[-2], self.found[-2]
-        chosen = np.flatnonzero((np.diff(parents.node_ptr) > 0) & (np.diff(above.first_child) > 1))[:400]
-        families, counts = families_of(above, parents, chosen)
-        fit = LikenessFit(correlations(self.own[-1], families, counts, labels), strength, 0, ())
-        entries = np.append(0, np.cumsum(self.found[-1].count, dtype=np.int64))
-        records = np.diff(entries[self.found[-1].node_ptr])
-        if not apart:
-            records = np.full_like(records, round(records.mean()))
-        return with_likeness(self.own[-1], labels, (fit,), np.zeros(len(records), int), records)
 
     def together(self) -> SparseLevel:
         """Block groups from the blocks of a tract and its block groups in one problem, in which no block is negative."""

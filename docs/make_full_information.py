@@ -1,4 +1,4 @@
-"""Make docs/full_information.md again: TopDown with the three choices of information, on the same noise.
+"""Make docs/full_information.md again: TopDown with both choices of information, on the same noise.
 
     .venv/bin/python docs/make_full_information.py [--only ri2018,hi2020] [--draws 20] [--page]
 
@@ -23,6 +23,8 @@ import numpy as np
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
+import union_tables  # noqa: E402
+
 from censafe.population.synthetic.histograms import synthesize_histograms  # noqa: E402
 from censafe.products.options import ReadOptions  # noqa: E402
 from censafe.products.topdown.config import TopdownConfig, load_config  # noqa: E402
@@ -33,7 +35,7 @@ from support.topdown_shared import write_illinois, write_sixteen  # noqa: E402
 SHARED = DOCS.parents[1] / "shared" / "data" / "population"
 CSV = DOCS / "full_information.csv"
 TRIALS = DOCS / "full_information_trials.csv"
-CHOICES = ("level", "lower", "all")
+CHOICES = ("level", "lower")
 FEWEST = 10  # draws, below which standard errors of differences say little
 PERSONS = (
     "total", "votingage", "hispanic", "cenrace", "hispanic * cenrace", "votingage * hispanic * cenrace", "hhgq", "detailed",
@@ -49,7 +51,6 @@ FIELDS = (
     "possible",
     "error",
     "error_possible",
-    "strength",
 )
 
 
@@ -185,12 +186,10 @@ def errors(case: Case, config: TopdownConfig, loaded: Loaded, draw: int) -> Iter
             continue  # a copy of the level above
         upper = loaded.facts.limits[name][depth].upper
         possible = upper.any(axis=1) if upper.shape[1] else np.ones(level.nodes, bool)
-        likeness = found.reports[name][depth].get("likeness", [])
-        strength = likeness[0]["strength"] if likeness else ""
         for query, error in zip(case.queries, sums(own, truth, labels, schema.schema.cells), strict=True):
             yield (
                 case.name, draw, config.choices.information, level.name, query, level.nodes, int(possible.sum()),
-                f"{error.mean():.6f}", f"{error[possible].mean():.6f}", strength,
+                f"{error.mean():.6f}", f"{error[possible].mean():.6f}",
             )  # fmt: skip
 
 
@@ -214,25 +213,15 @@ def page() -> str:
     """The page."""
     table: dict[tuple[str, str, str, str], dict[int, tuple[float, float]]] = defaultdict(dict)
     facts: dict[tuple[str, str], tuple[int, int]] = {}
-    strengths: dict[str, list[str]] = defaultdict(list)
     for row in rows():
         key = (row["case"], row["level"], row["query"], row["information"])
         table[key][int(row["draw"])] = (float(row["error"]), float(row["error_possible"]))
         facts[row["case"], row["level"]] = (int(row["geounits"]), int(row["possible"]))
-        if row["strength"] and row["query"] == "total":
-            strengths[row["case"]].append(row["strength"])
-    parts = [HEAD, *summary(table), *trials()]
+    parts = [HEAD, *union_tables.section(), *summary(table), *trials()]
     for case in CASES:
         levels = [level for name, level in facts if name == case.name]
         if levels:
             parts.append(f"\n## {case.title}\n\n{case.words}\n")
-            if strengths[case.name]:
-                chosen = sorted((one, strengths[case.name].count(one)) for one in set(strengths[case.name]))
-                parts.append(
-                    "Strength of the likeness that `all` chose: "
-                    + ", ".join(f"{one} in {times} draws" for one, times in chosen)
-                    + ".\n"
-                )
         for level in levels:
             parts.append(level_table(case, level, facts[case.name, level], table, 0))
             geounits, possible = facts[case.name, level]
@@ -257,8 +246,8 @@ def level_table(case: Case, level: str, counts: tuple[int, int], table: Any, whi
     )
     lines = [
         f"### {level.replace('_', ' ')}: mean over {of}\n",
-        "| query | level | lower | all | lower - level | all - level | all - lower |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| query | level | lower | lower - level |",
+        "|---|---:|---:|---:|",
     ]
     for query in case.queries:
         values = [table[case.name, level, query, choice] for choice in CHOICES]
@@ -269,11 +258,10 @@ def level_table(case: Case, level: str, counts: tuple[int, int], table: Any, whi
             f"{v.mean():.3f} ± {v.std(ddof=1) / np.sqrt(len(v)):.3f}" if len(v) > 1 else f"{v.mean():.3f}"
             for v in means
         ]
-        for first, second in ((0, 1), (0, 2), (1, 2)):
-            mean, error = paired(values[first], values[second], which)
-            base = means[first].mean()
-            share = f" ({100 * mean / base:+.1f}%)" if base > 0 else ""
-            cells.append(f"{mean:+.3f} ± {error:.3f}{share}" if mean or error else "0")
+        mean, error = paired(values[0], values[1], which)
+        base = means[0].mean()
+        share = f" ({100 * mean / base:+.1f}%)" if base > 0 else ""
+        cells.append(f"{mean:+.3f} ± {error:.3f}{share}" if mean or error else "0")
         lines.append(f"| {query} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
@@ -293,7 +281,7 @@ def trials() -> list[str]:
     lines = ["\n## What was tried\n", TRIED]
     cases = [case for case in CASES if any(key[0] == case.name for key in errors)]
     for level in ("Block_Group", "Block"):
-        chosen = [name for name in names if level == "Block" or not name.startswith(("likeness", "true"))]
+        chosen = [name for name in names if level == "Block" or not name.startswith("true")]
         head = " | ".join(f"{case.name}: {query}" for case in cases for query in ("total", "detailed"))
         lines += [f"### {level.replace('_', ' ')}: change against `lower`\n", f"| trial | {head} |"]
         lines.append("|---|" + "---:|" * (2 * len(cases)))
@@ -325,35 +313,27 @@ def summary(table: Any) -> list[str]:
     lines = [
         "\n## In short\n",
         "A row of the tables below is better or worse where the paired difference is more than two standard errors from 0.\n",
-        "| data | draws | lower against level: better, worse | all against level: better, worse | all against lower: better, worse |",
-        "|---|---:|---:|---:|---:|",
+        "| data | draws | lower against level: better, worse |",
+        "|---|---:|---:|",
     ]
     for case in CASES:
         keys = sorted({key[1:3] for key in table if key[0] == case.name})
         if not keys:
             continue
-        cells, draws = [], len(table[case.name, *keys[0], "level"])
-        for first, second in (
-            (("level", "lower"), ("level", "all"), ("lower", "all")) if draws >= FEWEST else ()
-        ):
-            better, worse, names = 0, 0, []
-            for level, query in keys:
-                mean, error = paired(
-                    table[case.name, level, query, first], table[case.name, level, query, second], 0
-                )
-                better += mean < -2 * error
-                if mean > 2 * error:
-                    worse += 1
-                    names.append(f"{level} {query} {mean:+.3f} ± {error:.3f}")
-            cells.append(f"{better}, {worse} of {len(keys)}" + (f" ({'; '.join(names)})" if names else ""))
-        few = " | ".join(["too few draws to tell"] * 3)
-        lines.append(f"| {case.title} | {draws} | {' | '.join(cells) or few} |")
+        draws, better, worse = len(table[case.name, *keys[0], "level"]), 0, []
+        for level, query in keys:
+            mean, error = paired(*(table[case.name, level, query, choice] for choice in CHOICES), 0)
+            better += mean < -2 * error
+            if mean > 2 * error:
+                worse.append(f"{level} {query} {mean:+.3f} ± {error:.3f}")
+        words = f"{better}, {len(worse)} of {len(keys)}" + (f" ({'; '.join(worse)})" if worse else "")
+        lines.append(f"| {case.title} | {draws} | {words if draws >= FEWEST else 'too few draws to tell'} |")
     return [*lines, ""]
 
 
 HEAD = """# Full information
 
-What TopDown makes of the same noisy answers with the three choices of `information`. Every number here is the mean over draws of the
+What TopDown makes of the same noisy answers with both choices of `information`. Every number here is the mean over draws of the
 noise (production budgets, test keys) and its standard error; differences are paired, on the same noise. An error is the sum over the cells of a
 query of |estimate - truth|, averaged over geounits. This page is made by `docs/make_full_information.py`, from the errors of every draw in
 `docs/full_information.csv`; draws that are missing (of twenty for every case) are made when it is called again.
@@ -362,9 +342,8 @@ query of |estimate - truth|, averaged over geounits. This page is made by `docs/
 |---|---|
 | `level` | its own answers, as in the Bureau's TopDown |
 | `lower` | the best linear unbiased estimate from its own answers and those of all geounits below it, as BlueDown does |
-| `all` | the same, and at the lowest level also to what siblings have in common, as far as the answers themselves say that this helps |
 
-## Why the whole tree needs more than linear estimates
+## What the rest of the tree says
 
 Let x be the cells of the children c of a parent, z_c their estimates from their own answers and all below, with covariances V_c, S = sum of V_c.
 The answers of the tree fall into three parts with independent noise: those of each child and all below it, and those outside of the parent's
@@ -379,37 +358,8 @@ children. A test compares both on small trees with dense algebra, to 1e-7.
 
 At the lowest level nothing is below, so that `lower` has the objective of `level` there: whatever blocks gain, they gain through better
 parents. With the parents' true counts they would gain no more than the row "true block groups" below. More must come from
-something that is not linear and unbiased.
-
-## What `all` adds: the likeness of siblings
-
-The counts of a block within a kind of housing or group quarters are drawn towards the makeup of its block group. For a block with about n
-records, a group of cells with m = n p / P of them (p of the P records of the block group are in that group), and a finer group in it that
-holds the share q of the group in the block group, the objective of the block grows by
-
-    strength * (count in the finer group - q * count in the group)^2 / (m q (1 + (m - 1) r)),
-
-summed over finer groups, for each step of the chain kinds - Hispanic origin - race - age (the chain of the rounding). These are the
-variances of a Dirichlet-multinomial: r is how much more alike two records of one block are than two of the block group. Totals of blocks and
-of their kinds are left alone. The objective stays quadratic and convex, has the solver's certificate of optimality, and all
-limits hold as before.
-
-Nothing is assumed that is not fitted, and everything is fitted to the noisy answers alone, state by state:
-
-- n is the size of the block as estimated without likeness, in classes a factor of two apart;
-- r follows from unbiased second moments: squares of the estimates without limits, less what the noise adds to them;
-- the strength is 0, 0.1, 0.3 or 1. In up to 300 block groups, noise is added to the answers (a quarter of their variance), blocks are
-  estimated from these, and compared with what is left when the same noise, times four, is taken off the answers: an independent, unbiased
-  measurement of the same blocks, if the noise is Gaussian (coupled bootstrap; Oliveira, Lei & Tibshirani 2021). Chosen is the strength with
-  the smallest squared error of the cells, if that is smaller than without likeness by more than two standard errors, and no coarser
-  count is worse by as much. Otherwise `all` gives the integers of `lower`, as for Rhode Island 2018 below.
-
-It costs a second solve of the lowest level, and the trial. For a synthetic state of 643,077 persons in 15,958 blocks, after the measurements are there,
-`lower` takes 1.5 seconds of one core and `all` 6.2, of which 3.7 for the trial, which does not grow with the state, and 1 for the blocks.
-
-The manifest states correlations, strength and the expected changes (`likeness` in the report of the lowest level). What is drawn towards
-its surroundings is biased towards them: in a block that differs from its block group, small groups come out somewhat too ordinary. For
-unbiased estimates use the intervals, which no choice of information changes.
+something that is not linear and unbiased, such as drawing blocks towards the makeup of their block group. That was tried and is not offered;
+the next part says why.
 
 ## hhgq: why the reference loses, and what mends it
 
@@ -426,10 +376,6 @@ TRIED = """Paired changes of the mean L1 error against `lower`, of a few draws e
 - **lower without facility zeros**: estimates from below that do not know which kinds of group quarters an area has.
 - **block groups with their blocks**: the blocks of a tract and the answers of its block groups in one problem, in which no block is
   negative; block groups are the rounded sums. Foresight of the blocks' limits, in place of their linear estimates. Not kept.
-- **block groups, likeness 0.1, 0.3**: the likeness of siblings among block groups, beside what their blocks say. What blocks say is
-  so much already that little is left to gain, and some counts lose. Not kept: `all` differs from `lower` at the lowest level alone.
-- **likeness, one size**: the likeness of siblings with strength 1 and one variance for all blocks of the data.
-- **likeness 0.1, 0.3, 1**: with the variance of every block's size, of a fixed strength. `all` chooses among these and none.
 """
 
 

@@ -30,7 +30,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("districts")
     with pytest.MonkeyPatch.context() as patched:
         data = write_1940(place / "data")
-        for name in ("level", "lower", "all"):
+        for name in ("level", "lower"):
             choice = ("--set", f"information={name}", "--test-key", "7", "--quiet")
             words = ["censafe", "run", "topdown", "e2e-1940", str(data), str(place / name), *choice]
             patched.setattr(sys, "argv", words)
@@ -55,7 +55,7 @@ def states(files: Path, level: str) -> list[str]:
     return sorted(path.name for path in (files / FOLDER / f"{level}.parquet" / CONSTRAINT).iterdir())
 
 
-@pytest.mark.parametrize("information", ["level", "lower", "all"])
+@pytest.mark.parametrize("information", ["level", "lower"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_parts_give_the_bytes_of_the_whole(
     censafe: CommandLine, runs: Path, files: Path, tmp_path: Path, information: str, workers: int

@@ -1,7 +1,5 @@
 """TopDown with the answers below every geounit, through the same doors as without them."""
 
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,6 @@ from censafe.geography.run_spine import standard_levels
 from censafe.model import SparseLevel
 from censafe.products.observer import SilentObserver
 from censafe.products.options import ReadOptions
-from censafe.products.topdown import likening
 from censafe.products.topdown.config import load_config
 from censafe.products.topdown.descending import rules_of
 from censafe.products.topdown.estimating import estimate_level
@@ -26,7 +23,7 @@ from censafe.products.topdown.rehearsal import TestDoor, rehearse
 from censafe.products.topdown.stored import stored_files
 from support.commands import CommandLine
 from support.topdown_areas import write_pl94
-from support.topdown_inputs import CELLS_1940, write_1940
+from support.topdown_inputs import write_1940
 
 
 @pytest.fixture(scope="module")
@@ -108,41 +105,19 @@ def test_a_finished_run_and_its_files_give_the_same_as_a_run(tmp_path, censafe: 
         assert wanted == {path.name: path.read_bytes() for path in (tmp_path / name / "histograms").iterdir()}
 
 
-@pytest.mark.parametrize("choice", ["lower", "all"])
-def test_answers_that_are_not_kept_cannot_be_used_from_below(choice):
-    with pytest.raises(ConfigError, match=f"information: {choice} needs the answers of all levels"):
-        load_config("pl94-us", {"information": choice, "noisy_measurements": "lazy"})
+def test_answers_that_are_not_kept_cannot_be_used_from_below():
+    with pytest.raises(ConfigError, match="information: lower needs the answers of all levels"):
+        load_config("pl94-us", {"information": "lower", "noisy_measurements": "lazy"})
 
 
-def test_likeness_of_siblings_changes_the_lowest_level_alone_and_is_stated(
-    tmp_path, monkeypatch, censafe: CommandLine
-):
+def test_the_makeup_of_siblings_is_no_longer_offered_and_the_reason_is_given(censafe: CommandLine, tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"information: all .* is no longer offered: .*information=lower"
+    ) as told:
+        load_config("pl94-us", {"information": "all", "noisy_measurements": "lazy"})
+    assert "needs the answers" not in str(told.value)
     data = write_1940(tmp_path / "data")
-    fitted = likening.fit_likeness
-    monkeypatch.setattr(likening, "fit_likeness", lambda *given: replace(fitted(*given), strength=0.3))
-    words = ("e2e-1940", data)
-    censafe("run", "topdown", *words, tmp_path / "own", "--set", "information=all", "--test-key", "5")
-    censafe("run", "topdown", *words, tmp_path / "again", "--set", "information=lower", "--test-key", "5")
-    own, lower = (histograms(tmp_path / name) for name in ("own", "again"))
-    assert {name for name in own if own[name] != lower[name]} <= {"persons_Enumdist.parquet"}
-    found = json.loads((tmp_path / "own" / "manifest.json").read_text())["post_processing"]
-    reports = found["levels_persons"]
-    assert [len(report.get("likeness", [])) for report in reports] == [0, 0, 0, 2]
-    for one in reports[-1]["likeness"]:
-        assert one["groups"][-1] == CELLS_1940
-        assert sorted(one["expected_changes"]) == ["0.1", "0.3", "1.0"]
-        assert one["parents"] == 3
-        assert one["strength"] == 0.3
-    assert reports[-1]["violations"] == 0
-    assert own != lower
-    measurements = tmp_path / "again" / "measurements"
-    censafe("estimate", tmp_path / "again", "--set", "information=all")
-    files = ("--measurements", measurements, "--set", "information=all")
-    censafe("estimate", "topdown", "e2e-1940", tmp_path / "files", *files)
-    assert own == histograms(tmp_path / "again")
-    assert own == histograms(tmp_path / "files")
-    assert "drawn towards the makeup" in (tmp_path / "own" / "certificate.html").read_text()
-
-
-def histograms(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (out / "histograms").iterdir()}
+    censafe("run", "topdown", "e2e-1940", data, tmp_path / "out", "--test-key", "5")
+    refused = censafe("estimate", tmp_path / "out", "--set", "information=all")
+    assert refused.code != 0
+    assert "no longer offered" in refused.err

@@ -12,7 +12,6 @@ from numba import boolean, float64, int8, int32, int64, types, uint8, void
 from censafe.estimation.topdown.active_set_kernels import solve_active_set
 from censafe.estimation.topdown.certificate import GAP_TOLERANCE, VIOLATION_TOLERANCE, certify
 from censafe.estimation.topdown.dual_kernels import climb_dual
-from censafe.estimation.topdown.likeness import add_likeness
 from censafe.estimation.topdown.rounding_steps import count_broken, number_nodes, round_snapped
 from censafe.estimation.topdown.side_kernels import drop_implied, kind_sides, tighten_sides
 from censafe.estimation.topdown.start_kernels import start_point
@@ -30,7 +29,6 @@ _Objective = types.Tuple(
     (
         int32[:, ::1], float64[:, ::1], int32[::1], float64[::1], float64[::1],
         float64[:, :, :, ::1], int32[::1], int32[:, ::1],
-        int32[:, ::1], float64[:, ::1], float64[::1], float64[::1],
     )
 )  # fmt: skip
 _Sides = types.Tuple(
@@ -333,8 +331,7 @@ def estimate_families(  # type: ignore[no-untyped-def]
             parent start; the cells; their counts.
         objective: labels of the queries, weights by kind and query, kinds of the geounits, right sides of all
             parents one after another, right sides of the totals of all children (read with ``total_query`` alone); and
-            tables, kept combinations and exchangeable levels of what is known from below, empty where that is not used; and
-            labels, correlations, sizes and strengths of the likeness of siblings, empty where that is not used.
+            tables, kept combinations and exchangeable levels of what is known from below, empty where that is not used.
         sides: kind of unit of every cell, lower and upper bounds, exact totals, sets of kinds and their bounds.
         levels: groups of the cells of the schema that rounding keeps close, coarse to fine.
         total_query: ordinal of the query of the totals, which are fitted first and held; -1 for one fit of all.
@@ -346,9 +343,7 @@ def estimate_families(  # type: ignore[no-untyped-def]
         rounded: ``round_family``.
     """
     child_ptr, children_of, cell_ptr, cells_of, counts_of = families
-    labels, weights, kinds, right, right_total, tables, kept, traits, alike, correlated, size, strength = (
-        objective
-    )
+    labels, weights, kinds, right, right_total, tables, kept, traits = objective
     unit_kind, lower, upper, known, sets, least, most = sides
     state, iterations, measures, sizes, starts, cells_out, counts_out = found
     base, at = 0, 0
@@ -389,7 +384,6 @@ def estimate_families(  # type: ignore[no-untyped-def]
         _curvatures(labels, weights, cell, present[:classes], total_query, h)
         if tables.shape[0] > 0:
             _add_below(tables, kept, traits, cell, present[:classes], h)
-        add_likeness(alike, correlated, size, strength, cell, p, present[:classes], h)
         made, violation, gap, good = fit(h, h_of, b, wanted, fit_allowed, fit_rows, fit_lo, fit_hi, x)
         iterations[parent], measures[parent, 0], measures[parent, 1] = made, violation, gap
         if not good:

@@ -10,7 +10,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from censafe.estimation.topdown.likeness import Likeness
 from censafe.estimation.topdown.linear.below import Below
 from censafe.estimation.topdown.touched import gather_stored, label_matrix, right_sides
 from censafe.model.compiled import compiled
@@ -85,8 +84,6 @@ class LevelObjective:
         kinds: kind of every geounit, int32, shape (geounits,).
         source: of the noisy answers.
         below: what the answers below the geounits say, by the same kinds; None where these are not used.
-        alike: how like their siblings geounits are taken to be, by the same kinds; None where they are not. It depends on the
-            parent's counts, so that whoever knows these adds it to H.
     """
 
     labels: tuple[NDArray[np.int32], ...] = field(repr=False)
@@ -94,7 +91,6 @@ class LevelObjective:
     kinds: NDArray[np.int32] = field(repr=False)
     source: AnswerSource = field(repr=False)
     below: Below | None = field(default=None, repr=False)
-    alike: Likeness | None = field(default=None, repr=False)
 
     @staticmethod
     def of(

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.family_kernels import DONE, estimate_families, fit_family, round_family
-from censafe.estimation.topdown.likeness import no_likeness
 from censafe.estimation.topdown.linear.below import no_tables
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.model.families import Families
@@ -142,7 +141,6 @@ def estimate_batch(
             right,
             right_total,
             *tables,
-            *_likeness(objective),
         ),
         (rules.unit_kind, rules.lower, rules.upper, rules.totals, rules.sets, rules.least, rules.most),
         rules.levels,
@@ -202,9 +200,3 @@ def _tables(objective: LevelObjective) -> tuple[Floats, NDArray[np.int32], NDArr
     if below is None:
         return no_tables(), np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
     return below.tables, below.kept, below.traits
-
-
-def _likeness(objective: LevelObjective) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
-    """How like siblings are taken to be, in the types of the kernels."""
-    alike = objective.alike
-    return no_likeness() if alike is None else (alike.labels, alike.correlation, alike.size, alike.strength)

@@ -32,12 +32,19 @@ _CHOICES: Final = {
     "spine": ("standard", "aian", "optimised"),
     "noisy_measurements": ("stored", "lazy"),
     "passes": ("production", "one"),
-    "information": ("level", "lower", "all"),
+    "information": ("level", "lower"),
     "infeasible": ("repair", "stop"),
     "leaves": ("fractional", "all_positive"),
     "detailed_cost": ("fraction", "flat"),
     "hispanic9": ("not_hispanic", "hispanic"),
     "joint_first": ("units", "persons"),
+}
+_WITHDRAWN: Final = {
+    ("information", "all"): (
+        "all (blocks drawn towards the makeup of their block group) is no longer offered: it moved groups out of the blocks they live in, "
+        "so that areas put together from such blocks came out worse than with lower (docs/full_information.md); "
+        "fix: --set information=lower, or level"
+    ),
 }
 
 
@@ -49,8 +56,7 @@ class Choices:
         spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimised`` with block groups of its own.
         noisy_measurements: ``stored`` with the run, or ``lazy``: drawn where the estimate touches them, and not kept.
         passes: the inner passes of the configuration (``production``), or all queries of a level at once (``one``).
-        information: a geounit is fitted to the answers of its own (``level``), to these and all below it (``lower``), or at the
-            lowest level also to what siblings have in common, as far as the answers say that this helps (``all``).
+        information: a geounit is fitted to the answers of its own (``level``), or to these and all below it (``lower``).
         infeasible: a parent whose children cannot meet its counts is changed and logged (``repair``), or the run stops.
         leaves: cells that rounding may raise: the ``fractional`` ones, or all that are positive in the parent
             (``all_positive``).
@@ -178,10 +184,10 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
     choices = _check_choices(document, problems)
-    if choices.information != "level" and choices.noisy_measurements == "lazy":
+    if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
         problems.add(
             "information",
-            f"{choices.information} needs the answers of all levels at once; fix: --set noisy_measurements=stored",
+            "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
         )
     if choices.joint and histograms and joint_pair(histograms) is None:
         problems.add(
@@ -204,10 +210,21 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     )
 
 
+def _withdrawn(document: Document, name: str, problems: Problems) -> str | None:
+    """Report a value that was once offered, with the reason why it is not; None for any other value."""
+    value = document.values.get(name)
+    reason = _WITHDRAWN.get((name, value)) if isinstance(value, str) else None
+    if reason is None:
+        return None
+    problems.add(document.key(name), reason)
+    return str(value)
+
+
 def _check_choices(document: Document, problems: Problems) -> Choices:
     """Named choices with their defaults; budgets of only children move up on the optimised spine."""
     chosen = {
-        name: document.choice(name, allowed, problems, default=allowed[0])
+        name: _withdrawn(document, name, problems)
+        or document.choice(name, allowed, problems, default=allowed[0])
         for name, allowed in _CHOICES.items()
     }
     return Choices(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.estimation.topdown.rounding import DetailedCost, Leaves
-from censafe.geography.spine import Spine, SpineLevel
+from censafe.geography.spine import Spine
 from censafe.geography.spine_sums import sum_histograms
 from censafe.model import SparseLevel
 from censafe.products.observer import Observer
@@ -19,7 +19,6 @@ from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.estimating import CellRules, LevelReport, LevelTask, PassRule, estimate_level
 from censafe.products.topdown.intake import PublicFacts
 from censafe.products.topdown.level_checks import adds_up
-from censafe.products.topdown.likening import likened
 
 __all__ = ["Descent", "rules_of"]
 
@@ -76,9 +75,10 @@ class Descent:
         rules = rules_of(self._histogram, level.name, self._choices)
         if rules.kinds is None and task.limits.lower.shape[1]:  # of single cells
             rules = replace(rules, kinds=np.arange(rules.cells, dtype=np.int32))
-        found, report = self._estimated(task, rules, *above)
-        if self._choices.information == "all" and depth and objective.below is None:  # the lowest level
-            found, report = self._likened(task, rules, found, report)
+        found, report = estimate_level(
+            task, rules, *above,
+            workers=self._workers, progress=self._observer.advance,
+        )  # fmt: skip
         if report.approximate:
             self._observer.remark(
                 f"Warning: {part}: {len(report.approximate)} of {sum(report.statuses.values())} problems have no "
@@ -91,24 +91,6 @@ class Descent:
             )
         self._repaired = self._repaired or bool(report.repairs)
         self._levels.append(found)
-        return found, report
-
-    def _estimated(
-        self, task: LevelTask, rules: CellRules, parents: SparseLevel | None, above: SpineLevel | None
-    ) -> tuple[SparseLevel, LevelReport]:
-        return estimate_level(
-            task, rules, parents, above, workers=self._workers, progress=self._observer.advance
-        )
-
-    def _likened(
-        self, task: LevelTask, rules: CellRules, found: SparseLevel, report: LevelReport
-    ) -> tuple[SparseLevel, LevelReport]:
-        """The lowest level with the likeness of siblings, where its measurements say that this helps."""
-        spine = Spine(self._public.spine.levels[: len(self._levels) + 1])
-        again, documents = likened(task, rules, (*self._levels, found), spine)
-        if again is not None:
-            found, report = self._estimated(again, rules, self._levels[-1], spine.levels[-2])
-        report.likeness.extend(documents)
         return found, report
 
     def adopt(self, level: SparseLevel) -> None:

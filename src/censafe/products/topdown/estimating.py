@@ -32,7 +32,6 @@ __all__ = [
     "Progress",
     "RepairedParent",
     "estimate_level",
-    "families_of",
 ]
 
 Integers = NDArray[np.int64]
@@ -165,7 +164,7 @@ def _in_order(level: _Level, spans: list[Integers], workers: int) -> Iterator[Es
 
 def _batch(level: _Level, parents: Integers) -> Estimated:
     """Estimate some parents: the ordinary ones compiled, then the others one by one."""
-    families, counts = families_of(level.above, level.parents, parents)
+    families, counts = _families(level, parents)
     if level.family is None:
         found = BatchFound.none(families)
     else:
@@ -177,17 +176,12 @@ def _batch(level: _Level, parents: Integers) -> Estimated:
     return Estimated(parents, families, found, tuple(general))
 
 
-def families_of(above: SpineLevel, level: SparseLevel, parents: Integers) -> tuple[Families, Integers]:
-    """Children and cells of some parents, and the counts of the cells.
-
-    Args:
-        above: the level of the parents.
-        level: its histograms.
-        parents: positions in it.
-    """
-    child_ptr, child = _ranges(above.first_child, parents)
-    cell_ptr, entry = _ranges(level.node_ptr, parents)
-    return Families(child_ptr, child, cell_ptr, level.cell[entry]), level.count[entry].astype(np.int64)
+def _families(level: _Level, parents: Integers) -> tuple[Families, Integers]:
+    """Children and cells of some parents, and the counts of the cells."""
+    child_ptr, child = _ranges(level.above.first_child, parents)
+    cell_ptr, entry = _ranges(level.parents.node_ptr, parents)
+    families = Families(child_ptr, child, cell_ptr, level.parents.cell[entry])
+    return families, level.parents.count[entry].astype(np.int64)
 
 
 def _ranges(pointer: Integers, chosen: Integers) -> tuple[Integers, Integers]:

@@ -142,24 +142,14 @@ def _coarse_fit(objective: LevelObjective, family: Family) -> tuple[Fit, ...]:
 def _fit(objective: LevelObjective, queries: tuple[int, ...], family: Family) -> Fit:
     labels = tuple(objective.labels[query][family.support] for query in queries)
     told = labels
-    finer = objective.below is not None or objective.alike is not None
-    if finer and any(objective.labels[query].any() for query in queries):
+    if objective.below is not None and any(objective.labels[query].any() for query in queries):
         told = (*labels, family.support.astype(np.int32))
     return Fit(told, _equations(objective, queries, family), labels)
 
 
 def _equations(objective: LevelObjective, queries: tuple[int, ...], family: Family) -> Equations:
     own = objective.fitting(queries)
-    alike = own.alike if any(own.labels[query].any() for query in queries) else None
-
-    def made(chosen: Integers) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
-        h, h_of, b = own.equations(family.first, family.last, family.support[chosen])
-        if alike is not None and family.p is not None:
-            present = np.unique(own.kinds[family.first : family.last])
-            alike.add(present, family.support[chosen], family.p[chosen], h)
-        return h, h_of, b
-
-    return made
+    return lambda chosen: own.equations(family.first, family.last, family.support[chosen])
 
 
 def _problem(task: LevelTask, rules: CellRules, family: Family) -> ParentProblem:

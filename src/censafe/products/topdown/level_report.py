@@ -51,7 +51,6 @@ class LevelReport:
         rounding_cost: of all ordinary parents: distance of cells to fractions and of marginals to rounded fractions.
         approximate: geounits of parents that were solved without a certificate of optimality.
         repairs: parents that were changed.
-        likeness: how like siblings were taken to be, as JSON values; none where that was not asked for.
     """
 
     level: str
@@ -70,7 +69,6 @@ class LevelReport:
     rounding_cost: float = 0.0
     approximate: list[str] = field(default_factory=list)
     repairs: list[RepairedParent] = field(default_factory=list)
-    likeness: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, result: L2Result, cells: int) -> None:
         """Count one solve of the general way."""
@@ -114,7 +112,6 @@ class LevelReport:
             "violations": 0,
             "approximate": list(self.approximate),
             "repairs": [repair.document() for repair in self.repairs],
-            **({"likeness": list(self.likeness)} if self.likeness else {}),
             "integers_checked": True,
         }
 

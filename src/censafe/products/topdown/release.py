@@ -56,10 +56,6 @@ _PUBLISHED: Final = (
 _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration are not used."
 )
-_FROM_SIBLINGS: Final = (
-    "Geounits of the lowest level were drawn towards the makeup of the geounit above them, as far as the noisy answers say that "
-    "siblings are alike; the manifest states how far (likeness)."
-)
 _FROM_BELOW: Final = "Every geounit was fitted to its own answers and those of all geounits below it, by their exact covariances."
 
 
@@ -234,10 +230,8 @@ def _statement(
     forms = {form_of(one) for one in config.histograms}
     published = (_PUBLISHED,) if manifest.published_data else ()
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
-    if config.choices.information != "level":
+    if config.choices.information == "lower":
         fitted = (*fitted, _FROM_BELOW)
-    if config.choices.information == "all":
-        fitted = (*fitted, _FROM_SIBLINGS)
     fitted = (*fitted, *joint_remarks(config))
     return CertificateInput(
         title=next(title for form, title in _TITLES.items() if form in forms),

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.likeness import steps_of
-from censafe.estimation.topdown.likeness_fit import LikenessFit, with_likeness
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.estimation.topdown.passes import ParentEstimate
 from censafe.estimation.topdown.repair import CellChange
@@ -236,20 +234,3 @@ def test_children_of_a_repaired_parent_add_up_to_its_changed_counts_and_the_chan
     held = sparse_to_dense(found)[first[chosen] : first[chosen + 1]].sum(axis=0)
     assert held[cells[one]] == 0
     assert held.sum() == before.sum()
-
-
-@pytest.mark.parametrize("passes", [ONE, TOTALS_FIRST])
-@pytest.mark.parametrize("bounded", [False, True])
-def test_likeness_of_siblings_is_the_same_in_batches_and_the_general_way(monkeypatch, bounded, passes):
-    spine, parents, task = random_level(7, bounded=bounded, known=False)
-    labels = steps_of((KIND_OF,), CELLS, None)
-    fit = LikenessFit((0.1, 0.05), 1.0, 0, ())
-    records = np.full(task.level.nodes, 20)
-    nobody = np.zeros(task.level.nodes, np.int64)
-    liked = replace(task, objective=with_likeness(task.objective, labels, (fit,), nobody, records))
-    chosen = rules(passes, bounded)
-    found, report = estimated(spine, parents, liked, chosen)
-    assert report.general <= 2
-    assert not same(estimated(spine, parents, task, chosen)[0], found)
-    monkeypatch.setattr(estimating, "family_rules", lambda *_: None)
-    assert same(estimated(spine, parents, liked, chosen)[0], found)

@@ -1,0 +1,304 @@
+"""Errors of areas off the spine: sums over blocks that no level of the geography holds, with both choices of information.
+
+    .venv/bin/python docs/area_unions.py [--only ri2010,hi2020] [--designs production,equal-1/2] [--draws 20]
+
+Writes the L1 errors of every draw, added up over unions, to docs/area_unions.csv, which docs/make_full_information.py shows; draws that are there
+already are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from make_full_information import CASES, DOCS, Case, synthetic
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from censafe.products.options import ReadOptions
+from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.products.topdown.intake import Intake, Loaded
+from censafe.products.topdown.rehearsal import at_loss, rehearse
+
+CSV = DOCS / "area_unions.csv"
+INFORMATION = ("level", "lower")
+SIZES = (2, 10, 30, 100)
+PLACES = ("in one parent", "in one grandparent", "neighbors", "anywhere")
+CONCENTRATED = "where a group is concentrated"
+FEWEST = 20  # records of the group in such a union
+UNIONS = 200
+SEED = 12
+QUERIES = {
+    "total": ("total", "total"),
+    "votingage": ("votingage", "votingage"),
+    "race": ("hispanic_race", "hispanic * cenrace"),
+    "detailed": ("detailed", "detailed"),
+}
+GROUPS = ("hispanic", "white", "black", "aian", "asian", "nhpi", "other", "two or more")
+COUNTS = (*QUERIES, *GROUPS)
+FIELDS = ("case", "design", "draw", "information", "place", "size", "unions", *COUNTS)
+COUNTIES = {
+    "hi2020": ("15005", "15007", "15009"),
+    "ri2010": ("44001", "44005"),
+    "il2020": ("17119", "17163"),
+}
+STUDIED = (
+    *(case for case in CASES if case.name in COUNTIES),
+    synthetic("44", 20_000),
+    synthetic("50", 15_000),
+    synthetic("30", 15_000),
+)
+
+
+@dataclass(frozen=True)
+class Design:
+    """A budget and its shares of the levels; without a loss those of production."""
+
+    name: str
+    loss: Fraction | None = None
+    ratio: Fraction = Fraction(1)
+
+    def config(self, case: Case, information: str) -> TopdownConfig:
+        """The configuration of a case under this design; every level has `ratio` times the share of the one above it."""
+        made = load_config(case.config, {**case.settings, "information": information})
+        if self.loss is None:
+            return made
+        names = [level.name for level in made.run_levels]
+        above = len(made.levels) - len(names)
+        weights = {level.name: self.ratio ** max(0, place - above) for place, level in enumerate(made.levels)}
+        whole = sum(weights.values())
+        histogram = made.histograms[0].name
+        shares = {
+            f"level_shares.{histogram}.{name}": str(Fraction(weight) / whole)
+            for name, weight in weights.items()
+        }
+        return at_loss(
+            load_config(case.config, {**case.settings, "information": information, **shares}), self.loss
+        )
+
+
+DESIGNS = (
+    Design("production"),
+    *(
+        Design(f"{name}-{loss}", loss, ratio)
+        for loss in (Fraction(1, 2), Fraction(10))
+        for name, ratio in (("equal", Fraction(1)), ("top", Fraction(1, 2)), ("bottom", Fraction(2)))
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Unions:
+    """Unions of one kind and size.
+
+    Args:
+        place: where their blocks lie.
+        size: blocks of each.
+        members: which blocks each has, shape (unions, blocks).
+    """
+
+    place: str
+    size: int
+    members: csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Records and the areas in which errors are measured.
+
+    Args:
+        loaded: the records.
+        unions: at random.
+        concentrated: by size and group, those in which the group is concentrated; none where it nowhere has enough records.
+    """
+
+    loaded: Loaded
+    unions: list[Unions]
+    concentrated: dict[int, list[csr_array | None]]
+
+
+def unions_of(loaded: Loaded, histogram: str) -> Iterator[Unions]:
+    """Random unions of the geounits of the lowest level in which there can be records."""
+    spine = loaded.facts.spine
+    parent, leaves = spine.levels[-1].parent, spine.levels[-1].nodes
+    above = spine.levels[-2].parent[parent]
+    upper = loaded.facts.limits[histogram][-1].upper
+    usable = np.flatnonzero(upper.any(axis=1)) if upper.shape[1] else np.arange(leaves)
+    rng = np.random.default_rng(SEED)
+    for place in PLACES:
+        for size in SIZES:
+            if place in PLACES[:2]:
+                of = (parent if place == PLACES[0] else above)[usable]
+                found = _within(rng, usable, of, size)
+            elif place == "neighbors":
+                first = rng.integers(0, len(usable) - size + 1, UNIONS)
+                found = [usable[one : one + size] for one in first]
+            else:
+                found = [rng.choice(usable, size, replace=False) for _ in range(UNIONS)]
+            if found:
+                yield Unions(place, size, _unions(found, leaves))
+
+
+def _within(
+    rng: np.random.Generator, usable: NDArray[np.int64], of: NDArray[np.integer], size: int
+) -> list[NDArray[np.int64]]:
+    """Unions each of which lies in one group and is not the whole of it."""
+    groups, held = np.unique(of, return_counts=True)
+    large = groups[held > size]
+    if not len(large):
+        return []
+    return [rng.choice(usable[of == one], size, replace=False) for one in rng.choice(large, UNIONS)]
+
+
+def concentrated(loaded: Loaded, histogram: str, groups: csr_array) -> dict[int, list[csr_array | None]]:
+    """By size and group, the geounits of one grandparent in which the group has the largest share of the records.
+
+    Args:
+        loaded: the exact counts.
+        histogram: its name.
+        groups: which group every cell belongs to, shape (cells, groups).
+    """
+    spine = loaded.facts.spine
+    of = spine.levels[-2].parent[spine.levels[-1].parent]
+    counts = (_matrix(loaded.exact[histogram][-1], groups.shape[0]) @ groups).toarray()
+    records = counts.sum(axis=1)
+    rng, found = np.random.default_rng(SEED), {}
+    inside = [np.flatnonzero((of == one) & (records > 0)) for one in np.unique(of)]
+    for size in SIZES[1:3]:
+        found[size] = []
+        for group in range(counts.shape[1]):
+            share = counts[:, group] / np.maximum(records, 1)
+            tops = [
+                one[np.argsort(-share[one], kind="stable")[:size]] for one in inside if len(one) > 2 * size
+            ]
+            tops = [one for one in tops if counts[one, group].sum() >= FEWEST]
+            chosen = [tops[one] for one in rng.integers(0, len(tops), UNIONS)] if tops else []
+            found[size].append(_unions(chosen, len(of)) if chosen else None)
+    return found
+
+
+def _unions(found: list[NDArray[np.int64]], leaves: int) -> csr_array:
+    """Which geounits every union has, shape (unions, geounits)."""
+    rows = np.repeat(np.arange(len(found)), [len(one) for one in found])
+    ones = np.ones(len(rows), np.int64)
+    return csr_array((ones, (rows, np.concatenate(found))), (len(found), leaves))
+
+
+def groups_of(config: TopdownConfig) -> csr_array:
+    """Which group every cell belongs to: Hispanics, and races alone or together of the others."""
+    schema = config.histograms[0].schema.schema
+    if "cenrace" not in schema.names:
+        return _members(np.arange(schema.cells) % len(GROUPS))
+    race = np.minimum(schema.levels_of("cenrace") + 1, len(GROUPS) - 1)
+    return _members(np.where(schema.levels_of("hispanic") == 1, 0, race))
+
+
+def data_of(case: Case, work: Path) -> Path:
+    """The data folder of a case, cut to the counties that are studied."""
+    folder = case.data(work)
+    counties = COUNTIES.get(case.name)
+    if counties is not None:
+        for file in ("histogram.parquet", "units.parquet"):
+            table = pq.read_table(folder / file)
+            kept = pc.is_in(pc.utf8_slice_codeunits(table["geocode"], 0, 5), pa.array(counties))
+            pq.write_table(table.filter(kept), folder / file)
+    return folder
+
+
+def errors(study: Study, config: TopdownConfig, draw: int) -> list[Any]:
+    """L1 errors of one estimate, added up over unions, by place and size, then by count."""
+    histogram = config.histograms[0]
+    schema, cells = histogram.schema, histogram.schema.schema.cells
+    found = rehearse(config, study.loaded, draw).levels[histogram.name][-1]
+    difference = _matrix(found, cells) - _matrix(study.loaded.exact[histogram.name][-1], cells)
+    names = [pair["cenrace" in schema.schema.names] for pair in QUERIES.values()]
+    changes = [difference @ _members(schema.query(name).label) for name in names]
+    groups = difference @ groups_of(config)
+    made: list[Any] = []
+    for one in study.unions:
+        sums = [int(abs(one.members @ change).sum()) for change in changes]
+        made.append((one.place, one.size, UNIONS, *sums, *abs(one.members @ groups).sum(axis=0).tolist()))
+    for size, members in study.concentrated.items():
+        own = [
+            "" if one is None else int(abs(one @ groups[:, [group]]).sum())
+            for group, one in enumerate(members)
+        ]
+        made.append((CONCENTRATED, size, UNIONS, *([""] * len(QUERIES)), *own))
+    return made
+
+
+def _members(label: NDArray[np.integer]) -> csr_array:
+    """Which answer every cell belongs to, shape (cells, answers)."""
+    return csr_array((np.ones(len(label), np.int64), (np.arange(len(label)), label)))
+
+
+def _matrix(level: Any, cells: int) -> csr_array:
+    """Counts of all geounits, shape (geounits, cells)."""
+    return csr_array((level.count.astype(np.int64), level.cell, level.node_ptr), (level.nodes, cells))
+
+
+def rows() -> list[dict[str, str]]:
+    """All errors so far."""
+    if not CSV.exists():
+        return []
+    with CSV.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def run(case: Case, designs: list[Design], draws: int, work: Path) -> None:
+    """The draws of a case that are missing."""
+    have: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for row in rows():
+        if row["case"] == case.name:
+            have[row["design"], row["information"]].add(int(row["draw"]))
+    wanted = [
+        (draw, design, choice)
+        for design in designs
+        for draw in range(1, draws + 1)
+        for choice in INFORMATION
+        if draw not in have[design.name, choice]
+    ]
+    if not wanted:
+        return
+    config = DESIGNS[0].config(case, "level")
+    with Intake(data_of(case, work), config, ReadOptions()) as intake:
+        loaded = intake.load()
+    name = config.histograms[0].name
+    study = Study(loaded, list(unions_of(loaded, name)), concentrated(loaded, name, groups_of(config)))
+    for draw, design, choice in wanted:
+        made = errors(study, design.config(case, choice), draw)
+        new = not CSV.exists()
+        with CSV.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if new:
+                writer.writerow(FIELDS)
+            writer.writerows((case.name, design.name, draw, choice, *row) for row in made)
+
+
+def main() -> None:
+    """Run what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default=",".join(case.name for case in STUDIED))
+    parser.add_argument("--designs", default=",".join(design.name for design in DESIGNS))
+    parser.add_argument("--draws", type=int, default=20)
+    options = parser.parse_args()
+    designs = [design for design in DESIGNS if design.name in options.designs.split(",")]
+    with tempfile.TemporaryDirectory(prefix="area-unions-") as work:
+        for case in STUDIED:
+            if case.name in options.only.split(","):
+                run(case, designs, options.draws, Path(work))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""The part of docs/full_information.md on areas off the spine, from the errors that docs/area_unions.py measured."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+DOCS = Path(__file__).resolve().parent
+CSV = DOCS / "area_unions.csv"
+WITHDRAWN = DOCS / "area_unions_withdrawn.csv"
+DRAWS = 20
+LEVEL = 0.05
+TITLES = {
+    "hi2020": "Hawaii 2020: Kalawao, Kauai and Maui counties, 3,441 blocks, sixteen cells",
+    "ri2010": "Rhode Island 2010: Bristol and Newport counties, 3,544 blocks, sixteen cells",
+    "il2020": "Illinois 2020: Madison and St. Clair counties, 131 tracts, the full schema",
+    "synthetic-44": "A synthetic state (44), 20,000 persons, the full schema",
+    "synthetic-50": "A synthetic state (50), 15,000 persons, the full schema",
+    "synthetic-30": "A synthetic state (30), 15,000 persons, the full schema",
+}
+KEYS = ("case", "design", "draw", "information", "place", "size", "unions")
+
+Errors = dict[tuple[str, str, str, int, str], dict[str, dict[int, float]]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of the joint tests: one count of one kind of union.
+
+    Args:
+        percent: change of the mean error, of the mean error before.
+        worse: probability of a mean difference as high, were there none (one-sided t-test over draws).
+        better: the same of one as low.
+    """
+
+    percent: float
+    worse: float
+    better: float
+
+
+def errors_in(path: Path) -> Errors:
+    """Errors by case, design, place, size and count; then by information and draw."""
+    found: Errors = defaultdict(lambda: defaultdict(dict))
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            for count in row.keys() - set(KEYS):
+                if row[count]:
+                    key = (row["case"], row["design"], row["place"], int(row["size"]), count)
+                    error = int(row[count]) / int(row["unions"])
+                    found[key][row["information"]][int(row["draw"])] = error
+    return found
+
+
+def changes(errors: Errors, first: str, second: str) -> dict[tuple[str, str, str, int, str], Change]:
+    """Every row with enough draws of both choices of information."""
+    found = {}
+    for key, choices in errors.items():
+        draws = sorted(choices[first].keys() & choices[second].keys())
+        if len(draws) < DRAWS:
+            continue
+        before = np.array([choices[first][draw] for draw in draws])
+        moved = np.array([choices[second][draw] for draw in draws]) - before
+        spread = float(moved.std(ddof=1)) / np.sqrt(len(moved))
+        if not before.any() and not moved.any():
+            continue  # nothing that could be wrong, such as a group of which there is nobody
+        sign = float(np.sign(moved.mean()))
+        t = float(moved.mean()) / spread if spread else sign * np.inf
+        percent = 100 * float(moved.mean() / before.mean()) if before.any() else sign * np.inf
+        tail = stats.t(len(moved) - 1)
+        found[key] = Change(percent, float(tail.sf(t)) if t else 1.0, float(tail.cdf(t)) if t else 1.0)
+    return found
+
+
+def holm(probabilities: Sequence[float]) -> set[int]:
+    """Positions that are rejected by Holm's test of all at once."""
+    found: set[int] = set()
+    for rank, place in enumerate(np.argsort(probabilities, kind="stable").tolist()):
+        if probabilities[place] > LEVEL / (len(probabilities) - rank):
+            break
+        found.add(place)
+    return found
+
+
+def section() -> list[str]:
+    """The lines of the part."""
+    if not CSV.exists():
+        return []
+    rows = changes(errors_in(CSV), "level", "lower")
+    return [TEXT, *withdrawn(), "### `lower` against `level`\n", *joint(rows), *tables(rows)]
+
+
+def joint(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
+    """How many rows are better and worse by the joint test, by case."""
+    keys = list(rows)
+    worse = holm([rows[key].worse for key in keys])
+    better = holm([rows[key].better for key in keys])
+    lines = [
+        f"All {len(rows):,} rows tested at once (one-sided, Holm, {LEVEL:.0%} in all, {DRAWS} draws): "
+        f"{len(worse)} are worse and {len(better)} better.\n",
+        "| data | rows | better | worse | mean change | largest change of a row that is worse |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
+    for case, title in TITLES.items():
+        own = [place for place, key in enumerate(keys) if key[0] == case]
+        if not own:
+            continue
+        bad = sorted((place for place in own if place in worse), key=lambda one: -rows[keys[one]].percent)
+        words = "; ".join(
+            f"{rows[keys[one]].percent:+.0f}%: {', '.join(map(str, keys[one][1:]))}" for one in bad[:1]
+        )
+        mean = np.mean([rows[keys[one]].percent for one in own if np.isfinite(rows[keys[one]].percent)])
+        gained = sum(one in better for one in own)
+        lines.append(f"| {title} | {len(own):,} | {gained:,} | {len(bad):,} | {mean:+.1f}% | {words} |")
+    return [*lines, ""]
+
+
+def tables(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
+    """Every row, one table a case; rows that are worse or better by the joint test are marked."""
+    keys = list(rows)
+    worse = {keys[one] for one in holm([rows[key].worse for key in keys])}
+    better = {keys[one] for one in holm([rows[key].better for key in keys])}
+    lines = []
+    for case, title in TITLES.items():
+        own = [key for key in keys if key[0] == case]
+        if not own:
+            continue
+        counts = list(dict.fromkeys(key[4] for key in sorted(own, key=lambda one: _order(one[4]))))
+        lines += [
+            f"#### {title}\n",
+            "Change of the mean error in percent; * better, **bold** worse by the joint test.\n",
+        ]
+        lines += [
+            f"| budget | where | size | {' | '.join(counts)} |",
+            "|---|---|---:|" + "---:|" * len(counts),
+        ]
+        for design, place, size in dict.fromkeys(key[1:4] for key in own):
+            cells = [_cell((case, design, place, size, count), rows, worse, better) for count in counts]
+            lines.append(f"| {design} | {place} | {size} | {' | '.join(cells)} |")
+        lines.append("")
+    return lines
+
+
+def _order(count: str) -> int:
+    return COUNTS.index(count)
+
+
+def _cell(
+    key: tuple[str, str, str, int, str],
+    rows: Mapping[tuple[str, str, str, int, str], Change],
+    worse: set[tuple[str, str, str, int, str]],
+    better: set[tuple[str, str, str, int, str]],
+) -> str:
+    if key not in rows:
+        return ""
+    text = f"{rows[key].percent:+.0f}"
+    if key in worse:
+        return f"**{text}**"
+    return f"{text}*" if key in better else text
+
+
+def withdrawn() -> list[str]:
+    """What the makeup of siblings did to such areas, measured before it was withdrawn."""
+    if not WITHDRAWN.exists():
+        return []
+    rows = changes(errors_in(WITHDRAWN), "lower", "all")
+    return [
+        "### What was withdrawn: blocks drawn towards their block group\n",
+        ALL,
+        *joint(rows),
+        *tables(rows),
+    ]
+
+
+COUNTS = (
+    "total", "votingage", "race", "detailed", "hispanic", "white", "black", "aian", "asian", "nhpi", "other", "two or more",
+)  # fmt: skip
+
+TEXT = """## Areas off the spine
+
+Blocks are published to be added up: to districts, neighborhoods, service areas, which no level of the geography holds. Errors of such
+sums are measured by `docs/area_unions.py` on unions of 2, 10, 30 and 100 blocks (of Illinois, of tracts), 200 of each kind: at random in one
+parent, in one grandparent or anywhere, neighbors in the order of their codes, and, with the budgets of production, the 10 or 30 blocks of a
+tract in which one group has its largest share of the population, where the error of that group is taken. A size is left out where no area has more
+blocks. Counts are the total, voting age, Hispanic origin by race, all cells, and each group by itself (Hispanics; of the others each race alone, and two or
+more), so that a small group cannot hide behind a large one. A budget is `production`, or rho for all levels together (1/2 or 10) with shares that are equal,
+halve (`top`) or double (`bottom`) from each level to the next. Small parts of the states were taken, so that twenty draws of all
+of them could be made. The errors of every draw are in `docs/area_unions.csv`; a budget appears when its twenty draws are there.
+"""
+
+ALL = """An earlier choice, `information = all`, drew the counts of a block within a kind of quarters towards the makeup of its block group, with
+variances and a strength (0, 0.1, 0.3 or 1, by a trial on answers with noise added and taken off) fitted to the noisy answers. Sums over all
+blocks of a block group stayed as they were. The strength differed between draws of the same data (0.3 in one draw of Rhode Island, 1 in the
+other 19; 0 to 1 over the budgets of a synthetic state). Blocks and random unions gained, because most blocks are more
+like their block group than their noisy answers say. Where a group is concentrated the pull is wrong: it moves the group out of the blocks it
+lives in, and the errors of neighboring blocks have the same sign and add up. These are areas for which block data are used, such as
+districts drawn around a group. The trial does not see that, as it goes by the mean over all blocks, in which the gain elsewhere is
+larger. So it was withdrawn, and a configuration that
+asks for it is refused. Below, the change from `lower` to `all` with the budgets of production, measured before (`docs/area_unions_withdrawn.csv`).
+"""
