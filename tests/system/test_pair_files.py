@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,40 @@ def test_two_text_files_are_compared_by_a_named_column(censafe: CommandLine, tmp
     assert done.code == 0, done.err
     errors = {row["metric"]: row["value"] for row in rows_of(tmp_path / "out" / "metrics_long.csv")}
     assert float(errors["mean_ae"]) == 0.5
+
+
+def marked_files(folder: Path) -> list[str]:
+    """Files of an evaluation in which CONFIDENTIAL stands, those of a workbook and of Parquet among them."""
+    found = []
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        if path.suffix == ".xlsx":
+            with zipfile.ZipFile(path) as book:
+                text = b"".join(book.read(name) for name in book.namelist())
+        else:
+            text = path.read_bytes()
+        if b"CONFIDENTIAL" in text or "CONFIDENTIAL" in path.name:
+            found.append(path.name)
+    return found
+
+
+def test_nothing_is_stamped_confidential_where_the_truth_was_published(
+    censafe: CommandLine, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    more = ("--residuals", "--side-by-side", "County", "--published-data")
+    done = censafe("evaluate", "pair", *folders, tmp_path / "out", *CONFIG, *more)
+    assert done.code == 0, done.err
+    assert marked_files(tmp_path / "out") == []
+    assert done.out.startswith("Public, as the truth was published.")
+    rows = rows_of(tmp_path / "out" / "metrics_long.csv")
+    assert {row["classification"] for row in rows} == {
+        "public: compares with counts that were published before"
+    }
+    (tmp_path / "a.csv").write_text("area,count\n1,5\n2,7\n", encoding="utf-8")
+    table = tmp_path / "a.csv"
+    for name, option in (("said", ("--published-data",)), ("unsaid", ())):
+        assert censafe("evaluate", "pair", table, table, tmp_path / name, "--quiet", *option).code == 0
+    assert marked_files(tmp_path / "said") == []
+    assert {"report.html", "metrics_long.csv", "workbook.xlsx"} <= set(marked_files(tmp_path / "unsaid"))
 
 
 def test_files_of_units_may_be_named(

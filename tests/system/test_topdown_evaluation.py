@@ -157,6 +157,36 @@ def test_without_noise_nothing_is_wrong(data: Path, tmp_path: Path) -> None:
     assert {0.0} == {float(row["value"]) for row in rows if row["metric"] in ("max_ae", "rmse", "me")}
 
 
+def test_counts_of_areas_off_the_spine_are_compared_too(
+    data: Path, censafe: CommandLine, tmp_path: Path
+) -> None:
+    codes = pq.read_table(data / "units.parquet").column("geocode").to_pylist()
+    lines = [f"{code},{'A' if place % 2 else ''}" for place, code in enumerate(codes)]
+    (tmp_path / "areas.csv").write_text("\n".join(["geocode,ward", *lines]) + "\n", encoding="utf-8")
+    more = ("--runs", 1, "--workers", 1, "--areas", tmp_path / "areas.csv", "--published-data", "--quiet")
+    done = censafe("evaluate", "topdown", "e2e-1940", data, tmp_path / "out", *more)
+    assert done.code == 0, done.err
+    assert "CONFIDENTIAL" not in done.out
+    side = rows_of(tmp_path / "out" / "side_by_side" / "persons_total_ward.csv")
+    assert [row["geocode"] for row in side] == ["A"]
+    error = abs(int(side[0]["total_dp"]) - int(side[0]["total_sf"]))
+    rows = rows_of(tmp_path / "out" / "metrics_long.csv")
+    own = {
+        (row["suite"], row["characteristic"], row["metric"]): row for row in rows if row["level"] == "ward"
+    }
+    assert float(own["persons/topdown", "total", "mean_ae"]["value"]) == error
+    assert ("persons/blocks", "total", "mean_ae") in own
+    assert ("persons/noisy", "total", "mean_ae") not in own
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "ward" in page
+    assert "CONFIDENTIAL" not in page
+    (tmp_path / "areas.csv").write_text(f"geocode,ward,Ward\n{codes[0]},A,B\n", encoding="utf-8")
+    twice = ("--areas", tmp_path / "areas.csv", "--areas", tmp_path / "areas.csv")
+    done = censafe("evaluate", "topdown", "e2e-1940", data, tmp_path / "no", "--quiet", *twice)
+    assert done.code == 2
+    assert "listed twice" in done.err
+
+
 @pytest.fixture(scope="module")
 def other(data: Path) -> Path:
     """Other records in the same districts, with the same group quarters: everybody is in one cell of its kind."""
@@ -273,6 +303,43 @@ def test_a_sweep_makes_the_tables_of_the_study_and_grows(
     assert county == pytest.approx([county_of(book[name]) for name in sheets])
 
 
+def test_the_study_is_made_of_published_files(
+    censafe: CommandLine, data: Path, published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("censafe.evaluation.sweep_evaluation.RATES", (25, 75))
+    files = {1: published / "microdata", 4: published}
+    command = (
+        "evaluate",
+        "sweep",
+        "topdown",
+        "e2e-1940",
+        data,
+        tmp_path / "study",
+        "--quiet",
+        "--published-data",
+    )
+    given = [part for epsilon, path in files.items() for part in ("--published", f"{epsilon}={path}")]
+    done = censafe(*command, *given, "--published", f"4={published / 'microdata' / 'persons.txt'}")
+    assert done.code == 0, done.err
+    full = rows_of(tmp_path / "study" / "full_table.csv")
+    total = {
+        (row["epsilon"], row["level"]): (row["mean_ae"], row["n_runs"])
+        for row in full
+        if (row["method"], row["stat"], row["mode"]) == ("topdown", "TC", "corrected")
+    }
+    assert {key: one[0] for key, one in total.items() if key[0] == "1"} == {
+        ("1", level): one[0] for (epsilon, level), one in total.items() if epsilon == "4"
+    }
+    assert {one[1] for (epsilon, _), one in total.items() if epsilon == "4"} == {"2"}
+    assert float(total["1", "Enumdist"][0]) > 0
+    assert [row["epsilon"] for row in rows_of(tmp_path / "study" / "table_one.csv")] == ["1", "4"]
+    for name in ("figure-1", "figure-2", "figure-3-Enumdist"):
+        assert (tmp_path / "study" / "figures" / f"{name}.svg").is_file(), name
+    page = (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
+    assert "published files, 1 to 2 for each budget" in page
+    assert "CONFIDENTIAL" not in page
+
+
 def test_expected_errors_of_a_published_run_are_those_it_has(data: Path, published: Path) -> None:
     """Root mean square errors within a third, and nine of ten true counts in their intervals (more, since they are whole)."""
     folder = published.parent / "further"
@@ -371,6 +438,13 @@ def test_bad_tables_are_refused(
     [
         (("sweep", "topdown", "e2e-1940", ".", "out"), "give budgets"),
         (("sweep", "topdown", "e2e-1940", ".", "out", "--epsilon", "1,0"), "above 0"),
+        (("sweep", "topdown", "e2e-1940", ".", "out", "--published", "1"), "write EPS=FOLDER"),
+        (("sweep", "topdown", "e2e-1940", ".", "out", "--published", "1=nowhere"), "no such file or folder"),
+        (("sweep", "topdown", "e2e-1940", ".", "out", "--published", "0=."), "above 0"),
+        (
+            ("sweep", "topdown", "e2e-1940", ".", "out", "--published", "1=.", "--rho", "1"),
+            "says the budgets",
+        ),
         (("sweep", "topdown", "e2e-1940", ".", "out", "--epsilon", "1,x"), "is not a number"),
         (("sweep", "phsafe", "sdhc-us", ".", "out", "--epsilon", "1"), "topdown"),
         (("report", "."), "holds no finished evaluation"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from censafe.cli.options import out_argument, parse_settings, set_option
+from censafe.cli.options import out_argument, parse_settings, published_data_option, set_option
 from censafe.cli.progress import TerminalObserver
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ _SHARED = (
     click.option("--histogram", metavar="NAME", help="Histogram of the configuration [default: the first]."),
     set_option,
     click.option("--config", metavar="CONFIG", help="Both sides are block histograms of this configuration."),
+    published_data_option,
     out_argument,
     click.argument("published", type=_PATH, metavar="PUBLISHED"),
     click.argument("truth", type=_PATH, metavar="TRUTH"),
@@ -97,7 +98,8 @@ def command(**options: Any) -> None:
 
     With --config both are block histograms: a file of geocode, cell and count, microdata of the redistricting data or of
     1940 (persons.txt), or the folder of a run; TRUTH may be a data folder that the configuration's reader reads.
-    Without it they are tables with the same columns, of any product. Everything written is CONFIDENTIAL.
+    Without it they are tables with the same columns, of any product. Everything written is CONFIDENTIAL, except with
+    --published-data.
 
     \b
     Examples:
@@ -165,7 +167,9 @@ def _compare(
     published_units: tuple[Path, ...],
     mode: str,
     quiet: bool,
+    published_data: bool,
 ) -> None:
+    from censafe.evaluation.confidential import Standing
     from censafe.evaluation.pair_definitions import Definitions, read_definitions
     from censafe.evaluation.pair_evaluation import PairChoices, evaluate_pair, evaluate_tables
     from censafe.evaluation.pair_inputs import AreaLists, UnitFiles
@@ -178,6 +182,7 @@ def _compare(
     reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
     sources = {"truth": str(truth), "published": ", ".join(str(path) for path in (published, *also))}
     asked: Any = mode
+    standing = Standing.of(published_data=published_data)
     if config is None:
         beyond = (settings, histogram, also, domain, groups, areas, area_kinds, true_units, published_units,
                   characteristics, tables, bins, side_by_side, residuals)  # fmt: skip
@@ -186,7 +191,9 @@ def _compare(
                 "Tables take --by, --count and --mode only; the other options are for histograms and need --config."
             )
         matched = match_tables(truth, published, count=count, by=_names(by))
-        result = evaluate_tables(matched, out, reading, sources=sources, suites=suites, mode=asked)
+        result = evaluate_tables(
+            matched, out, reading, sources=sources, choices=PairChoices(suites, asked, standing=standing)
+        )
     else:
         if count or by:
             raise click.UsageError("--count and --by are for tables; leave out --config.")
@@ -199,7 +206,7 @@ def _compare(
         opened = _opened(chosen, histogram, truth, (published, *also), domain, units, lists, reading)
         wanted = Asked(defined.queries, defined.characteristics, defined.sets, groups, bins or 0)
         book = read_book(tables) if tables else None
-        choices = PairChoices(suites, asked, wanted, _names(side_by_side), residuals, book)
+        choices = PairChoices(suites, asked, wanted, _names(side_by_side), residuals, book, standing)
         result = evaluate_pair(opened, out, reading, sources=sources, choices=choices, config=chosen)
     click.echo(result.text())
 

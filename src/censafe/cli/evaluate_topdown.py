@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from censafe.cli.options import config_argument, data_argument, out_argument, parse_settings, set_option
+from censafe.cli.options import (
+    config_argument,
+    data_argument,
+    out_argument,
+    parse_settings,
+    published_data_option,
+    set_option,
+)
 from censafe.cli.progress import TerminalObserver
 
 __all__ = ["command"]
@@ -27,6 +34,13 @@ __all__ = ["command"]
 @click.option(
     "--public", is_flag=True, help="Write only what the noise laws imply; compare with no true count."
 )
+@click.option(
+    "--areas",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    help="CSV or Parquet with a column geocode and one of area codes for each kind of area, such as place; or GRF-C.",
+)
+@published_data_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(
     config: str,
@@ -37,11 +51,13 @@ def command(
     seed: int,
     workers: int,
     public: bool,
+    published_data: bool,
+    areas: tuple[Path, ...],
     quiet: bool,
 ) -> None:
     """Compare TopDown, blocks protected one by one, and raw noisy counts with the truth, level by level.
 
-    Everything it writes is CONFIDENTIAL, except with --public. The noise comes from test keys: nothing is spent or
+    Everything it writes is CONFIDENTIAL, except with --public or --published-data. The noise comes from test keys: nothing is spent or
     published. The same command again goes on where it stopped.
 
     \b
@@ -49,12 +65,17 @@ def command(
       censafe evaluate topdown pl94-us blocks/ evaluation/ --set root=State --runs 10
       censafe evaluate topdown e2e-1940 blocks/ evaluation/ --set epsilon=2
       censafe evaluate topdown pl94-us blocks/ noise/ --set root=State --public
+      censafe evaluate topdown pl94-us blocks/ places/ --set root=State --areas GRF-C_ri2020.txt
     """
+    from censafe.evaluation.confidential import Standing
     from censafe.evaluation.topdown_evaluation import evaluate_topdown
     from censafe.evaluation.topdown_runs import SourceOf
     from censafe.products.options import ReadOptions
 
     reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
     source = SourceOf.of(config, data, parse_settings(settings))
-    result = evaluate_topdown(source, out, reading, runs=runs, seed=seed, workers=workers, public=public)
+    standing = Standing.PUBLIC if public else Standing.of(published_data=published_data)
+    result = evaluate_topdown(
+        source, out, reading, runs=runs, seed=seed, workers=workers, standing=standing, areas=areas
+    )
     click.echo(result.text())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from censafe.errors import UsageError
-from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.evaluated import TopdownEvaluation
 from censafe.evaluation.noise_alone import (
     Budget,
@@ -58,7 +58,7 @@ def evaluate_noise(
         "areas": ", ".join(f"{level} {number}" for level, number in areas.items()),
         "losses": ", ".join(str(one.loss) for one in chosen),
     }
-    with evaluation_folder(out, identity, confidential=False):
+    with evaluation_folder(out, identity, standing=Standing.PUBLIC):
         with reading.observer.stage("noise laws"):
             frames = {
                 "expected": expected_errors(config, areas, chosen),
@@ -66,7 +66,7 @@ def evaluate_noise(
                 "attack": attack_frame(config, chosen),
             }
         written = {
-            write_frame(out, name, frame, confidential=False): frame.column_names
+            write_frame(out, name, frame, standing=Standing.PUBLIC): frame.column_names
             for name, frame in frames.items()
         }
         write_document(out, _document(config, areas, chosen))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from censafe.errors import UsageError
 from censafe.evaluation.codebook import CODEBOOK
-from censafe.evaluation.confidential import COMPARED
+from censafe.evaluation.confidential import COMPARED, Standing
 from censafe.evaluation.histograms.cells import MatchedCells
 from censafe.evaluation.page import Page, page_html, svg_text
 from censafe.model.file_names import file_name
@@ -28,6 +28,7 @@ __all__ = [
     "read_document",
     "read_frame",
     "side_by_side",
+    "standing_of",
     "wide_metrics",
     "write_codebook",
     "write_document",
@@ -38,11 +39,10 @@ __all__ = [
 _KEYS: Final = ("run_id", "suite", "mode", "level", "area_class", "size_class", "characteristic")
 _DOCUMENT: Final = "evaluation.json"
 _WIDEST: Final = 150
-_PUBLIC: Final = "public: from published figures and noise laws"
 
 
 def write_frame(
-    folder: Path, name: str, frame: pa.Table, *, confidential: bool = True, parquet: bool = False
+    folder: Path, name: str, frame: pa.Table, *, standing: Standing = Standing.COMPARED, parquet: bool = False
 ) -> str:
     """Write a frame as CSV, and as Parquet where it is asked for; every row and file says what it is.
 
@@ -50,7 +50,7 @@ def write_frame(
         folder: of the evaluation.
         name: of the file, without ending; ``/`` stands between the names of a folder and of a file in it.
         frame: to write.
-        confidential: whether it compares with the truth.
+        standing: who may see it.
         parquet: whether to write Parquet as well.
 
     Returns:
@@ -61,7 +61,7 @@ def write_frame(
     """
     if any(part != file_name(part) for part in name.split("/")):
         raise ValueError(f"{name!r} is not the name of a file in the folder of the evaluation")
-    words = COMPARED if confidential else _PUBLIC
+    words = standing.value
     stamped = frame.append_column("classification", pa.array([words] * frame.num_rows, pa.string()))
     with atomic_bytes(folder / f"{name}.csv") as stream:
         pa_csv.write_csv(csv_table(stamped), stream, pa_csv.WriteOptions(quoting_style="needed"))
@@ -179,7 +179,7 @@ def column_meaning(column: str) -> tuple[str, str]:
     """
     if column in CODEBOOK:
         return CODEBOOK[column]
-    for ending, side in (("_sf", "as tabulated, confidential"), ("_dp", "as published, protected")):
+    for ending, side in (("_sf", "as tabulated, the truth"), ("_dp", "as published, protected")):
         if column.endswith(ending):
             return f"count of {column.removesuffix(ending)}, {side}", "records"
     for ending, words in (("_run_mean", "mean over runs"), ("_run_sd", "standard deviation over runs")):
@@ -216,6 +216,11 @@ def read_document(folder: Path) -> dict[str, Any]:
     return found
 
 
+def standing_of(document: Mapping[str, Any]) -> Standing:
+    """Who may see the evaluation that a document describes; confidential where it does not say."""
+    return Standing(document.get("standing", Standing.COMPARED.value))
+
+
 def write_page(folder: Path, page: Page) -> tuple[str, ...]:
     """Write ``report.html`` and every figure as a file of its own, with the stamp where the page has it.
 
@@ -227,7 +232,7 @@ def write_page(folder: Path, page: Page) -> tuple[str, ...]:
     for exhibit in page.exhibits:
         if exhibit.figure is None:
             continue
-        if page.confidential:
+        if page.standing.confidential:
             exhibit.figure.suptitle(COMPARED, x=0.01, ha="left", fontsize=8, color="#8c1414")
         files.append(f"figures/{file_name(exhibit.name)}.svg")
         atomic_text(folder / files[-1], svg_text(exhibit.figure, exhibit.name))

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from censafe.evaluation.confidential import COMPARED
+from censafe.evaluation.confidential import COMPARED, Standing
 from censafe.publication.exhibits import Exhibit, PageTable, Sheet, sheet_html, svg_text
 
 __all__ = ["Exhibit", "Page", "PageTable", "page_html", "svg_text"]
 
-_PUBLIC: Final = "Public: everything on this page follows from published figures and the published noise laws; no true count was used."
+_FOOTERS: Final = {
+    Standing.COMPARED: COMPARED,
+    Standing.PUBLISHED: "Public, by the word of its operator: what stands for the truth on this page was published before.",
+    Standing.PUBLIC: "Public: everything on this page follows from published figures and the published noise laws; no true count was used.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +29,7 @@ class Page:
         facts: name, value and small print of the most important numbers.
         exhibits: questions in the order in which they are answered.
         settings: how the evaluation was made, by name.
-        confidential: whether it compares with the truth.
+        standing: who may see it.
     """
 
     title: str
@@ -34,7 +38,7 @@ class Page:
     facts: Sequence[tuple[str, str, str]]
     exhibits: Sequence[Exhibit]
     settings: Sequence[tuple[str, str]] = field(default_factory=tuple)
-    confidential: bool = True
+    standing: Standing = Standing.COMPARED
 
 
 def page_html(page: Page) -> str:
@@ -46,15 +50,15 @@ def page_html(page: Page) -> str:
         page.facts,
         page.exhibits,
         page.settings,
-        footer=COMPARED if page.confidential else _PUBLIC,
+        footer=_FOOTERS[page.standing],
         banner=_banner(page),
     )
-    mark = "CONFIDENTIAL: " if page.confidential else ""
+    mark = "CONFIDENTIAL: " if page.standing.confidential else ""
     return sheet_html(sheet, mark, "How this evaluation was made")
 
 
 def _banner(page: Page) -> str:
-    if not page.confidential:
+    if not page.standing.confidential:
         return ""
     return (
         '<div class="banner" role="alert"><strong>CONFIDENTIAL: compares with the truth</strong>'

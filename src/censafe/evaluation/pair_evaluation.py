@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.epl_noise import epl_noise_frames
 from censafe.evaluation.evaluated import TopdownEvaluation
 from censafe.evaluation.histograms.accuracy import accuracy
@@ -60,6 +60,7 @@ class PairChoices:
         sides: levels and lists whose counts are written side by side; all of at most 10,000 areas where empty.
         residuals: whether every residual is written as well.
         book: tables of summary metrics; the Bureau's without.
+        standing: who may see the files.
     """
 
     suites: Collection[str] = SUITES
@@ -68,6 +69,7 @@ class PairChoices:
     sides: tuple[str, ...] = ()
     residuals: bool = False
     book: SummaryBook | None = None
+    standing: Standing = Standing.COMPARED
 
 
 def measure_pair(
@@ -178,7 +180,7 @@ def evaluate_pair(
     }
     if config is not None:
         document |= {"geounits": {level.name: level.nodes for level in scope.pair.spine.levels}}
-    document |= {"mode": asked.mode, "sources": dict(sources)}
+    document |= {"mode": asked.mode, "sources": dict(sources), "standing": asked.standing.value}
     return _written(out, frames, document, reading, tables, config)
 
 
@@ -188,8 +190,7 @@ def evaluate_tables(
     reading: ReadOptions,
     *,
     sources: Mapping[str, str],
-    suites: Collection[str] = SUITES,
-    mode: Mode = "corrected",
+    choices: PairChoices | None = None,
 ) -> TopdownEvaluation:
     """The same for two tables of any product: errors and empirical privacy loss.
 
@@ -198,10 +199,11 @@ def evaluate_tables(
         out: a new or empty folder.
         reading: who is told of stages.
         sources: names of both sides, for the page.
-        suites: of ``accuracy`` and ``epl``.
-        mode: arithmetic.
+        choices: what is measured, of which suites, mode and standing count.
     """
     frames: Frames = {}
+    asked = choices or PairChoices()
+    suites, mode = asked.suites, asked.mode
     if "accuracy" in suites:
         long = stacked([accuracy([runs], mode=mode) for runs in tables.cells.values()])
         frames |= {"metrics_long": long, "metrics_wide": wide_metrics(long)}
@@ -216,7 +218,8 @@ def evaluate_tables(
         "runs": 1,
         "facts": dict(tables.facts),
     }
-    return _written(out, frames, {**document, "mode": mode, "sources": dict(sources)}, reading)
+    document |= {"mode": mode, "sources": dict(sources), "standing": asked.standing.value}
+    return _written(out, frames, document, reading)
 
 
 def _written(
@@ -228,15 +231,20 @@ def _written(
     config: TopdownConfig | None = None,
 ) -> TopdownEvaluation:
     identity = {"kind": "pair", **{name: str(value) for name, value in document["sources"].items()}}
-    with evaluation_folder(out, identity):
+    standing = Standing(document["standing"])
+    with evaluation_folder(out, identity, standing=standing):
         with reading.observer.stage("write"):
             written = {
-                write_frame(out, name, frame, parquet="/" in name or name in _PARQUET): frame.column_names
+                write_frame(
+                    out, name, frame, standing=standing, parquet="/" in name or name in _PARQUET
+                ): frame.column_names
                 for name, frame in frames.items()
                 if name != "residuals"
             }
             if "residuals" in frames:
-                written[write_residuals(out, frames["residuals"])] = frames["residuals"].column_names
+                written[write_residuals(out, frames["residuals"], standing)] = frames[
+                    "residuals"
+                ].column_names
             kept = {} if config is None else keep_configuration(out, config)
             write_document(out, {**document, **kept})
             sheets = {
@@ -244,9 +252,9 @@ def _written(
             }
             files = [name for name in written if "/" not in name]
             files += ["side_by_side"] if len(files) < len(written) else []
-            files += [write_codebook(out, written), write_workbook(out, sheets, tables)]
+            files += [write_codebook(out, written), write_workbook(out, sheets, tables, standing=standing)]
         with reading.observer.stage("report"):
             files += write_report(out)
-    lines = ["CONFIDENTIAL. Published counts against true ones."]
+    lines = [f"{standing.summary} Published counts against true ones."]
     lines += [f"{count:,} {name.replace('_', ' ')}" for name, count in document["facts"].items() if count]
     return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))

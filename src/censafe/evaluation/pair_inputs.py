@@ -15,7 +15,13 @@ from censafe.evaluation.histograms.area_files import area_kinds, known_areas, re
 from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.cell_sets import shipped_cell_sets
 from censafe.evaluation.histograms.microdata_1940 import lacks_units
-from censafe.evaluation.histograms.pairing import Pair, pair_beside, pair_files, pair_with_files
+from censafe.evaluation.histograms.pairing import (
+    Pair,
+    PublishedRun,
+    pair_beside,
+    pair_files,
+    pair_with_files,
+)
 from censafe.evaluation.histograms.summing_out import summed_out
 from censafe.evaluation.histograms.table_files import holds_units, is_legacy_folder, is_table_file, made_up
 from censafe.evaluation.histograms.unit_files import facilities_of, is_unit_table
@@ -31,7 +37,7 @@ from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.intake import Intake
 from censafe.products.topdown.layout import level_rules
 
-__all__ = ["AreaLists", "OpenedPair", "UnitFiles", "open_pair", "with_lists"]
+__all__ = ["AreaLists", "OpenedPair", "UnitFiles", "open_pair", "read_published", "with_lists"]
 
 _CENSUS_DIGITS: Final = 16
 _TABLES: Final = (".parquet", ".csv", "")
@@ -124,6 +130,26 @@ def open_pair(
     )
     opened = replace(opened, notes=(*opened.notes, *opener.made_up(truth, read=read)))
     return replace(opened, lists=with_lists(opened, areas or AreaLists()))
+
+
+def read_published(
+    config: TopdownConfig, histogram: MeasuredHistogram, truth: Pair, published: Mapping[str, Path]
+) -> tuple[PublishedRun, ...]:
+    """Published runs beside a truth that was read already.
+
+    Args:
+        config: whose levels and schema they have.
+        histogram: of the configuration.
+        truth: whose blocks they have.
+        published: as for :func:`open_pair`, by name of the run.
+
+    Raises:
+        DataError: a file has blocks that the truth does not have, or breaks a rule.
+        StorageError: a file cannot be read.
+    """
+    opener = _Opener(config, histogram, published, None)
+    files = {name: opener.file(path, histogram.name) for name, path in published.items()}
+    return pair_with_files(truth, level_rules(config), files).runs
 
 
 def _with_reader(config: TopdownConfig, truth: Path) -> TopdownConfig:

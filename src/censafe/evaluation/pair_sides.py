@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from censafe.errors import UsageError
-from censafe.evaluation.confidential import COMPARED
+from censafe.evaluation.confidential import Standing
 from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.frames import stacked
 from censafe.evaluation.outputs import side_by_side
@@ -94,18 +94,19 @@ def gisjoin(geocode: str) -> str:
     return f"G{state}0" + (f"{county}0{tract}{ends}" if county else "")
 
 
-def write_residuals(folder: Path, frame: pa.Table) -> str:
+def write_residuals(folder: Path, frame: pa.Table, standing: Standing = Standing.COMPARED) -> str:
     """Write ``residuals.parquet``, stamped in its metadata.
 
     Args:
         folder: of the evaluation.
         frame: of :func:`~.pair_measures.residual_frames`.
+        standing: who may see it.
 
     Returns:
         Name of the file.
     """
     with atomic_write(folder / "residuals.parquet") as temporary:
         pq.write_table(
-            frame.replace_schema_metadata({"classification": COMPARED}), temporary, compression="zstd"
+            frame.replace_schema_metadata({"classification": standing.value}), temporary, compression="zstd"
         )
     return "residuals.parquet"

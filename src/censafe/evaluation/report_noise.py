@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from matplotlib.figure import Figure
 
+from censafe.evaluation.confidential import Standing
 from censafe.evaluation.figures_accuracy import draw_levels
 from censafe.evaluation.figures_sweep import draw_error_by_budget
 from censafe.evaluation.histograms.epl import CAUTION
@@ -54,7 +55,7 @@ def noise_page(folder: Path) -> Page:
             ("Changed settings", overrides or "none"),
             ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
         ],
-        confidential=False,
+        standing=Standing.PUBLIC,
     )
 
 

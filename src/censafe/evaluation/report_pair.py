@@ -8,7 +8,7 @@ from typing import Any
 
 from censafe.evaluation.figures_accuracy import draw_levels
 from censafe.evaluation.inconsistencies import COUNTED, NOT_ASKED
-from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
 from censafe.evaluation.page import Exhibit, Page, PageTable
 from censafe.evaluation.report_epl import examples_exhibit, loss_exhibit, noise_exhibit
 
@@ -71,6 +71,7 @@ def pair_page(folder: Path) -> Page:
             *((("Areas off the spine", ", ".join(document["lists"])),) if document.get("lists") else ()),
             *(("As it was read", note) for note in document.get("notes", [])),
         ],
+        standing=standing_of(document),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.figure import Figure
 
+from censafe.evaluation.confidential import Standing
 from censafe.evaluation.figures_accuracy import quiet
 from censafe.evaluation.outputs import number_text, read_document, read_frame
 from censafe.evaluation.page import Exhibit, Page, PageTable
@@ -63,7 +64,7 @@ def semantics_page(folder: Path) -> Page:
             ("Configuration", document["configuration"]),
             ("Settings", settings or "as shipped"),
         ],
-        confidential=False,
+        standing=Standing.PUBLIC,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from censafe.evaluation.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
 from censafe.evaluation.histograms.epl import CAUTION
-from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
 from censafe.evaluation.page import Exhibit, Page, PageTable
 
 __all__ = ["sweep_page"]
@@ -50,6 +50,7 @@ def sweep_page(folder: Path) -> Page:
             ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
             ("Seed", str(document["seed"])),
         ],
+        standing=standing_of(document),
     )
 
 
@@ -60,9 +61,17 @@ def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         words += "; tight conversion at delta 10⁻¹⁰"
     return [
         (f"Budgets {_EPSILON}", f"{epsilons[0]:g} to {epsilons[-1]:g}", words),
-        ("Runs", str(document["runs"] * len(epsilons)), f"{document['runs']} for each budget"),
+        ("Runs", *_runs_words(document)),
         ("Lowest level", f"{list(document['geounits'].values())[-1]:,}", document["levels"][-1]),
     ]
+
+
+def _runs_words(document: Mapping[str, Any]) -> tuple[str, str]:
+    """How many runs there are, and of which kind."""
+    runs = document.get("runs_of") or [document["runs"]] * len(document["epsilons"])
+    few, many = min(runs), max(runs)
+    kind = "published files, " if document.get("published") else ""
+    return str(sum(runs)), f"{kind}{few if few == many else f'{few} to {many}'} for each budget"
 
 
 def _answer(full: Rows, document: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.figures_accuracy import draw_growth, draw_levels
-from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
 from censafe.evaluation.page import Exhibit, Page, PageTable
 from censafe.evaluation.summary_filling import SUITE
 from censafe.evaluation.topdown_accuracy import METHODS, SHORT
@@ -70,6 +70,7 @@ def topdown_page(folder: Path) -> Page:
         facts=_facts(document),
         exhibits=exhibits,
         settings=_settings(document),
+        standing=standing_of(document),
     )
 
 
@@ -123,7 +124,7 @@ def _accuracy(
             "Mean absolute error by level of the geography, one panel a characteristic, one line a method, logarithmic scale; "
             "bars are 90% intervals. Figures that are published exactly have no error and no mark."
         ),
-        tables=[_accuracy_table(folder, errors, histogram, words, levels)],
+        tables=[_accuracy_table(folder, errors, histogram, words, [*levels, *document.get("lists", [])])],
         how=_HOW,
         files=[
             "metrics_long.csv",

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from censafe.evaluation.confidential import Standing
 from censafe.evaluation.figures_accuracy import plain_log
 from censafe.evaluation.outputs import number_text, read_document, read_frame
 from censafe.evaluation.page import Exhibit, Page, PageTable
@@ -57,7 +58,7 @@ def uncertainty_page(folder: Path) -> Page:
             ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
             ("Seed", str(document["seed"])),
         ],
-        confidential=False,
+        standing=Standing.PUBLIC,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.evaluated import TopdownEvaluation
 from censafe.evaluation.histograms.frames import frame_of, stacked
 from censafe.evaluation.histograms.semantics import gaussian_loss_tail, power_curve
@@ -65,9 +65,9 @@ def evaluate_semantics(
         "questions": [_described(one) for one in questions],
     }
     identity = {"kind": "semantics", "product": product, "configuration": source, **settings}
-    with evaluation_folder(out, identity, confidential=False):
+    with evaluation_folder(out, identity, standing=Standing.PUBLIC):
         written = {
-            write_frame(out, name, frame, confidential=False): frame.column_names
+            write_frame(out, name, frame, standing=Standing.PUBLIC): frame.column_names
             for name, frame in frames.items()
         }
         write_document(out, document)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.summary_filling import FilledLine, FilledTable
 from censafe.evaluation.summary_tables import Column
 
@@ -46,7 +45,7 @@ class _Formats:
     share: Any
 
 
-def add_summary_sheets(book: Any, tables: Sequence[FilledTable]) -> None:
+def add_summary_sheets(book: Any, tables: Sequence[FilledTable], mark: str) -> None:
     """Add a sheet of contents and the sheets of the tables to a workbook.
 
     A table takes a line for each of title, universe, geography and column heads, then its rows, then an empty line; the first
@@ -56,13 +55,14 @@ def add_summary_sheets(book: Any, tables: Sequence[FilledTable]) -> None:
     Args:
         book: of xlsxwriter.
         tables: filled ones, in order.
+        mark: who may see them, for the first line of every sheet.
     """
     formats = _formats(book)
     contents = book.add_worksheet(CONTENTS)
     starts: dict[tuple[str, str], int] = {}
     for name in dict.fromkeys(one.table.sheet for one in tables):
-        starts |= _sheet(book, name, [one for one in tables if one.table.sheet == name], formats)
-    _contents(contents, tables, starts, formats)
+        starts |= _sheet(book, name, [one for one in tables if one.table.sheet == name], formats, mark)
+    _contents(contents, tables, starts, formats, mark)
 
 
 def _formats(book: Any) -> _Formats:
@@ -89,11 +89,11 @@ def _formats(book: Any) -> _Formats:
 
 
 def _sheet(
-    book: Any, name: str, tables: Sequence[FilledTable], formats: _Formats
+    book: Any, name: str, tables: Sequence[FilledTable], formats: _Formats, mark: str
 ) -> dict[tuple[str, str], int]:
     """Write one sheet; the line of every table by sheet and number."""
     sheet = book.add_worksheet(name)
-    sheet.write(0, 0, COMPARED, formats.stamp)
+    sheet.write(0, 0, mark, formats.stamp)
     sheet.write(1, 0, name, formats.title)
     sheet.set_column(0, 0, _LABELS)
     sheet.set_column(1, max(len(one.table.columns) for one in tables), _NUMBERS)
@@ -148,11 +148,15 @@ def _format(metric: str, value: float, formats: _Formats) -> Any:
 
 
 def _contents(
-    sheet: Any, tables: Sequence[FilledTable], starts: Mapping[tuple[str, str], int], formats: _Formats
+    sheet: Any,
+    tables: Sequence[FilledTable],
+    starts: Mapping[tuple[str, str], int],
+    formats: _Formats,
+    mark: str,
 ) -> None:
     runs = max((len(one.runs) for filled in tables for one in filled.rows), default=1)
     words = [_WORDS, f"Every number is the mean over {runs} published runs."] if runs > 1 else [_WORDS]
-    sheet.write(0, 0, COMPARED, formats.stamp)
+    sheet.write(0, 0, mark, formats.stamp)
     sheet.write(1, 0, " ".join(words), formats.plain)
     sheet.write_row(2, 0, ["Table", "Rows", "With numbers", "Sheet", "Missing", "Title"], formats.heading)
     for at, filled in enumerate(tables, 3):

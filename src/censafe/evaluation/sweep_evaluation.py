@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
-from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.evaluated import TopdownEvaluation
 from censafe.evaluation.findings import Finding, Sweep, findings
+from censafe.evaluation.histograms.pairing import PublishedRun
 from censafe.evaluation.histograms.sampling import sample_runs
 from censafe.evaluation.noise_alone import DELTA, Budget
 from censafe.evaluation.noise_evaluation import evaluate_noise, keep_configuration
 from censafe.evaluation.outputs import write_codebook, write_document, write_frame
+from censafe.evaluation.pair_inputs import read_published
 from censafe.evaluation.reporting import write_report
 from censafe.evaluation.summary_filling import FilledTable
 from censafe.evaluation.summary_topdown import budget_sheet
@@ -37,7 +40,7 @@ from censafe.privacy.conversions import tight_epsilon
 from censafe.products.options import ReadOptions
 from censafe.products.topdown.plan import exact_levels
 
-__all__ = ["evaluate_sweep"]
+__all__ = ["evaluate_published_sweep", "evaluate_sweep"]
 
 _DETAILED: Final = (0.5, 1.0, 2.0)
 _MANY: Final = 100
@@ -54,7 +57,7 @@ def evaluate_sweep(
     runs: int,
     seed: int,
     workers: int,
-    public: bool = False,
+    standing: Standing = Standing.COMPARED,
 ) -> TopdownEvaluation:
     """Run TopDown several times at every budget, beside simple random samples, and compare all with the truth.
 
@@ -67,7 +70,7 @@ def evaluate_sweep(
         runs: independent runs of every budget.
         seed: of the test keys and samples.
         workers: processes.
-        public: whether to write only what the noise laws imply, without any run.
+        standing: who may see it; what is public is written from the noise laws alone, without any run.
 
     Raises:
         UsageError: the folder holds something else.
@@ -75,40 +78,124 @@ def evaluate_sweep(
     """
     population = source.open(reading)
     settings = _settings(population, epsilons, losses)
-    if public:
+    if standing is Standing.PUBLIC:
         budgets = [Budget(one.loss or Fraction(0), one.value) for one in settings]
         return evaluate_noise(population.config, population.areas, out, reading, budgets)
-    identity = {
+    with evaluation_folder(out, _identity(population, seed), standing=standing) as folder:
+        requests = {one: _requests(one, runs, seed) for one in settings}
+        wanted = [request for group in requests.values() for request in group]
+        run_all(population, source, wanted, folder.measurements, workers=workers, observer=reading.observer)
+        main = population.main.name
+        read = {
+            one: partial(read_runs, population.pairs[main], main, group, folder.measurements)
+            for one, group in requests.items()
+        }
+        return _compared(out, population, _Study(read, runs, seed, standing), reading)
+
+
+def evaluate_published_sweep(
+    source: SourceOf,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    published: Mapping[Fraction, Sequence[Path]],
+    seed: int,
+    standing: Standing = Standing.COMPARED,
+) -> TopdownEvaluation:
+    """The same study on files that were published at several budgets, such as those of the 1940 demonstrations.
+
+    Args:
+        source: configuration of the published files, and the records that they were made from.
+        out: a new or empty folder, or the folder of the same study.
+        reading: who is told of stages.
+        published: by epsilon of the whole run, files or folders as ``evaluate pair`` reads them, one for each run.
+        seed: of the samples.
+        standing: who may see it.
+
+    Raises:
+        UsageError: the folder holds something else.
+        InputError: the configuration, the records or a published file break a rule.
+    """
+    population = source.open(reading)
+    settings = {one.loss: one for one in _settings(population, tuple(published), ())}
+    read = {}
+    for epsilon, paths in sorted(published.items()):
+        setting = settings[loss_of_epsilon(population.config.definition, epsilon)]
+        runs = {f"{setting.value:g}/{number}": path for number, path in enumerate(paths, 1)}
+        pair = population.pairs[population.main.name]
+        read[setting] = partial(read_published, population.config, population.main, pair, runs)
+    names = ", ".join(f"{float(one):g}={path}" for one, paths in sorted(published.items()) for path in paths)
+    identity = {**_identity(population, seed), "kind": "topdown sweep of published files", "published": names}
+    with evaluation_folder(out, identity, standing=standing):
+        study = _Study(read, max(len(paths) for paths in published.values()), seed, standing, published=True)
+        return _compared(out, population, study, reading)
+
+
+@dataclass(frozen=True)
+class _Study:
+    """CONFIDENTIAL. Runs by budget, and how they are compared.
+
+    Args:
+        read: by budget, what reads its runs.
+        runs: of a budget, or of the budget of most runs; as many samples are drawn at each rate.
+        seed: of samples.
+        standing: who may see it.
+        published: whether the runs are files that were published.
+    """
+
+    read: Mapping[Setting, Callable[[], Sequence[PublishedRun]]]
+    runs: int
+    seed: int
+    standing: Standing
+    published: bool = False
+
+
+def _identity(population: Population, seed: int) -> dict[str, str]:
+    return {
         "kind": "topdown sweep",
         "configuration": population.config.digest,
         "input": population.commitment,
         "seed": str(seed),
     }
-    with evaluation_folder(out, identity) as folder:
-        requests = {one: _requests(one, runs, seed) for one in settings}
-        wanted = [request for group in requests.values() for request in group]
-        run_all(population, source, wanted, folder.measurements, workers=workers, observer=reading.observer)
-        frames, sheets = _measure(population, requests, folder.measurements, reading, runs=runs, seed=seed)
-        tables = frames.tables()
-        middle = _middle(population)
-        tables["table_one"] = table_one(tables["full_table"], middle)
-        found = findings(_sweep(population, tables, middle))
-        tables["findings"] = pa.Table.from_pylist([asdict(one) for one in found])
-        document = {"kind": "sweep", "runs": runs, "seed": seed, "middle": middle, **described(population)}
-        document["epsilons"] = [one.value for one in settings]
-        document["losses"] = [float(one.loss or 0) for one in settings]
-        document |= keep_configuration(out, population.config, [one.loss or Fraction(0) for one in settings])
-        with reading.observer.stage("write"):
-            written = {write_frame(out, name, frame): frame.column_names for name, frame in tables.items()}
-            write_document(out, document)
-            files = [
-                *written,
-                write_codebook(out, written),
-                write_workbook(out, {name: tables[name] for name in _SHEETS}, sheets),
-            ]
-        with reading.observer.stage("report"):
-            files += write_report(out)
-    return TopdownEvaluation(tuple(_summary(found, runs)), tuple(out / name for name in files))
+
+
+def _compared(out: Path, population: Population, study: _Study, reading: ReadOptions) -> TopdownEvaluation:
+    """Measure all runs, write frames, workbook and page."""
+    frames, sheets, counted = _measure(population, study, reading)
+    tables = frames.tables()
+    middle = _middle(population)
+    tables["table_one"] = table_one(tables["full_table"], middle)
+    found = findings(_sweep(population, tables, middle))
+    tables["findings"] = pa.Table.from_pylist([asdict(one) for one in found])
+    losses = [one.loss or Fraction(0) for one in study.read]
+    document = {
+        "kind": "sweep",
+        "runs": study.runs,
+        "seed": study.seed,
+        "middle": middle,
+        **described(population),
+        "standing": study.standing.value,
+        "epsilons": [one.value for one in study.read],
+        "losses": [float(one) for one in losses],
+        "runs_of": counted,
+        "published": study.published,
+        **keep_configuration(out, population.config, losses),
+    }
+    with reading.observer.stage("write"):
+        written = {
+            write_frame(out, name, frame, standing=study.standing): frame.column_names
+            for name, frame in tables.items()
+        }
+        write_document(out, document)
+        kept = {name: tables[name] for name in _SHEETS}
+        files = [
+            *written,
+            write_codebook(out, written),
+            write_workbook(out, kept, sheets, standing=study.standing),
+        ]
+    with reading.observer.stage("report"):
+        files += write_report(out)
+    return TopdownEvaluation(tuple(_summary(found, study)), tuple(out / name for name in files))
 
 
 def _settings(
@@ -132,32 +219,27 @@ def _requests(setting: Setting, runs: int, seed: int) -> tuple[RunRequest, ...]:
 
 
 def _measure(
-    population: Population,
-    requests: dict[Setting, tuple[RunRequest, ...]],
-    folder: Path,
-    reading: ReadOptions,
-    *,
-    runs: int,
-    seed: int,
-) -> tuple[SweepFrames, list[FilledTable]]:
-    """Frames of all settings, and the Bureau's tables of every budget on a sheet of its own."""
+    population: Population, study: _Study, reading: ReadOptions
+) -> tuple[SweepFrames, list[FilledTable], list[int]]:
+    """Frames of all settings, the Bureau's tables of every budget on a sheet of its own, and the runs of every budget."""
     frames = SweepFrames()
     sheets: list[FilledTable] = []
-    histogram = population.main
-    pair = population.pairs[histogram.name]
-    detailed = _detailed([one.value for one in requests])
-    for setting, group in requests.items():
+    counted: list[int] = []
+    pair = population.pairs[population.main.name]
+    detailed = _detailed([one.value for one in study.read])
+    for setting, read in study.read.items():
         with reading.observer.stage(f"compare epsilon {setting.value:g}"):
-            published = read_runs(pair, histogram.name, group, folder)
-            measure_setting(
-                frames, population, setting, published, detail=setting.value in detailed, seed=seed
-            )
-            sheets += budget_sheet(population, published, f"epsilon {setting.value:g}")
+            runs = read()
+            detail = setting.value in detailed
+            measure_setting(frames, population, setting, runs, detail=detail, seed=study.seed)
+            sheets += budget_sheet(population, runs, f"epsilon {setting.value:g}")
+            counted.append(len(runs))
     for rate in RATES:
         with reading.observer.stage("compare samples"):
-            sampled = sample_runs(pair, Fraction(rate, 100), replicates=runs, seed=seed + rate)
-            measure_setting(frames, population, Setting("srs", float(rate)), sampled, detail=False, seed=seed)
-    return frames, sheets
+            sampled = sample_runs(pair, Fraction(rate, 100), replicates=study.runs, seed=study.seed + rate)
+            one = Setting("srs", float(rate))
+            measure_setting(frames, population, one, sampled, detail=False, seed=study.seed)
+    return frames, sheets, counted
 
 
 def _detailed(epsilons: Sequence[float]) -> tuple[float, ...]:
@@ -189,9 +271,10 @@ def _sweep(population: Population, tables: dict[str, pa.Table], middle: str) -> 
     )
 
 
-def _summary(found: Sequence[Finding], runs: int) -> list[str]:
+def _summary(found: Sequence[Finding], study: _Study) -> list[str]:
     lines = [
-        f"CONFIDENTIAL. What Petti & Flaxman found in the 1940 census, looked for here ({runs} runs a budget):"
+        f"{study.standing.summary} What Petti & Flaxman found in the 1940 census, looked for here "
+        f"({'at most ' if study.published else ''}{study.runs} runs a budget):"
     ]
     for one in found:
         lines += [

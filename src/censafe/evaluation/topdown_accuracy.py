@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.evaluation.histograms.accuracy import accuracy
-from censafe.evaluation.histograms.areas import level_areas
+from censafe.evaluation.histograms.areas import Areas, level_areas
 from censafe.evaluation.histograms.cells import MatchedCells, match_runs
 from censafe.evaluation.histograms.frames import stacked
 from censafe.evaluation.histograms.noisy import block_by_block
@@ -73,6 +73,7 @@ def compare_methods(
     *,
     noise_runs: int,
     seed: int,
+    lists: Sequence[Areas] = (),
 ) -> list[Compared]:
     """Bring all methods together for every characteristic and level of one histogram.
 
@@ -82,6 +83,7 @@ def compare_methods(
         runs: of TopDown.
         noise_runs: draws of the comparators; fitted blocks get one above two million cells of blocks, none above fifty.
         seed: of their test keys.
+        lists: areas off the spine, for which only counts of blocks are added up.
     """
     pair = population.pairs[histogram.name].with_runs(runs)
     blocks = pair.with_runs(
@@ -112,6 +114,12 @@ def compare_methods(
                 "blocks_noise": tuple(sums[level] for sums in added if sums),
             }
             found.append(Compared(histogram.name, level, one.query, cells))
+        for areas in lists:
+            sums = {
+                "topdown": match_runs(pair, areas, one.query),
+                "blocks": match_runs(blocks, areas, one.query),
+            }
+            found.append(Compared(histogram.name, areas.level, one.query, sums))
     return found
 
 
@@ -148,7 +156,7 @@ def growth_frames(pair: Pair, compared: Sequence[Compared]) -> tuple[pa.Table, p
     """
     bins, slopes = [], []
     for one in compared:
-        if one.characteristic != "total" or one.level in (pair.spine.names[0], pair.spine.names[-1]):
+        if one.characteristic != "total" or one.level not in pair.spine.names[1:-1]:
             continue
         number = np.bincount(level_areas(pair.spine, one.level).of_block)
         for method, cells in one.cells.items():

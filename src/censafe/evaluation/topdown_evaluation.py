@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.evaluated import TopdownEvaluation
-from censafe.evaluation.histograms.areas import level_areas
+from censafe.evaluation.histograms.area_files import read_named_lists
+from censafe.evaluation.histograms.areas import Areas, level_areas
 from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.frames import stacked
 from censafe.evaluation.histograms.pairing import PublishedRun
@@ -18,6 +19,7 @@ from censafe.evaluation.noise_alone import expected_errors
 from censafe.evaluation.noise_evaluation import evaluate_noise, keep_configuration
 from censafe.evaluation.outputs import (
     side_by_side,
+    standing_of,
     wide_metrics,
     write_codebook,
     write_document,
@@ -52,7 +54,8 @@ def evaluate_topdown(
     runs: int,
     seed: int,
     workers: int,
-    public: bool = False,
+    standing: Standing = Standing.COMPARED,
+    areas: Sequence[Path] = (),
 ) -> TopdownEvaluation:
     """Run TopDown with test keys and compare it, block-by-block noise and raw noisy counts with the truth.
 
@@ -63,14 +66,15 @@ def evaluate_topdown(
         runs: independent runs of every method.
         seed: of the test keys.
         workers: processes.
-        public: whether to write only what the noise laws imply, without any comparison with the truth.
+        standing: who may see it; what is public is written from the noise laws alone, without any comparison with the truth.
+        areas: files that say which areas off the spine the blocks lie in.
 
     Raises:
         UsageError: the folder holds something else.
         InputError: the configuration or the records break a rule.
     """
     population = source.open(reading)
-    if public:
+    if standing is Standing.PUBLIC:
         return evaluate_noise(population.config, population.areas, out, reading)
     identity = {
         "kind": "topdown accuracy",
@@ -78,12 +82,14 @@ def evaluate_topdown(
         "input": population.commitment,
         "seed": str(seed),
     }
-    with evaluation_folder(out, identity) as folder:
+    lists = read_named_lists(population.pairs[population.main.name].spine, areas)
+    with evaluation_folder(out, identity, standing=standing) as folder:
         document = {"kind": "topdown", "runs": runs, "seed": seed, **described(population)}
+        document |= {"standing": standing.value, "lists": [one.level for one in lists]}
         document |= keep_configuration(out, population.config)
         requests = [RunRequest(plan_release(population.config).total, run + 1, seed) for run in range(runs)]
         run_all(population, source, requests, folder.measurements, workers=workers, observer=reading.observer)
-        files = _write(out, population, requests, folder.measurements, document, reading)
+        files = _write(out, population, requests, folder.measurements, document, reading, lists)
         with reading.observer.stage("report"):
             files += list(write_report(out))
     return TopdownEvaluation(tuple(_summary(out, document)), tuple(out / name for name in files))
@@ -117,6 +123,7 @@ def _write(
     folder: Path,
     document: Mapping[str, Any],
     reading: ReadOptions,
+    lists: Sequence[Areas],
 ) -> list[str]:
     frames: dict[str, pa.Table] = {}
     accuracies, bins, slopes, sides = [], [], [], []
@@ -128,7 +135,7 @@ def _write(
         pair = population.pairs[histogram.name].with_runs(runs)
         with reading.observer.stage(f"compare {histogram.name}"):
             compared = compare_methods(
-                population, histogram, runs, noise_runs=len(runs), seed=requests[0].seed
+                population, histogram, runs, noise_runs=len(runs), seed=requests[0].seed, lists=lists
             )
             accuracies.append(accuracy_frame(compared))
             grown, steep = growth_frames(pair, compared)
@@ -137,11 +144,11 @@ def _write(
         for one in compared_characteristics(histogram):
             query = pair.query(one.query)
             labels = answer_labels(query)
-            for level in population.levels:
-                long, side = side_by_side(match(pair, level_areas(pair.spine, level), query), labels)
+            for where in (*(level_areas(pair.spine, level) for level in population.levels), *lists):
+                long, side = side_by_side(match(pair, where, query), labels)
                 sides.append(long)
                 if side is not None:
-                    name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{level}"
+                    name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{where.level}"
                     wide[f"side_by_side/{file_name(name)}"] = side
     frames["metrics_long"] = stacked(accuracies)
     frames["metrics_wide"] = wide_metrics(frames["metrics_long"])
@@ -151,16 +158,19 @@ def _write(
     frames["side_by_side_long"] = stacked(sides)
     with reading.observer.stage("summary"):
         tables, frames = summarise(topdown_sources(population, read), frames)
+    standing = standing_of(document)
     with reading.observer.stage("write"):
         written = {
-            write_frame(out, name, frame, parquet="/" in name or name.endswith("_long")): frame.column_names
+            write_frame(
+                out, name, frame, standing=standing, parquet="/" in name or name.endswith("_long")
+            ): frame.column_names
             for name, frame in {**frames, **wide}.items()
         }
         write_document(out, document)
         sheets = {
             name: frame for name, frame in frames.items() if name not in (*SHEETLESS, "side_by_side_long")
         }
-        books = [write_codebook(out, written), write_workbook(out, sheets, tables)]
+        books = [write_codebook(out, written), write_workbook(out, sheets, tables, standing=standing)]
     return [name for name in written if "/" not in name] + (["side_by_side"] if wide else []) + books
 
 
@@ -179,7 +189,9 @@ def answer_labels(query: CellQuery) -> list[str]:
 
 
 def _summary(out: Path, document: Mapping[str, Any]) -> list[str]:
-    lines = [f"CONFIDENTIAL. Mean absolute errors of {document['runs']} runs against the truth."]
+    lines = [
+        f"{standing_of(document).summary} Mean absolute errors of {document['runs']} runs against the truth."
+    ]
     head = "".join(f"{words[:25]:>27}" for words in METHODS.values())
     lines.append(f"{'characteristic':<34}{'level':<14}{head}")
     for (_, characteristic, level), values in mean_errors(out).items():

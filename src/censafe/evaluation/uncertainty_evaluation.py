@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.histograms.areas import level_areas
 from censafe.evaluation.histograms.cells import match_runs
 from censafe.evaluation.histograms.frames import stacked
@@ -62,17 +62,19 @@ def evaluate_uncertainty(
         "input": population.commitment,
         "seed": str(seed),
     }
-    with evaluation_folder(out, identity, confidential=False) as folder:
+    with evaluation_folder(out, identity, standing=Standing.PUBLIC) as folder:
         loss = plan_release(population.config).total
         requests = [RunRequest(loss, run + 1, seed) for run in range(runs)]
         run_all(population, source, requests, folder.measurements, workers=workers, observer=reading.observer)
         with reading.observer.stage("errors"):
             classes, tables = uncertainty_frames(population, requests, folder.measurements, confidence)
         with reading.observer.stage("write"):
-            written = {write_frame(out, "uncertainty", classes, confidential=False): classes.column_names}
+            written = {
+                write_frame(out, "uncertainty", classes, standing=Standing.PUBLIC): classes.column_names
+            }
             for name, table in tables.items():
                 file = write_frame(
-                    out, f"intervals/{file_name(name)}", table, confidential=False, parquet=True
+                    out, f"intervals/{file_name(name)}", table, standing=Standing.PUBLIC, parquet=True
                 )
                 written[file] = table.column_names
             document = {"kind": "uncertainty", "runs": runs, "seed": seed, "confidence": confidence}

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import xlsxwriter
 
-from censafe.evaluation.confidential import COMPARED
+from censafe.evaluation.confidential import Standing
 from censafe.evaluation.outputs import column_meaning
 from censafe.evaluation.summary_filling import FilledTable
 from censafe.evaluation.summary_sheets import add_summary_sheets
@@ -27,40 +27,50 @@ _LONGEST_NAME: Final = 31
 _NEVER: Final = datetime(2020, 1, 1, tzinfo=UTC)  # the same frames make the same bytes
 
 
-def write_workbook(folder: Path, frames: Mapping[str, pa.Table], summary: Sequence[FilledTable] = ()) -> str:
+def write_workbook(
+    folder: Path,
+    frames: Mapping[str, pa.Table],
+    summary: Sequence[FilledTable] = (),
+    *,
+    standing: Standing = Standing.COMPARED,
+) -> str:
     """Write ``workbook.xlsx``: tables of summary metrics; frames with stamp, names of columns and rows; what columns mean.
 
     Args:
         folder: of the evaluation.
         frames: by name of the sheet. Frames of more rows than a sheet holds are left to their CSV files.
         summary: filled tables, whose sheets come first.
+        standing: who may see it.
 
     Returns:
         Name of the file.
     """
     buffer = io.BytesIO()
     book = xlsxwriter.Workbook(buffer, {**WORKBOOK_OPTIONS, "nan_inf_to_errors": False})
-    book.set_properties({"created": _NEVER, "status": COMPARED})
+    book.set_properties({"created": _NEVER, "status": standing.value})
     bold, stamp = book.add_format({"bold": True}), book.add_format({"bold": True, "font_color": "#8c1414"})
+    marked = (standing.value, stamp)
     if summary:
-        add_summary_sheets(book, summary)
+        add_summary_sheets(book, summary, standing.value)
     columns: dict[str, None] = {}
     for name, frame in frames.items():
         if frame.num_rows <= _MOST_ROWS:
             rows = [[_plain(value) for value in row.values()] for row in frame.to_pylist()]
-            _sheet(book, name, frame.column_names, rows, bold, stamp)
+            _sheet(book, name, frame.column_names, rows, bold, marked)
             columns |= dict.fromkeys(frame.column_names)
     meanings = [[name, *column_meaning(name)] for name in columns]
-    _sheet(book, "columns", ["column", "meaning", "unit"], meanings, bold, stamp)
+    _sheet(book, "columns", ["column", "meaning", "unit"], meanings, bold, marked)
     book.close()
     with atomic_bytes(folder / _FILE) as stream:
         stream.write(buffer.getvalue())
     return _FILE
 
 
-def _sheet(book: Any, name: str, head: list[str], rows: list[list[Any]], bold: Any, stamp: Any) -> None:
+def _sheet(
+    book: Any, name: str, head: list[str], rows: list[list[Any]], bold: Any, marked: tuple[str, Any]
+) -> None:
     sheet = book.add_worksheet(name[:_LONGEST_NAME])
-    sheet.write(0, 0, COMPARED, stamp)
+    sheet.write(0, 0, *marked)
     sheet.write_row(1, 0, head, bold)
     for place, row in enumerate(rows, 2):
         sheet.write_row(place, 0, row)

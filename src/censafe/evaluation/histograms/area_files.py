@@ -12,13 +12,21 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import DataError, StorageError, UsageError
 from censafe.evaluation.histograms.areas import Areas, areas_of_codes
 from censafe.evaluation.histograms.files import whole_geocodes
 from censafe.geography.block_areas import NO_AIANNH, NO_PLACE, BlockAreas
 from censafe.geography.spine import Spine
 
-__all__ = ["BLOCK_COLUMNS", "GRFC_BLOCK", "area_kinds", "known_areas", "read_area_list", "read_area_lists"]
+__all__ = [
+    "BLOCK_COLUMNS",
+    "GRFC_BLOCK",
+    "area_kinds",
+    "known_areas",
+    "read_area_list",
+    "read_area_lists",
+    "read_named_lists",
+]
 
 BLOCK_COLUMNS: Final = ("geocode", "geoid", "BLOCKID", "block")
 GRFC_BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
@@ -102,6 +110,28 @@ def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tu
         )
     found = [_areas(path, table, spine, one) for one in kinds]
     return tuple(one for one in found if columns or one.number)
+
+
+def read_named_lists(spine: Spine, files: Sequence[Path]) -> tuple[Areas, ...]:
+    """All areas of some files, each kind once.
+
+    Args:
+        spine: the tree.
+        files: see :func:`read_area_list`.
+
+    Raises:
+        DataError: a file is no list of areas.
+        StorageError: a file cannot be read.
+        UsageError: two files list one kind, or a kind has the name of a level.
+    """
+    found = [one for path in files for one in read_area_lists(path, spine)]
+    names = [one.level for one in found]
+    wrong = sorted({name for name in names if names.count(name) > 1 or name in spine.names})
+    if wrong:
+        raise UsageError(
+            f"areas {', '.join(wrong)} are listed twice or have the name of a level; name every kind of area once"
+        )
+    return tuple(found)
 
 
 def _held(table: pa.Table, spine: Spine) -> dict[str, str]:

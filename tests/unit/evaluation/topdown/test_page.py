@@ -6,6 +6,7 @@ import re
 
 from matplotlib.figure import Figure
 
+from censafe.evaluation.confidential import Standing
 from censafe.evaluation.histograms.frames import Subject, Value, long_frame
 from censafe.evaluation.outputs import wide_metrics
 from censafe.evaluation.page import Exhibit, Page, PageTable, page_html, svg_text
@@ -17,7 +18,7 @@ def drawn() -> Figure:
     return figure
 
 
-def page(*, confidential: bool = True) -> Page:
+def page(standing: Standing = Standing.COMPARED) -> Page:
     exhibit = Exhibit(
         name="one",
         question="How wrong is <it>?",
@@ -28,9 +29,7 @@ def page(*, confidential: bool = True) -> Page:
         how=["Counted."],
         files=["errors.csv"],
     )
-    return Page(
-        "Title", "Kind", ["Answer."], [("Runs", "2", "draws")], [exhibit], [("Seed", "0")], confidential
-    )
+    return Page("Title", "Kind", ["Answer."], [("Runs", "2", "draws")], [exhibit], [("Seed", "0")], standing)
 
 
 def test_the_question_comes_first_then_figure_table_and_how() -> None:
@@ -51,7 +50,8 @@ def test_nothing_is_loaded_and_nothing_runs() -> None:
 
 def test_only_comparisons_with_the_truth_are_stamped() -> None:
     assert "CONFIDENTIAL" in page_html(page())
-    assert "CONFIDENTIAL" not in page_html(page(confidential=False))
+    for standing in (Standing.PUBLISHED, Standing.PUBLIC):
+        assert "CONFIDENTIAL" not in page_html(page(standing))
 
 
 def test_figures_have_the_same_bytes_and_ids_of_their_own() -> None:
