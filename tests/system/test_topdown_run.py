@@ -231,6 +231,18 @@ def test_a_release_pays_and_keeps_the_totals_of_the_states(
         key = (row["TABBLKST"], row["TABBLKCOU"], row["ENUMDIST"], row["EUID"])
         assert dealt[key] == int(row["FINAL_POP"])
         assert (dealt[key] > 0) == (row["VACS"] == "0")
+    # occupied and vacant units are published as they were counted, and the certificate says so
+    vacant = Counter(
+        row["VACS"] == "9" for row in rows_of(out / "microdata" / "units.txt") if row["RTYPE"] == "2"
+    )
+    assert [vacant[False], vacant[True]] == truth.facilities[:, [0, 8]].sum(axis=0).tolist()
+    page = (out / "certificate.html").read_text()
+    assert "Whether a housing unit is occupied or vacant is not protected" in page
+    assert "units exactly as counted" in page
+    assert (
+        "counts of occupied housing units, group quarters by kind and vacant housing units by Enumdist"
+        in page
+    )
 
 
 def test_the_reader_must_be_that_of_the_files(

@@ -93,6 +93,11 @@ class ReleasePlan:
         """Total privacy loss under ``neighbours``."""
         return sum((part.cost for part in self.parts), Fraction(0))
 
+    @property
+    def records(self) -> tuple[str, ...]:
+        """Kinds of record that are protected, in words: those of the setting ``records``, or the unit of protection."""
+        return tuple(self.settings.get("records", self.unit.value).split(", "))
+
     def canonical(self) -> str:
         """Canonical JSON: sorted keys, fractions as text."""
         document = {

@@ -62,7 +62,8 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
     plan = report.plan
     lines = [
         f"Total {plan.definition.symbol} {decimal_text(report.totals[relation])} "
-        f"when one {plan.unit.value} record is {_RELATION[relation]}"
+        f"when one {' and one '.join(f'{name} record' for name in plan.records)} "
+        f"{'is' if len(plan.records) == 1 else 'are'} {_RELATION[relation]}"
         f"{', as the budgets are set' if relation is plan.neighbours else ''}."
         for relation in relations(report)
     ]

@@ -48,6 +48,7 @@ class LevelEstimates:
         exact: what is published exactly, as sentences.
         remarks: what else a reader must know, as sentences.
         solves: by histogram, reports of the levels as the manifest holds them.
+        exact_records: kinds of published records whose numbers are exact.
         readings: losses that answer one question about a record whose other values are known: histogram, kind, name, which
             records change, exact loss, and ``epsilon`` (by the tight bound where the loss is rho).
     """
@@ -58,6 +59,7 @@ class LevelEstimates:
     remarks: Sequence[str] = ()
     solves: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     readings: Sequence[Mapping[str, Any]] = ()
+    exact_records: Sequence[str] = ()
 
 
 def check_level_costs(estimates: LevelEstimates, plan: ReleasePlan) -> None:
@@ -78,6 +80,7 @@ def estimates_document(estimates: LevelEstimates) -> dict[str, Any]:
     return {
         "records": dict(estimates.records),
         "exact": list(estimates.exact),
+        "exact_records": list(estimates.exact_records),
         "remarks": list(estimates.remarks),
         "readings": [dict(reading) for reading in estimates.readings],
         "solves": {name: [dict(level) for level in levels] for name, levels in estimates.solves.items()},

@@ -94,7 +94,11 @@ def _head(document: Document) -> str:
     symbol = SYMBOLS[loss["kind"]]
     rows = sum(entry["rows"] for entry in tables)
     facts = [
-        ("Protected", _capital(document["promise"]["unit"]) + "s", "each single record in the input"),
+        (
+            "Protected",
+            _capital(" and ".join(f"{name}s" for name in document["promise"]["records"])),
+            "each single record in the input",
+        ),
         (f"Total privacy loss {symbol}", number(loss["decimal"]), f"exactly {_fraction(loss['exact'])}"),
     ]
     if "epsilon" in loss:
@@ -104,7 +108,9 @@ def _head(document: Document) -> str:
     if "estimated" in document:
         made = document["estimated"]["records"].items()
         records = ", ".join(f"{integer(count)} {name}" for name, count in made)
-        facts.append(("Published", records or "histograms", "estimated from noisy counts"))
+        exact = document["estimated"]["exact_records"]
+        words = "; ".join(["estimated from noisy counts", *(f"{name} exactly as counted" for name in exact)])
+        facts.append(("Published", records or "histograms", words))
     else:
         facts.append(("Published", f"{integer(rows)} counts", f"in {len(tables)} tables, all with noise"))
     cards = "".join(

@@ -137,7 +137,8 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         "created": source.created,
         "promise": {
             "unit": plan.unit.value,
-            "unit_words": UNITS[plan.unit],
+            "unit_words": _unit_words(plan),
+            "records": list(plan.records),
             "definition": plan.definition.value,
             **_relation(plan, plan.neighbours),
             "group_words": group_words(plan.definition),
@@ -222,9 +223,15 @@ def _noise_words(source: CertificateInput) -> list[str]:
     return sorted(NOISE[kind] for kind in kinds)
 
 
+def _unit_words(plan: ReleasePlan) -> str:
+    if "records" not in plan.settings:
+        return UNITS[plan.unit]
+    return " and ".join(f"every single {name}'s record" for name in plan.records)
+
+
 def _relation(plan: ReleasePlan, relation: Neighbours) -> dict[str, str]:
     """A relation by name, in general words, and in the product's own exact words where the plan has them."""
-    general = NEIGHBOURS[relation].format(unit=plan.unit.value)
+    general = NEIGHBOURS[relation].format(unit="'s and one ".join(plan.records))
     return {
         "neighbours": relation.value,
         "neighbours_words": general,

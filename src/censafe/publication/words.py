@@ -41,8 +41,8 @@ NOISE: Mapping[str, str] = {
 }
 
 ESTIMATED = (
-    "Noisy counts were made in this way for every geounit of every level. What is published are whole numbers, none "
-    "negative, that fit the noisy counts of all levels best and add up."
+    "Noisy counts were made in this way for every geounit of every level. Apart from what is published exactly, all "
+    "published counts are whole numbers, none negative, that fit the noisy counts of all levels best and add up."
 )
 
 CONVERSIONS: Mapping[str, tuple[str, str]] = {

@@ -12,6 +12,8 @@ from censafe.publication.certificate import CertificateInput, write_certificate
 from censafe.publication.codebook import CodebookInput
 from censafe.publication.level_statement import LevelEstimates, LevelFacts
 from censafe.publication.manifest import LedgerRecord
+from censafe.publication.page import certificate_page
+from censafe.publication.statement import certificate_document
 
 LEVELS = {"State": 1, "Block": 40}
 QUERIES = {"total": (1, Fraction(1, 8)), "age < 18": (2, Fraction(1, 4))}
@@ -28,13 +30,14 @@ def _estimates(source: Literal["system", "seeded"] = "system") -> LevelEstimates
         {"level": "Block", "geounits": 40, "solved": {"ok": 7, "ok after interior point": 1, "approximate": 2}, "gap_most": 3e-9},
     ]  # fmt: skip
     known = {"histogram": "persons", "kind": "attribute", "name": "age", "exact": "1/2", "decimal": 0.5}
+    moved = {"kind": "Block within", "name": "County", "change": "two records <change> places"}
     return LevelEstimates(
         facts,
         {"persons": 1234},
         ("Totals are exact.",),
         ("A rule <made> up this.",),
         {"persons": solves},
-        [{**known, "epsilon": 6.789}],
+        [{**known, "change": "", "epsilon": 6.789}, {**known, **moved, "epsilon": 5.432}],
     )
 
 
@@ -114,3 +117,19 @@ def test_a_stamp_must_fit(tmp_path: Path) -> None:
     page, document = _written(tmp_path, _source("seeded"), "NOT PRIVATE")
     assert document["stamp"] == "NOT PRIVATE"
     assert "made with a test key" in page
+
+
+def test_a_certificate_says_whose_records_are_protected_and_which_counts_are_exact() -> None:
+    plan = replace(_source().plan, settings={"records": "person, housing unit"})
+    source = replace(_source(), plan=plan, estimates=replace(_estimates(), exact_records=("units",)))
+    document = certificate_document(source)
+    assert document["promise"]["unit_words"] == (
+        "every single person's record and every single housing unit's record"
+    )
+    assert document["promise"]["neighbours_words"].startswith(
+        "one person's and one housing unit's record has"
+    )
+    page = certificate_page(document)
+    assert "Persons and housing units" in page
+    assert "estimated from noisy counts; units exactly as counted" in page
+    assert "persons, Block within: two records &lt;change&gt; places" in page

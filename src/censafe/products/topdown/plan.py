@@ -10,6 +10,7 @@ from censafe.errors import ConfigError
 from censafe.model import CellQuery, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
+from censafe.products.topdown.schemas import Facilities
 from censafe.products.topdown.sensitivity import noise_law
 from censafe.products.topdown.shipped import shipped_schemas
 
@@ -170,15 +171,40 @@ def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
         if levels:
             figures.append(f"totals of {', '.join(levels)}")
         if histogram.schema.facilities:
-            figures.append(f"numbers of housing units and group quarters by kind in every {run[-1]}")
+            figures.append(f"numbers of {_unit_words(histogram.schema.facilities)} in every {run[-1]}")
         if figures:
             found.append(f"Published exactly, without noise: {histogram.name}, {'; '.join(figures)}.")
+    found += _known_from_exact(config)
     if found:
         found.append(
             "The promise is for files that agree in what is published exactly. A record added or removed changes "
             "a total, so no loss is stated for it."
         )
     return tuple(found)
+
+
+def _unit_words(rule: Facilities) -> str:
+    """The kinds of units whose numbers are published exactly; housing units that each hold somebody are the occupied ones."""
+    kinds = ["occupied housing units" if rule.minimum[0] else "housing units", "group quarters by kind"]
+    kinds += [
+        f"{name} housing units" if name == "vacant" else f"units of kind {name}" for name in rule.other_kinds
+    ]
+    return f"{', '.join(kinds[:-1])} and {kinds[-1]}"
+
+
+def _known_from_exact(config: TopdownConfig) -> list[str]:
+    """What exact figures tell of single records."""
+    found = []
+    if any(exact_levels(histogram) for histogram in config.histograms):
+        found.append(
+            "Whoever knows all other records can tell from an exact total in which of its areas a record is."
+        )
+    rules = [histogram.schema.facilities for histogram in config.histograms]
+    if any(rule is not None and rule.minimum[0] and "vacant" in rule.other_kinds for rule in rules):
+        found.append(
+            "Whether a housing unit is occupied or vacant is not protected: both numbers are published as they were counted."
+        )
+    return found
 
 
 def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel) -> PartPlan:
@@ -193,6 +219,7 @@ def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel) 
 def _settings(config: TopdownConfig) -> dict[str, str]:
     """What decides the measurements besides the laws; how they are estimated is not part of the plan."""
     settings = {
+        "records": ", ".join(dict.fromkeys(record_words(histogram) for histogram in config.histograms)),
         "levels": ",".join(f"{level.name}:{level.prefix}" for level in config.run_levels),
         "spine": config.choices.spine,
         "bypass": str(config.choices.bypass).lower(),
@@ -216,7 +243,7 @@ def _relation(config: TopdownConfig) -> str:
             continue
         kept = [f"{histogram.exact_totals} totals"] if histogram.exact_totals else []
         if histogram.schema.facilities:
-            kept.append(f"counts of housing units and group quarters by {lowest}")
+            kept.append(f"counts of {_unit_words(histogram.schema.facilities)} by {lowest}")
         words = f"{words}, possibly in another {lowest}"
         clauses.append(words + (f", with the published {' and '.join(kept)} unchanged" if kept else ""))
     return "; and ".join(clauses)

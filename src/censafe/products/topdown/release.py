@@ -241,6 +241,7 @@ def _statement(
             facts=estimates.facts,
             records=records,
             exact=exact_figures(config),
+            exact_records=("units",) if "e2e-1940" in forms else (),
             remarks=(*published, *fitted, *spine_remarks(config, estimates.public.run), *imputed),
             solves=solves,
             readings=_readings(config, estimates.public),

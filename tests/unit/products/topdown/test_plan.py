@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.planning.terminal import plan_sentences
 from censafe.products.configs import shipped_configs
 from censafe.products.topdown.config import load_config
-from censafe.products.topdown.plan import level_costs, plan_release, workloads
+from censafe.products.topdown.plan import exact_figures, level_costs, plan_release, workloads
+from censafe.products.topdown.planner import report
 from censafe.products.topdown.sensitivity import noise_law
 
 NAMES = [config.name for config in shipped_configs("topdown")]
@@ -68,6 +70,37 @@ def test_the_promise_is_for_replaced_records_only() -> None:
         in words
     )
     assert "and one housing unit's record has other values in the same Block" in words
+
+
+def test_the_1940_test_declares_the_units_that_it_publishes_exactly() -> None:
+    config = load_config("e2e-1940")
+    units = "occupied housing units, group quarters by kind and vacant housing units"
+    figures = exact_figures(config)
+    assert f"numbers of {units} in every Enumdist" in figures[0]
+    assert any("occupied or vacant is not protected" in text for text in figures)
+    assert f"counts of {units} by Enumdist unchanged" in plan_release(config).settings["neighbours.replace"]
+    # in 2020 housing units are counted whether or not somebody lives in them, and occupancy is measured
+    figures = exact_figures(load_config("pl94-us"))
+    assert "numbers of housing units and group quarters by kind in every Block" in figures[0]
+    assert not any("not protected" in text for text in figures)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "records"),
+    [
+        ("pl94-us", {}, ("person", "housing unit")),
+        ("pl94-us", {"measure": "units"}, ("housing unit",)),
+        ("pl94-us", {"measure": "persons"}, ("person",)),
+        ("e2e-1940", {}, ("person",)),
+    ],
+)
+def test_a_plan_names_the_kinds_of_record_that_it_protects(
+    name: str, settings: dict[str, str], records: tuple[str, ...]
+) -> None:
+    config = load_config(name, settings)
+    assert records == plan_release(config).records
+    (first, *_) = plan_sentences(report(config, confidence=Fraction(9, 10), delta=Fraction(1, 10**10)))
+    assert f"when one {' record and one '.join(records)} record " in first
 
 
 def test_a_run_below_the_nation_spends_less() -> None:
