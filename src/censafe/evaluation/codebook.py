@@ -120,6 +120,7 @@ CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
     "status": ("counted, or why not: not in this product, or not asked of the lowest level", ""),
     "confidential": ("true count", "records"),
     "GISJOIN": ("code of the area by which NHGIS joins tables and boundaries", ""),
+    "GEOID": ("code of the area in files of the Census Bureau, of the length of its own level", ""),
     "STATEA": ("code of the state", ""),
     "COUNTYA": ("code of the county within its state", ""),
     "TRACTA": ("code of the tract within its county", ""),

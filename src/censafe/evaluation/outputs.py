@@ -18,6 +18,7 @@ from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.confidential import COMPARED, Standing
 from censafe.evaluation.histograms.cells import MatchedCells
 from censafe.evaluation.page import Page, page_html, svg_text
+from censafe.geography.identifiers import codes_of_level
 from censafe.model.file_names import file_name
 from censafe.model.spreadsheets import csv_cell, csv_table, csv_text, text_of_cell
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
@@ -128,14 +129,20 @@ def side_by_side(cells: MatchedCells, labels: Sequence[str]) -> tuple[pa.Table, 
         labels: of its answers.
 
     Returns:
-        Long: area, answer, label, original, protected, error, for what is not zero on both sides. Wide: one row an area, two
+        Long: area with GEOID and GISJOIN, answer, label, original, protected, error, for what is not zero on both sides. Wide: one row an area, two
         columns an answer (``<label>_sf`` as tabulated, ``<label>_dp`` protected); None for more than 150 answers.
     """
     area = cells.area_of_entry
+    known = codes_of_level(cells.level, cells.areas)
+    unknown = dict.fromkeys(("GEOID", "GISJOIN"), np.full(len(cells.areas), ""))
     long = pa.table(
         {
             "level": pa.array([cells.level] * len(area), pa.string()),
             "geocode": pa.array(cells.areas[area].tolist(), pa.string()),
+            **{
+                name: pa.array(codes[area].tolist(), pa.string())
+                for name, codes in {**unknown, **known}.items()
+            },
             "characteristic": pa.array([cells.query] * len(area), pa.string()),
             "answer": cells.answer,
             "label": pa.array(np.array(labels, np.str_)[cells.answer].tolist(), pa.string()),
@@ -147,7 +154,10 @@ def side_by_side(cells: MatchedCells, labels: Sequence[str]) -> tuple[pa.Table, 
     if cells.answers > _WIDEST:
         return long, None
     true, published = cells.dense()
-    columns: dict[str, Any] = {"geocode": cells.areas.tolist()}
+    columns: dict[str, Any] = {
+        "geocode": cells.areas.tolist(),
+        **{name: codes.tolist() for name, codes in known.items()},
+    }
     for answer, label in enumerate(labels):
         columns[f"{label}_sf"] = np.ascontiguousarray(true[:, answer])
         columns[f"{label}_dp"] = np.ascontiguousarray(published[:, answer])

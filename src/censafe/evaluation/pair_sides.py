@@ -15,10 +15,11 @@ from censafe.evaluation.histograms.areas import Areas
 from censafe.evaluation.histograms.frames import stacked
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.pair_scope import Scope
+from censafe.geography.identifiers import codes_of_level
 from censafe.model.file_names import file_name
 from censafe.publication.atomic import atomic_write
 
-__all__ = ["MOST_AREAS", "NONE", "gisjoin", "side_frames", "write_residuals"]
+__all__ = ["MOST_AREAS", "NONE", "side_frames", "write_residuals"]
 
 MOST_AREAS: Final = 10_000
 NONE: Final = "none"
@@ -36,7 +37,7 @@ def side_frames(scope: Scope, kinds: Sequence[str] = ()) -> dict[str, pa.Table]:
     """``side_by_side_long``, and ``side_by_side/<areas>`` with one row an area and two columns an answer.
 
     Answers end in ``_sf`` as tabulated and in ``_dp`` as published by the first run. Subjects of more than 150 answers are in the
-    long frame only. Areas of the census have a GISJOIN and the parts of their geocode.
+    long frame only. Areas of the census have a GEOID, a GISJOIN and the parts of their geocode.
 
     Args:
         scope: of the evaluation.
@@ -59,14 +60,14 @@ def side_frames(scope: Scope, kinds: Sequence[str] = ()) -> dict[str, pa.Table]:
             long, side = side_by_side(subject.cells(areas), subject.labels)
             longs.append(long)
             if side is not None:
-                for name in side.column_names[1:]:
+                for name in (one for one in side.column_names if one not in wide.column_names):
                     wide = wide.append_column(name, side.column(name))
         wides[f"side_by_side/{file_name(areas.level)}"] = wide
     return {**({"side_by_side_long": stacked(longs)} if longs else {}), **wides}
 
 
 def _geocodes(areas: Areas) -> dict[str, Any]:
-    """GISJOIN and parts of the geocode of areas of the census; the code alone of others."""
+    """GEOID, GISJOIN and parts of the geocode of areas of the census; the code alone of others."""
     codes = areas.names
     digits = _DIGITS.get(areas.level)
     if areas.area_class or not len(codes) or {len(code) for code in codes.tolist()} != {digits}:
@@ -76,22 +77,8 @@ def _geocodes(areas: Areas) -> dict[str, Any]:
         for name, first, last in _PARTS
         if digits is not None and last <= digits
     }
-    return {"GISJOIN": [gisjoin(code) for code in codes.tolist()], "geocode": codes.tolist(), **parts}
-
-
-def gisjoin(geocode: str) -> str:
-    """Code of an area that NHGIS joins tables and boundaries by.
-
-    Args:
-        geocode: of a state, county, tract, block group (12 digits) or block (16 digits, the block group before its block).
-
-    Example:
-        >>> gisjoin("44"), gisjoin("44001030100"), gisjoin("4400103010011000")
-        ('G440', 'G4400010030100', 'G44000100301001000')
-    """
-    state, county, tract, rest = geocode[:2], geocode[2:5], geocode[5:11], geocode[11:]
-    ends = rest[1:] if len(rest) > 1 else rest
-    return f"G{state}0" + (f"{county}0{tract}{ends}" if county else "")
+    known = {name: found.tolist() for name, found in codes_of_level(areas.level, codes).items()}
+    return {**known, "geocode": codes.tolist(), **parts}
 
 
 def write_residuals(folder: Path, frame: pa.Table, standing: Standing = Standing.COMPARED) -> str:

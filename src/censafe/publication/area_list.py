@@ -13,11 +13,11 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, geocode_texts
 from censafe.geography.spine import pack_geocodes, unpack_geocodes
 
 __all__ = ["AreaKind", "read_area_list"]
 
-_BLOCK: Final = "geocode"
 _NAMED: Final = 5
 
 
@@ -39,7 +39,10 @@ class AreaKind:
 def read_area_list(
     path: Path, blocks: NDArray[np.int64], digits: int
 ) -> tuple[tuple[AreaKind, ...], Mapping[str, int]]:
-    """Read areas from CSV: a column ``geocode`` with the blocks, and one column with the code of the area for each kind.
+    """Read areas from CSV: a column with the blocks, and one column with the code of the area for each kind.
+
+    Blocks are given as ``geocode`` as the run has them, or as ``GEOID20``, ``GEOID`` or ``GISJOIN``; the first of these that is there
+    counts, and none of them is a kind of area.
 
     A block with an empty field, or without a row, is in no area of the kind. Rows of other blocks are passed over.
 
@@ -56,15 +59,16 @@ def read_area_list(
         StorageError: the file cannot be read.
     """
     table = _table(path)
-    kinds = [name for name in table.schema.names if name != _BLOCK]
-    if _BLOCK not in table.schema.names or not kinds or len(set(table.schema.names)) < table.num_columns:
+    block = block_column(table.schema.names)
+    kinds = [name for name in table.schema.names if name.lower() not in BLOCK_COLUMNS]
+    if block is None or not kinds or len(set(table.schema.names)) < table.num_columns:
         raise DataError(
-            f"{path}: a table of areas has a header with geocode and a column for each kind of area, each once, and a row a "
-            "block"
+            f"{path}: a table of areas has a header with geocode (or GEOID20, GEOID or GISJOIN) and a column for each kind of "
+            "area, each once, and a row a block"
         )
-    texts = _column(table, _BLOCK)
+    texts = _texts(geocode_texts(table[block], digits))
     numbers = pack_geocodes(texts, digits)
-    _refuse(path, f"geocodes that are not {digits} digits", texts[numbers < 0])
+    _refuse(path, f"codes in column {block} that are not {digits} digits", texts[numbers < 0])
     order = np.argsort(numbers, kind="stable")
     twice = numbers[order][1:][np.diff(numbers[order]) == 0]
     _refuse(path, "blocks there twice", unpack_geocodes(np.unique(twice), digits))
@@ -104,7 +108,11 @@ def _table(path: Path) -> pa.Table:
 
 
 def _column(table: pa.Table, name: str) -> NDArray[np.str_]:
-    values = table[name].fill_null("").to_pylist()
+    return _texts(table[name])
+
+
+def _texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    values = column.fill_null("").to_pylist()
     return np.array(values, np.str_) if values else np.zeros(0, "U1")
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from censafe.errors import CheckError, StorageError
+from censafe.geography.identifiers import geoids, gisjoins
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import Stamp
@@ -16,12 +17,15 @@ from censafe.publication.stamps import Stamp
 __all__ = ["read_histograms", "write_histograms"]
 
 _CHUNK = 4_000_000
+_CODES = ("GEOID", "GISJOIN")
 _SCHEMA = pa.schema(
     [("geocode", pa.dictionary(pa.int32(), pa.string())), ("cell", pa.int32()), ("count", pa.int32())]
 )
 
 
-def write_histograms(path: Path, level: SparseLevel, *, schema: str, stamp: Stamp | None = None) -> str:
+def write_histograms(
+    path: Path, level: SparseLevel, *, schema: str, stamp: Stamp | None = None, census: bool = False
+) -> str:
     """Write the histograms of one level, a row for each cell that is not empty.
 
     Args:
@@ -29,6 +33,7 @@ def write_histograms(path: Path, level: SparseLevel, *, schema: str, stamp: Stam
         level: the histograms.
         schema: name of the schema that the flat cells belong to.
         stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
+        census: whether geocodes are those of census geography; GEOID and GISJOIN then stand beside them.
 
     Returns:
         SHA-256 of the file's bytes, hexadecimal.
@@ -39,24 +44,33 @@ def write_histograms(path: Path, level: SparseLevel, *, schema: str, stamp: Stam
     metadata = {"schema": schema, "private": "true" if stamp is None else "false"}
     if stamp is not None:
         metadata["stamp"] = stamp
-    arrow_schema = _SCHEMA.with_metadata(metadata)
+    fields = [
+        _SCHEMA.field(0),
+        *(_SCHEMA.field(0).with_name(name) for name in _CODES if census),
+        *list(_SCHEMA)[1:],
+    ]
+    arrow_schema = pa.schema(fields, metadata)
     with atomic_write(path) as temporary:
         with pq.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
             for first in range(0, len(level.cell), _CHUNK):
                 last = min(first + _CHUNK, len(level.cell))
-                writer.write_table(pa.table(_columns(level, first, last), schema=arrow_schema))
+                writer.write_table(pa.table(_columns(level, first, last, census=census), schema=arrow_schema))
         temporary.chmod(0o444)
     return sha256_file(path)
 
 
-def _columns(level: SparseLevel, first: int, last: int) -> list[pa.Array]:
+def _columns(level: SparseLevel, first: int, last: int, *, census: bool) -> list[pa.Array]:
     """Columns of a range of entries."""
     low, high = np.searchsorted(level.node_ptr, [first, last - 1], side="right") - 1
     bounds = np.clip(level.node_ptr[low : high + 2], first, last)
     index = np.repeat(np.arange(high - low + 1, dtype=np.int32), np.diff(bounds))
-    names = pa.array(level.geounits[low : high + 1].tolist(), pa.string())
+    geounits = level.geounits[low : high + 1]
+    codes = [geounits, geoids(geounits), gisjoins(geounits)] if census else [geounits]
     return [
-        pa.DictionaryArray.from_arrays(pa.array(index), names),
+        *(
+            pa.DictionaryArray.from_arrays(pa.array(index), pa.array(one.tolist(), pa.string()))
+            for one in codes
+        ),
         pa.array(level.cell[first:last]),
         pa.array(level.count[first:last]),
     ]

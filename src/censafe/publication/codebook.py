@@ -11,14 +11,20 @@ from censafe.model.spreadsheets import csv_text
 from censafe.publication.atomic import atomic_text
 from censafe.publication.stamps import Stamp, require_publishable
 
-__all__ = ["COLUMNS", "CodebookInput", "TableLabel", "write_codebook"]
+__all__ = ["COLUMNS", "GEOID_MEANING", "GISJOIN_MEANING", "CodebookInput", "TableLabel", "write_codebook"]
 
+GEOID_MEANING = (
+    "code of the area in files of the Census Bureau, of the length of its own level; empty for the nation"
+)
+GISJOIN_MEANING = "code of the area in files of NHGIS; empty where NHGIS has no such areas or another code"
 COLUMNS: Mapping[str, str] = {
     "product": "data product",
     "table": "published table",
     "level": "population group level: geography level and set of iterations that were measured together",
     "region_type": "kind of region (REGION_TYPE in the Bureau's layout)",
     "region_id": "code of the region (REGION_ID); USA is 1, a state has its two-digit code",
+    "GEOID": GEOID_MEANING,
+    "GISJOIN": GISJOIN_MEANING,
     "region": "name of the region, where known",
     "iteration": "characteristic iteration (ITERATION_CODE); * is everybody",
     "cell": "data cell of the table",

@@ -10,6 +10,7 @@ from censafe.model.group_estimates import GroupEstimates
 from censafe.model.spreadsheets import csv_text
 from censafe.publication.atomic import atomic_text
 from censafe.publication.codebook import COLUMNS as PLAIN_COLUMNS
+from censafe.publication.codebook import GEOID_MEANING, GISJOIN_MEANING
 from censafe.publication.stamps import Stamp, require_publishable
 
 __all__ = ["COLUMNS", "write_group_codebook"]
@@ -20,6 +21,8 @@ COLUMNS: Mapping[str, str] = {
     "level": "population group level: type of region and level of iterations that share a budget",
     "region_type": PLAIN_COLUMNS["region_type"],
     "region_id": "code of the region (REGION_ID)",
+    "GEOID": GEOID_MEANING,
+    "GISJOIN": GISJOIN_MEANING,
     "iteration": "characteristic iteration (ITERATION_CODE)",
     "iteration_name": "name of the characteristic iteration",
     "stat_level": "how much detail the group has, 0 (total only) to 3",

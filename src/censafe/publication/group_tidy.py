@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from censafe.geography.identifiers import region_geoids, region_gisjoins
+from censafe.geography.regions import region_type
 from censafe.model import Definition
 from censafe.model.group_cells import GroupLayout, ProductTables
 from censafe.model.group_estimates import GroupEstimates
@@ -135,6 +137,7 @@ def _columns(
 ) -> dict[str, _Column]:
     levels = order.levels
     names = [context.iterations.get(code, "") for code in order.codes.tolist()]
+    kind = region_type(order.region_type).kind
     return {
         **_cell_columns(layout),
         **_accuracy_columns(order, layout, context.confidence),
@@ -142,6 +145,10 @@ def _columns(
         "level": _by_level(order, [found.level.name for found in levels]),
         "region_type": _constant(order.region_type),
         "region_id": _coded(order.regions.tolist(), lambda rows: order.region[rows.group]),
+        "GEOID": _coded(region_geoids(kind, order.regions).tolist(), lambda rows: order.region[rows.group]),
+        "GISJOIN": _coded(
+            region_gisjoins(kind, order.regions).tolist(), lambda rows: order.region[rows.group]
+        ),
         "iteration": _coded(order.codes.tolist(), lambda rows: order.code[rows.group]),
         "iteration_name": _coded(names, lambda rows: order.code[rows.group]),
         "count": lambda rows: pa.array(rows.count),

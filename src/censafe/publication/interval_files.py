@@ -17,8 +17,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from censafe.geography.identifiers import geoids, gisjoins
 from censafe.model.spreadsheets import csv_table, csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
+from censafe.publication.codebook import GEOID_MEANING, GISJOIN_MEANING
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
 __all__ = [
@@ -38,7 +40,7 @@ PAGES: Final = "intervals"
 INTERVAL_FILES: Final = (PAGES, CSV_FILE, PARQUET_FILE)
 """What intervals add to a run folder."""
 
-_TEXTS: Final = ("histogram", "kind", "geocode", "name", "query", "label")
+_TEXTS: Final = ("histogram", "kind", "geocode", "GEOID", "GISJOIN", "NAME", "query", "label")
 _DECIMALS: Final = 4
 _CHUNK: Final = 1 << 19
 _MEANINGS: Final = {
@@ -48,7 +50,9 @@ _MEANINGS: Final = {
         "column of the list of areas"
     ),
     "geocode": "code of the area",
-    "name": "name of the area, where known",
+    "GEOID": GEOID_MEANING,
+    "GISJOIN": GISJOIN_MEANING,
+    "NAME": "name of the area, where known",
     "query": "query or table that the answer belongs to",
     "cell": "position of the answer in its query, from 0",
     "label": "what the answer counts",
@@ -79,6 +83,7 @@ class IntervalRows:
         published: published counts, shape (n, F).
         simulated: for every level of confidence, ends of the intervals of the published counts, each of shape (n, F); empty
             where there are none.
+        census: whether the codes are those of areas of census geography.
     """
 
     histogram: str
@@ -92,6 +97,7 @@ class IntervalRows:
     variances: Floats = field(repr=False)
     published: NDArray[np.int64] = field(repr=False)
     simulated: Sequence[tuple[Floats, Floats]] = field(default=(), repr=False)
+    census: bool = False
 
 
 def percent(confidence: Fraction) -> str:
@@ -168,12 +174,11 @@ class IntervalWriter:
     ) -> None:
         self._open.__exit__(kind, error, trace)
 
-    def add(self, rows: IntervalRows, *, everywhere: bool) -> None:
+    def add(self, rows: IntervalRows) -> None:
         """Write the areas of one kind.
 
         Args:
             rows: the estimates.
-            everywhere: whether they stand in the CSV file too; for blocks that would be several times as large as all others.
         """
         answers = max(1, rows.values.shape[1])
         step = max(1, _CHUNK // answers)
@@ -181,19 +186,20 @@ class IntervalWriter:
             table = self._table(rows, slice(first, first + step))
             self.rows += table.num_rows
             self._parquet.write_table(table)
-            if everywhere:
-                self._csv.write_table(csv_table(table).cast(self._plain))
+            self._csv.write_table(csv_table(table).cast(self._plain))
 
     def _table(self, rows: IntervalRows, part: slice) -> pa.Table:
         codes, names = rows.codes[part], rows.names[part]
         areas, answers = len(codes), rows.values.shape[1]
         area, answer = np.divmod(np.arange(areas * answers, dtype=np.int32), max(1, answers))
-        zero = np.zeros(len(area), np.int32)
+        zero, none = np.zeros(len(area), np.int32), np.full(areas, "")
         columns: dict[str, pa.Array] = {
             "histogram": _coded(zero, [rows.histogram]),
             "kind": _coded(zero, [rows.kind]),
             "geocode": _coded(area, codes.tolist()),
-            "name": _coded(area, names.tolist()),
+            "GEOID": _coded(area, (geoids(codes) if rows.census else none).tolist()),
+            "GISJOIN": _coded(area, (gisjoins(codes) if rows.census else none).tolist()),
+            "NAME": _coded(area, names.tolist()),
             "query": _coded(answer, list(rows.queries)),
             "cell": pa.array(np.array(rows.cells, np.int32)[answer]),
             "label": _coded(answer, list(rows.labels)),

@@ -29,9 +29,11 @@ _HOW: Final = (
     "An estimate is the best linear unbiased combination of all noisy measurements of the whole tree of areas, given what is published "
     "exactly; its standard deviation follows from the noise laws alone. The published count comes from the same measurements, made "
     "whole, not negative, and additive.",
-    "Counts are in the order of the difference in standard deviations of the estimate. A published count far outside of the bar is not "
-    "an error of the measurements: it shows where the limits of published counts (no count below 0, above all) pull it away from "
-    "what was measured. Where the truth is small the published count is nearer to it than the estimate.",
+    "Counts are in the order of the difference in standard deviations of the estimate. Published counts are fixed level by level from the "
+    "top: those of the level above were fixed first, and the areas within share them out in whole numbers that are not negative. The "
+    "estimate uses the measurements of all levels at once. A published count far outside of the bar is therefore not an error of the "
+    "measurements: what was fixed above, or the limit at 0, holds it away from what was measured for this area. Where the truth is "
+    "small the limit at 0 brings the published count nearer to it than the estimate is.",
     "There is no map: the run holds codes of areas, not their shapes.",
 )
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from censafe.geography.identifiers import region_geoids, region_gisjoins
 from censafe.model import Definition
 from censafe.model.published import PublishedQuery
 from censafe.publication.atomic import atomic_write
@@ -98,11 +99,13 @@ def write_tidy(
 
 def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:
     size, keys, kind = query.domain.size, key_columns(query), region_type(query.level)
-    book = context.codebook
+    book, area = context.codebook, kind.removeprefix("PR-")
     distinct, inverse = np.unique(query.terms, return_inverse=True)
     accuracy = [accuracy_of_sum(query.law, int(terms), context.confidence) for terms in distinct]
     parts = {
         "region_id": _codes(keys.region),
+        "GEOID": _codes(region_geoids(area, keys.region)),
+        "GISJOIN": _codes(region_gisjoins(area, keys.region)),
         "region": _labels(
             keys.region, {code: book.regions.get((kind, code), "") for code in set(keys.region)}
         ),

@@ -28,7 +28,6 @@ from censafe.evaluation.pair_definitions import DefinedAreas, read_definitions
 from censafe.evaluation.pair_evaluation import PairChoices, measure_pair
 from censafe.evaluation.pair_inputs import OpenedPair
 from censafe.evaluation.pair_scope import Asked
-from censafe.evaluation.pair_sides import gisjoin
 from censafe.evaluation.workbook import write_workbook
 from support.pairs import UNITS, pair_of, population
 
@@ -201,11 +200,6 @@ def test_areas_are_sorted_into_the_classes_of_their_kind() -> None:
         assert size_edges(areas_of_codes(spine, kind, spine.leaf.codes, codes)) == edges
     assert size_edges(level_areas(spine, "Block"), "Block") == BLOCK_SIZES
     assert size_edges(level_areas(spine, "County"), "Block") == COUNTY_SIZES
-
-
-def test_codes_of_nhgis() -> None:
-    assert gisjoin("44001") == "G4400010"
-    assert gisjoin("440010301001") == "G44000100301001"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import csv
 import errno
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from statistics import NormalDist
@@ -34,11 +35,11 @@ def some_rows(kind: str = "County", areas: int = 3, *, simulated: bool = True) -
 
 
 @pytest.mark.parametrize("simulated", [True, False])
-def test_both_files_hold_the_rows_and_the_csv_file_leaves_blocks_out(tmp_path, simulated):
+def test_both_files_hold_all_rows_those_of_blocks_too(tmp_path, simulated):
     rows, blocks = some_rows(simulated=simulated), some_rows("Block", 50, simulated=simulated)
     with IntervalWriter(tmp_path, LEVELS, simulated=simulated, stamp=STAMP) as writer:
-        writer.add(rows, everywhere=True)
-        writer.add(blocks, everywhere=False)
+        writer.add(rows)
+        writer.add(blocks)
     table = pq.read_table(tmp_path / "intervals.parquet")
     assert (writer.rows, table.num_rows) == (159, 159)
     assert (b"false", STAMP.encode()) == tuple(table.schema.metadata[key] for key in (b"private", b"stamp"))
@@ -54,7 +55,7 @@ def test_both_files_hold_the_rows_and_the_csv_file_leaves_blocks_out(tmp_path, s
     if simulated:
         assert (rows.published + 5.0).reshape(-1).tolist() == found["published_hi90"]
     text = pa_csv.read_csv(tmp_path / "intervals.csv")
-    assert (9, table.schema.names) == (text.num_rows, text.schema.names)
+    assert (159, table.schema.names) == (text.num_rows, text.schema.names)
     assert text.slice(0, 9).to_pydict()["hi90"][::3] == [500.0] * 3
     write_interval_codebook(tmp_path / "codebook.csv", LEVELS, simulations=3 if simulated else 0, stamp=STAMP)
     with (tmp_path / "codebook.csv").open() as stream:
@@ -65,7 +66,7 @@ def test_both_files_hold_the_rows_and_the_csv_file_leaves_blocks_out(tmp_path, s
 
 def test_a_full_disk_leaves_neither_file(tmp_path):
     def fill(writer: IntervalWriter) -> None:
-        writer.add(some_rows(), everywhere=True)
+        writer.add(some_rows())
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with (
@@ -114,3 +115,19 @@ def test_names_of_kinds_and_codes_never_become_paths(tmp_path):
     assert sorted(files) == sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert len(files) == 2
+
+
+def test_areas_have_the_codes_that_join_them_to_other_files(tmp_path):
+    known = replace(some_rows(areas=2), codes=np.array(["44001", "44003"]), census=True)
+    with IntervalWriter(tmp_path, LEVELS, simulated=True, stamp=None) as writer:
+        writer.add(known)
+        writer.add(some_rows("spine County", 1))
+    table = pq.read_table(tmp_path / "intervals.parquet").to_pydict()
+    assert table["GEOID"][::3] == ["44001", "44003", ""]
+    assert table["GISJOIN"][::3] == ["G4400010", "G4400030", ""]
+    assert pa_csv.read_csv(tmp_path / "intervals.csv").column_names[2:6] == [
+        "geocode",
+        "GEOID",
+        "GISJOIN",
+        "NAME",
+    ]

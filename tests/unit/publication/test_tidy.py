@@ -30,6 +30,8 @@ def test_every_published_count_is_one_described_row(tmp_path: Path) -> None:
         "level": "usa_*",
         "region_type": "USA",
         "region_id": "1",
+        "GEOID": "",
+        "GISJOIN": "",
         "region": "",
         "iteration": "*",
         "cell": "3",

@@ -16,10 +16,10 @@ from censafe.errors import DataError, StorageError, UsageError
 from censafe.evaluation.histograms.areas import Areas, areas_of_codes
 from censafe.evaluation.histograms.files import whole_geocodes
 from censafe.geography.block_areas import NO_AIANNH, NO_PLACE, BlockAreas
+from censafe.geography.identifiers import BLOCK_COLUMNS, block_column
 from censafe.geography.spine import Spine
 
 __all__ = [
-    "BLOCK_COLUMNS",
     "GRFC_BLOCK",
     "area_kinds",
     "known_areas",
@@ -28,7 +28,7 @@ __all__ = [
     "read_named_lists",
 ]
 
-BLOCK_COLUMNS: Final = ("geocode", "geoid", "BLOCKID", "block")
+_BLOCKS: Final = (*BLOCK_COLUMNS, "blockid", "block")
 GRFC_BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
 _GRFC_GROUP: Final = "TABBLKGRPCE"
 _KINDS: Final = {"placefp": "place", "cousubfp": "cousub", "aiannhce": "aiannh"}
@@ -76,7 +76,7 @@ def read_area_list(path: Path, spine: Spine, column: str) -> Areas:
     """Read which area every block lies in.
 
     Args:
-        path: CSV or Parquet file with a column of geocodes (``geocode``, ``geoid``, ``BLOCKID`` or ``block``) and columns of
+        path: CSV or Parquet file with a column of blocks (``geocode``, ``GEOID20``, ``GEOID``, ``GISJOIN``, ``BLOCKID`` or ``block``) and columns of
             area codes as text, where an empty code means that the block lies in no area; or the block file GRF-C, which has
             the kinds ``place``, ``cousub`` and ``aiannh``.
         spine: the tree. Blocks of the file that it does not have are left out; its blocks that the file does not have lie
@@ -142,7 +142,7 @@ def _held(table: pa.Table, spine: Spine) -> dict[str, str]:
     return {
         _KINDS.get(field.name.lower(), field.name): field.name
         for field in table.schema
-        if field.name not in BLOCK_COLUMNS and field.name.lower() not in levels and _is_text(field.type)
+        if field.name.lower() not in _BLOCKS and field.name.lower() not in levels and _is_text(field.type)
     }
 
 
@@ -153,12 +153,13 @@ def _is_text(kind: pa.DataType) -> bool:
 def _areas(path: Path, table: pa.Table, spine: Spine, column: str) -> Areas:
     grfc = set(GRFC_BLOCK) <= set(table.column_names)
     held = _held(table, spine).get(column, column)
-    keys = list(GRFC_BLOCK) if grfc else [name for name in BLOCK_COLUMNS if name in table.column_names][:1]
-    if not keys or held not in table.column_names:
+    block = block_column(table.column_names, _BLOCKS)
+    if not (grfc or block) or held not in table.column_names:
         raise DataError(
-            f"{path.name}: no column {held if keys else 'of geocodes'}; allowed: one of {', '.join(BLOCK_COLUMNS)} and {held}"
+            f"{path.name}: no column {held if grfc or block else 'of geocodes'}; allowed: one of geocode, GEOID20, GEOID, GISJOIN, "
+            f"BLOCKID or block, and {held}"
         )
-    texts = _grfc_codes(table) if grfc else table.column(keys[0]).cast(pa.string()).combine_chunks()
+    texts = _grfc_codes(table) if grfc else table.column(block).cast(pa.string()).combine_chunks()
     blocks = whole_geocodes(texts, spine.leaf.digits)
     if (blocks < 0).any():
         raise DataError(

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.identifiers import geocode_texts
 from censafe.model import Schema
 
 __all__ = ["BlockCells", "read_block_cells", "read_geocodes", "table_columns", "whole_geocodes"]
 
 _COLUMNS: Final = ("geocode", "cell", "count")
-_CENSUS_DIGITS: Final = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def table_columns(path: Path) -> list[str]:
 
 
 def whole_geocodes(texts: pa.Array, digits: int) -> NDArray[np.int64]:
-    """Geocodes as numbers; -1 where a text is none. Census blocks of 15 digits get their block group, the block's first digit.
+    """Geocodes as numbers; -1 where a text is none. Census blocks given by a GEOID or GISJOIN get their block group.
 
     Args:
         texts: Arrow array of text.
@@ -143,15 +143,13 @@ def whole_geocodes(texts: pa.Array, digits: int) -> NDArray[np.int64]:
         >>> whole_geocodes(pa.array(["440010301001000", "4400103010011001", "44", None]), 16).tolist()
         [4400103010011000, 4400103010011001, -1, -1]
     """
+    texts = geocode_texts(texts, digits)
     length = pc.fill_null(pc.utf8_length(texts), 0).to_numpy(zero_copy_only=False)
     decimal = pc.fill_null(pc.ascii_is_decimal(texts), fill_value=False)
-    short = length == digits - 1 if digits == _CENSUS_DIGITS else np.zeros(len(texts), np.bool_)
-    good = decimal.to_numpy(zero_copy_only=False) & ((length == digits) | short)
+    good = decimal.to_numpy(zero_copy_only=False) & (length == digits)
     if not good.all():
         texts = pc.if_else(pa.array(good), texts, "0")
     codes: NDArray[np.int64] = pc.cast(texts, pa.int64()).to_numpy(zero_copy_only=False)
-    tract, block = np.divmod(codes, 10_000)
-    codes = np.where(short, tract * 100_000 + block // 1_000 * 10_000 + block, codes)
     return np.where(good, codes, -1)
 
 

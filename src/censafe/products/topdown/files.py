@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
@@ -125,7 +126,19 @@ def _histograms(
     for histogram in config.histograms:
         for name, level in zip(names, estimates.levels[histogram.name], strict=True):
             path = folder / f"{histogram.name}_{name}.parquet"
-            yield partial(write_histograms, path, level, schema=histogram.schema.name, stamp=stamp)
+            yield partial(
+                write_histograms,
+                path,
+                level,
+                schema=histogram.schema.name,
+                stamp=stamp,
+                census=_census(config),
+            )
+
+
+def _census(config: TopdownConfig) -> bool:
+    """Whether the areas are those of census geography, which other files know by GEOID and GISJOIN."""
+    return are_census_levels(level.prefix for level in config.levels)
 
 
 def _table_levels(config: TopdownConfig, estimates: _Estimates) -> list[TableLevel]:

@@ -15,6 +15,7 @@ from censafe.estimation.topdown.linear.downward import LinearTree
 from censafe.estimation.topdown.linear.functionals import Functionals
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.estimation.topdown.simulated import ErrorClasses
+from censafe.geography.identifiers import are_census_levels
 from censafe.geography.states import states
 from censafe.model import SparseLevel
 from censafe.model.level_measurements import LevelMeasurements
@@ -206,6 +207,8 @@ def _rows(
     """Estimates of a histogram at the areas of every kind."""
     tree = source.tree(histogram)
     functionals = Functionals.of(tree.blocks, counted.weights)
+    standard = source.public.run.standard.names
+    census = are_census_levels(level.prefix for level in source.config.levels)
     queries = [query.name for query, part in counted.parts() for _ in query.labels]
     cells = [cell for query in counted.queries for cell in range(len(query.labels))]
     labels = [label for query in counted.queries for label in query.labels]
@@ -223,6 +226,7 @@ def _rows(
             one.variances,
             published,
             _ends(histogram.name, one.areas.kind, counted, published, classes, options),
+            census and one.areas.kind in standard,
         )
 
 
@@ -285,10 +289,9 @@ def _written(
     writer: IntervalWriter, rows: Iterator[IntervalRows], public: PublicFacts
 ) -> Iterator[IntervalRows]:
     """Write all rows; those of the levels that pages show are handed on."""
-    lowest = public.run.standard.leaf.name
     shown = _shown(public)
     for one in rows:
-        writer.add(one, everywhere=one.kind != lowest)
+        writer.add(one)
         if one.kind in shown:
             yield one
 

@@ -1,0 +1,202 @@
+"""Codes that join census areas to other files: GEOID of the Census Bureau and GISJOIN of NHGIS.
+
+A geocode here has the block group before the block, 16 digits in all. A GEOID has 2 digits for a state, 5 for a county, 11 for a tract, 12
+for a block group and 15 for a block, whose own first digit says its block group. A GISJOIN is ``G``, then state, county and tract with a
+0 after the state and the county, then one digit of the block group or four of the block.
+
+Source: Census Bureau, "Understanding Geographic Identifiers (GEOIDs)"; IPUMS NHGIS, "Geographic identifiers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "BLOCK_COLUMNS",
+    "are_census_levels",
+    "block_column",
+    "codes_of_level",
+    "geocode_texts",
+    "geoids",
+    "gisjoins",
+    "region_geoids",
+    "region_gisjoins",
+]
+
+BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid", "gisjoin")
+"""Names of columns that say which block a row is about, in lower case, the first that is there taken."""
+
+_BLOCK: Final = 15
+_GEOCODE: Final = 16
+_BLOCK_GROUP: Final = 11  # position of the digit that a geocode of a block has beside those of its GEOID
+_LEVELS: Final = (0, 2, 5, 11, 12, _BLOCK, _GEOCODE)
+_JOINED: Final = {
+    2: (0, 1, None),
+    5: (0, 1, None, 2, 3, 4, None),
+    11: (0, 1, None, 2, 3, 4, None, 5, 6, 7, 8, 9, 10),
+    12: (0, 1, None, 2, 3, 4, None, 5, 6, 7, 8, 9, 10, 11),
+    _BLOCK: (0, 1, None, 2, 3, 4, None, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
+}
+_DIGITS_OF: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12, "Block": _GEOCODE}
+_PLACE: Final = (0, 1, None, 2, 3, 4, 5, 6)
+_GISJOIN: Final = "^G([0-9]{2})0([0-9]{3})0([0-9]{6})([0-9]{4})$"
+_GEOID: Final = "^([0-9]{11})([0-9])([0-9]{3})$"
+
+
+def are_census_levels(digits: Iterable[int]) -> bool:
+    """Whether levels with codes of these lengths are those of census geography; 0 is one area that holds everything.
+
+    Example:
+        >>> are_census_levels([0, 2, 5, 11, 12, 16]), are_census_levels([0, 2, 6, 10])
+        (True, False)
+    """
+    return set(digits) <= set(_LEVELS)
+
+
+def geoids(codes: NDArray[np.str_]) -> NDArray[np.str_]:
+    """GEOIDs of the areas of one level.
+
+    Args:
+        codes: geocodes of one length, shape (n,); those of blocks have 15 or 16 digits.
+
+    Returns:
+        Shape (n,); empty where the code is that of no census area, such as the nation.
+
+    Example:
+        >>> geoids(np.array(["4400103010011000"])).tolist(), geoids(np.array(["44001"])).tolist()
+        (['440010301001000'], ['44001'])
+    """
+    digits = _digits(codes)
+    if digits == _GEOCODE:
+        return _picked(codes, [place for place in range(_GEOCODE) if place != _BLOCK_GROUP])
+    return codes if digits in _JOINED else np.full(len(codes), "")
+
+
+def gisjoins(codes: NDArray[np.str_]) -> NDArray[np.str_]:
+    """GISJOIN codes of the areas of one level.
+
+    Args:
+        codes: geocodes or GEOIDs of one length, shape (n,).
+
+    Returns:
+        Shape (n,); empty where the code is that of no census area.
+
+    Example:
+        >>> [gisjoins(np.array([code]))[0].item() for code in ("44", "44001030100", "4400103010011000")]
+        ['G440', 'G4400010030100', 'G44000100301001000']
+    """
+    short = geoids(codes)
+    places = _JOINED.get(_digits(short))
+    return np.full(len(codes), "") if places is None else _picked(short, places, "G")
+
+
+def codes_of_level(level: str, codes: NDArray[np.str_]) -> dict[str, NDArray[np.str_]]:
+    """GEOID and GISJOIN of areas by the names of their columns; none where a level or its codes are not those of census geography.
+
+    Args:
+        level: such as ``County``.
+        codes: geocodes, shape (n,).
+
+    Example:
+        >>> {name: found.tolist() for name, found in codes_of_level("County", np.array(["44001"])).items()}
+        {'GEOID': ['44001'], 'GISJOIN': ['G4400010']}
+        >>> codes_of_level("place", np.array(["44001"]))
+        {}
+    """
+    digits = _DIGITS_OF.get(level)
+    if digits is None or not len(codes) or set(np.char.str_len(codes).tolist()) != {digits}:
+        return {}
+    exact = codes.astype(f"U{digits}")
+    return {"GEOID": geoids(exact), "GISJOIN": gisjoins(exact)}
+
+
+def region_geoids(kind: str, codes: NDArray[np.str_]) -> NDArray[np.str_]:
+    """GEOIDs of regions of the S-DHC and Detailed DHC files: their REGION_ID, empty for the nation.
+
+    Args:
+        kind: of region, such as ``COUNTY`` or ``PLACE``, without the area it belongs to.
+        codes: REGION_ID, shape (n,).
+    """
+    return np.full(len(codes), "") if kind == "USA" else codes
+
+
+def region_gisjoins(kind: str, codes: NDArray[np.str_]) -> NDArray[np.str_]:
+    """GISJOIN codes of regions of the S-DHC and Detailed DHC files.
+
+    Args:
+        kind: of region, such as ``COUNTY`` or ``PLACE``, without the area it belongs to.
+        codes: REGION_ID, shape (n,).
+
+    Returns:
+        Shape (n,); empty for the nation and for American Indian, Alaska Native and Hawaiian areas.
+
+    Example:
+        >>> region_gisjoins("PLACE", np.array(["4459000"])).tolist(), region_gisjoins("USA", np.array(["1"])).tolist()
+        (['G44059000'], [''])
+    """
+    if kind in ("STATE", "COUNTY", "TRACT"):
+        return gisjoins(codes)
+    return _picked(codes, _PLACE, "G") if kind == "PLACE" else np.full(len(codes), "")
+
+
+def block_column(names: Iterable[str], columns: Sequence[str] = BLOCK_COLUMNS) -> str | None:
+    """The column that says which block a row is about, whatever the case of its letters; None where there is none.
+
+    Args:
+        names: of the columns of a file.
+        columns: names that such a column may have, in lower case, the first that is there taken.
+
+    Example:
+        >>> block_column(["place", "GISJOIN", "GEOID20"]), block_column(["place"])
+        ('GEOID20', None)
+    """
+    lower = {name.lower(): name for name in names}
+    return next((lower[name] for name in columns if name in lower), None)
+
+
+def geocode_texts(texts: pa.Array, digits: int) -> pa.Array:
+    """Codes of blocks as geocodes: a GISJOIN or a GEOID of 15 digits gets the form that the blocks of a run have.
+
+    Args:
+        texts: Arrow array of text; blanks around a code are passed over.
+        digits: of a geocode.
+
+    Returns:
+        The texts; what is of no such form stays as it is.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> geocode_texts(pa.array(["440010301001000", "G44000100301001000", "44"]), 16).to_pylist()
+        ['4400103010011000', '4400103010011000', '44']
+    """
+    import pyarrow.compute as pc
+
+    found = pc.utf8_trim_whitespace(texts)
+    if digits in (_BLOCK, _GEOCODE):
+        found = pc.replace_substring_regex(found, _GISJOIN, r"\1\2\3\4")
+    if digits == _GEOCODE:
+        found = pc.replace_substring_regex(found, _GEOID, r"\1\2\2\3")
+    return found
+
+
+def _digits(codes: NDArray[np.str_]) -> int:
+    return codes.dtype.itemsize // np.dtype("U1").itemsize
+
+
+def _picked(codes: NDArray[np.str_], places: Iterable[int | None], before: str = "") -> NDArray[np.str_]:
+    """Characters of every code at some places, a 0 for None."""
+    chosen = list(places)
+    letters = np.ascontiguousarray(codes).view("U1").reshape(len(codes), _digits(codes))
+    found = np.full((len(codes), len(before) + len(chosen)), "0")
+    found[:, : len(before)] = list(before)
+    for column, place in enumerate(chosen, len(before)):
+        if place is not None:
+            found[:, column] = letters[:, place]
+    return found.reshape(-1).view(f"U{len(before) + len(chosen)}")
