@@ -58,8 +58,8 @@ def spine_remarks(config: TopdownConfig, run: RunSpine) -> tuple[str, ...]:
     ]
     if run.name != "standard":
         found.append(
-            "What is stated of a block within an area holds for geounits of this spine: the parts of states, counties and tracts "
-            "inside and outside American Indian, Alaska Native and Hawaiian areas."
+            "What is stated of a block within an area holds for the standard areas. Their blocks can lie on different branches of this "
+            "spine, in parts of states inside and outside American Indian, Alaska Native and Hawaiian areas; this is counted."
         )
     if config.choices.bypass:
         found.append(
