@@ -1,9 +1,10 @@
 """Small plans and ledgers for the accounting tests."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-from censafe.privacy.ledger import Ledger
+from censafe.privacy.ledger import Ledger, verify
 
 FILES = {"persons.csv": "a" * 64, "units.csv": "b" * 64}
 SHA = "c" * 64
@@ -18,21 +19,30 @@ def make_part(name, *costs):
     )
 
 
-def make_plan(*parts, definition=Definition.ZCDP, product="phsafe", neighbours=Neighbours.ADD_REMOVE):
-    """A plan over persons; parts default to two of rho 1/3 and 1/6."""
+def make_plan(
+    *parts,
+    definition=Definition.ZCDP,
+    product="phsafe",
+    neighbours=Neighbours.ADD_REMOVE,
+    unit=ProtectedUnit.PERSON,
+    other=None,
+):
+    """A plan; parts default to two of rho 1/3 and 1/6. ``other`` times the total is the loss under the other relation."""
     chosen = parts or (make_part("PH1", "1/4", "1/12"), make_part("PH2", "1/6"))
-    return ReleasePlan(product, definition, neighbours, ProtectedUnit.PERSON, {}, tuple(chosen))
+    plan = ReleasePlan(product, definition, neighbours, unit, {}, tuple(chosen))
+    second = next(one for one in Neighbours if one is not neighbours)
+    return plan if other is None else replace(plan, other_losses={second: plan.total * other})
 
 
 def open_ledger(path, **options):
     """The ledger at ``path`` with the label ``toy``."""
-    return Ledger.open(path, dataset="toy", **options)
+    return Ledger.open(path, label="toy", **options)
 
 
 def spend(path, plan, *, files=FILES, commit=True, close=True, **options):
     """Reserve and commit every part of a plan; returns the run."""
     with open_ledger(path) as ledger:
-        record = ledger.open_run(plan, dataset=ledger.dataset_commitment(files), **options)
+        record = ledger.open_run(plan, accounts=ledger.accounts(files.values()), **options)
         for part in plan.parts:
             reservation = ledger.reserve(plan, part)
             if commit:
@@ -40,3 +50,8 @@ def spend(path, plan, *, files=FILES, commit=True, close=True, **options):
         if commit and close:
             ledger.close_run(plan)
         return record
+
+
+def stated(path):
+    """What every dataset of a ledger was charged, where all its charges are stated under one promise."""
+    return [total for dataset in verify(path).totals for total in dataset.stated.values()]

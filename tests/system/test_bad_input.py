@@ -12,6 +12,7 @@ from censafe.privacy.ledger import Ledger, verify
 from censafe.products.run_folder import RunFolder
 from censafe.publication import atomic
 from support.commands import CommandLine, bureau_config, write_config
+from support.ledgers import stated
 
 Change = Callable[[Path], None]
 
@@ -209,7 +210,7 @@ def test_a_full_disk_leaves_ledger_and_inputs_whole_and_the_run_goes_on_later(
     assert not list((tmp_path / "out").rglob("*partial*"))
     assert inputs == {path: path.read_bytes() for path in data.iterdir()}
     assert censafe(*command).code == 0
-    assert verify(tmp_path / "censafe-ledger.jsonl").totals[0].rho == 46
+    assert stated(tmp_path / "censafe-ledger.jsonl") == [46]
 
 
 def test_a_broken_ledger_stops_with_its_line(
@@ -231,7 +232,7 @@ def test_a_broken_ledger_stops_with_its_line(
 def test_a_locked_ledger_and_a_busy_folder_are_refused(
     censafe: CommandLine, data: Path, config: Path, tmp_path: Path
 ) -> None:
-    with Ledger.open(tmp_path / "censafe-ledger.jsonl", dataset="other"):
+    with Ledger.open(tmp_path / "censafe-ledger.jsonl", label="other"):
         locked = censafe("run", "phsafe", config, data, tmp_path / "out")
     assert locked.code == 3
     assert "lock" in locked.err

@@ -13,6 +13,7 @@ import pytest
 from censafe.privacy.ledger import read_entries, verify
 from support.commands import CommandLine, bureau_config, write_config
 from support.evaluations import page_again
+from support.ledgers import stated
 from support.phsafe_inputs import GEO, PERSONS, UNITS, write_folder
 
 
@@ -39,7 +40,7 @@ def test_a_release_writes_everything_and_pays_for_it(
     assert counts["PH2"] == 3 * 8
     assert counts["PH5_num"] == counts["PH4"] == 3 * 10 * 2
     report = verify(tmp_path / "censafe-ledger.jsonl")
-    assert report.totals[0].rho == 46
+    assert stated(report.path) == [46]
     assert {row.state for row in report.rows} == {"committed"}
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["total"]["exact"] == "46"
@@ -108,7 +109,7 @@ def test_a_second_release_of_the_same_data_needs_a_word(
     moved = data.rename(tmp_path / "elsewhere")  # the same files under another name are the same dataset
     assert censafe("run", "phsafe", config, moved, tmp_path / "two").code == 3
     assert censafe("run", "phsafe", config, moved, tmp_path / "two", "--spend-more").code == 0
-    assert verify(tmp_path / "censafe-ledger.jsonl").totals[0].rho == 92
+    assert stated(tmp_path / "censafe-ledger.jsonl") == [92]
 
 
 def test_a_cap_refuses_before_anything_is_written(
@@ -116,7 +117,7 @@ def test_a_cap_refuses_before_anything_is_written(
 ) -> None:
     refused = censafe("run", "phsafe", config, data, tmp_path / "out", "--cap", "45.99")
     assert refused.code == 3
-    assert "more than its cap of 4599/100" in refused.err
+    assert "the cap of rho = 4599/100" in refused.err
     assert not (tmp_path / "out").exists()
 
 

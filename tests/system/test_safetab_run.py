@@ -15,6 +15,7 @@ from censafe.model import NoiseLaw
 from censafe.privacy.adaptive import suppression_threshold
 from censafe.privacy.ledger import verify
 from support.commands import CommandLine
+from support.ledgers import stated
 from support.safetab_cef import people, write_cef
 from support.safetab_folders import (
     BLOCKS,
@@ -75,9 +76,8 @@ def test_the_toy_inputs_run_as_they_are(
     assert {path.name for path in out.iterdir()} == PUBLISHED
     assert sorted(tables_of(out)) == [path for path in HEADERS if (path < "t3") == (name == "p")]
     (total,) = verify(tmp_path / "censafe-ledger.jsonl").totals
-    spent = {"zcdp": total.rho, "puredp": total.epsilon}
-    assert spent.pop(definition) == _us_and_pr(config)[0]
-    assert set(spent.values()) == {0}
+    ((promise, spent),) = total.stated.items()
+    assert (promise.definition, spent) == (definition, _us_and_pr(config)[0])
 
 
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
@@ -109,7 +109,7 @@ def test_both_products_are_released_and_paid_for_us_and_puerto_rico(
         assert manifest["input_commitment"] in certificate
     report = verify(tmp_path / "censafe-ledger.jsonl")
     assert {row.state for row in report.rows} == {"committed"}
-    assert [total.rho if definition == "zcdp" else total.epsilon for total in report.totals] == [6, 12]
+    assert stated(report.path) == [6, 12]
     # nothing is suppressed for nation, states and Puerto Rico: 4 regional candidates, 9 detailed ones
     kinds = [group[0] for group in seen["p"]]
     assert (kinds.count("USA"), kinds.count("STATE"), kinds.count("PR-STATE")) == (4 + 9, 2 * 9, 9)
@@ -225,7 +225,7 @@ def test_the_same_persons_under_another_geography_are_the_same_dataset(
     assert "another run (different public input)" in same.err
     done = censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "two", "--spend-more")
     assert done.code == 0, done.err
-    assert verify(tmp_path / "censafe-ledger.jsonl").totals[0].rho == 12
+    assert stated(tmp_path / "censafe-ledger.jsonl") == [12]
 
 
 def test_households_with_other_totals_are_the_same_dataset_and_another_run(
@@ -238,7 +238,7 @@ def test_households_with_other_totals_are_the_same_dataset_and_another_run(
     folders.rewrite(totals=totals)
     assert "already spent rho = 12" in censafe(*command, tmp_path / "two").err
     assert "different public input" in censafe(*command, tmp_path / "one").err
-    assert verify(tmp_path / "censafe-ledger.jsonl").totals[0].rho == 12
+    assert stated(tmp_path / "censafe-ledger.jsonl") == [12]
 
 
 @pytest.mark.parametrize(("us", "pr"), [("true", "false"), ("false", "true")])
@@ -253,7 +253,7 @@ def test_the_united_states_and_puerto_rico_can_be_run_apart(
     assert done.code == 0, done.err
     kinds = {group[0] for group in t1_of(tmp_path / "p")}
     assert kinds == ({"USA", "STATE", "COUNTY", "TRACT"} if us == "true" else {"PR-STATE"})
-    spent = [total.rho for total in verify(tmp_path / "censafe-ledger.jsonl").totals]
+    spent = stated(tmp_path / "censafe-ledger.jsonl")
     assert spent == ([5, 10] if us == "true" else [1, 2])
 
 

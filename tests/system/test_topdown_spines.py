@@ -20,6 +20,7 @@ from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.shipped import shipped_schemas
 from support.commands import CommandLine
 from support.histograms import dense, write_table
+from support.ledgers import stated
 from support.topdown_areas import write_pl94
 from support.topdown_inputs import CELLS_1940, histograms_of_run, write_1940
 
@@ -143,7 +144,7 @@ def test_all_parts_are_reserved_first_and_stay_charged_after_a_stop(
     assert done.code == 0, done.err
     events = [entry.event for entry in read_entries(ledger)]
     assert events == ["open", *["reserve"] * 6, *["commit"] * 3, "open", *["commit"] * 3, "close"]
-    assert verify(ledger).totals[0].rho == plan.total
+    assert stated(ledger) == [plan.total]
 
 
 def test_spines_that_the_input_or_the_configuration_cannot_have_are_refused(

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from censafe.privacy.ledger_report import DatasetTotal, LedgerReport
 
 __all__ = ["command"]
 
@@ -28,42 +32,27 @@ def command() -> None:
 @_FILE
 @_JSON
 def show(file: Path, as_json: bool) -> None:
-    """Every part with its cost and state, and the total of every dataset."""
-    from rich.console import Console
-    from rich.table import Table
-
+    """Every part with its cost and state, and what files that were read together have spent."""
     from censafe.privacy.ledger import verify
 
     report = verify(file)
     if as_json:
-        rows = [
-            {name: str(value) for name, value in vars(row).items() if name != "dataset"}
-            for row in report.rows
-        ]
-        totals = [
-            {
-                "labels": list(total.labels),
-                "rho": str(total.rho),
-                "epsilon": str(total.epsilon),
-                "implied_rho": str(total.implied_rho),
-            }
-            for total in report.totals
-        ]
+        rows = [{name: str(value) for name, value in vars(row).items()} for row in report.rows]
+        totals = [_document(total) for total in report.totals]
         click.echo(json.dumps({"head": report.head, "rows": rows, "totals": totals}, indent=2))
         return
-    table = Table("time", "dataset", "product", "part", "cost", "total after", "state", title=str(file))
-    for row in report.rows:
-        cost, total = (f"{row.symbol} {float(value):.6g}" for value in (row.cost, row.total))
-        table.add_row(row.time, row.label, row.product, row.part, cost, total, row.state)
-    console = Console(width=None if Console().is_terminal else 120)
-    console.print(table)
-    for dataset in report.totals:
-        spent = ", ".join(
-            f"{symbol} {value} (about {float(value):.6g})"
-            for symbol, value in (("rho", dataset.rho), ("epsilon", dataset.epsilon))
-            if value
+    _print_rows(file, report)
+    for total in report.totals:
+        click.echo(
+            f"{', '.join(total.labels)} ({', '.join(total.products)}; {len(total.accounts)} files and names):"
         )
-        console.print(f"{' = '.join(dataset.labels)}: {spent or 'nothing spent'}", markup=False)
+        for promise, spent in total.stated.items():
+            click.echo(f"  {promise.amount(spent)}")
+        click.echo(f"  {total.statement()}")
+        for cap in total.caps:
+            click.echo(f"  cap: {cap.promise.amount(cap.amount)}")
+    if report.torn_bytes:
+        click.echo(_torn(file, report))
 
 
 @command.command(name="verify")
@@ -72,10 +61,47 @@ def show(file: Path, as_json: bool) -> None:
 @_JSON
 def verify_(file: Path, head: str | None, as_json: bool) -> None:
     """Check chain, sequence, caps and totals of the whole file, twice derived."""
+    from censafe.errors import CheckError
     from censafe.privacy.ledger import verify
 
     report = verify(file, head=head)
     if as_json:
-        click.echo(json.dumps({"valid": True, "head": report.head, "parts": len(report.rows)}))
-    else:
+        facts = {"valid": not report.torn_bytes, "head": report.head, "parts": len(report.rows)}
+        click.echo(json.dumps({**facts, "torn_bytes": report.torn_bytes}))
+    elif not report.torn_bytes:
         click.echo(f"{file}: the chain is whole, {len(report.rows)} parts, head {report.head}")
+    if report.torn_bytes:
+        raise CheckError(_torn(file, report))
+
+
+def _torn(file: Path, report: LedgerReport) -> str:
+    return (
+        f"{file}: the first {report.entries} lines are whole, head {report.head}; the {report.torn_bytes} bytes after them are "
+        "not a whole line. A run that was stopped while it wrote leaves such bytes, and nothing was measured for them; the "
+        "next run moves them to a file of their own. If no run was stopped, something else wrote to the ledger."
+    )
+
+
+def _document(total: DatasetTotal) -> dict[str, Any]:
+    """Fractions as text by definition, relation and unit; null where no finite loss follows."""
+    combined = {one.text: None if value is None else str(value) for one, value in total.combined.items()}
+    return {
+        "labels": list(total.labels),
+        "products": list(total.products),
+        "accounts": list(total.accounts),
+        "stated": {one.text: str(value) for one, value in total.stated.items()},
+        "combined": combined,
+        "caps": [{"promise": cap.promise.text, "cap": str(cap.amount)} for cap in total.caps],
+    }
+
+
+def _print_rows(file: Path, report: LedgerReport) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    names = ("time", "label", "product", "part", "hides", "cost", "total after", "state")
+    table = Table(*names, title=str(file))
+    for row in report.rows:
+        cost, total = (f"{row.symbol} {float(value):.6g}" for value in (row.cost, row.total))
+        table.add_row(row.time, row.label, row.product, row.part, row.relation, cost, total, row.state)
+    Console(width=None if Console().is_terminal else 160).print(table)

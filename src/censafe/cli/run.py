@@ -35,11 +35,23 @@ __all__ = ["command"]
 @click.option(
     "--ledger",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Ledger file [default: censafe-ledger.jsonl beside OUT].",
+    help="Ledger file [default: $CENSAFE_LEDGER, else censafe-ledger.jsonl in the folder that holds DATA].",
 )
-@click.option("--dataset", metavar="NAME", help="Label of the dataset in the ledger [default: name of DATA].")
-@click.option("--cap", type=EXACT, metavar="FRACTION", help="Most that this dataset may spend in all.")
-@click.option("--spend-more", is_flag=True, help="Go on although the dataset was released before.")
+@click.option(
+    "--dataset",
+    metavar="NAME",
+    help="Account that all files ever charged under NAME share, also edited copies of them.",
+)
+@click.option(
+    "--cap",
+    type=EXACT,
+    metavar="FRACTION",
+    help="Most that the record files, and all that were read with them, may spend in all, now and later.",
+)
+@click.option("--raise-cap", is_flag=True, help="Let --cap replace the caps that were named before.")
+@click.option(
+    "--spend-more", is_flag=True, help="Go on although some of the record files were charged before."
+)
 @click.option("--strict", is_flag=True, help="Stop also where records disagree with each other.")
 @click.option("--strict-ledger", is_flag=True, help="Count reservations of killed runs as spent.")
 @click.option(
@@ -77,6 +89,7 @@ def command(
     ledger: Path | None,
     dataset: str | None,
     cap: Fraction | None,
+    raise_cap: bool,
     spend_more: bool,
     strict: bool,
     strict_ledger: bool,
@@ -126,6 +139,7 @@ def command(
         ledger=ledger,
         dataset=dataset,
         cap=cap,
+        raise_cap=raise_cap,
         spend_more=spend_more,
         strict_ledger=strict_ledger,
         key_dir=key_dir,

@@ -60,8 +60,18 @@ class CefInput:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All files, for hashing."""
-        return tuple(path for entry in self.states for path in (entry.per, entry.unit, entry.grfc))
+        """The files with records, and the block files."""
+        return self.record_files + self.public_files
+
+    @property
+    def record_files(self) -> tuple[Path, ...]:
+        """The files with records."""
+        return tuple(path for entry in self.states for path in (entry.per, entry.unit))
+
+    @property
+    def public_files(self) -> tuple[Path, ...]:
+        """The block files GRF-C."""
+        return tuple(entry.grfc for entry in self.states)
 
     def stage(
         self, con: duckdb.DuckDBPyConnection, scratch: Path

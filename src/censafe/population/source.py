@@ -83,19 +83,28 @@ class Population:
         return self.backend.table(target)
 
 
+@dataclass(frozen=True)
+class InputPaths:
+    """The input files: those with records, and public ones such as block files."""
+
+    records: tuple[Path, ...]
+    public: tuple[Path, ...] = ()
+
+
 class PopulationSource:
     """CONFIDENTIAL. An opened data folder; make one with :func:`open_population`."""
 
     def __init__(
         self,
         labels: Mapping[TableName, str],
-        files: tuple[Path, ...],
+        files: InputPaths,
         states: tuple[str, ...],
         backend: Backend,
         work: Path,
         stage: Stage,
     ) -> None:
-        self.files = files
+        self.record_files = files.records
+        self.public_files = files.public
         self.states = states
         self.labels = labels
         self._stage = stage
@@ -193,7 +202,8 @@ def open_population(
         )
     if reader == "cef":
         cef = open_cef(folder, states)
-        return PopulationSource(cef.labels, cef.files, states, backend, work, cef.stage)
+        paths = InputPaths(cef.record_files, cef.public_files)
+        return PopulationSource(cef.labels, paths, states, backend, work, cef.stage)
     kinds: dict[str, tuple[Literal["csv", "parquet"], ...]] = {
         "csv": ("csv", "parquet"),
         "parquet": ("parquet",),
@@ -203,7 +213,7 @@ def open_population(
     tables = _find_all(folder, kinds[reader])
     opened = {name: _relation(files) for name, files in tables.items()}
     raise_if_fatal((f for relation in opened.values() for f in relation.findings), "input files")
-    paths = tuple(path for files in tables.values() for path in files.paths)
+    paths = InputPaths(tuple(path for files in tables.values() for path in files.paths))
     labels = {name: relation.label for name, relation in opened.items()}
     return PopulationSource(labels, paths, states, backend, work, lambda con, scratch: (opened, []))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from censafe.model import Definition, PartPlan
+from censafe.model import PartPlan
 from censafe.privacy.budget import exact
+from censafe.privacy.promises import PROMISES, Loss, Promise, loss_under
 from censafe.privacy.proofs import proven
 
 __all__ = ["compose", "derive_totals", "part_cost"]
@@ -40,28 +41,55 @@ def compose(costs: Iterable[Fraction]) -> Fraction:
     return Fraction(sum(term.numerator * (common // term.denominator) for term in terms), common)
 
 
-@proven("composition.proof.md", digest="001f2b9be54e3fda")
-def derive_totals(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Definition], Fraction]:
-    """What every dataset has spent under every definition.
+@proven("composition.proof.md", digest="56b2bcf62c83cdaf")
+def derive_totals(
+    events: Iterable[Mapping[str, Any]],
+) -> dict[tuple[str, Promise], Fraction | None]:
+    """What every account has been charged, with all that are linked with it, under every promise.
 
     Args:
         events: the JSON objects of a ledger's lines, in any order.
 
     Returns:
-        Totals by (dataset commitment, definition); a dataset without live reservations is absent.
+        Totals by (account, promise), None where the losses are not finite under the promise; accounts without live
+        reservations are absent.
     """
     listed = list(events)
+    accounts = {event["run"]: event["accounts"] for event in listed if event["event"] == "open"}
     voided = {event["reservation"] for event in listed if event["event"] == "void"}
     live = [event for event in listed if event["event"] == "reserve" and event["seq"] not in voided]
-    keys = {(event["dataset"], event["definition"]) for event in live}
-    return {
-        (dataset, Definition(definition)): compose(
-            Fraction(event["cost"])
-            for event in live
-            if (event["dataset"], event["definition"]) == (dataset, definition)
-        )
-        for dataset, definition in keys
-    }
+    leader = _merged(accounts[run] for run in dict.fromkeys(event["run"] for event in live))
+    groups: dict[str, list[Loss]] = {}
+    for event in live:
+        groups.setdefault(leader[accounts[event["run"]][0]], []).append(_loss_of(event))
+    totals: dict[tuple[str, Promise], Fraction | None] = {}
+    for promise in PROMISES:
+        whole = {
+            name: _sum([loss_under(loss, promise) for loss in losses]) for name, losses in groups.items()
+        }
+        totals |= {(account, promise): whole[name] for account, name in leader.items()}
+    return totals
+
+
+def _merged(sets: Iterable[Collection[str]]) -> dict[str, str]:
+    """One name for all members of sets that overlap, directly or through others: relabelled set by set."""
+    leader: dict[str, str] = {}
+    for one in sets:
+        met = {leader[member] for member in one if member in leader}
+        name = min(one)
+        leader = {member: name if group in met else group for member, group in leader.items()}
+        leader |= dict.fromkeys(one, name)
+    return leader
+
+
+def _loss_of(event: Mapping[str, Any]) -> Loss:
+    promise = Promise(event["definition"], event["neighbours"], event["unit"])
+    return Loss(promise, {relation: Fraction(loss) for relation, loss in event["losses"].items()})
+
+
+def _sum(amounts: Collection[Fraction | None]) -> Fraction | None:
+    finite = [amount for amount in amounts if amount is not None]
+    return compose(finite) if len(finite) == len(amounts) else None
 
 
 @proven("composition.proof.md", digest="9976c37bd8b2706f")

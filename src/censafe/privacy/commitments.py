@@ -1,7 +1,7 @@
-"""Recognising a dataset across runs without publishing a hash of it.
+"""Recognising record files across runs without publishing a hash of them.
 
 A plain hash of a confidential file lets anyone who can guess the file confirm the guess. The ledger keeps a keyed hash
-instead, under a key that lives beside the ledger and is used for nothing else.
+of every file instead, under a key that lives beside the ledger and is used for nothing else.
 """
 
 from __future__ import annotations
@@ -13,14 +13,25 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 
 from censafe.errors import LedgerError
 
-__all__ = ["commit_to_files", "fsync_folder", "key_path_of", "load_or_create_key"]
+__all__ = [
+    "commit_to_file",
+    "commit_to_key",
+    "commit_to_name",
+    "drop_provisional_key",
+    "fsync_folder",
+    "key_path_of",
+    "load_key",
+    "new_key",
+    "settle_key",
+]
 
-_DOMAIN = b"censafe/dataset/1\n"
+_FILE = b"censafe/file/1\n"
+_NAME = b"censafe/account/1\n"
+_KEY = b"censafe/ledger key/1\n"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -32,25 +43,21 @@ def key_path_of(ledger: Path) -> Path:
     return key
 
 
-def load_or_create_key(path: Path, *, create: bool) -> bytes:
-    """Read the 32-byte commitment key, or make it once with mode 0600.
-
-    Args:
-        path: the key file, 64 hexadecimal digits.
-        create: whether a missing key may be made; False when the ledger already has entries under the lost key.
+def load_key(path: Path) -> bytes:
+    """Read the 32-byte commitment key, 64 hexadecimal digits.
 
     Raises:
         LedgerError: the key is missing, unreadable, damaged, or readable by other users.
     """
     if not path.exists():
-        if not create:
-            raise LedgerError(
-                f"{path}: the key of this ledger is missing, so that its datasets cannot be recognised; "
-                "restore it from a backup, or start a new ledger"
-            )
-        _create_key(path)
+        raise LedgerError(
+            f"{path}: the key of this ledger is missing, so that its files cannot be recognised; "
+            "restore it from a backup"
+        )
     try:
         mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise LedgerError(f"{path}: the key of the ledger cannot be read (not a regular file)")
         text = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(
@@ -63,25 +70,86 @@ def load_or_create_key(path: Path, *, create: bool) -> bytes:
     return bytes.fromhex(text)
 
 
-def commit_to_files(key: bytes, file_hashes: Mapping[str, str]) -> str:
-    """Keyed commitment to a set of input files.
+def new_key(path: Path) -> bytes:
+    """Make the key of a ledger without lines, under a provisional name until :func:`settle_key`.
+
+    A key under its own name therefore always belongs to a ledger with lines.
+
+    Raises:
+        LedgerError: there is a key already, so that the ledger was emptied or removed; or it cannot be written.
+    """
+    if os.path.lexists(path):
+        raise LedgerError(
+            f"{path} is the key of a ledger, but {path.with_suffix('.jsonl').name} beside it is missing or empty: what was "
+            "spent would be forgotten. Restore the ledger from a backup; only where nothing was ever released from these "
+            "records, remove the key as well to begin anew"
+        )
+    provisional = _provisional(path)
+    key = secrets.token_bytes(32)
+    try:
+        provisional.unlink(missing_ok=True)
+        descriptor = os.open(provisional, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, key.hex().encode() + b"\n")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        fsync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            provisional.unlink()
+        raise LedgerError(f"{path}: the key of the ledger cannot be written: {error.strerror}") from error
+    return key
+
+
+def settle_key(path: Path) -> None:
+    """Give a provisional key its name, now that the ledger has a line; does nothing where it has it already.
+
+    Raises:
+        LedgerError: the name cannot be given.
+    """
+    if os.path.lexists(path) or not _provisional(path).exists():
+        return
+    try:
+        _provisional(path).rename(path)
+        fsync_folder(path.parent)
+    except OSError as error:
+        raise LedgerError(f"{path}: the key of the ledger cannot be written: {error.strerror}") from error
+
+
+def drop_provisional_key(path: Path) -> None:
+    """Remove a key that no line was written under."""
+    with contextlib.suppress(OSError):
+        _provisional(path).unlink(missing_ok=True)
+
+
+def commit_to_file(key: bytes, sha256: str) -> str:
+    """Keyed commitment to one record file, whatever its name.
 
     Args:
         key: 32 bytes.
-        file_hashes: SHA-256 of each file, hexadecimal, by name. Names do not count: a renamed file is the same data.
+        sha256: of the file, hexadecimal.
 
     Returns:
-        HMAC-SHA-256 of the sorted hashes, hexadecimal.
+        HMAC-SHA-256, hexadecimal.
 
     Example:
-        >>> one = commit_to_files(bytes(32), {"a.csv": "0" * 64, "b.csv": "1" * 64})
-        >>> one == commit_to_files(bytes(32), {"b.csv": "0" * 64, "c.csv": "1" * 64})
-        True
+        >>> len(commit_to_file(bytes(32), "0" * 64))
+        64
     """
-    hashes = sorted(file_hashes.values())
-    if not hashes or not all(_SHA256.fullmatch(value) for value in hashes):
-        raise ValueError("a commitment needs the SHA-256 of at least one file, in 64 hexadecimal digits each")
-    return hmac.new(key, _DOMAIN + "\n".join(hashes).encode(), hashlib.sha256).hexdigest()
+    if not _SHA256.fullmatch(sha256):
+        raise ValueError("a commitment needs the SHA-256 of a file, in 64 hexadecimal digits")
+    return hmac.new(key, _FILE + sha256.encode(), hashlib.sha256).hexdigest()
+
+
+def commit_to_name(key: bytes, name: str) -> str:
+    """Keyed commitment to the name of an account, HMAC-SHA-256 in hexadecimal."""
+    return hmac.new(key, _NAME + name.encode(), hashlib.sha256).hexdigest()
+
+
+def commit_to_key(key: bytes) -> str:
+    """What a ledger's lines say of their key, so that another key beside the ledger is noticed."""
+    return hmac.new(key, _KEY, hashlib.sha256).hexdigest()
 
 
 def fsync_folder(folder: Path) -> None:
@@ -93,19 +161,5 @@ def fsync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _create_key(path: Path) -> None:
-    """Write under another name and rename, so that a killed process leaves no half-written key."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(descriptor, secrets.token_bytes(32).hex().encode() + b"\n")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        temporary.rename(path)
-        fsync_folder(path.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise LedgerError(f"{path}: the key of the ledger cannot be written: {error.strerror}") from error
+def _provisional(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")

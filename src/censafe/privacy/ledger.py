@@ -1,14 +1,14 @@
 """The ledger: every budget is written down, on stable storage, before the noise that it pays for exists.
 
-One file records all runs of all datasets of a place. A dataset is recognised by a keyed commitment to its input files,
-whatever it is called. Opening verifies the whole file; everything that the ledger refuses, it refuses before writing.
+One file records all runs on all records of a place. Every record file is recognised by a keyed commitment to it, whatever
+it is called and whatever it is read with; files that were read together are charged together from then on. Opening
+verifies the whole file; everything that the ledger refuses, it refuses before writing.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -16,36 +16,60 @@ from types import TracebackType
 from typing import Any, Self
 
 from censafe import __version__
-from censafe.errors import LedgerError, OverspendError
-from censafe.model import Definition, PartPlan, ReleasePlan
+from censafe.errors import LedgerError
+from censafe.model import PartPlan, ReleasePlan
 from censafe.privacy.accountant import compose, part_cost
-from censafe.privacy.budget import exact
-from censafe.privacy.commitments import commit_to_files, key_path_of, load_or_create_key
-from censafe.privacy.ledger_caps import choose_cap, require_within, require_within_rho_cap
-from censafe.privacy.ledger_entries import decode, encode, fraction_text, parse, read_entries
+from censafe.privacy.commitments import (
+    commit_to_file,
+    commit_to_key,
+    commit_to_name,
+    drop_provisional_key,
+    key_path_of,
+    load_key,
+    new_key,
+    settle_key,
+)
+from censafe.privacy.ledger_caps import require_within
+from censafe.privacy.ledger_entries import (
+    FORMAT,
+    decode,
+    encode,
+    fraction_text,
+    fractions_text,
+    parse,
+    read_entries,
+)
 from censafe.privacy.ledger_file import LedgerFile
+from censafe.privacy.ledger_opening import LIVE, RunRequest, admitted
 from censafe.privacy.ledger_records import (
     Reservation,
+    RunNotes,
     RunRecord,
     Settlement,
-    common_fields,
-    cost_by_part,
+    cap_fields,
     partition_fields,
     promise_fields,
     query_fields,
     reservation_of,
-    run_state_of,
-    second_release_text,
 )
 from censafe.privacy.ledger_report import LedgerReport, audited_state, verify
-from censafe.privacy.ledger_state import Charge, ChargeState, LedgerState, RunState
+from censafe.privacy.ledger_state import Charge, ChargeState, LedgerState, Outcome, RunState
+from censafe.privacy.promises import Promise, part_loss
 from censafe.privacy.proofs import proven
 
-__all__ = ["Ledger", "LedgerReport", "Reservation", "RunRecord", "Settlement", "read_entries", "verify"]
+__all__ = [
+    "Ledger",
+    "LedgerReport",
+    "Reservation",
+    "RunNotes",
+    "RunRecord",
+    "Settlement",
+    "read_entries",
+    "verify",
+]
 
-_RUN = re.compile(r"[0-9a-f]{8,64}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_LIVE = (ChargeState.RESERVED, ChargeState.COMMITTED)
+_NO_NOTES = RunNotes()
 
 
 class Ledger:
@@ -62,30 +86,33 @@ class Ledger:
         self._state: LedgerState = audited_state(contents, file.path)
         self._seq = len(contents.entries)
         self._head = contents.head
-        self._key = load_or_create_key(key_path_of(file.path), create=self._seq == 0)
+        self._key = _key_of(
+            file.path, [entry.text("key") for entry in contents.entries if entry.event == "open"]
+        )
         self._run: RunState | None = None
         self.torn: Path | None = file.set_aside(contents.torn) if contents.torn else None
 
     @classmethod
-    def open(cls, path: Path, *, dataset: str, strict: bool = False) -> Ledger:
+    def open(cls, path: Path, *, label: str, strict: bool = False) -> Ledger:
         """Lock, verify and, where it does not exist, create a ledger and its key.
 
         Args:
             path: the ledger file; its key is the file of the same name with the ending ``.key``.
-            dataset: label of the dataset, for people.
+            label: what people call the records of the next run.
             strict: reservations of killed runs become ``lost`` and stay charged, instead of ``void``.
 
         Returns:
             The ledger; its ``torn`` names the file that a torn last line was moved to, or is None.
 
         Raises:
-            LedgerError: locked, unwritable, broken (with the line number), or its key is missing.
+            LedgerError: locked, unwritable, broken (with the line number), of an earlier format; its key is missing or
+                another one; or it is missing or empty and its key is there.
         """
         path = Path(path)
         key_path_of(path)
         file = LedgerFile.open(path)
         try:
-            return cls(file, dataset, strict=strict)
+            return cls(file, label, strict=strict)
         except BaseException:
             file.close()
             raise
@@ -99,7 +126,9 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Give up the lock and forget the key."""
+        """Give up the lock and forget the key; a ledger without lines keeps none."""
+        if self._key and not self._seq:
+            drop_provisional_key(key_path_of(self.path))
         self._file.close()
         self._key = b""
 
@@ -113,17 +142,28 @@ class Ledger:
         """SHA-256 of the last line, hexadecimal; zeros for an empty ledger."""
         return self._head
 
-    def dataset_commitment(self, file_hashes: Mapping[str, str]) -> str:
-        """Keyed commitment to input files, by :func:`~censafe.privacy.commitments.commit_to_files`."""
-        return commit_to_files(self._key, file_hashes)
+    def accounts(self, hashes: Iterable[str], name: str | None = None) -> frozenset[str]:
+        """Who pays for a run: a keyed commitment to every record file, and one to a name.
 
-    def spent(self, dataset: str) -> dict[Definition, Fraction]:
-        """What a dataset has been charged: rho and epsilon, never added to each other."""
-        return {definition: self._state.total(dataset, definition) for definition in Definition}
+        Args:
+            hashes: SHA-256 of every record file that the run reads, hexadecimal.
+            name: the account that the operator named, which all files ever charged under it share; None for none.
 
-    def charged(self, dataset: str, definition: Definition) -> Fraction:
-        """What a cap is compared with; under zCDP, pure-DP charges count as epsilon^2 / 2."""
-        return self._state.charged(dataset, definition)
+        Raises:
+            ValueError: no file, or not a SHA-256.
+        """
+        files = frozenset(commit_to_file(self._key, sha256) for sha256 in hashes)
+        if not files:
+            raise ValueError("a run is charged to at least one record file")
+        return files if name is None else files | {commit_to_name(self._key, name)}
+
+    def spent(self, accounts: Collection[str]) -> dict[Promise, Fraction]:
+        """What accounts, and all that are linked with them, were charged, by the promise that each plan states."""
+        return self._state.stated(accounts)
+
+    def total(self, accounts: Collection[str], promise: Promise) -> Fraction | None:
+        """The same in all, read under one promise; None where that is not finite."""
+        return self._state.total(accounts, promise)
 
     def committed(self, run: str) -> dict[str, tuple[str, str]]:
         """Measured parts of a run: name of the measurement file and its SHA-256, by part."""
@@ -139,73 +179,56 @@ class Ledger:
 
     def paid(self, run: str) -> Fraction:
         """Sum of the committed costs of a run, to be compared with its plan."""
-        return compose(charge.cost for charge in self._state.charges_of(run, ChargeState.COMMITTED))
+        return compose(charge.loss.cost for charge in self._state.charges_of(run, ChargeState.COMMITTED))
 
     def open_run(
         self,
         plan: ReleasePlan,
         *,
-        dataset: str,
+        accounts: frozenset[str],
         cap: Fraction | None = None,
-        operator_text: str = "",
-        config_digest: str = "",
+        raise_cap: bool = False,
         spend_more: bool = False,
         run: str | None = None,
-        folder: str = "",
+        notes: RunNotes = _NO_NOTES,
     ) -> RunRecord:
-        """Start a run, or take one up again, and check that all of it fits the cap.
+        """Start a run, or take one up again, and check that all of it fits every cap.
 
         Args:
             plan: what will be measured.
-            dataset: commitment from :meth:`dataset_commitment`.
-            cap: most that the dataset may be charged in all; by default the cap that an operator named for it before, or
-                else what it holds already plus what this run has yet to spend.
-            operator_text: free text of the operator, kept in the file.
-            config_digest: SHA-256 of the configuration.
-            spend_more: the operator knows that the dataset was released before.
+            accounts: from :meth:`accounts`.
+            cap: most that the accounts, and all that are linked with them, may be charged in all; it also binds later runs. By
+                default what they hold already plus what this run has yet to spend. Caps named before bind as well.
+            raise_cap: ``cap`` takes the place of the caps named before.
+            spend_more: the operator knows that some of the accounts were charged before.
             run: identifier of the run (8 to 64 hexadecimal digits); one that the ledger knows is taken up again.
-            folder: where the run's files are, for people.
+            notes: for people.
 
         Raises:
-            OverspendError: the dataset was released before and ``spend_more`` is not given, or the cap is too small.
-            LedgerError: ``run`` has another plan or dataset than the one recorded.
+            OverspendError: accounts were charged before and ``spend_more`` is not given, a cap is too small, or losses
+                have no common statement.
+            LedgerError: ``run`` has another plan or other accounts than those recorded.
             TypeError: a float among the costs or as cap.
         """
-        costs = cost_by_part(plan)
-        name = self._run_name(run)
-        known = self._known_run(name, plan, dataset)
-        charged = self._state.charged(dataset, plan.definition)
-        if known and known.closed:
-            self._run = known
-            return RunRecord(name, dataset, known.cap, charged, closed=True)
-        if not known and not spend_more:
-            self._refuse_second_release(plan, dataset)
-        live = {charge.part for charge in self._state.charges_of(name, *_LIVE)}
-        due = [cost for part, cost in costs.items() if part not in live]
-        needed = charged + compose(due)
-        kept = known if known and not spend_more else None
-        limit, source = choose_cap(self._state, plan.definition, dataset, cap, kept, needed)
-        require_within(self.path, needed, limit, plan.definition)
-        if cap is None:
-            require_within_rho_cap(self.path, self._state, dataset, plan.definition, due)
-        opened = run_state_of(
-            plan, name, dataset, self._label, folder, limit, by_operator=source == "operator"
-        )
-        details = {"cap_source": source, "config": config_digest, "operator": operator_text, "folder": folder}
-        self._start(opened, plan, details)
-        return RunRecord(name, dataset, limit, charged, closed=False)
+        request = RunRequest(plan, accounts, self._label, run, cap, raise_cap, spend_more, notes)
+        opened = admitted(self.path, self._state, request)
+        if opened.closed:
+            self._run = opened
+        else:
+            self._start(opened, plan, notes)
+        charged = self._state.total(accounts, opened.cap.promise)
+        return RunRecord(opened.run, opened.cap, charged, closed=opened.closed)
 
-    @proven("ledger.proof.md", digest="7de76655eda8018b")
-    def reserve(self, plan: ReleasePlan, part: PartPlan, cap: Fraction | None = None) -> Reservation:
+    @proven("ledger.proof.md", digest="4acb676ff863126b")
+    def reserve(self, plan: ReleasePlan, part: PartPlan) -> Reservation:
         """Write down the cost of a part; on return it is on stable storage and noise may be drawn.
 
         Args:
             plan: the plan of the open run.
             part: one of its parts.
-            cap: a smaller cap than the run's, if any.
 
         Raises:
-            OverspendError: the cap does not allow it; nothing is written.
+            OverspendError: a cap does not allow it; nothing is written.
             LedgerError: another plan, a part that is reserved or measured already, or the file cannot be written.
         """
         run = self._require_run()
@@ -213,25 +236,23 @@ class Ledger:
             raise LedgerError(
                 f"{self.path}: part {part.name} is not of the plan that the run was opened with"
             )
-        if any(charge.part == part.name for charge in self._state.charges_of(run.run, *_LIVE)):
+        if any(charge.part == part.name for charge in self._state.charges_of(run.run, *LIVE)):
             raise LedgerError(
                 f"{self.path}: part {part.name} was reserved before; committed parts are never measured again"
             )
-        limit = run.cap if cap is None else min(run.cap, exact(cap, "cap"))
-        cost = part_cost(part)
-        require_within(
-            self.path, self._state.charged(run.dataset, run.definition) + cost, limit, run.definition
-        )
-        total_after = self._state.total(run.dataset, run.definition) + cost
+        loss = part_loss(plan, part_cost(part))
+        require_within(self.path, self._state, run, [loss])
         body = {
-            **common_fields(run, total_after),
-            **promise_fields(plan, self._label, cost, limit),
+            **promise_fields(plan, self._label, loss),
             "part": part.name,
+            "cost": fraction_text(loss.cost),
             "queries": query_fields(part),
             **partition_fields(part),
             "source": "system",
         }
-        return reservation_of(self._state.charges[self._append("reserve", body)])
+        after = self._state.stated(run.accounts)
+        after[loss.promise] = after.get(loss.promise, Fraction(0)) + loss.cost
+        return reservation_of(self._state.charges[self._append("reserve", run, body, after)])
 
     def commit(self, reservation: Reservation, file: str, sha256: str) -> None:
         """Record the measurement file of a reservation, after the file is on stable storage.
@@ -303,24 +324,39 @@ class Ledger:
             )
         if self.paid(run.run) != plan.total:
             raise LedgerError(f"{self.path}: the ledger's sum for the run is not the total of its plan")
-        self._append("close", common_fields(run, self._state.total(run.dataset, run.definition)))
+        self._append("close", run, {}, self._state.stated(run.accounts))
         self._run = self._state.runs[run.run]
 
-    def _start(self, opened: RunState, plan: ReleasePlan, details: Mapping[str, str]) -> None:
+    def _start(self, opened: RunState, plan: ReleasePlan, notes: RunNotes) -> None:
         body = {
-            **common_fields(opened, self._state.total(opened.dataset, plan.definition)),
-            **promise_fields(plan, self._label, plan.total, opened.cap),
-            **details,
+            **promise_fields(plan, self._label, opened.loss),
+            **cap_fields(opened),
+            "accounts": sorted(opened.accounts),
+            "key": commit_to_key(self._key),
+            "config": notes.config_digest,
+            "operator": notes.operator,
+            "folder": notes.folder,
             "program": f"censafe {__version__}",
         }
-        self._append("open", body)
+        self._append("open", opened, body, self._state.stated(opened.accounts))
+        settle_key(key_path_of(self.path))
         self._run = self._state.runs[opened.run]
 
-    def _append(self, event: str, body: Mapping[str, Any]) -> int:
+    def _append(
+        self, event: str, run: RunState, body: Mapping[str, Any], after: Mapping[Promise, Fraction]
+    ) -> int:
         """Check an entry, write it, and count it once the line is on stable storage."""
         seq = self._seq + 1
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        line = encode({**body, "seq": seq, "time": time, "event": event, "prev": self._head})
+        common = {
+            "seq": seq,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "event": event,
+            "prev": self._head,
+            "format": FORMAT,
+            "run": run.run,
+            "total_after": fractions_text({promise.text: total for promise, total in after.items()}),
+        }
+        line = encode({**body, **common})
         entry = decode(line, seq, self._head)
         outcome = self._state.check(entry)
         self._file.append(line)
@@ -330,37 +366,31 @@ class Ledger:
 
     def _settle(self, charge: Charge, event: str, details: Mapping[str, str]) -> None:
         run = self._state.runs[charge.run]
-        total = self._state.total(run.dataset, run.definition)
-        paid = {"part": charge.part, "reservation": charge.seq, "cost": fraction_text(charge.cost)}
-        after = total - charge.cost if event == "void" else total
-        self._append(event, {**common_fields(run, after), **paid, **details})
+        after = self._state.totals_after(run, Outcome(-1 if event == "void" else 0, charge))
+        paid = {"part": charge.part, "reservation": charge.seq, "cost": fraction_text(charge.loss.cost)}
+        self._append(event, run, {**paid, **details}, after)
 
     def _require_run(self) -> RunState:
         if self._run is None:
             raise LedgerError(f"{self.path}: open a run before reserving anything")
         return self._run
 
-    def _known_run(self, name: str, plan: ReleasePlan, dataset: str) -> RunState | None:
-        known = self._state.runs.get(name)
-        if known and (known.plan, known.dataset) != (plan.digest(), dataset):
-            what = "input" if known.plan == plan.digest() else "plan"
-            raise LedgerError(
-                f"{self.path}: run {name} was opened with another {what}; "
-                f"restore its {what}, or start a run in a new folder"
-            )
-        return known
 
-    def _run_name(self, run: str | None) -> str:
-        name = secrets.token_hex(8) if run is None else run
-        if not _RUN.fullmatch(name):
-            raise ValueError("a run is named by 8 to 64 hexadecimal digits")
-        return name
+def _key_of(path: Path, stated: list[str]) -> bytes:
+    """The key of a ledger, which its lines name; a new one, not under its own name yet, where there is no line.
 
-    def _refuse_second_release(self, plan: ReleasePlan, dataset: str) -> None:
-        """A dataset that was charged before needs the operator's word."""
-        spent = {definition: total for definition, total in self.spent(dataset).items() if total > 0}
-        if spent:
-            runs = [run for run in self._state.runs.values() if run.dataset == dataset]
-            unfinished = [run.folder for run in runs if run.folder and self.held(run.run)]
-            labels = [run.label for run in runs]
-            raise OverspendError(f"{self.path}: {second_release_text(plan, spent, labels, unfinished)}")
+    Args:
+        path: the ledger.
+        stated: what its lines say of the key.
+    """
+    place = key_path_of(path)
+    if not stated:
+        return new_key(place)
+    settle_key(place)
+    key = load_key(place)
+    if set(stated) != {commit_to_key(key)}:
+        raise LedgerError(
+            f"{place} is not the key that {path.name} was written with, so that its files cannot be recognised; "
+            "restore both from the same backup"
+        )
+    return key

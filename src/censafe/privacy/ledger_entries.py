@@ -14,23 +14,29 @@ from typing import Any
 from censafe.errors import LedgerError
 
 __all__ = [
+    "FORMAT",
     "NO_HEAD",
     "Contents",
     "Entry",
     "InvalidEntryError",
     "encode",
     "fraction_text",
+    "fractions_text",
     "parse",
     "read_entries",
 ]
 
 NO_HEAD = "0" * 64
+FORMAT = 2
+"""Of the lines. The first format knew an input by one commitment to all of its files, which says nothing of single files."""
+
 _FRACTION = re.compile(r"(0|[1-9]\d{0,3999})/([1-9]\d{0,3999})", re.ASCII)
-_COMMON = frozenset({"seq", "time", "event", "prev", "run", "dataset", "definition", "total_after"})
-_PROMISE = frozenset({"label", "product", "plan", "neighbours", "unit", "cost", "cap"})
+_COMMON = frozenset({"seq", "time", "event", "prev", "format", "run", "total_after"})
+_PROMISE = frozenset({"label", "product", "plan", "definition", "neighbours", "unit", "losses"})
+_CAP = frozenset({"cap", "cap_promise", "cap_source"})
 _FIELDS: Mapping[str, frozenset[str]] = {
-    "open": _COMMON | _PROMISE | {"cap_source", "program", "config", "operator", "folder"},
-    "reserve": _COMMON | _PROMISE | {"part", "queries", "source"},
+    "open": _COMMON | _PROMISE | _CAP | {"accounts", "key", "program", "config", "operator", "folder"},
+    "reserve": _COMMON | _PROMISE | {"part", "cost", "queries", "source"},
     "commit": _COMMON | {"part", "reservation", "cost", "file", "sha256"},
     "void": _COMMON | {"part", "reservation", "cost"},
     "lost": _COMMON | {"part", "reservation", "cost"},
@@ -80,10 +86,23 @@ class Entry:
 
     def fraction(self, key: str) -> Fraction:
         """A field that must be a reduced non-negative fraction, ``num/den``."""
-        value = self.text(key)
-        if not _FRACTION.fullmatch(value) or fraction_text(Fraction(value)) != value:
-            raise InvalidEntryError(f"{key} is not a reduced fraction num/den")
-        return Fraction(value)
+        return _fraction(self.text(key), key)
+
+    def fractions(self, key: str) -> dict[str, Fraction]:
+        """A field that must be an object of reduced non-negative fractions."""
+        value = self.body.get(key)
+        if not isinstance(value, dict):
+            raise InvalidEntryError(f"{key} is not an object of fractions")
+        return {name: _fraction(amount, f"{key} {name}") for name, amount in value.items()}
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A field that must be a list of different texts in their order, at least one."""
+        value = self.body.get(key)
+        if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+            raise InvalidEntryError(f"{key} is not a list of texts")
+        if value != sorted(set(value)):
+            raise InvalidEntryError(f"{key} are not in order, or one stands there twice")
+        return tuple(value)
 
 
 @dataclass(frozen=True)
@@ -102,6 +121,11 @@ class Contents:
 def fraction_text(value: Fraction) -> str:
     """The fraction as ``num/den``, also when the denominator is 1."""
     return f"{value.numerator}/{value.denominator}"
+
+
+def fractions_text(values: Mapping[str, Fraction]) -> dict[str, str]:
+    """Fractions by name as texts."""
+    return {name: fraction_text(value) for name, value in values.items()}
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
@@ -124,6 +148,8 @@ def decode(line: bytes, seq: int, prev: str) -> Entry:
     if not isinstance(body, dict):
         raise InvalidEntryError("not a JSON object")
     entry = Entry(body, hashlib.sha256(line).hexdigest())
+    if entry.number("format") != FORMAT:
+        raise InvalidEntryError(f"format {entry.number('format')} where {FORMAT} is due")
     if entry.seq != seq:
         raise InvalidEntryError(f"sequence number {entry.seq} where {seq} is due")
     if entry.text("prev") != prev:
@@ -143,6 +169,8 @@ def parse(data: bytes, path: Path) -> Contents:
         LedgerError: with file and line number of the first line that is invalid.
     """
     *lines, torn = data.split(b"\n")
+    if lines:
+        _require_this_format(lines[0], path)
     entries: list[Entry] = []
     prev = NO_HEAD
     for seq, line in enumerate(lines, start=1):
@@ -175,10 +203,34 @@ def read_entries(path: Path) -> tuple[Entry, ...]:
 def read_contents(path: Path) -> Contents:
     """Like :func:`read_entries`, with the torn bytes."""
     try:
+        if not path.is_file() and path.exists():
+            raise LedgerError(f"{path} is not a regular file, and so not a ledger; name the ledger's file")
         data = path.read_bytes()
     except OSError as error:
         raise LedgerError(f"{path}: the ledger cannot be read: {error.strerror}") from error
     return parse(data, path)
+
+
+def _require_this_format(line: bytes, path: Path) -> None:
+    """A ledger of the first format is whole, but cannot say what single files have spent."""
+    try:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(first, dict) and "format" not in first and "dataset" in first:
+        raise LedgerError(
+            f"{path}: the ledger was written by an earlier version, which recognised only whole sets of files; what a "
+            "single file has spent cannot be read from it. Keep it as a record, name a new file with --ledger or "
+            "CENSAFE_LEDGER, and count what the old one holds when you choose --cap"
+        )
+
+
+def _fraction(value: Any, key: str) -> Fraction:
+    if not isinstance(value, str):
+        raise InvalidEntryError(f"{key} is not text")
+    if not _FRACTION.fullmatch(value) or fraction_text(Fraction(value)) != value:
+        raise InvalidEntryError(f"{key} is not a reduced fraction num/den")
+    return Fraction(value)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from censafe.errors import LedgerError
@@ -24,7 +25,9 @@ class LedgerFile:
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
-        self._size = os.fstat(descriptor).st_size
+        status = os.fstat(descriptor)
+        self._size = status.st_size
+        self._identity = _identity(status)
         self._owner = os.getpid()
         self._usable = True
 
@@ -36,13 +39,17 @@ class LedgerFile:
             LedgerError: locked by another run, or it cannot be opened for writing.
         """
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(
+                path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o644
+            )
         except OSError as error:
             raise LedgerError(
-                f"{path}: the ledger cannot be opened for writing: {error.strerror}; "
-                "nothing is measured without a ledger; give a writable place with --ledger"
+                f"{path}: the ledger cannot be opened for writing: {error.strerror}; nothing is measured without a "
+                "ledger; set CENSAFE_LEDGER or --ledger to a file in a folder that can be written, the same one for "
+                "every run on these records"
             ) from error
         try:
+            _require_regular(descriptor, path)
             _lock(descriptor, path)
             return cls(path, descriptor)
         except BaseException:
@@ -58,7 +65,7 @@ class LedgerFile:
             position += len(piece)
         return b"".join(pieces)
 
-    @proven("ledger.proof.md", digest="6064e5dc24cc54ea")
+    @proven("ledger.proof.md", digest="0b749b27d22be72c")
     def append(self, line: bytes) -> None:
         """Add one line and flush file and folder to stable storage before returning.
 
@@ -80,6 +87,7 @@ class LedgerFile:
                 "nothing was measured for this entry; make room and start the same command again"
             ) from error
         self._size += len(line) + 1
+        self._require_in_place()
 
     def set_aside(self, torn: bytes) -> Path:
         """Move a torn last line into a file of its own beside the ledger, and cut it off."""
@@ -116,6 +124,30 @@ class LedgerFile:
             raise LedgerError(f"{self.path}: only the process that opened the ledger may write to it")
         if os.fstat(self._descriptor).st_size != self._size:
             raise LedgerError(f"{self.path}: the ledger was changed by something else while this run held it")
+        self._require_in_place()
+
+    def _require_in_place(self) -> None:
+        """The name still leads to the file that is locked, and to no copy or other file."""
+        try:
+            found = _identity(self.path.stat())
+        except OSError:
+            found = None
+        if found != self._identity or _identity(os.fstat(self._descriptor)) != self._identity:
+            self._usable = False
+            raise LedgerError(
+                f"{self.path}: the ledger was removed, replaced or linked elsewhere while this run held it; put back "
+                "the file that was there, and start the same command again"
+            )
+
+
+def _require_regular(descriptor: int, path: Path) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise LedgerError(f"{path} is not a regular file; name a file for the ledger")
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int]:
+    """Device, inode and number of links."""
+    return status.st_dev, status.st_ino, status.st_nlink
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -130,9 +162,7 @@ def _lock(descriptor: int, path: Path) -> None:
         same = os.path.samestat(os.fstat(descriptor), path.stat())
         fsync_folder(path.parent)
     except BlockingIOError as error:
-        raise LedgerError(
-            f"{path}: another run holds the ledger; wait until it ends, or give this run its own --ledger"
-        ) from error
+        raise LedgerError(f"{path}: another run holds the ledger; wait until it ends") from error
     except OSError as error:
         raise LedgerError(f"{path}: the ledger cannot be locked: {error.strerror}") from error
     if not same:

@@ -7,24 +7,40 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from censafe.model import Definition, PartPlan, ReleasePlan
+from censafe.model import PartPlan, ReleasePlan
 from censafe.privacy.accountant import compose, part_cost
-from censafe.privacy.ledger_entries import fraction_text
-from censafe.privacy.ledger_state import Charge, RunState
+from censafe.privacy.ledger_entries import fraction_text, fractions_text
+from censafe.privacy.ledger_state import Cap, Charge, RunState
+from censafe.privacy.promises import Loss, Promise, promise_of
 
 __all__ = [
     "Reservation",
+    "RunNotes",
     "RunRecord",
     "Settlement",
-    "common_fields",
+    "cap_fields",
     "cost_by_part",
     "partition_fields",
     "promise_fields",
     "query_fields",
     "reservation_of",
-    "run_state_of",
     "second_release_text",
 ]
+
+
+@dataclass(frozen=True)
+class RunNotes:
+    """What is written down of a run for people.
+
+    Args:
+        operator: free text.
+        config_digest: SHA-256 of the configuration.
+        folder: where the run's files are.
+    """
+
+    operator: str = ""
+    config_digest: str = ""
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,22 +49,25 @@ class RunRecord:
 
     Args:
         run: its identifier, to be kept in the run folder for a restart.
-        dataset: keyed commitment.
-        cap: most that the dataset may have been charged after this run.
-        charged: what the dataset had been charged when the run was opened, by the same count.
+        cap: most that its accounts, and all that are linked with them, may have been charged after this run.
+        charged: what they had been charged when the run was opened, under the promise of the cap; None where that is not finite,
+            which only a complete run can meet.
         closed: the run was complete already; nothing is left to measure.
     """
 
     run: str
-    dataset: str
-    cap: Fraction
-    charged: Fraction
+    cap: Cap
+    charged: Fraction | None
     closed: bool
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """Budget that is written down and not yet committed."""
+    """Budget that is written down and not yet committed.
+
+    Args:
+        total_after: of the dataset, over charges of the same definition, relation and unit.
+    """
 
     seq: int
     run: str
@@ -76,7 +95,7 @@ class Settlement:
 
 def reservation_of(charge: Charge) -> Reservation:
     """The reservation that a charge came from."""
-    return Reservation(charge.seq, charge.run, charge.part, charge.cost, charge.total_after)
+    return Reservation(charge.seq, charge.run, charge.part, charge.loss.cost, charge.total_after)
 
 
 def cost_by_part(plan: ReleasePlan) -> dict[str, Fraction]:
@@ -94,26 +113,25 @@ def cost_by_part(plan: ReleasePlan) -> dict[str, Fraction]:
     return costs
 
 
-def common_fields(run: RunState, total_after: Fraction) -> dict[str, Any]:
-    """Fields that every entry of a run carries."""
-    return {
-        "run": run.run,
-        "dataset": run.dataset,
-        "definition": run.definition.value,
-        "total_after": fraction_text(total_after),
-    }
-
-
-def promise_fields(plan: ReleasePlan, label: str, cost: Fraction, cap: Fraction) -> dict[str, Any]:
+def promise_fields(plan: ReleasePlan, label: str, loss: Loss) -> dict[str, Any]:
     """What is promised, in the words of the plan."""
     return {
         "label": label,
         "product": plan.product,
         "plan": plan.digest(),
+        "definition": plan.definition.value,
         "neighbours": plan.neighbours.value,
         "unit": plan.unit.value,
-        "cost": fraction_text(cost),
-        "cap": fraction_text(cap),
+        "losses": fractions_text(loss.by_relation),
+    }
+
+
+def cap_fields(run: RunState) -> dict[str, str]:
+    """The cap of a run and where it comes from."""
+    return {
+        "cap": fraction_text(run.cap.amount),
+        "cap_promise": run.cap.promise.text,
+        "cap_source": run.cap_source,
     }
 
 
@@ -136,34 +154,15 @@ def partition_fields(part: PartPlan) -> dict[str, list[list[int]]]:
     return {"disjoint": [list(group) for group in part.disjoint]} if part.disjoint else {}
 
 
-def run_state_of(
-    plan: ReleasePlan, run: str, dataset: str, label: str, folder: str, cap: Fraction, *, by_operator: bool
-) -> RunState:
-    """A run of ``plan`` that is about to be opened."""
-    return RunState(
-        run=run,
-        dataset=dataset,
-        label=label,
-        product=plan.product,
-        plan=plan.digest(),
-        folder=folder,
-        definition=plan.definition,
-        neighbours=plan.neighbours,
-        unit=plan.unit,
-        cap=cap,
-        cap_by_operator=by_operator,
-    )
-
-
 def second_release_text(
-    plan: ReleasePlan, spent: Mapping[Definition, Fraction], labels: Iterable[str], unfinished: Iterable[str]
+    plan: ReleasePlan, spent: Mapping[Promise, Fraction], labels: Iterable[str], unfinished: Iterable[str]
 ) -> str:
     """Why a second release of a dataset stops, and what the operator can do."""
-    before = " and ".join(f"{definition.symbol} = {total}" for definition, total in spent.items())
+    before = " and ".join(promise.amount(total) for promise, total in spent.items())
     folders = ", ".join(sorted(set(unfinished)))
     hint = f"; or finish the unfinished run in {folders}" if folders else ""
     return (
-        f"this dataset ({', '.join(sorted(set(labels)))}) has already spent {before}; "
-        f"this run would add {plan.definition.symbol} = {plan.total}. "
+        f"files of this run, or files that were read together with them ({', '.join(sorted(set(labels)))}), have already "
+        f"spent {before}; this run would add {promise_of(plan).amount(plan.total)}. "
         f"To spend more on purpose, give --spend-more{hint}"
     )

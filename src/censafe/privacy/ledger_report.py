@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from censafe.errors import LedgerError
-from censafe.model import Definition
+from censafe.model import Definition, ProtectedUnit
 from censafe.privacy.accountant import derive_totals
-from censafe.privacy.ledger_entries import NO_HEAD, Contents, fraction_text, read_contents
-from censafe.privacy.ledger_state import Charge, LedgerState, replay
+from censafe.privacy.ledger_entries import NO_HEAD, Contents, read_contents
+from censafe.privacy.ledger_state import Cap, Charge, LedgerState, replay
+from censafe.privacy.promises import PROMISES, Promise
 
 __all__ = ["DatasetTotal", "LedgerReport", "LedgerRow", "audited_state", "verify"]
 
@@ -22,11 +25,11 @@ class LedgerRow:
     Args:
         line: line of the reservation in the file.
         time: UTC, ISO 8601.
-        label: name of the dataset as the operator gave it.
-        dataset: keyed commitment to the input files.
+        label: what the operator calls the records.
         symbol: ``rho`` or ``epsilon``.
+        relation: the change that is hidden, for example "add/remove one person".
         cost: of this part.
-        total: of the dataset under the same definition, right after the reservation.
+        total: of the dataset right after the reservation, over charges of the same definition, relation and unit.
         state: ``reserved``, ``committed``, ``void`` or ``lost``.
         file: the measurement file, when committed.
         sha256: of the measurement file, when committed.
@@ -35,10 +38,10 @@ class LedgerRow:
     line: int
     time: str
     label: str
-    dataset: str
     product: str
     part: str
     symbol: str
+    relation: str
     cost: Fraction
     total: Fraction
     state: str
@@ -48,24 +51,36 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class DatasetTotal:
-    """What one dataset has spent.
+    """What files that were read together, directly or through others, have been charged.
 
     Args:
-        dataset: keyed commitment.
-        labels: every label that it was given.
-        rho: sum of the zCDP charges.
-        epsilon: sum of the pure-DP charges.
-        implied_rho: zCDP loss of everything together, pure charges as epsilon^2 / 2.
-        promises: the distinct "neighbours unit" pairs of its charges; costs of different promises are summed as they
-            stand, so the total holds under one of them only after conversion.
+        accounts: keyed commitments to the files, and to names of accounts.
+        labels: every label that they were given.
+        products: that were made from them.
+        stated: sums of the charges by the promise that the plans state; not to be added to each other.
+        combined: what holds for everything together, by promise; None where nothing finite follows.
+        caps: what they may be charged in all, as operators named it.
     """
 
-    dataset: str
+    accounts: tuple[str, ...]
     labels: tuple[str, ...]
-    rho: Fraction
-    epsilon: Fraction
-    implied_rho: Fraction
-    promises: tuple[str, ...]
+    products: tuple[str, ...]
+    stated: Mapping[Promise, Fraction]
+    combined: Mapping[Promise, Fraction | None]
+    caps: tuple[Cap, ...]
+
+    def statement(self) -> str:
+        """One combined statement, for a person's record wherever there is one.
+
+        Rho where some charges are zCDP, epsilon where none is.
+        """
+        finite = {promise: total for promise, total in self.combined.items() if total is not None}
+        pure = [promise for promise in finite if promise.definition == Definition.PURE.value]
+        chosen = pure or list(finite)
+        persons = [promise for promise in chosen if promise.unit == ProtectedUnit.PERSON.value]
+        if not chosen:
+            return "together: no finite loss under any one relation and unit"
+        return "together: " + " and ".join(one.amount(finite[one]) for one in persons or chosen)
 
 
 @dataclass(frozen=True)
@@ -108,7 +123,7 @@ def verify(path: Path, *, head: str | None = None) -> LedgerReport:
         head=contents.head,
         torn_bytes=len(contents.torn),
         rows=tuple(_row(charge) for charge in state.charges.values()),
-        totals=tuple(_total(state, dataset) for dataset in _datasets(state)),
+        totals=tuple(_total(state, runs, accounts) for runs, accounts in state.links.datasets()),
     )
 
 
@@ -120,20 +135,17 @@ def audited_state(contents: Contents, path: Path) -> LedgerState:
     """
     state = replay(contents.entries, path)
     derived = derive_totals(entry.body for entry in contents.entries)
-    for dataset in _datasets(state):
-        for definition in Definition:
-            expected = derived.get((dataset, definition), Fraction(0))
-            actual = state.total(dataset, definition)
+    for _, accounts in state.links.datasets():
+        for account, promise in itertools.product(accounts, PROMISES):
+            expected, actual = derived.pop((account, promise), None), state.total(accounts, promise)
             if expected != actual:
                 raise LedgerError(
-                    f"{path}: two ways to add the ledger up differ: {fraction_text(expected)} and "
-                    f"{fraction_text(actual)}; report this as a defect"
+                    f"{path}: two ways to add the ledger up differ under {promise.text}: {expected} and {actual}; "
+                    "report this as a defect"
                 )
+    if derived:
+        raise LedgerError(f"{path}: two ways to link the files of the ledger differ; report this as a defect")
     return state
-
-
-def _datasets(state: LedgerState) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(run.dataset for run in state.runs.values()))
 
 
 def _row(charge: Charge) -> LedgerRow:
@@ -141,11 +153,11 @@ def _row(charge: Charge) -> LedgerRow:
         line=charge.seq,
         time=charge.time,
         label=charge.label,
-        dataset=charge.dataset,
         product=charge.product,
         part=charge.part,
-        symbol=charge.definition.symbol,
-        cost=charge.cost,
+        symbol=charge.loss.promise.symbol,
+        relation=charge.loss.promise.relation,
+        cost=charge.loss.cost,
         total=charge.total_after,
         state=charge.state.value,
         file=charge.file,
@@ -153,14 +165,13 @@ def _row(charge: Charge) -> LedgerRow:
     )
 
 
-def _total(state: LedgerState, dataset: str) -> DatasetTotal:
-    live = [charge for charge in state.charges.values() if charge.dataset == dataset and charge.state.counts]
-    labels = [run.label for run in state.runs.values() if run.dataset == dataset]
+def _total(state: LedgerState, runs: frozenset[str], accounts: frozenset[str]) -> DatasetTotal:
+    opened = [run for run in state.runs.values() if run.run in runs]
     return DatasetTotal(
-        dataset=dataset,
-        labels=tuple(dict.fromkeys(labels)),
-        rho=state.total(dataset, Definition.ZCDP),
-        epsilon=state.total(dataset, Definition.PURE),
-        implied_rho=state.charged(dataset, Definition.ZCDP),
-        promises=tuple(dict.fromkeys(f"{charge.neighbours.value} {charge.unit.value}" for charge in live)),
+        accounts=tuple(sorted(accounts)),
+        labels=tuple(dict.fromkeys(run.label for run in opened)),
+        products=tuple(dict.fromkeys(run.product for run in opened)),
+        stated=state.stated(accounts),
+        combined={promise: state.total(accounts, promise) for promise in PROMISES},
+        caps=state.caps_of(accounts),
     )

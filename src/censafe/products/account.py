@@ -2,27 +2,76 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-from censafe.errors import CheckError, StorageError
+from censafe.errors import CheckError, StorageError, UsageError
 from censafe.model import PartPlan, ReleasePlan
 from censafe.privacy.keys import ReleaseKey, TestKey, keyed_commitment
-from censafe.privacy.ledger import Ledger, Reservation
+from censafe.privacy.ledger import Ledger, Reservation, RunNotes
+from censafe.privacy.promises import Promise
 from censafe.privacy.proofs import proven
 from censafe.products.options import RunOptions
 from censafe.products.run_folder import FolderState, RunFolder
 from censafe.publication.atomic import remove_partials, sha256_path
 from censafe.publication.manifest import LedgerRecord
 
-__all__ = ["LEDGER_NAME", "Account", "Spending", "one_file", "open_account"]
+__all__ = ["LEDGER_NAME", "Account", "Spending", "Statement", "ledger_place", "one_file", "open_account"]
 
 LEDGER_NAME = "censafe-ledger.jsonl"
+LEDGER_VARIABLE = "CENSAFE_LEDGER"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a ledger says of the records of a run.
+
+    Args:
+        path: the ledger.
+        before: what the records, and all that are linked with them, were charged before this run, by promise.
+        after: the same after it.
+    """
+
+    path: Path
+    before: Mapping[Promise, Fraction]
+    after: Mapping[Promise, Fraction]
+
+    def lines(self) -> tuple[str, ...]:
+        """For the operator."""
+        before = f"spent before: {_spent(self.before)}" if self.before else "these records are new to it"
+        return f"Ledger {self.path}: {before}", f"  spent in all: {_spent(self.after)}"
+
+    def document(self) -> dict[str, object]:
+        """For machines: fractions as text by definition, relation and unit."""
+        return {
+            "file": str(self.path),
+            "spent_before": {promise.text: str(total) for promise, total in self.before.items()},
+            "spent_in_all": {promise.text: str(total) for promise, total in self.after.items()},
+        }
+
+
+def ledger_place(chosen: Path | None, data: Path) -> Path:
+    """The ledger of a run: the one that was named, else the one of the environment, else the one beside the data.
+
+    Args:
+        chosen: named for this run, or None.
+        data: data folder of the run, or the .ini file in it; its folder lies beside the ledger, whoever reads it.
+
+    Example:
+        >>> ledger_place(Path("here.jsonl"), Path("/data/state"))
+        PosixPath('here.jsonl')
+    """
+    if chosen is not None:
+        return chosen
+    named = os.environ.get(LEDGER_VARIABLE)
+    folder = data.resolve()
+    return Path(named) if named else (folder if folder.is_dir() else folder.parent).parent / LEDGER_NAME
 
 
 def one_file(part: str) -> str:
@@ -42,6 +91,7 @@ class Account(Protocol):
     key: ReleaseKey | TestKey
     dataset: str
     input_commitment: str
+    file_commitments: tuple[str, ...]
     identity: Mapping[str, str]
 
     def settle(self) -> None:
@@ -64,6 +114,10 @@ class Account(Protocol):
     def paid(self) -> Fraction | None:
         """What the ledger says this run spent; None for a test key."""
 
+    @property
+    def statement(self) -> Statement | None:
+        """What the ledger says of the records; None for a test key."""
+
 
 @dataclass(frozen=True)
 class Spending:
@@ -71,9 +125,10 @@ class Spending:
 
     Args:
         plan: what will be measured.
-        hashes: SHA-256 of every confidential input file, by name; they say which dataset pays.
+        hashes: SHA-256 of every record file, by name; each of these files is charged.
         public: further public facts that a restart must share.
-        dataset: label of the dataset in the ledger.
+        ledger: the ledger file.
+        label: what people call the records.
         config_digest: SHA-256 of the configuration.
         verify: raises unless a file or folder holds complete measurements of the plan.
         place: file or folder of a part below the measurements of the run, by the part's name.
@@ -82,7 +137,8 @@ class Spending:
     plan: ReleasePlan
     hashes: Mapping[str, str]
     public: Mapping[str, str]
-    dataset: str
+    ledger: Path
+    label: str
     config_digest: str
     verify: Callable[[Path], None]
     place: Callable[[str], str] = one_file
@@ -112,8 +168,9 @@ def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> 
         finally:
             test.key.close()
         return
-    path = options.ledger or folder.out.resolve().parent / LEDGER_NAME
-    with Ledger.open(path, dataset=spending.dataset, strict=options.strict_ledger) as ledger:
+    if options.raise_cap and options.cap is None:
+        raise UsageError("--raise-cap needs --cap: the cap that takes the place of those named before.")
+    with Ledger.open(spending.ledger, label=spending.label, strict=options.strict_ledger) as ledger:
         release = _LedgerAccount(spending, folder, options, ledger)
         release.open()
         try:
@@ -127,11 +184,15 @@ class _TestAccount:
 
     ledger: LedgerRecord | None = None
     paid: Fraction | None = None
+    statement: Statement | None = None
 
     def __init__(self, spending: Spending, folder: RunFolder, seed: int) -> None:
-        self.key: ReleaseKey | TestKey = TestKey(seed)
-        self.input_commitment = keyed_commitment(self.key, _canonical(spending.hashes)).hex()
-        self.dataset = spending.dataset
+        key = TestKey(seed)
+        self.key: ReleaseKey | TestKey = key
+        files = {keyed_commitment(key, sha256.encode()).hex() for sha256 in spending.hashes.values()}
+        self.file_commitments = tuple(sorted(files))
+        self.input_commitment = _whole(self.file_commitments)
+        self.dataset = spending.label
         self.identity: Mapping[str, str] = spending.identity(self.input_commitment, f"test {seed}")
         self.state = folder.identify(self.identity)
         self._folder = folder
@@ -159,8 +220,12 @@ class _LedgerAccount:
         self._options = options
         self._ledger = ledger
         self._held: dict[str, Reservation] = {}
-        self.input_commitment = ledger.dataset_commitment(spending.hashes)
-        self.dataset = spending.dataset
+        hashes = spending.hashes.values()
+        self._accounts = ledger.accounts(hashes, options.dataset)
+        self._before = ledger.spent(self._accounts)
+        self.file_commitments = tuple(sorted(ledger.accounts(hashes)))
+        self.input_commitment = _whole(self.file_commitments)
+        self.dataset = spending.label
         self.identity: Mapping[str, str] = spending.identity(self.input_commitment, "release")
         self.state = folder.identify(self.identity)
         self._stored = self._key_file()
@@ -173,12 +238,14 @@ class _LedgerAccount:
             return
         self._ledger.open_run(
             self._plan,
-            dataset=self.input_commitment,
+            accounts=self._accounts,
             cap=self._options.cap,
-            config_digest=self._spending.config_digest,
+            raise_cap=self._options.raise_cap,
             spend_more=self._options.spend_more,
             run=self._folder.run,
-            folder=str(self._folder.out.resolve()),
+            notes=RunNotes(
+                config_digest=self._spending.config_digest, folder=str(self._folder.out.resolve())
+            ),
         )
 
     @property
@@ -188,6 +255,10 @@ class _LedgerAccount:
     @property
     def paid(self) -> Fraction | None:
         return self._ledger.paid(self._folder.run)
+
+    @property
+    def statement(self) -> Statement | None:
+        return Statement(self._ledger.path, self._before, self._ledger.spent(self._accounts))
 
     def settle(self) -> None:
         remove_partials(self._folder.measurements)
@@ -279,6 +350,10 @@ def _kept_reservations(open_parts: list[str], *, same_key: bool, joint: bool, st
     return open_parts if same_key or (joint and not strict) else []
 
 
-def _canonical(hashes: Mapping[str, str]) -> bytes:
-    """The hashes as bytes; names do not count, a renamed file is the same data."""
-    return json.dumps(sorted(hashes.values())).encode()
+def _whole(commitments: Iterable[str]) -> str:
+    """One commitment to all files of a run, from the keyed commitments to each; names and order do not count."""
+    return hashlib.sha256("\n".join(commitments).encode()).hexdigest()
+
+
+def _spent(totals: Mapping[Promise, Fraction]) -> str:
+    return "; ".join(promise.amount(total) for promise, total in totals.items()) or "nothing"

@@ -50,10 +50,12 @@ class RunOptions:
     """How a release is paid for and where its noise comes from.
 
     Args:
-        ledger: the ledger file; None for ``censafe-ledger.jsonl`` beside the output folder.
-        dataset: label of the dataset in the ledger; None for the name of the data folder.
-        cap: most that the dataset may ever spend; None for this plan plus what was spent before.
-        spend_more: go on although the dataset was released before.
+        ledger: the ledger file; None for ``$CENSAFE_LEDGER``, else ``censafe-ledger.jsonl`` in the folder that holds the data.
+        dataset: name of an account that all files ever charged under it share; None for none.
+        cap: most that the files, and all that are linked with them, may ever spend; None for this plan plus what was spent
+            before. It binds later runs, too.
+        raise_cap: ``cap`` takes the place of caps named before.
+        spend_more: go on although some of the files were charged before.
         strict_ledger: count reservations of killed runs as spent.
         key_dir: folder that keeps the noise key until the run is complete, or None for memory only.
         test_key: seed of a test key; the run then spends nothing and is stamped as not private.
@@ -65,6 +67,7 @@ class RunOptions:
     ledger: Path | None = None
     dataset: str | None = None
     cap: Fraction | None = None
+    raise_cap: bool = False
     spend_more: bool = False
     strict_ledger: bool = False
     key_dir: Path | None = None

@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from censafe.errors import StorageError
 from censafe.model import ReleasePlan
-from censafe.products.account import Account, Spending, open_account
+from censafe.products.account import Account, Spending, Statement, ledger_place, open_account
 from censafe.products.door import Door
 from censafe.products.options import ReadOptions, RunOptions
 from censafe.products.run_folder import RunFolder
@@ -40,6 +40,7 @@ class RunResult:
         files: what to open, relative to ``out``.
         stages: seconds by stage.
         measured: False where the measurements are those of others and the run spent nothing.
+        statement: what the ledger says of the records; None where it was not asked.
     """
 
     out: Path
@@ -49,6 +50,7 @@ class RunResult:
     files: tuple[str, ...]
     stages: Mapping[str, float]
     measured: bool = True
+    statement: Statement | None = None
 
     def summary(self) -> str:
         """A few lines for people."""
@@ -62,6 +64,7 @@ class RunResult:
             f"{kind} in {self.out}",
             f"  {len(self.plan.parts)} parts with {queries} queries measured; total {self.plan.definition.symbol} {float(self.plan.total):.6g} "
             f"({self.plan.neighbours.value.replace('_', '/')} one {self.plan.unit.value})",
+            *(self.statement.lines() if self.statement else ()),
             *shown,
         ]
         return "\n".join(lines)
@@ -76,6 +79,7 @@ class RunResult:
                 "plan_digest": self.plan.digest(),
                 "definition": self.plan.definition.value,
                 "total": str(self.plan.total),
+                "ledger": self.statement.document() if self.statement else None,
                 "files": list(self.files),
                 "stages": dict(self.stages),
             },
@@ -88,7 +92,7 @@ class Source(Protocol):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The confidential input files."""
+        """The record files, each of which the ledger charges."""
 
     @property
     def public_files(self) -> tuple[Path, ...]:
@@ -191,6 +195,8 @@ def run_job(
         with observer.stage("hash inputs"):
             hashes = _Hashes(hash_files(source.files, data), hash_files(source.public_files, data))
         account = stack.enter_context(_account(job, hashes, folder, options, data))
+        if account.statement is not None:
+            observer.remark(account.statement.lines()[0])
         if account.state == "finished":
             observer.remark(_finished(job, out))
         else:
@@ -211,8 +217,15 @@ def run_job(
                 job.publish(
                     Release(measured, manifest, account.paid, options.confidence, out, folder.staging, data)
                 )
+        statement = account.statement
     return RunResult(
-        out, job.plan, options.test_key is None, account.state != "new", job.files, observer.stages
+        out,
+        job.plan,
+        options.test_key is None,
+        account.state != "new",
+        job.files,
+        observer.stages,
+        statement=statement,
     )
 
 
@@ -257,7 +270,8 @@ def _account(
         plan=job.plan,
         hashes=hashes.confidential,
         public={"public_input": public} if hashes.public else {},
-        dataset=options.dataset or data.resolve().name,
+        ledger=ledger_place(options.ledger, data),
+        label=options.dataset or data.resolve().name,
         config_digest=_digest(job.config_digest, published_data=options.published_data),
         verify=job.verify,
         place=job.place,
@@ -281,6 +295,7 @@ def _manifest(
         config=job.config,
         dataset=account.dataset,
         input_commitment=account.input_commitment,
+        file_commitments=account.file_commitments,
         ledger=account.ledger,
         test_key=account.identity["key"] != "release",
         run=folder.run,

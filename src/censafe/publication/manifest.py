@@ -83,7 +83,8 @@ class Manifest:
         plan: the complete plan; its digest stands beside it in the file.
         config: configuration as read, with overrides.
         dataset: label of the input data.
-        input_commitment: keyed commitment to the input files, never a plain hash of them.
+        input_commitment: of all record files together, made of ``file_commitments``.
+        file_commitments: keyed commitment to every record file, never a plain hash; the accounts of the run in the ledger.
         ledger: None for a run with a test key, which spends nothing.
         test_key: whether the noise came from a test key; then the manifest is stamped.
         published_data: whether the input was published before, or made from what was; then the manifest is stamped, too.
@@ -111,6 +112,7 @@ class Manifest:
     parts: tuple[PartRecord, ...] = ()
     run: str = ""
     identity: Mapping[str, str] = field(default_factory=dict)
+    file_commitments: tuple[str, ...] = ()
     checks: str = "full"
     stages: Mapping[str, float] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
@@ -151,6 +153,7 @@ class Manifest:
             **{name: dict(getattr(self, name)) for name in mappings},
             "config": asdict(self.config),
             "ledger": asdict(self.ledger) if self.ledger else None,
+            "file_commitments": list(self.file_commitments),
             "parts": [asdict(part) for part in self.parts],
         }
 
@@ -205,6 +208,7 @@ def _parse(document: dict[str, Any]) -> Manifest:
         config=ConfigRecord(**document["config"]),
         dataset=document["dataset"],
         input_commitment=document["input_commitment"],
+        file_commitments=tuple(document["file_commitments"]),
         ledger=LedgerRecord(**ledger) if ledger else None,
         test_key=document["test_key"],
         created=document["created"],

@@ -274,10 +274,10 @@ def _evidence(document: Document) -> str:
     overrides = [f"{name} = {value}" for name, value in configuration["overrides"].items()]
     parts = [
         paragraphs(
-            "The input commitment is a keyed fingerprint of the input files. Whoever holds the ledger's key can show that "
-            "these files were used; without it nobody can try out guesses."
+            "A file commitment is a keyed fingerprint of one record file, and the input commitment stands for all of them. "
+            "Whoever holds the ledger's key can show that these files were used; without it nobody can try out guesses."
             if ledger
-            else "The input commitment is a fingerprint of the input files, keyed with the test key.",
+            else "The commitments are fingerprints of the record files, keyed with the test key.",
             Cell(
                 "The ledger head fixes everything the ledger said when this page was made: "
                 "<code>censafe ledger verify LEDGER --head HASH</code> must find it there."
@@ -288,6 +288,7 @@ def _evidence(document: Document) -> str:
         listing(
             [
                 ("Input commitment", _code(document["inputs"]["keyed_commitment"])),
+                *(("File commitment", _code(one)) for one in document["inputs"]["file_commitments"]),
                 ("Ledger head", _code(ledger["head"]) if ledger else "none; a test key spends no budget"),
                 ("Plan digest", _code(document["plan_digest"])),
                 ("Configuration", configuration["name"]),

@@ -71,7 +71,7 @@ class CertificateInput:
         queries: everything published over complete key domains, derived tables included.
         codebook: words for tables, cells and levels.
         dataset: label of the input.
-        input_commitment: keyed commitment to the input files.
+        input_commitment: of all record files together.
         ledger: ledger file and head after the last commit, None for a test key; folders are not stated.
         ledger_total: what the ledger's entries say this run spent; None for a test key.
         checks: rules that the input was checked against.
@@ -80,6 +80,7 @@ class CertificateInput:
         overrides: settings changed on the command line.
         versions: of Python and packages.
         created: UTC, ISO 8601.
+        file_commitments: keyed commitment to every record file.
         measurement_files: SHA-256 of the committed measurement files, by file.
         groups: everything published about population groups.
         group_tables: files and cells of their tables; needed where there are groups.
@@ -103,6 +104,7 @@ class CertificateInput:
     rows_checked: int = 0
     overrides: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    file_commitments: Sequence[str] = ()
     measurement_files: Mapping[str, str] = field(default_factory=dict)
     groups: Sequence[GroupEstimates] = ()
     group_tables: ProductTables | None = None
@@ -180,7 +182,11 @@ def _group_tables(source: CertificateInput) -> Iterator[dict[str, Any]]:
 def _evidence(source: CertificateInput) -> dict[str, Any]:
     ledger = source.ledger
     return {
-        "inputs": {"dataset": source.dataset, "keyed_commitment": source.input_commitment},
+        "inputs": {
+            "dataset": source.dataset,
+            "keyed_commitment": source.input_commitment,
+            "file_commitments": list(source.file_commitments),
+        },
         "ledger": {"file": Path(ledger.file).name, "head": ledger.head} if ledger else None,
         "plan_digest": source.plan.digest(),
         "measurement_files": dict(source.measurement_files),

@@ -7,12 +7,13 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import LedgerError, OverspendError
-from censafe.model import Definition, Neighbours
-from censafe.privacy.ledger import read_entries, verify
+from censafe.privacy.ledger import RunNotes, read_entries, verify
 from censafe.privacy.ledger_entries import NO_HEAD
-from support.ledgers import FILES, RUN, SHA, make_part, make_plan, open_ledger, spend
+from censafe.privacy.promises import Promise
+from support.ledgers import FILES, RUN, SHA, make_part, make_plan, open_ledger, spend, stated
 
 HALF = Fraction(1, 2)
+FOLDER = RunNotes(folder="/data/OUT")
 
 
 @pytest.fixture
@@ -20,19 +21,17 @@ def path(tmp_path):
     return tmp_path / "censafe-ledger.jsonl"
 
 
-def totals(path):
-    return [(total.rho, total.epsilon) for total in verify(path).totals]
+RHO = Promise("zcdp", "add_remove", "person")
+EPSILON = Promise("puredp", "add_remove", "person")
 
 
 def test_a_whole_run_is_written_down_line_by_line(path):
     plan = make_plan()
     with open_ledger(path) as ledger:
         assert ledger.head == NO_HEAD
-        dataset = ledger.dataset_commitment(FILES)
-        record = ledger.open_run(
-            plan, dataset=dataset, operator_text="J. Doe", config_digest="d" * 64, folder="OUT"
-        )
-        assert (record.cap, record.charged, record.closed) == (HALF, 0, False)
+        accounts = ledger.accounts(FILES.values())
+        record = ledger.open_run(plan, accounts=accounts, notes=RunNotes("J. Doe", "d" * 64, "OUT"))
+        assert (record.cap.amount, record.charged, record.closed) == (HALF, 0, False)
         reservation = ledger.reserve(plan, plan.parts[0])
         assert (reservation.cost, reservation.total_after) == (Fraction(1, 3), Fraction(1, 3))
         assert ledger.held(record.run) == {"PH1": reservation}
@@ -42,7 +41,7 @@ def test_a_whole_run_is_written_down_line_by_line(path):
         assert ledger.paid(record.run) == plan.total == HALF
         ledger.close_run(plan)
         ledger.close_run(plan)
-        assert ledger.spent(dataset) == {Definition.ZCDP: HALF, Definition.PURE: 0}
+        assert ledger.spent(accounts) == {RHO: HALF}
         head = ledger.head
     entries = read_entries(path)
     assert [entry.event for entry in entries] == ["open", "reserve", "commit", "reserve", "commit", "close"]
@@ -51,13 +50,14 @@ def test_a_whole_run_is_written_down_line_by_line(path):
     assert opening["operator"] == "J. Doe"
     assert opening["config"] == "d" * 64
     assert opening["program"].startswith("censafe ")
-    assert (opening["cost"], opening["cap"], opening["total_after"]) == ("1/2", "1/2", "0/1")
-    assert (first["cost"], first["cap"], first["source"], first["plan"]) == (
-        "1/3",
+    assert (opening["losses"], opening["cap"], opening["cap_promise"]) == (
+        {"add_remove": "1/2"},
         "1/2",
-        "system",
-        plan.digest(),
+        RHO.text,
     )
+    assert (opening["total_after"], first["total_after"]) == ({}, {RHO.text: "1/3"})
+    assert opening["accounts"] == sorted(accounts)
+    assert (first["cost"], first["source"], first["plan"]) == ("1/3", "system", plan.digest())
     assert first["neighbours"] == "add_remove"
     assert first["unit"] == "person"
     assert first["queries"][1] == {
@@ -83,8 +83,9 @@ def test_report_rows(path):
         (Fraction(1, 6), HALF),
     ]
     (total,) = report.totals
-    assert (total.labels, total.rho, total.epsilon, total.implied_rho) == (("toy",), HALF, 0, HALF)
-    assert total.promises == ("add_remove person",)
+    assert (total.labels, total.products, total.stated) == (("toy",), ("phsafe",), {RHO: HALF})
+    assert (total.combined[RHO], total.combined[EPSILON], len(total.accounts)) == (HALF, None, 2)
+    assert total.statement() == "together: rho = 1/2 (about 0.5; add/remove one person)"
     assert (report.entries, report.torn_bytes) == (6, 0)
 
 
@@ -92,23 +93,23 @@ def test_a_second_release_needs_the_operators_word(path):
     spend(path, make_plan())
     with pytest.raises(OverspendError, match=r"already spent rho = 1/2.*add rho = 1/2.*--spend-more"):
         spend(path, make_plan())
-    assert totals(path) == [(HALF, 0)]
+    assert stated(path) == [HALF]
     record = spend(path, make_plan(), spend_more=True)
-    assert (record.charged, record.cap) == (HALF, 1)
-    assert totals(path) == [(Fraction(1), 0)]
+    assert (record.charged, record.cap.amount) == (HALF, 1)
+    assert stated(path) == [Fraction(1)]
 
 
-def test_the_dataset_is_known_by_its_files_not_by_names(path):
+def test_files_are_known_by_their_content_not_by_names(path):
     spend(path, make_plan())
     renamed = dict(zip(("x.csv", "y.csv"), FILES.values(), strict=True))
     with pytest.raises(OverspendError, match="--spend-more"):
         spend(path, make_plan(), files=renamed)
     spend(path, make_plan(), files={"persons.csv": "f" * 64})
-    assert totals(path) == [(HALF, 0), (HALF, 0)]
+    assert stated(path) == [HALF, HALF]
 
 
 def test_a_cap_that_the_plan_exceeds_stops_before_anything_is_written(path):
-    with pytest.raises(OverspendError, match=r"spent rho = 1/2.*cap of 49/100"):
+    with pytest.raises(OverspendError, match=r"cap of rho = 49/100.*spent rho = 1/2"):
         spend(path, make_plan(), cap=Fraction(49, 100))
     assert path.read_bytes() == b""
     spend(path, make_plan(), cap=HALF)
@@ -120,58 +121,10 @@ def test_a_cap_that_is_not_positive_is_refused(path, cap):
         spend(path, make_plan(), cap=cap)
 
 
-def test_a_cap_named_once_binds_later_runs_until_another_is_named(path):
-    spend(path, make_plan(), cap=Fraction(3, 4))
-    with pytest.raises(OverspendError, match="cap of 3/4"):
-        spend(path, make_plan(), spend_more=True)
-    assert spend(path, make_plan(), spend_more=True, cap=Fraction(1)).cap == 1
-    assert totals(path) == [(Fraction(1), 0)]
-
-
-def test_a_smaller_cap_on_one_reservation(path):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
-        with pytest.raises(OverspendError, match="cap of 1/4"):
-            ledger.reserve(plan, plan.parts[0], Fraction(1, 4))
-        head = ledger.head
-        ledger.reserve(plan, plan.parts[0], Fraction(5))
-        assert ledger.head != head
-    assert totals(path) == [(Fraction(1, 3), 0)]
-
-
-def test_rho_and_epsilon_are_not_added_to_each_other(path):
-    pure = make_plan(make_part("A", 1), definition=Definition.PURE)
-    spend(path, pure)
-    with pytest.raises(OverspendError, match=r"already spent epsilon = 1;.*add rho = 1/2"):
-        spend(path, make_plan())
-    record = spend(path, make_plan(), spend_more=True)
-    assert (record.charged, record.cap) == (HALF, 1)  # epsilon 1 is rho 1/2 for a cap on rho
-    (total,) = verify(path).totals
-    assert (total.rho, total.epsilon, total.implied_rho) == (HALF, 1, 1)
-
-
-def test_a_cap_on_rho_binds_pure_runs_too_unless_they_name_their_own(path):
-    spend(path, make_plan(), cap=Fraction(3, 4))
-    pure = make_plan(make_part("A", 1), definition=Definition.PURE)
-    with pytest.raises(OverspendError, match=r"spent rho = 1 .*cap of 3/4"):
-        spend(path, pure, spend_more=True)
-    small = make_plan(make_part("A", HALF), make_part("B", HALF), definition=Definition.PURE)
-    assert spend(path, small, spend_more=True).cap == 1
-    assert verify(path).totals[0].implied_rho == Fraction(3, 4)
-    assert spend(path, pure, spend_more=True, cap=Fraction(2)).charged == 1
-
-
-def test_promises_of_different_neighbours_are_told_apart(path):
-    spend(path, make_plan())
-    spend(path, make_plan(neighbours=Neighbours.REPLACE), spend_more=True)
-    assert verify(path).totals[0].promises == ("add_remove person", "replace person")
-
-
 def test_a_part_is_reserved_once(path):
     plan = make_plan()
     with open_ledger(path) as ledger:
-        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
         reservation = ledger.reserve(plan, plan.parts[0])
         for _ in range(2):
             with pytest.raises(LedgerError, match="PH1 was reserved before"):
@@ -187,7 +140,7 @@ def test_reserving_needs_the_plan_of_an_open_run(path):
     with open_ledger(path) as ledger:
         with pytest.raises(LedgerError, match="open a run"):
             ledger.reserve(plan, plan.parts[0])
-        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
         with pytest.raises(LedgerError, match="PH9 is not of the plan"):
             ledger.reserve(other, other.parts[0])
         with pytest.raises(LedgerError, match="PH1 is not of the plan"):
@@ -197,7 +150,7 @@ def test_reserving_needs_the_plan_of_an_open_run(path):
 def test_a_run_closes_only_when_all_parts_are_committed(path):
     plan = make_plan()
     with open_ledger(path) as ledger:
-        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
         ledger.commit(ledger.reserve(plan, plan.parts[0]), "PH1.parquet", SHA)
         with pytest.raises(LedgerError, match="not committed: PH2"):
             ledger.close_run(plan)
@@ -207,19 +160,19 @@ def half_done(path, *, strict=False):
     """A run that was killed between reserving and committing its second part."""
     plan = make_plan()
     with open_ledger(path, strict=strict) as ledger:
-        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES), run=RUN, folder="/data/OUT")
+        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()), run=RUN, notes=FOLDER)
         ledger.commit(ledger.reserve(plan, plan.parts[0]), "PH1.parquet", SHA)
         ledger.reserve(plan, plan.parts[1])
     return plan
 
 
 def resume(ledger, plan, **options):
-    return ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES), run=RUN, **options)
+    return ledger.open_run(plan, accounts=ledger.accounts(FILES.values()), run=RUN, **options)
 
 
 def test_an_open_reservation_counts_until_it_is_settled(path):
     half_done(path)
-    assert totals(path) == [(HALF, 0)]
+    assert stated(path) == [HALF]
     with pytest.raises(OverspendError, match="finish the unfinished run in /data/OUT"):
         spend(path, make_plan())
 
@@ -229,12 +182,12 @@ def test_restart_voids_a_reservation_without_commit_and_measures_again(path):
     with open_ledger(path) as ledger:
         settled = ledger.settle_open(RUN)
         assert (settled.void, settled.lost, settled.committed, dict(settled.redo)) == (("PH2",), (), (), {})
-        assert ledger.spent(ledger.dataset_commitment(FILES))[Definition.ZCDP] == Fraction(1, 3)
+        assert ledger.spent(ledger.accounts(FILES.values())) == {RHO: Fraction(1, 3)}
         record = resume(ledger, plan)
-        assert (record.run, record.cap, record.charged) == (RUN, HALF, Fraction(1, 3))
+        assert (record.run, record.cap.amount, record.charged) == (RUN, HALF, Fraction(1, 3))
         ledger.commit(ledger.reserve(plan, plan.parts[1]), "PH2.parquet", SHA)
         ledger.close_run(plan)
-    assert totals(path) == [(HALF, 0)]
+    assert stated(path) == [HALF]
     assert [row.state for row in verify(path).rows] == ["committed", "void", "committed"]
 
 
@@ -242,12 +195,12 @@ def test_strict_restart_counts_the_reservation_as_lost(path):
     plan = half_done(path)
     with open_ledger(path, strict=True) as ledger:
         assert ledger.settle_open(RUN).lost == ("PH2",)
-        with pytest.raises(OverspendError, match="cap of 1/2"):
+        with pytest.raises(OverspendError, match="cap of rho = 1/2"):
             resume(ledger, plan)
-        assert resume(ledger, plan, spend_more=True).cap == Fraction(2, 3)
+        assert resume(ledger, plan, spend_more=True).cap.amount == Fraction(2, 3)
         ledger.commit(ledger.reserve(plan, plan.parts[1]), "PH2.parquet", SHA)
         ledger.close_run(plan)
-    assert totals(path) == [(Fraction(2, 3), 0)]
+    assert stated(path) == [Fraction(2, 3)]
     assert [row.state for row in verify(path).rows] == ["committed", "lost", "committed"]
 
 
@@ -258,7 +211,7 @@ def test_restart_commits_a_finished_file_at_no_cost(path):
         assert settled.committed == ("PH2",)
         resume(ledger, plan)
         ledger.close_run(plan)
-    assert totals(path) == [(HALF, 0)]
+    assert stated(path) == [HALF]
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -270,7 +223,7 @@ def test_restart_with_the_key_draws_again_under_the_same_reservation(path, stric
         resume(ledger, plan)
         ledger.commit(settled.redo["PH2"], "PH2.parquet", SHA)
         ledger.close_run(plan)
-    assert totals(path) == [(HALF, 0)]
+    assert stated(path) == [HALF]
 
 
 def test_a_finished_run_has_nothing_left_to_measure(path):
@@ -291,18 +244,18 @@ def test_a_run_cannot_go_on_with_another_plan_or_input(path):
         with pytest.raises(LedgerError, match="another plan"):
             resume(ledger, make_plan(make_part("PH1", 1)))
         with pytest.raises(LedgerError, match="another input"):
-            ledger.open_run(make_plan(), dataset=ledger.dataset_commitment({"p": "e" * 64}), run=RUN)
+            ledger.open_run(make_plan(), accounts=ledger.accounts(["e" * 64]), run=RUN)
 
 
-def test_a_kept_cap_does_not_replace_a_later_one(path):
+def test_a_run_that_goes_on_keeps_its_cap_and_meets_those_named_since(path):
     plan = make_plan()
     with open_ledger(path) as ledger:
-        dataset = ledger.dataset_commitment(FILES)
-        ledger.open_run(plan, dataset=dataset, cap=Fraction(1), run=RUN)
-        ledger.open_run(plan, dataset=dataset, cap=Fraction(5), spend_more=True)
-        assert ledger.open_run(plan, dataset=dataset, run=RUN).cap == 1
-        other = make_plan(product="topdown")
-        assert ledger.open_run(other, dataset=dataset).cap == 5
+        accounts = ledger.accounts(FILES.values())
+        ledger.open_run(plan, accounts=accounts, cap=Fraction(1), run=RUN)
+        ledger.open_run(plan, accounts=accounts, cap=Fraction(1, 4) * 3)
+        assert ledger.open_run(plan, accounts=accounts, run=RUN).cap.amount == 1
+        with pytest.raises(OverspendError, match=r"cap of rho = 3/4 .*named for these records before"):
+            ledger.open_run(make_plan(make_part("A", "4/5")), accounts=accounts)
 
 
 @pytest.mark.parametrize("name", ["", "RUN", "0123", "g" * 16])
@@ -313,13 +266,13 @@ def test_run_names_are_hexadecimal(path, name):
 
 def test_floats_are_type_errors(path):
     with open_ledger(path) as ledger:
-        dataset = ledger.dataset_commitment(FILES)
+        accounts = ledger.accounts(FILES.values())
         with pytest.raises(TypeError, match="cap"):
-            ledger.open_run(make_plan(), dataset=dataset, cap=0.5)
+            ledger.open_run(make_plan(), accounts=accounts, cap=0.5)
         part = make_part("PH1", 1)
         object.__setattr__(part.queries[0], "cost", 0.5)
         with pytest.raises(TypeError, match="cost of PH1 level_0"):
-            ledger.open_run(make_plan(part), dataset=dataset)
+            ledger.open_run(make_plan(part), accounts=accounts)
     assert path.read_bytes() == b""
 
 
@@ -334,13 +287,13 @@ def test_floats_are_type_errors(path):
 )
 def test_plans_that_cannot_be_charged_are_refused(path, parts, reason):
     with open_ledger(path) as ledger, pytest.raises(ValueError, match=reason):
-        ledger.open_run(make_plan(*parts), dataset=ledger.dataset_commitment(FILES))
+        ledger.open_run(make_plan(*parts), accounts=ledger.accounts(FILES.values()))
 
 
 def test_commit_wants_a_file_and_a_digest(path):
     plan = make_plan()
     with open_ledger(path) as ledger:
-        ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
         reservation = ledger.reserve(plan, plan.parts[0])
         for file, digest in (("", SHA), ("PH1.parquet", "xyz")):
             with pytest.raises(ValueError, match="SHA-256"):
@@ -350,7 +303,7 @@ def test_commit_wants_a_file_and_a_digest(path):
 def test_a_closed_ledger_writes_nothing(path):
     plan = make_plan()
     ledger = open_ledger(path)
-    ledger.open_run(plan, dataset=ledger.dataset_commitment(FILES))
+    ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
     ledger.close()
     ledger.close()
     with pytest.raises(LedgerError, match="closed"):
@@ -385,4 +338,4 @@ def test_a_part_of_disjoint_groups_costs_the_larger_and_names_them(path):
         ("1/2", [[0], [1, 2]]),
         ("1/4", None),
     ]
-    assert totals(path) == [(Fraction(3, 4), 0)]
+    assert stated(path) == [Fraction(3, 4)]

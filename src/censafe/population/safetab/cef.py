@@ -68,8 +68,8 @@ class CefRecords:
 
     @property
     def record_files(self) -> tuple[Path, ...]:
-        """The files of the CEF, which hold records."""
-        return self.cef.files
+        """The files of the CEF that hold records."""
+        return self.cef.record_files
 
     @property
     def whole_regions(self) -> bool:

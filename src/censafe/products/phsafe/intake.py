@@ -50,13 +50,13 @@ class Intake:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The input files."""
-        return self._source.files
+        """The files with records."""
+        return self._source.record_files
 
     @property
     def public_files(self) -> tuple[Path, ...]:
-        """None: all three tables hold records."""
-        return ()
+        """The block files of Census Edited Files; the other readers' three tables all hold records."""
+        return self._source.public_files
 
     def count(self, *accumulators: CountAccumulator) -> ValidationReport:
         """Read every part once: check it, then add it to every accumulator.

@@ -101,6 +101,7 @@ def publish(
         codebook=codebook,
         dataset=manifest.dataset,
         input_commitment=manifest.input_commitment,
+        file_commitments=manifest.file_commitments,
         ledger=manifest.ledger,
         ledger_total=ledger_total,
         configuration=manifest.config.origin,

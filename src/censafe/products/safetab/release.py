@@ -144,6 +144,7 @@ def _statement(
         codebook=CodebookInput({}, {}, levels={level.key: level.label for level in config.levels}),
         dataset=manifest.dataset,
         input_commitment=manifest.input_commitment,
+        file_commitments=manifest.file_commitments,
         ledger=manifest.ledger,
         ledger_total=ledger_total,
         configuration=manifest.config.origin,
