@@ -291,7 +291,10 @@ def _evidence(document: Document) -> str:
                 *(("File commitment", _code(one)) for one in document["inputs"]["file_commitments"]),
                 ("Ledger head", _code(ledger["head"]) if ledger else "none; a test key spends no budget"),
                 ("Plan digest", _code(document["plan_digest"])),
-                ("Configuration", configuration["name"]),
+                (
+                    "Configuration",
+                    ": ".join(configuration[key] for key in ("name", "title") if key in configuration),
+                ),
                 ("Changed settings", "; ".join(overrides) or "none"),
             ]
         ),

@@ -77,6 +77,7 @@ class CertificateInput:
         checks: rules that the input was checked against.
         rows_checked: published rows that were read back and compared with the plan.
         configuration: name or path of the configuration; folders are not stated.
+        configuration_title: what the configuration is for, in its own words; empty without.
         overrides: settings changed on the command line.
         versions: of Python and packages.
         created: UTC, ISO 8601.
@@ -102,6 +103,7 @@ class CertificateInput:
     created: str
     checks: Sequence[CheckGroup] = ()
     rows_checked: int = 0
+    configuration_title: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     file_commitments: Sequence[str] = ()
@@ -192,6 +194,7 @@ def _evidence(source: CertificateInput) -> dict[str, Any]:
         "measurement_files": dict(source.measurement_files),
         "configuration": {
             "name": Path(source.configuration).name,
+            **({"title": source.configuration_title} if source.configuration_title else {}),
             "overrides": dict(source.overrides),
             "settings": dict(source.plan.settings),
         },

@@ -76,7 +76,7 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
         source = IntervalSource(config, estimates, read, options.workers)
         stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
         intervals = intervals_of(folder.staging, source, options, stamp=stamp)
-        record = ConfigRecord(manifest.config.origin, config.overrides, config.settings)
+        record = ConfigRecord(manifest.config.origin, config.overrides, config.record)
         with observer.stage("publish"):
             publish(
                 out,

@@ -102,6 +102,7 @@ class TopdownConfig:
         overrides: what ``--set`` changed, as it was typed.
         warnings: what the user should know.
         text: of the configuration file, without the overrides.
+        title: what the configuration is for, in its own words; empty without.
     """
 
     levels: tuple[GeoLevel, ...]
@@ -114,6 +115,7 @@ class TopdownConfig:
     overrides: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     text: str = field(default="", repr=False)
+    title: str = ""
 
     @property
     def run_levels(self) -> tuple[GeoLevel, ...]:
@@ -144,6 +146,11 @@ class TopdownConfig:
                 passes = histogram.passes[level.name]
                 flat[f"passes.{name}.{level.name}"] = json.dumps([passes.l2, passes.rounding])
         return flat
+
+    @property
+    def record(self) -> dict[str, str]:
+        """The title, where there is one, and the settings: what a manifest says of a configuration."""
+        return {**({"title": self.title} if self.title else {}), **self.settings}
 
     @property
     def digest(self) -> str:
@@ -195,6 +202,9 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
             "needs persons with bounds by kind of unit, none of which asks for somebody in every housing unit, and housing units by "
             "occupancy, both measured; fix: --set joint=false, or measure both (measure)",
         )
+    title = document.values.get("title", "")
+    if not isinstance(title, str):
+        problems.add("title", "give text in quotes")
     problems.raise_if_any(document.origin)
     return TopdownConfig(
         levels=levels,
@@ -207,6 +217,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         overrides=document.overrides,
         warnings=tuple(warnings),
         text=locate(PRODUCT, source)[0].read_text(encoding="utf-8"),
+        title=cast(str, title),
     )
 
 

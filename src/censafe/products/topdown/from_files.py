@@ -115,7 +115,7 @@ def _manifest(config: TopdownConfig, measurements: Path, totals: Path | None, cr
     }
     return Manifest(
         plan=plan,
-        config=ConfigRecord(config.origin, config.overrides, config.settings),
+        config=ConfigRecord(config.origin, config.overrides, config.record),
         dataset=measurements.resolve().name,
         input_commitment=identity["input"],
         ledger=None,

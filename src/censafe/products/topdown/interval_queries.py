@@ -20,7 +20,7 @@ from censafe.products.topdown.files import form_of
 from censafe.products.topdown.schemas import HistogramSchema
 from censafe.products.topdown.shipped import gq_kinds, race_sets
 
-__all__ = ["IntervalQuery", "chosen_queries"]
+__all__ = ["IntervalQuery", "chosen_queries", "interval_labels"]
 
 _PERSONS: Final = "pl94-persons"
 _UNITS: Final = "pl94-units"
@@ -125,7 +125,7 @@ def _query(histogram: MeasuredHistogram, name: str) -> IntervalQuery | None:
     except ValueError:
         return None
     weights = _one_hot(query)
-    return IntervalQuery(name, tuple(_labels(schema, query)), weights)
+    return IntervalQuery(name, tuple(interval_labels(schema, query)), weights)
 
 
 def _one_hot(query: CellQuery) -> NDArray[np.float64]:
@@ -144,7 +144,7 @@ def _by_races(schema: HistogramSchema, name: str, rest: str) -> IntervalQuery | 
     groups = race_matrix()[list(_LARGE)][:, race]
     weights = (_one_hot(query)[:, None, :] * groups[None, :, :]).reshape(-1, len(race))
     alone = [f"{_race(level)} alone" for level in range(len(_LARGE) - 1)]
-    before = ["" if label == "total" else f"{label}, " for label in _labels(schema, query)]
+    before = ["" if label == "total" else f"{label}, " for label in interval_labels(schema, query)]
     return IntervalQuery(
         name, tuple(f"{one}{group}" for one in before for group in [*alone, "two or more races"]), weights
     )
@@ -175,7 +175,7 @@ def _race(level: int) -> str:
     return " and ".join(_WORDS[one] for one in race_sets()[level].races)
 
 
-def _labels(schema: HistogramSchema, query: CellQuery) -> Iterator[str]:
+def interval_labels(schema: HistogramSchema, query: CellQuery) -> Iterator[str]:
     """Words for every answer of a query, in their order."""
     sizes = [size for size in query.shape if size > 1]
     axes = [_levels(schema, query, name, size) for name, size in zip(query.attributes, sizes, strict=True)]
@@ -196,6 +196,8 @@ def _levels(schema: HistogramSchema, query: CellQuery, attribute: str, size: int
         ("hhinstlevels", 3): ["household", "institution", "other group quarters"],
     }
     named = attribute if recode is None else recode.name
+    if len(schema.labels.get(named, ())) == size:
+        return list(schema.labels[named])
     if (named, size) in shipped:
         return shipped[named, size]
     if (named, size) == ("cenrace", 63):

@@ -44,7 +44,7 @@ class TopdownJob:
         self._workers = workers
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
-        self.config = ConfigRecord(config.origin, config.overrides, config.settings)
+        self.config = ConfigRecord(config.origin, config.overrides, config.record)
         self.config_digest = config.digest
         self.files: tuple[str, ...] = output_files(config)
         self._places = place_of(config)

@@ -253,6 +253,7 @@ def _statement(
         ledger=manifest.ledger,
         ledger_total=ledger_total,
         configuration=manifest.config.origin,
+        configuration_title=config.title,
         created=manifest.created,
         checks=(
             CheckGroup("Files, columns, geocodes and counts", 9, stops=True),

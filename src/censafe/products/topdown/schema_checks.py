@@ -82,7 +82,36 @@ def _check_schema(name: str, raw: object, key: str, problems: Problems) -> Histo
         facilities = _check_facilities(table["facilities"], f"{key}.facilities", schema, problems)
     if len(problems.messages) > before:
         return None
-    return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities)
+    labels = _check_labels(table, key, schema, recodes, problems)
+    if len(problems.messages) > before:
+        return None
+    return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities, labels)
+
+
+def _check_labels(
+    table: Mapping[str, Any], key: str, schema: Schema, recodes: Mapping[str, Recode], problems: Problems
+) -> dict[str, tuple[str, ...]]:
+    """Words for the levels of attributes and the groups of recodes that have any."""
+    named = [
+        (item["name"], f"{key}.attributes[{place}].labels", item.get("labels"), size)
+        for place, (item, size) in enumerate(zip(table["attributes"], schema.shape, strict=True))
+    ]
+    named += [
+        (name, f"{key}.recodes.{name}.labels", table["recodes"][name].get("labels"), len(recode.groups))
+        for name, recode in recodes.items()
+    ]
+    found = {}
+    for name, where, labels, size in named:
+        if labels is None:
+            continue
+        texts = (
+            [text for text in labels if isinstance(text, str) and text] if isinstance(labels, list) else []
+        )
+        if len(texts) != size or len(set(texts)) < size or len(labels) != size:
+            problems.add(where, f"give {size} different texts in quotes, one for every level or group")
+            continue
+        found[name] = tuple(texts)
+    return found
 
 
 def _check_name(name: str, key: str, what: str, problems: Problems) -> None:
@@ -99,7 +128,7 @@ def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attrib
     for position, item in enumerate(raw):
         where = f"{key}[{position}]"
         table = check_table(item, where, problems)
-        check_keys(table, where, ("name", "levels"), problems)
+        check_keys(table, where, ("name", "levels", "labels"), problems)
         name, levels = table.get("name"), whole(table.get("levels"))
         if not isinstance(name, str) or not levels:
             problems.add(where, "give a name in quotes and a whole number of levels, 1 or more")
@@ -121,7 +150,7 @@ def _check_recodes(raw: object, key: str, schema: Schema, problems: Problems) ->
     for name, item in check_table(raw, key, problems).items():
         where = f"{key}.{name}"
         table = check_table(item, where, problems)
-        check_keys(table, where, ("attribute", "groups"), problems)
+        check_keys(table, where, ("attribute", "groups", "labels"), problems)
         attribute = check_choice(table.get("attribute"), f"{where}.attribute", schema.names, problems)
         _check_name(name, where, "recode", problems)
         if name in schema.names or name in ("total", "detailed"):

@@ -57,6 +57,7 @@ class HistogramSchema:
         recodes: by name.
         zeros: rules for cells that are empty in every file.
         facilities: bounds from counts of units; None without.
+        labels: words for the levels of attributes and the groups of recodes, by name; those without have none.
     """
 
     schema: Schema
@@ -64,6 +65,7 @@ class HistogramSchema:
     recodes: Mapping[str, Recode] = field(default_factory=dict)
     zeros: tuple[EmptyCells, ...] = ()
     facilities: Facilities | None = None
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -92,7 +94,7 @@ class HistogramSchema:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything here but the name, as canonical JSON, hexadecimal."""
+        """SHA-256 of everything here but the name and the labels, as canonical JSON, hexadecimal."""
         document = {
             "attributes": [[item.name, item.levels] for item in self.schema.attributes],
             "record": self.record.value,

@@ -219,3 +219,19 @@ def test_only_toml_is_read(tmp_path: Path) -> None:
     path.write_text("{}", encoding="utf-8")
     with pytest.raises(ConfigError, match="a configuration of topdown is TOML"):
         load_config(path)
+
+
+def test_the_title_stands_in_the_record_and_changes_no_digest(tmp_path: Path) -> None:
+    config = load_config("pl94-us")
+    assert (
+        config.title
+        == "2020 redistricting data (PL 94-171), United States: persons and occupancy of housing units"
+    )
+    assert config.record == {"title": config.title, **config.settings}
+    own = tmp_path / "own.toml"
+    own.write_text(config.text.replace(config.title, "Another title"), encoding="utf-8")
+    other = load_config(own)
+    assert (other.title, other.digest) == ("Another title", config.digest)
+    own.write_text(config.text.replace(f'"{config.title}"', "7"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="title: give text in quotes"):
+        load_config(own)

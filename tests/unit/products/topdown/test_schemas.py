@@ -13,6 +13,7 @@ from censafe.errors import ConfigError
 from censafe.model import ProtectedUnit
 from censafe.model.pl94 import RACE_ITEMS
 from censafe.products.config_rules import Problems
+from censafe.products.topdown.interval_queries import interval_labels
 from censafe.products.topdown.schema_checks import check_schemas
 from censafe.products.topdown.shipped import gq_kinds, gq_types, race_sets, shipped_schemas
 from support.shared import shared_data
@@ -172,3 +173,46 @@ def test_names_in_a_schema_are_no_paths() -> None:
         "'../up'",
         "'/x'",
     ]
+
+
+OWN = {
+    "attributes": [
+        {"name": "adult", "levels": Fraction(2), "labels": ["under 18", "18 and over"]},
+        {"name": "origin", "levels": Fraction(3)},
+    ],
+    "recodes": {
+        "latin": {
+            "attribute": "origin",
+            "groups": [[Fraction(0)], [Fraction(1), Fraction(2)]],
+            "labels": ["other", "Latin"],
+        }
+    },
+}
+
+
+def test_a_schema_names_its_levels_and_groups() -> None:
+    problems = Problems()
+    schema = check_schemas({"own": OWN}, "schemas", problems)["own"]
+    assert problems.messages == []
+    assert schema.labels == {"adult": ("under 18", "18 and over"), "latin": ("other", "Latin")}
+    assert list(interval_labels(schema, schema.query("adult * latin"))) == [
+        "under 18, other",
+        "under 18, Latin",
+        "18 and over, other",
+        "18 and over, Latin",
+    ]
+    plain = check_schemas(
+        {"own": {"attributes": [{"name": "adult", "levels": Fraction(2)}]}}, "schemas", problems
+    )
+    named = check_schemas({"own": {"attributes": OWN["attributes"][:1]}}, "schemas", problems)
+    assert plain["own"].digest == named["own"].digest
+
+
+@pytest.mark.parametrize(
+    "labels", [["one"], ["a", "a"], ["a", ""], "ab", ["a", Fraction(1)], ["a", "b", "c"]]
+)
+def test_labels_are_one_text_a_level(labels: object) -> None:
+    problems = Problems()
+    attribute = {"name": "adult", "levels": Fraction(2), "labels": labels}
+    assert check_schemas({"own": {"attributes": [attribute]}}, "schemas", problems) == {}
+    assert "schemas.own.attributes[0].labels: give 2 different texts" in problems.messages[0]
