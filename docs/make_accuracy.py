@@ -228,11 +228,31 @@ def sweep_section(folder: Path, name: str, title: str, command: str) -> str:
             file = f"figures/{name}-{exhibit.name}.svg"
             (DOCS / file).write_text(svg_text(exhibit.figure, f"{name}-{exhibit.name}"), encoding="utf-8")
             lines += [exhibit.question, "", f"![{exhibit.alt}]({file})", ""]
+    lines += table_one_lines(folder, document["middle"])
     lines += ["| the study found | here too? | here | in the study | what differs |", "|---|---|---|---|---|"]
     for row in read_frame(folder, "findings").to_pylist():
         cells = [row["finding"], row["verdict"], row["measured"], row["published"], row["why"]]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def table_one_lines(folder: Path, middle: str) -> list[str]:
+    """Table 1 of the study: the simple random sample that is most like each budget."""
+    rows = read_frame(folder, "table_one").to_pylist()
+    printed = {1.0: "50", 2.0: "75", 4.0: "90", 6.0: "95"}
+    return [
+        f"Table 1, the simple random sample whose error and empirical privacy loss are most like those of a budget, by stratified counts "
+        f"of level {middle} (distance: sum of the absolute log ratios of both):",
+        "",
+        "| epsilon | sample, % of persons | distance | in the study, % |",
+        "|--:|--:|--:|--:|",
+        *(
+            f"| {row['epsilon']:g} | {number_text(row['sample_pct'], 0)} | {number_text(row['distance'], 2)} | "
+            f"{printed.get(row['epsilon'], '')} |"
+            for row in rows
+        ),
+        "",
+    ]
 
 
 HEAD = """# How accurate is TopDown?

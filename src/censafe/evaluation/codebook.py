@@ -25,6 +25,7 @@ CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
     "lo": ("lower end of the 90% interval", "see metric"),
     "hi": ("upper end of the 90% interval", "see metric"),
     "reason": ("why a number is missing", ""),
+    "measure": ("what is measured", ""),
     "n_units": ("areas", "areas"),
     "n_areas": ("areas", "areas"),
     "n_runs": ("runs", "runs"),

@@ -26,6 +26,7 @@ from censafe.evaluation.pair_measures import (
     epl_frame,
     epl_frames,
     inconsistency_frames,
+    left_out_frames,
     reliability_frames,
     residual_frames,
     sources_of,
@@ -115,6 +116,7 @@ def _measured(
         if suite in choices.suites:
             with reading.observer.stage(suite):
                 frames |= build(scope)
+    frames |= left_out_frames(scope, choices.suites)
     if "epl" in frames:
         frames |= epl_noise_frames(frames["epl"])
     if "summary" in choices.suites:
@@ -257,4 +259,6 @@ def _written(
             files += write_report(out)
     lines = [f"{standing.summary} Published counts against true ones."]
     lines += [f"{count:,} {name.replace('_', ' ')}" for name, count in document["facts"].items() if count]
+    if "left_out" in frames:
+        lines += [f"Left out: {row['measure']}: {row['reason']}." for row in frames["left_out"].to_pylist()]
     return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +34,7 @@ __all__ = [
     "epl_frame",
     "epl_frames",
     "inconsistency_frames",
+    "left_out_frames",
     "reliability_frames",
     "residual_frames",
     "sources_of",
@@ -165,6 +166,30 @@ def reliability_frames(scope: Scope) -> Frames:
         return {}
     columns = {name: [row[name] for row in answers] for name in answers[0]}
     return {"reliability": frame_of(columns), "reliability_bins": stacked(bins)}
+
+
+def left_out_frames(scope: Scope, suites: Collection[str]) -> Frames:
+    """``left_out``: measures that are asked for and cannot be made of these files, with the reason."""
+    schema = scope.pair.schema
+    needs = f"the schema {schema.name} has no race and Hispanic origin whose answers are exclusive groups; name such a query with --groups"
+    alone = f"{scope.lowest} is the only level, and both are measured below the root"
+    rows = []
+    for suite, measure in (("reliability", "reliability"), ("bias", "diversity")):
+        if suite in suites and scope.groups is None:
+            rows.append((measure, needs))
+        elif suite in suites and len(scope.lists) < 2:
+            rows.append((measure, alone))
+    names = characteristics(schema)[-1].query.split(" * ")
+    if "bias" in suites and len(names) < 2:
+        rows.append(
+            (
+                "homogeneity",
+                f"the schema {schema.name} has one attribute, and the index counts cells of several",
+            )
+        )
+    if not rows:
+        return {}
+    return {"left_out": pa.table({"measure": [one for one, _ in rows], "reason": [why for _, why in rows]})}
 
 
 def inconsistency_frames(scope: Scope) -> Frames:

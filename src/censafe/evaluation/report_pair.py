@@ -30,6 +30,7 @@ def pair_page(folder: Path) -> Page:
         "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
         "epl_examples": (examples_exhibit,), "bias": (_homogeneity,), "diversity": (_diversity,),
         "reliability": (_reliability,), "inconsistency": (_inconsistency,), "characteristics_untold": (_untold,),
+        "left_out": (_left_out,),
     }  # fmt: skip
     texts = (
         "mechanism",
@@ -42,6 +43,7 @@ def pair_page(folder: Path) -> Page:
         "answer",
         "answer_alone",
         "label",
+        "measure",
     )
     exhibits = []
     for name, build in builders.items():
@@ -352,4 +354,20 @@ def _untold(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
             )
         ],
         files=["characteristics_untold.csv"],
+    )
+
+
+def _left_out(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+    return Exhibit(
+        name="left-out",
+        question="What could not be measured?",
+        answer=f"Left out: {', '.join(row['measure'] for row in rows)}.",
+        tables=[
+            PageTable(
+                "Measures and reasons",
+                ("Measure", "Reason"),
+                [[row["measure"], row["reason"]] for row in rows],
+            )
+        ],
+        files=["left_out.csv"],
     )

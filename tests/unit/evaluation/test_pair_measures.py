@@ -181,6 +181,18 @@ def test_exact_data_give_no_error_bias_or_contradiction_and_the_first_bin() -> N
     assert all(row["answer"] == row["answer_alone"] != "none" for row in found["reliability"].to_pylist())
 
 
+def test_measures_that_cannot_be_made_are_told_with_the_reason() -> None:
+    units = pair_of(*(lambda true: (true, [true]))(population(40, 3, cells=2)), UNITS)
+    found = measure_pair(OpenedPair(units), PairChoices(("reliability", "bias")))
+    assert set(found) == {"left_out"}
+    told = {row["measure"]: row["reason"] for row in found["left_out"].to_pylist()}
+    assert set(told) == {"reliability", "diversity", "homogeneity"}
+    assert "no race and Hispanic origin" in told["reliability"]
+    assert "name such a query with --groups" in told["diversity"]
+    persons = pair_of(*(lambda true: (true, [true]))(population(40, 3)))
+    assert "left_out" not in measure_pair(OpenedPair(persons), PairChoices(("reliability", "bias")))
+
+
 def test_choices_that_nothing_fits_are_refused() -> None:
     pair = pair_of(population(10, 1), [population(10, 2)])
     opened = OpenedPair(pair)
