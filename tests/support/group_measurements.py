@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from censafe.model import (
     ReleasePlan,
 )
 from censafe.model.group_estimates import GroupEstimates
+from censafe.model.terms import NoiseSource
 from censafe.products.safetab.product_tables import tables_of
 
 CODES = ("1001", "1002", "2001", "2002")
@@ -60,7 +61,7 @@ def persons(
     *,
     seed: int = 1,
     share: float = 0.8,
-    source: Literal["system", "seeded"] = "system",
+    source: NoiseSource = "system",
     kind: str = "zcdp",
     truth: Callable[[int], NDArray[np.int64]] | None = None,
 ) -> GroupMeasurements:
@@ -102,7 +103,7 @@ def households(
     *,
     seed: int = 1,
     share: float = 0.8,
-    source: Literal["system", "seeded"] = "system",
+    source: NoiseSource = "system",
     kind: str = "zcdp",
 ) -> GroupMeasurements:
     """SafeTab-H: a share of all groups of every stat level."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
+from censafe.model.terms import NoiseSource
 from censafe.publication.nmf_layout import Constraint, NmfLayout
 
 DIGEST = "ab" * 32
@@ -20,7 +21,7 @@ LAYOUT = NmfLayout(("age", "race"), ("total", "age * race"), (("*", "*"), ("age"
 _LAWS = (NoiseLaw.laplace(Fraction(7, 3)), NoiseLaw.laplace(Fraction(9)))
 
 
-def measured(source: Literal["system", "seeded"] = "system", *, wide: bool = False) -> LevelMeasurements:
+def measured(source: NoiseSource = "system", *, wide: bool = False) -> LevelMeasurements:
     """Seven geounits of two states; the third was passed over, and the last has another budget."""
     rng = np.random.default_rng(4)
     codes = np.array(["0101", "0102", "0103", "0201", "0202", "0203", "0204"], np.str_)

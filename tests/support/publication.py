@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 
@@ -20,13 +19,14 @@ from censafe.model import (
     ReleasePlan,
 )
 from censafe.model.published import PublishedQuery
+from censafe.model.terms import NoiseSource
 from censafe.publication.certificate import CertificateInput, CheckGroup
 from censafe.publication.check import DerivedTable
 from censafe.publication.codebook import CodebookInput, TableLabel
 from censafe.publication.manifest import LedgerRecord
 from censafe.publication.tables import TableLayout
 
-Source = Literal["system", "seeded"]
+Source = NoiseSource
 
 LAYOUTS = (
     TableLayout("PH2", "PH2_DATA_CELL", iterated=False),

@@ -16,7 +16,7 @@ from censafe.evaluation.phsafe_report import draw_accuracy, write_accuracy_csv
 from censafe.evaluation.reporting import write_report
 from censafe.evaluation.table_document import table_document
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
-from censafe.privacy.keys import TestKey, derive_part_key
+from censafe.privacy.keys import TestKey, plan_part_key
 from censafe.privacy.mechanisms import measure
 from censafe.products.options import ReadOptions
 from censafe.products.phsafe.config import load_config
@@ -146,7 +146,7 @@ def _published(
     measured = []
     with TestKey(seed) as run_key:
         for part in plan.parts:
-            key = derive_part_key(run_key, plan.digest(), b"trial %d" % trial, part.name)
+            key = plan_part_key(run_key, plan, b"trial %d" % trial, part.name, None)
             for ordinal, query in enumerate(part.queries):
                 measured.append(measure(exact[query.table, query.level], query, ordinal, key))
     return published_queries(measured)

@@ -19,7 +19,7 @@ from censafe.model.group_cells import GroupTable
 from censafe.privacy.adaptive import STAGE2, AdaptiveTables, count_adaptive
 from censafe.privacy.group_rows import AddressedNoise, GroupRows
 from censafe.privacy.groups import ListedGroups, count_groups
-from censafe.privacy.keys import TestKey, TestPartKey, derive_part_key
+from censafe.privacy.keys import TestKey, TestPartKey, plan_part_key
 from censafe.products.safetab.config import SafetabConfig, SafetabHConfig, SafetabPConfig
 from censafe.products.safetab.levels import GroupLevel
 from censafe.products.safetab.plan import part_name, stabilities
@@ -256,7 +256,7 @@ def run_trials(
     with TestKey(seed) as run_key:
 
         def key_of(part: PartPlan, trial: int) -> TestPartKey:
-            key = derive_part_key(run_key, plan.digest(), b"trial %d" % trial, part.name)
+            key = plan_part_key(run_key, plan, b"trial %d" % trial, part.name, None)
             if not isinstance(key, TestPartKey):
                 raise TypeError("an evaluation draws with test keys only")
             return key

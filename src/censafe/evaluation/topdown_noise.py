@@ -14,6 +14,7 @@ from censafe.evaluation.histograms.areas import level_areas
 from censafe.evaluation.histograms.cells import MatchedCells, cells_of_counts
 from censafe.evaluation.topdown_population import Population
 from censafe.model import CellQuery, ExactHistograms, NoiseLaw, SparseLevel
+from censafe.privacy.claims import fingerprint
 from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.privacy.sampler import add_noise
 from censafe.privacy.variance import exact_variance
@@ -155,10 +156,13 @@ def _noisy(
     with TestKey(seed) as run_key:
         key = derive_part_key(run_key, "", b"evaluation", part)
     try:
+        claim = key.claim(
+            source.ordinal, fingerprint(exact.node_ptr, exact.cell, exact.count, source.query.label).digest()
+        )
         for first, last in _chunks(exact.nodes, source.query.answers):
             answers = answers_of(exact, source.query, first, last)
             geounits = np.arange(first, last, dtype=np.uint64)
-            drawn = add_noise(answers, source.law, key, query=source.ordinal, geounits=geounits)
+            drawn = add_noise(answers, source.law, key, claim, geounits=geounits)
             for values, sums in ((answers, true), (drawn, noisy)):
                 sums[first:last] = np.add.reduceat(values[:, order], starts, axis=1)
     finally:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.model.groups import GroupLevel
 from censafe.model.laws import NoiseLaw
+from censafe.model.terms import NoiseSource
 
 __all__ = [
     "CoterminousChange",
@@ -87,7 +88,8 @@ class GroupEstimates:
         near: bool[rows], whether a pooled total is so near a threshold that the choice of the table biases it.
         shared: bool[rows], whether the row was made equal to those of areas with the same blocks.
         cost: privacy loss of the level.
-        source: ``system`` for a release; ``seeded`` for a test key, which is never private.
+        source: ``system`` for a release; ``seeded`` for a test key, which is never private; ``unaccounted`` outside a plan and
+            ledger, which is never published.
     """
 
     level: GroupLevel
@@ -104,7 +106,7 @@ class GroupEstimates:
     near: NDArray[np.bool_]
     shared: NDArray[np.bool_]
     cost: Fraction
-    source: Literal["system", "seeded"]
+    source: NoiseSource
 
     def __post_init__(self) -> None:
         columns = (self.iteration, self.stat_level, self.noise, self.conditional, self.near, self.shared)
@@ -146,7 +148,7 @@ class MarkedGroups:
     negative: Literal["zero", "X", "keep"]
 
     @property
-    def source(self) -> Literal["system", "seeded"]:
+    def source(self) -> NoiseSource:
         """Of the estimates."""
         return self.estimates.source
 

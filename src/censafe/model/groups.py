@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.laws import NoiseLaw
+from censafe.model.terms import NoiseSource
 
 __all__ = ["GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"]
 
@@ -153,7 +154,8 @@ class GroupMeasurements:
         laws: noise law of one draw, by query: ``detailed_only``, ``stage1`` and ``stage2`` for SafeTab-P (the
             values of detailed-only rows follow the first, those of other rows the last); ``cells`` for SafeTab-H.
         costs: privacy cost by query, as planned.
-        source: ``system`` for a release; ``seeded`` for a test key, which is never private.
+        source: ``system`` for a release; ``seeded`` for a test key, which is never private; ``unaccounted`` outside a plan and
+            ledger, which is never published.
 
     Raises:
         ValueError: arrays of another type or length, rows out of order, or an ordinal out of range.
@@ -169,7 +171,7 @@ class GroupMeasurements:
     values: NDArray[np.int64]
     laws: Mapping[str, NoiseLaw]
     costs: Mapping[str, Fraction]
-    source: Literal["system", "seeded"]
+    source: NoiseSource
 
     def __post_init__(self) -> None:
         rows = len(self.region)

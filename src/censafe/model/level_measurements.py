@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.laws import NoiseLaw
 from censafe.model.plan import PartPlan, QueryPlan
+from censafe.model.terms import NoiseSource
 
 __all__ = ["Answers", "LevelBudgets", "LevelMeasurements"]
 
@@ -90,7 +90,8 @@ class LevelMeasurements:
         variances: of the noise of one answer, of every kind of geounits and query; infinite where nothing is measured.
         values: answers of every query, int16, int32 or int64, shape (n, answers); they may be negative, and are 0 where
             nothing is measured.
-        source: ``system`` for a release; ``seeded`` for a test key, which is never private.
+        source: ``system`` for a release; ``seeded`` for a test key, which is never private; ``unaccounted`` outside a plan and
+            ledger, which is never published.
     """
 
     part: str
@@ -100,7 +101,7 @@ class LevelMeasurements:
     budgets: LevelBudgets
     variances: tuple[tuple[float, ...], ...]
     values: tuple[Answers, ...] = field(repr=False)
-    source: Literal["system", "seeded"]
+    source: NoiseSource
 
     def __post_init__(self) -> None:
         if not len(self.queries) == len(self.shapes) == len(self.values):

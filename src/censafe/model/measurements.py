@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.domain import KeyDomain
 from censafe.model.plan import QueryPlan
+from censafe.model.terms import NoiseSource
 
 __all__ = ["Measurements"]
 
@@ -22,13 +22,14 @@ class Measurements:
         query: table, level, noise law and cost of these answers.
         domain: the public keys.
         values: int64, shape (domain.size,); may be negative.
-        source: ``system`` for a release; ``seeded`` for a test key, which is never private.
+        source: ``system`` for a release; ``seeded`` for a test key, which is never private; ``unaccounted`` outside a plan and
+            ledger, which is never published.
     """
 
     query: QueryPlan
     domain: KeyDomain
     values: NDArray[np.int64]
-    source: Literal["system", "seeded"]
+    source: NoiseSource
 
     @property
     def private(self) -> bool:

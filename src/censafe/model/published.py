@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from censafe.model.domain import KeyDomain
 from censafe.model.laws import NoiseLaw
 from censafe.model.measurements import Measurements
+from censafe.model.terms import NoiseSource
 
 __all__ = ["PublishedQuery"]
 
@@ -29,7 +29,8 @@ class PublishedQuery:
             the variance of a row is ``terms`` times the variance of ``law``.
         law: the noise law of one draw.
         cost: privacy loss that these answers add to the release; 0 for derived answers.
-        source: ``system`` for a release; ``seeded`` for a test key, which is never private.
+        source: ``system`` for a release; ``seeded`` for a test key, which is never private; ``unaccounted`` outside a plan and
+            ledger, which is never published.
     """
 
     table: str
@@ -39,7 +40,7 @@ class PublishedQuery:
     terms: NDArray[np.int64]
     law: NoiseLaw
     cost: Fraction
-    source: Literal["system", "seeded"]
+    source: NoiseSource
 
     def __post_init__(self) -> None:
         for name, vector in (("values", self.values), ("terms", self.terms)):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Literal, TypeAlias
 
-__all__ = ["Definition", "Neighbours", "ProtectedUnit"]
+__all__ = ["Definition", "Neighbours", "NoiseSource", "ProtectedUnit"]
+
+NoiseSource: TypeAlias = Literal["system", "seeded", "unaccounted"]
+"""Where the noise of a result comes from: a release, a test key, or a release key outside a plan and ledger."""
 
 
 class Definition(Enum):

@@ -23,9 +23,10 @@ from censafe.privacy.group_rows import (
     checked_sum,
     noisy_cells,
     sorted_rows,
+    tables_text,
     walk,
 )
-from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.margins import one_sided_threshold
 from censafe.privacy.proofs import proven
 
@@ -104,7 +105,7 @@ def suppression_threshold(law: NoiseLaw, chance: Fraction) -> int:
     return -one_sided_threshold(law, 1 - exact(chance, "chance"))
 
 
-@proven("adaptive.proof.md", digest="31ee5ddf1cb16c91")
+@proven("adaptive.proof.md", digest="5ce2a8a249947be6")
 def measure_adaptive(
     source: GroupSource,
     queries: tuple[QueryPlan, ...],
@@ -132,7 +133,7 @@ def measure_adaptive(
 
     Raises:
         TypeError: the key or a block is of another type.
-        ReleaseError: these queries have been measured with this key object before.
+        ReleaseError: the queries are not the plan's, or other answers were measured with the same noise before.
         OverflowError: a sum does not fit 64 bits.
 
     Source: SafeTab-P paper, algorithm of the Detailed DHC-A; ``adaptive.proof.md``.
@@ -140,8 +141,7 @@ def measure_adaptive(
     if len(queries) != len(QUERIES):
         raise ValueError(f"a part of SafeTab-P has the queries {', '.join(QUERIES)}, not {len(queries)}")
     origin = part_source_of(key)
-    for ordinal in range(len(queries)):
-        key.claim(ordinal)
+    require_planned(key, dict(enumerate(queries)))
     laws = tuple(query.law for query in queries)
     noise = AddressedNoise(laws, key)
     bounds = (tables.bound(laws[DETAILED_ONLY]), tables.bound(laws[STAGE2]))
@@ -184,8 +184,11 @@ def _walk(
     groups_at_once: int,
     threads: int,
 ) -> GroupRows:
+    text = tables_text(tables.variants, tables.thresholds, source.level.detailed_only.tolist())
+
     def work(first: int, stop: int) -> GroupRows:
         block = checked_block(source, first, stop)
+        noise.claim(block, [text] * (stop - first))
         return _adapt(block, source.level.detailed_only, tables, noise, bounds)
 
     return walk(source.level, work, groups_at_once=groups_at_once, threads=threads)

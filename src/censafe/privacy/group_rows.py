@@ -11,20 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupLevel, GroupSource, NoiseLaw, TableVariant
+from censafe.privacy.claims import fingerprint
 from censafe.privacy.keys import ReleasePartKey, TestPartKey
 from censafe.privacy.proofs import proven
 from censafe.privacy.sampler import draw, draw_cells
 
 __all__ = [
     "AddressedNoise", "Chosen", "GroupNoise", "GroupRows", "NoNoise", "basis_cells", "checked_block", "checked_sum",
-    "noisy_cells", "sorted_rows", "walk",
+    "noisy_cells", "sorted_rows", "tables_text", "walk",
 ]  # fmt: skip
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
+def tables_text(variants: Sequence[TableVariant], *more: object) -> str:
+    """Text that two lists of table variants share only if they measure the same cells."""
+    return repr(([variant.slots.tolist() for variant in variants], *more))
+
+
 class GroupNoise(Protocol):
     """Where the noise of a level comes from."""
+
+    def claim(self, block: GroupBlock, tables: Sequence[str]) -> None:
+        """Say to which answers the noise of a block's regions will be added, before any is drawn."""
 
     def grid(self, query: int, regions: NDArray[np.uint64], answers: int) -> NDArray[np.int64]:
         """Noise of the first ``answers`` answers of every region, shape (regions, answers)."""
@@ -45,17 +54,39 @@ class AddressedNoise:
     laws: tuple[NoiseLaw, ...]
     key: ReleasePartKey | TestPartKey
 
+    @proven("groups.proof.md", digest="5ce2a8a249947be6")
+    def claim(self, block: GroupBlock, tables: Sequence[str]) -> None:
+        """Claim every query at the regions of a block for its counts.
+
+        Args:
+            block: CONFIDENTIAL. True counts.
+            tables: for every region, what decides which of its cells are measured, as text.
+
+        Raises:
+            ReleaseError: noise of one of the regions belongs to other answers.
+        """
+        answers = []
+        for rows, table in zip(block.rows, tables, strict=True):
+            groups = np.flatnonzero(rows)
+            answers.append(fingerprint(f"{self.laws}", table, groups, block.counts[rows[groups]]).digest())
+        self.key.claim_geounits(range(len(self.laws)), block.first, answers)
+
     def grid(self, query: int, regions: NDArray[np.uint64], answers: int) -> NDArray[np.int64]:
         """Noise of the first answers of every region."""
+        self.key.require_claimed(query)
         return draw(self.laws[query], self.key, query=query, geounits=regions, answers=answers)
 
     def cells(self, query: int, regions: NDArray[np.uint64], answers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Noise of chosen answers."""
+        self.key.require_claimed(query)
         return draw_cells(self.laws[query], self.key, query=query, geounits=regions, answers=answers)
 
 
 class NoNoise:
     """No noise at all: for confidential truth only."""
+
+    def claim(self, block: GroupBlock, tables: Sequence[str]) -> None:
+        """Nothing is drawn, so nothing is claimed."""
 
     def grid(self, query: int, regions: NDArray[np.uint64], answers: int) -> NDArray[np.int64]:
         """Zeros."""

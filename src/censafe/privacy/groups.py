@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,9 +19,10 @@ from censafe.privacy.group_rows import (
     checked_block,
     noisy_cells,
     sorted_rows,
+    tables_text,
     walk,
 )
-from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.proofs import proven
 
 __all__ = ["CELLS", "STRIDE", "ListedGroups", "count_groups", "measure_groups"]
@@ -60,7 +62,7 @@ class ListedGroups:
             raise ValueError("listed groups must be sorted by region and iteration, each group once")
 
 
-@proven("groups.proof.md", digest="aee03b316fb3bd4f")
+@proven("groups.proof.md", digest="7248da6abc0ce823")
 def measure_groups(
     source: GroupSource,
     listed: ListedGroups,
@@ -91,7 +93,7 @@ def measure_groups(
     Raises:
         TypeError: the key or a block is of another type.
         ValueError: a listed group is not of the level, or a table has more than 5 cells.
-        ReleaseError: this part has been measured with this key object before.
+        ReleaseError: the query is not the plan's, or other answers were measured with the same noise before.
         OverflowError: a sum does not fit 64 bits.
 
     Source: SafeTab-H paper, algorithm of the Detailed DHC-B; ``groups.proof.md``.
@@ -99,7 +101,7 @@ def measure_groups(
     if any(len(variant.cells) > STRIDE for variant in listed.variants):
         raise ValueError(f"a table has at most {STRIDE} measured cells, for which the noise has addresses")
     origin = part_source_of(key)
-    key.claim(CELLS)
+    require_planned(key, {CELLS: query})
     rows = _walk(source, listed, AddressedNoise((query.law,), key), groups_at_once, threads)
     return GroupMeasurements(
         level=source.level,
@@ -138,9 +140,23 @@ def _walk(
         start, end = np.searchsorted(listed.region, [first, stop]).tolist()
         if start == end:
             return sorted_rows([], len(level.iterations))
-        return _measured(checked_block(source, first, stop), listed, slice(start, end), noise)
+        block, some = checked_block(source, first, stop), slice(start, end)
+        noise.claim(block, _tables(listed, some, range(first, stop)))
+        return _measured(block, listed, some, noise)
 
     return walk(level, work, groups_at_once=groups_at_once, threads=threads)
+
+
+def _tables(listed: ListedGroups, some: slice, regions: range) -> list[str]:
+    """For every region, which of its groups are measured and with which tables."""
+    region = listed.region[some]
+    iteration, stat_level = listed.iteration[some], listed.stat_level[some]
+    ends = np.searchsorted(region, [*regions, regions.stop]).tolist()
+    text = tables_text(listed.variants)
+    return [
+        f"{text} {iteration[one:other].tolist()} {stat_level[one:other].tolist()}"
+        for one, other in itertools.pairwise(ends)
+    ]
 
 
 @proven("groups.proof.md", digest="3ea95b3ee904f452")

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model import CellQuery, ExactHistograms, PartPlan
+from censafe.errors import ReleaseError
+from censafe.model import CellQuery, ExactHistograms, NoiseLaw, PartPlan, QueryPlan
 from censafe.model.level_measurements import Answers, LevelBudgets, LevelMeasurements
-from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.claims import Claim, fingerprint
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.proofs import proven
 from censafe.privacy.sampler import add_noise
 from censafe.privacy.variance import exact_variance
 
-__all__ = ["level_variances", "measure_level"]
+__all__ = ["claim_level", "level_variances", "measure_level"]
 
 _CHUNK_ANSWERS = 1 << 22
 _NARROW = 1 << 31
 
 
-@proven("histograms.proof.md", digest="70b1c3c8c4af6f30")
+@proven("histograms.proof.md", digest="20fcdde152db7610")
 def measure_level(
     histograms: ExactHistograms,
     part: PartPlan,
@@ -45,7 +48,7 @@ def measure_level(
     Raises:
         TypeError: histograms or key are of another type.
         ValueError: queries, budgets and part do not belong together.
-        ReleaseError: this part has been measured with this key object before.
+        ReleaseError: part or budgets are not the plan's, or other answers were measured with the same noise before.
         OverflowError: a sum does not fit 64 bits.
 
     Source: ``histograms.proof.md``.
@@ -58,10 +61,11 @@ def measure_level(
     if len(budgets.kinds) != histograms.nodes or any(len(laws) != len(queries) for laws in budgets.laws):
         raise ValueError(f"part {part.name} needs a budget for each of its queries at each of its geounits")
     source = part_source_of(key)
-    values = []
-    for ordinal, query in enumerate(queries):
-        key.claim(ordinal)
-        values.append(_noisy_answers(histograms, query, budgets, ordinal, key))
+    claims = claim_level(histograms, part, queries, budgets, key)
+    values = [
+        _noisy_answers(histograms, query, budgets, claim, key)
+        for query, claim in zip(queries, claims, strict=True)
+    ]
     return LevelMeasurements(
         part.name,
         histograms.geounits,
@@ -72,6 +76,52 @@ def measure_level(
         tuple(values),
         source,
     )
+
+
+@proven("histograms.proof.md", digest="f0fe5c9edff10760")
+def claim_level(
+    histograms: ExactHistograms,
+    part: PartPlan,
+    queries: Sequence[CellQuery],
+    budgets: LevelBudgets,
+    key: ReleasePartKey | TestPartKey,
+) -> list[Claim]:
+    """Claim all queries of a part for the answers of one level.
+
+    Args:
+        histograms: confidential; every geounit of the level.
+        part: laws and costs of the queries, as planned and reserved.
+        queries: cells of every query, in the order of the part.
+        budgets: laws and costs by geounit. With a key that knows its plan, every law keeps the product of parameter and cost
+            that the plan's law of the query has, and no cost exceeds the plan's total.
+        key: part key.
+
+    Raises:
+        ReleaseError: part or budgets are not the plan's, or other answers were measured with the same noise before.
+    """
+    require_planned(key, dict(enumerate(part.queries)))
+    if key.planned is not None:
+        for laws, costs in zip(budgets.laws, budgets.costs, strict=True):
+            for query, law, cost in zip(part.queries, laws, costs, strict=True):
+                if law is not None and not _fits(law, cost, query, key.planned.most):
+                    raise ReleaseError(
+                        f"part {part.name}: a geounit has another law for {query.table} than its share of the plan's budget gives; "
+                        "nothing was drawn. Please report this as a bug."
+                    )
+    level = fingerprint(histograms.node_ptr, histograms.cell, histograms.count, budgets.kinds)
+    return [
+        key.claim(
+            ordinal,
+            fingerprint(query.label, *(str(laws[ordinal]) for laws in budgets.laws), after=level).digest(),
+        )
+        for ordinal, query in enumerate(queries)
+    ]
+
+
+def _fits(law: NoiseLaw, cost: Fraction, query: QueryPlan, most: Fraction) -> bool:
+    """Whether a law costs what it should; both variance under zCDP and scale under pure DP are one over the cost, times a constant."""
+    same = law.kind == query.law.kind and law.parameter * cost == query.law.parameter * query.cost
+    return same and cost <= most
 
 
 def level_variances(budgets: LevelBudgets) -> tuple[tuple[float, ...], ...]:
@@ -89,12 +139,12 @@ def level_variances(budgets: LevelBudgets) -> tuple[tuple[float, ...], ...]:
     )
 
 
-@proven("histograms.proof.md", digest="8c860848df0aee47")
+@proven("histograms.proof.md", digest="ba1cb0b3fab714fa")
 def _noisy_answers(
     histograms: ExactHistograms,
     query: CellQuery,
     budgets: LevelBudgets,
-    ordinal: int,
+    claim: Claim,
     key: ReleasePartKey | TestPartKey,
 ) -> Answers:
     """Noisy answers of one query, shape (geounits, answers), 0 without budget; 32 bits where all of them fit."""
@@ -104,11 +154,11 @@ def _noisy_answers(
         last = min(first + step, histograms.nodes)
         exact = _exact_answers(histograms, query, first, last)
         for kind, laws in enumerate(budgets.laws):
-            law = laws[ordinal]
+            law = laws[claim.ordinal]
             rows = np.flatnonzero(budgets.kinds[first:last] == kind)
             if law is None or not len(rows):
                 continue
-            noisy = add_noise(exact[rows], law, key, query=ordinal, geounits=(first + rows).astype(np.uint64))
+            noisy = add_noise(exact[rows], law, key, claim, geounits=(first + rows).astype(np.uint64))
             if found.dtype == np.int32 and (
                 noisy.min(initial=0) < -_NARROW or noisy.max(initial=0) >= _NARROW
             ):

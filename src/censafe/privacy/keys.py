@@ -10,16 +10,23 @@ import hashlib
 import hmac
 import os
 import stat
-import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 from censafe.errors import ReleaseError, StorageError
+from censafe.model import PartPlan, QueryPlan, ReleasePlan
+from censafe.model.terms import NoiseSource
+from censafe.privacy.claims import Claim, Usage
+from censafe.privacy.ledger_records import Reservation
 from censafe.privacy.proofs import proven
 from censafe.privacy.secrets import SECRET_BYTES, Secret, sealed
 
 __all__ = [
+    "Planned",
     "ReleaseKey",
     "ReleasePartKey",
     "TestKey",
@@ -27,6 +34,8 @@ __all__ = [
     "derive_part_key",
     "keyed_commitment",
     "part_source_of",
+    "plan_part_key",
+    "require_planned",
     "source_of",
 ]
 
@@ -34,7 +43,6 @@ _PART_LABEL = b"censafe/noise/1"
 _COMMITMENT_LABEL = b"censafe/commitment/1"
 _TEST_LABEL = b"censafe/test-key/1"
 _FILE_HEADER = b"censafe run key 1\n"
-_MOST_BLOCKS = 1 << 40
 
 
 @sealed
@@ -50,10 +58,11 @@ class ReleaseKey:
         32
     """
 
-    __slots__ = ("_secret",)
+    __slots__ = ("_secret", "_usages")
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
+        self._usages: dict[bytes, Usage] = {}
 
     @classmethod
     def from_system(cls) -> Self:
@@ -149,7 +158,7 @@ class TestKey:
         TypeError: the seed is not an int.
     """
 
-    __slots__ = ("_secret", "seed")
+    __slots__ = ("_secret", "_usages", "seed")
     __test__ = False  # not a test case
 
     def __init__(self, seed: int) -> None:
@@ -158,6 +167,7 @@ class TestKey:
         self.seed = seed
         digest = hashlib.shake_256(_TEST_LABEL + b"|" + str(seed).encode())
         self._secret = Secret(bytearray(digest.digest(SECRET_BYTES)))
+        self._usages: dict[bytes, Usage] = {}
 
     def close(self) -> None:
         """Overwrite the key with zeros."""
@@ -172,53 +182,56 @@ class TestKey:
         self.close()
 
 
-class _Usage:
-    """What one part key object has been used for: cipher blocks drawn, and queries measured."""
+@dataclass(frozen=True)
+class Planned:
+    """What a part key may measure.
 
-    __slots__ = ("_blocks", "_lock", "_ordinals")
+    Args:
+        part: the part of the plan; a query measured with the key must be the plan's at its ordinal.
+        most: total loss of the plan, which no single answer may exceed.
+        paid: whether a ledger reserved the cost of the part.
+    """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._blocks = 0
-        self._ordinals: set[int] = set()
-
-    def reserve(self, blocks: int) -> None:
-        with self._lock:
-            if self._blocks + blocks > _MOST_BLOCKS:
-                raise ReleaseError(
-                    f"one part key serves at most 2^40 cipher blocks; {self._blocks} are used and {blocks} "
-                    "more were asked for; divide the part"
-                )
-            self._blocks += blocks
-
-    def claim(self, ordinal: int) -> None:
-        with self._lock:
-            if ordinal in self._ordinals:
-                raise ReleaseError(
-                    f"query {ordinal} of this part has been measured already; equal noise on two versions of "
-                    "the counts would reveal their difference"
-                )
-            self._ordinals.add(ordinal)
+    part: PartPlan
+    most: Fraction
+    paid: bool
 
 
 @sealed
 class ReleasePartKey:
-    """The key of one part of a production run; made by :func:`derive_part_key`."""
+    """The key of one part of a production run; made by :func:`plan_part_key` or :func:`derive_part_key`."""
 
-    __slots__ = ("_secret", "_usage", "part")
+    __slots__ = ("_planned", "_secret", "_usage", "part")
 
-    def __init__(self, secret: Secret, part: str) -> None:
+    def __init__(
+        self, secret: Secret, part: str, usage: Usage | None = None, planned: Planned | None = None
+    ) -> None:
         self._secret = secret
-        self._usage = _Usage()
+        self._usage = Usage() if usage is None else usage
+        self._planned = planned
         self.part = part
+
+    @property
+    def planned(self) -> Planned | None:
+        """What the key may measure; None for a key that knows no plan."""
+        return self._planned
 
     def reserve(self, blocks: int) -> None:
         """Count cipher blocks drawn under this key; ReleaseError beyond 2^40."""
         self._usage.reserve(blocks)
 
-    def claim(self, ordinal: int) -> None:
-        """Note that a query is measured; ReleaseError when it was measured before."""
-        self._usage.claim(ordinal)
+    def claim(self, ordinal: int, answers: bytes) -> Claim:
+        """The right to measure a query; see :meth:`censafe.privacy.claims.Usage.claim`."""
+        self._usage.claim(ordinal, answers)
+        return Claim(ordinal)
+
+    def claim_geounits(self, ordinals: Iterable[int], first: int, answers: Sequence[bytes]) -> None:
+        """Note which answers the noise of some geounits belongs to; ReleaseError when it belongs to others."""
+        self._usage.claim_geounits(ordinals, first, answers)
+
+    def require_claimed(self, ordinal: int) -> None:
+        """ReleaseError unless it was noted which answers the noise of a query belongs to."""
+        self._usage.require_claimed(ordinal)
 
     def close(self) -> None:
         """Overwrite the key with zeros."""
@@ -227,39 +240,52 @@ class ReleasePartKey:
 
 @sealed
 class TestPartKey:
-    """The key of one part of a test run; made by :func:`derive_part_key`."""
+    """The key of one part of a test run; made by :func:`plan_part_key` or :func:`derive_part_key`."""
 
     # The unused slot gives the two part key types different layouts: no ``__class__`` assignment turns one
     # into the other.
-    __slots__ = ("_secret", "_seeded", "_usage", "part")
+    __slots__ = ("_planned", "_secret", "_seeded", "_usage", "part")
     __test__ = False  # not a test case
 
-    def __init__(self, secret: Secret, part: str) -> None:
+    def __init__(
+        self, secret: Secret, part: str, usage: Usage | None = None, planned: Planned | None = None
+    ) -> None:
         self._secret = secret
-        self._usage = _Usage()
+        self._usage = Usage() if usage is None else usage
+        self._planned = planned
         self.part = part
+
+    @property
+    def planned(self) -> Planned | None:
+        """What the key may measure; None for a key that knows no plan."""
+        return self._planned
 
     def reserve(self, blocks: int) -> None:
         """Count cipher blocks drawn under this key; ReleaseError beyond 2^40."""
         self._usage.reserve(blocks)
 
-    def claim(self, ordinal: int) -> None:
-        """Note that a query is measured; ReleaseError when it was measured before."""
-        self._usage.claim(ordinal)
+    def claim(self, ordinal: int, answers: bytes) -> Claim:
+        """The right to measure a query; see :meth:`censafe.privacy.claims.Usage.claim`."""
+        self._usage.claim(ordinal, answers)
+        return Claim(ordinal)
+
+    def claim_geounits(self, ordinals: Iterable[int], first: int, answers: Sequence[bytes]) -> None:
+        """Note which answers the noise of some geounits belongs to; ReleaseError when it belongs to others."""
+        self._usage.claim_geounits(ordinals, first, answers)
+
+    def require_claimed(self, ordinal: int) -> None:
+        """ReleaseError unless it was noted which answers the noise of a query belongs to."""
+        self._usage.require_claimed(ordinal)
 
     def close(self) -> None:
         """Overwrite the key with zeros."""
         self._secret.close()
 
 
-@proven("keys.proof.md", digest="a2bed030a44037ec")
 def derive_part_key(
     key: ReleaseKey | TestKey, plan_digest: str, input_commitment: bytes, part: str
 ) -> ReleasePartKey | TestPartKey:
-    """Derive the key of one part from the run key and everything that decides what is measured.
-
-    Keyed BLAKE2b-256 over the label and the three fields, each preceded by its length in 8 bytes, so that no
-    two triples give the same data.
+    """Derive a part key that knows no plan: what a release key measures with it is stamped as unaccounted.
 
     Args:
         key: the run key.
@@ -273,13 +299,63 @@ def derive_part_key(
     Raises:
         TypeError: the key is of any other type.
     """
+    return _part_key(key, plan_digest, input_commitment, part, None)
+
+
+@proven("keys.proof.md", digest="e9288acb9a4cf3cd")
+def plan_part_key(
+    key: ReleaseKey | TestKey,
+    plan: ReleasePlan,
+    input_commitment: bytes,
+    part: str,
+    reservation: Reservation | None,
+) -> ReleasePartKey | TestPartKey:
+    """Derive the key of one part of a plan; it measures what the plan says and nothing else.
+
+    Args:
+        key: the run key.
+        plan: what is measured.
+        input_commitment: keyed commitment to the input files (:func:`keyed_commitment`).
+        part: name of one of the plan's parts.
+        reservation: what the ledger reserved for the part; without it, what a release key measures is stamped as unaccounted.
+
+    Returns:
+        A ReleasePartKey for a ReleaseKey, a TestPartKey for a TestKey.
+
+    Raises:
+        TypeError: the key is of any other type.
+        ReleaseError: the plan has no such part, or the reservation is of another part or cost.
+    """
+    found = [one for one in plan.parts if one.name == part]
+    if len(found) != 1:
+        raise ReleaseError(f"the plan has no part {part}; nothing else can be measured under it")
+    if reservation is not None and (
+        type(reservation) is not Reservation or (reservation.part, reservation.cost) != (part, found[0].cost)
+    ):
+        raise ReleaseError(f"the reservation is not that of {part}; reserve the part before it is measured")
+    planned = Planned(found[0], plan.total, paid=reservation is not None)
+    return _part_key(key, plan.digest(), input_commitment, part, planned)
+
+
+@proven("keys.proof.md", digest="f9f24cda79916105")
+def _part_key(
+    key: ReleaseKey | TestKey, plan_digest: str, input_commitment: bytes, part: str, planned: Planned | None
+) -> ReleasePartKey | TestPartKey:
+    """Keyed BLAKE2b-256 over the label and three fields, each preceded by its length in 8 bytes.
+
+    No two triples give the same data. All keys derived from one run key for the same triple share one account of what
+    their addresses were used for.
+    """
     source = source_of(key)
     data = _PART_LABEL
     for field in (plan_digest.encode(), input_commitment, part.encode()):
         data += len(field).to_bytes(8, "little") + field
     digest = hashlib.blake2b(data, digest_size=SECRET_BYTES, key=key._secret.reveal())
     secret = Secret(bytearray(digest.digest()))
-    return ReleasePartKey(secret, part) if source == "system" else TestPartKey(secret, part)
+    usage = key._usages.setdefault(data, Usage())
+    if source == "system":
+        return ReleasePartKey(secret, part, usage, planned)
+    return TestPartKey(secret, part, usage, planned)
 
 
 def keyed_commitment(key: ReleaseKey | TestKey, data: bytes) -> bytes:
@@ -319,9 +395,45 @@ def source_of(key: object) -> Literal["system", "seeded"]:
     raise TypeError(f"not a key of censafe: {type(key).__name__}")
 
 
-@proven("keys.proof.md", digest="5edad8af44b1e36e")
-def part_source_of(key: object) -> Literal["system", "seeded"]:
-    """As :func:`source_of`, for part keys only; TypeError for run keys and anything else."""
+@proven("keys.proof.md", digest="e1a64897db5b21d5")
+def part_source_of(key: object) -> NoiseSource:
+    """What measurements with a part key are stamped with.
+
+    Args:
+        key: a part key.
+
+    Returns:
+        ``seeded`` for a test key; for a release key ``system`` where a ledger reserved the cost of its part, and
+        ``unaccounted`` where none did.
+
+    Raises:
+        TypeError: a run key, or any other object.
+    """
     if type(key) is ReleaseKey or type(key) is TestKey:
         raise TypeError(f"noise is drawn with a part key, not a {type(key).__name__}; derive one")
-    return source_of(key)
+    if source_of(key) == "seeded":
+        return "seeded"
+    planned = cast(ReleasePartKey, key).planned
+    return "system" if planned is not None and planned.paid else "unaccounted"
+
+
+@proven("keys.proof.md", digest="4f7b10e695270563")
+def require_planned(key: ReleasePartKey | TestPartKey, queries: Mapping[int, QueryPlan]) -> None:
+    """Refuse a query that is not the plan's.
+
+    Args:
+        key: part key; one that knows no plan allows everything, and what it measures is never a release.
+        queries: what is about to be measured, by ordinal.
+
+    Raises:
+        ReleaseError: table, level, law or cost is not the plan's.
+    """
+    if key.planned is None:
+        return
+    part = key.planned.part
+    for ordinal, query in queries.items():
+        if not 0 <= ordinal < len(part.queries) or query != part.queries[ordinal]:
+            raise ReleaseError(
+                f"part {part.name}: query {ordinal} ({query.table}, {query.level}) has another law, cost or place than in the plan; "
+                "nothing was drawn. Please report this as a bug."
+            )

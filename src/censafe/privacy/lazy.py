@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from censafe.model import CellQuery, ExactHistograms, PartPlan
 from censafe.model.families import Wanted
 from censafe.model.level_measurements import LevelBudgets
+from censafe.model.terms import NoiseSource
+from censafe.privacy.histograms import claim_level
 from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
 from censafe.privacy.noise_table import NoiseTable
 from censafe.privacy.proofs import proven
@@ -40,7 +42,7 @@ class LazyAnswers:
     Raises:
         TypeError: histograms or key are of another type.
         ValueError: queries, budgets and part do not belong together.
-        ReleaseError: this part has been measured with this key object before.
+        ReleaseError: part or budgets are not the plan's, or other answers were measured with the same noise before.
 
     Source: ``lazy.proof.md``.
     """
@@ -48,10 +50,10 @@ class LazyAnswers:
     __slots__ = ("_entries", "_heads", "_histograms", "_key", "_kinds", "_labels", "_measured", "_offsets", "_sizes",
                  "_tables", "_where", "source")  # fmt: skip
 
-    source: Literal["system", "seeded"]
+    source: NoiseSource
     """Where the noise comes from, decided by the type of the key."""
 
-    @proven("lazy.proof.md", digest="2ebec13e146f80c0")
+    @proven("lazy.proof.md", digest="4f6fbdeeece21495")
     def __init__(
         self,
         histograms: ExactHistograms,
@@ -72,7 +74,7 @@ class LazyAnswers:
         self.source = part_source_of(key)
         for ordinal, query in enumerate(queries):
             check_address(ordinal, query.answers)
-            key.claim(ordinal)
+        claim_level(histograms, part, queries, budgets, key)
         self._histograms = histograms
         self._key = key
         self._kinds = np.ascontiguousarray(budgets.kinds)

@@ -8,14 +8,15 @@ import numpy as np
 
 from censafe.errors import ReleaseError
 from censafe.model import ExactCounts, Measurements, QueryPlan
-from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.claims import fingerprint
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.proofs import proven
 from censafe.privacy.sampler import add_noise
 
 __all__ = ["measure", "require_release"]
 
 
-@proven("mechanisms.proof.md", digest="607bb3cc28c0f0e2")
+@proven("mechanisms.proof.md", digest="2bd6469c08af899e")
 def measure(
     counts: ExactCounts, query: QueryPlan, ordinal: int, key: ReleasePartKey | TestPartKey
 ) -> Measurements:
@@ -25,14 +26,14 @@ def measure(
         counts: confidential counts over the complete public domain; the first axis holds the geounits.
         query: table, level, law and cost, as planned and reserved.
         ordinal: position of the query in its part, which addresses its noise.
-        key: part key; its type decides the source of the measurements.
+        key: part key; its type, and whether a ledger reserved its part, decide the source of the measurements.
 
     Returns:
         Measurements over the same domain.
 
     Raises:
         TypeError: counts, query or key is of another type.
-        ReleaseError: this ordinal has been measured with this key object before.
+        ReleaseError: the query is not the plan's, or other answers were measured with the same noise before.
         OverflowError: a sum does not fit 64 bits, or the ordinal has no address.
 
     Source: Canonne, Kamath & Steinke (2020), section 2; ``mechanisms.proof.md``.
@@ -43,12 +44,13 @@ def measure(
     shape = counts.domain.shape
     geounits = np.arange(shape[0] if shape else 1, dtype=np.uint64)
     grid = counts.values.reshape(len(geounits), math.prod(shape[1:]))
-    key.claim(ordinal)
-    noisy = add_noise(grid, query.law, key, query=ordinal, geounits=geounits)
+    require_planned(key, {ordinal: query})
+    claim = key.claim(ordinal, fingerprint(grid, str(query.law)).digest())
+    noisy = add_noise(grid, query.law, key, claim, geounits=geounits)
     return Measurements(query, counts.domain, noisy.reshape(-1), source)
 
 
-@proven("mechanisms.proof.md", digest="7b1efbd5d6d38d92")
+@proven("mechanisms.proof.md", digest="a58f3eaec303cf10")
 def require_release(measurements: Measurements) -> None:
     """Refuse measurements that are not private.
 
@@ -56,12 +58,16 @@ def require_release(measurements: Measurements) -> None:
         measurements: what is about to be written as a release.
 
     Raises:
-        ReleaseError: their noise came from a test key, or they are no measurements at all.
+        ReleaseError: their noise came from a test key, or from no plan and ledger, or they are no measurements at all.
     """
     if type(measurements) is not Measurements:
         raise ReleaseError(f"a release holds measurements only, not {type(measurements).__name__}")
+    query = measurements.query
+    if measurements.source == "unaccounted":
+        raise ReleaseError(
+            f"measurements of {query.table}, {query.level} were drawn outside a plan and ledger; publish what a run measured"
+        )
     if measurements.source != "system":
-        query = measurements.query
         raise ReleaseError(
             f"measurements of {query.table}, {query.level} were drawn with a test key and are not private; "
             "run without a test key to publish"

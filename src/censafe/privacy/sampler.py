@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
 from censafe.privacy import twins
+from censafe.privacy.claims import Claim
 from censafe.privacy.keys import ReleasePartKey, TestPartKey
 from censafe.privacy.noise_table import NoiseTable
 from censafe.privacy.proofs import proven
@@ -70,7 +71,8 @@ def draw(
 
     Example:
         >>> from fractions import Fraction
-        >>> from censafe.privacy.keys import TestKey, derive_part_key
+        >>> from censafe.privacy.claims import Claim
+    from censafe.privacy.keys import TestKey, derive_part_key
         >>> key = derive_part_key(TestKey(1), "0" * 64, b"", "PH2")
         >>> draw(NoiseLaw.gaussian(Fraction(4)), key, query=0, geounits=np.arange(2, dtype=np.uint64), answers=3).shape
         (2, 3)
@@ -224,13 +226,13 @@ def _draw_listed(
         settle_residuals(table, words, query, geounits, answers, out)
 
 
-@proven("sampler.proof.md", digest="964ae9b87a6229a4")
+@proven("sampler.proof.md", digest="b9a9255d077b2bed")
 def add_noise(
     values: NDArray[np.int64],
     law: NoiseLaw,
     part_key: ReleasePartKey | TestPartKey,
+    claim: Claim,
     *,
-    query: int,
     geounits: NDArray[np.uint64],
 ) -> NDArray[np.int64]:
     """Add noise to the answers of one query, with every sum checked.
@@ -239,15 +241,18 @@ def add_noise(
         values: int64, shape (g, answers), exact answers.
         law: noise law.
         part_key: key of the part.
-        query: ordinal of the query in its part.
-        geounits: uint64, shape (g,).
+        claim: of these answers, from the part key; it says which query they answer.
+        geounits: uint64, shape (g,), each of them once under one claim.
 
     Returns:
         int64, shape (g, answers), a new array.
 
     Raises:
+        ReleaseError: noise was added at one of the geounits before.
         OverflowError: a sum does not fit 64 bits; the message names its address and no value.
     """
+    query = claim.ordinal
+    claim.cover(geounits)
     noise = draw(law, part_key, query=query, geounits=geounits, answers=values.shape[1])
     noisy, exact = noise.reshape(-1), np.ascontiguousarray(values).reshape(-1)
     for first in range(0, len(noisy), _CHECKED_ADDITION):

@@ -97,8 +97,8 @@ class Account(Protocol):
     def settle(self) -> None:
         """Bring folder and ledger into agreement after a killed run."""
 
-    def reserve(self, part: PartPlan) -> None:
-        """Reserve the cost of a part; BudgetError when it is refused."""
+    def reserve(self, part: PartPlan) -> Reservation | None:
+        """Reserve the cost of a part, or None for a test key; BudgetError when it is refused."""
 
     def commit(self, part: PartPlan, file: str, sha256: str) -> None:
         """Record that the measurements of a reserved part are safe."""
@@ -201,7 +201,7 @@ class _TestAccount:
         remove_partials(self._folder.measurements)
 
     def reserve(self, part: PartPlan) -> None:
-        pass
+        """A test key spends nothing."""
 
     def commit(self, part: PartPlan, file: str, sha256: str) -> None:
         pass
@@ -275,9 +275,10 @@ class _LedgerAccount:
         )
         self._held = dict(self._ledger.settle_open(self._folder.run, finished=complete, redo=redo).redo)
 
-    def reserve(self, part: PartPlan) -> None:
+    def reserve(self, part: PartPlan) -> Reservation:
         if part.name not in self._held:
             self._held[part.name] = self._ledger.reserve(self._plan, part)
+        return self._held[part.name]
 
     def commit(self, part: PartPlan, file: str, sha256: str) -> None:
         self._ledger.commit(self._held.pop(part.name), file, sha256)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from censafe.errors import CheckError
 from censafe.model import ExactCounts, Measurements, PartPlan, ReleasePlan
-from censafe.privacy.keys import ReleasePartKey, TestPartKey, derive_part_key, keyed_commitment, source_of
+from censafe.model.terms import NoiseSource
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, keyed_commitment, plan_part_key, source_of
 from censafe.privacy.mechanisms import measure
 from censafe.products.account import Account, one_file
 from censafe.publication.measurement_files import read_measurements, write_measurements
@@ -46,7 +47,7 @@ class MeasurementFiles(Generic[Measured]):
 
     write: _Writer[Measured]
     read: _Reader[Measured]
-    sources: Callable[[Measured], set[Literal["system", "seeded"]]]
+    sources: Callable[[Measured], set[NoiseSource]]
 
 
 VECTOR_FILES: MeasurementFiles[list[Measurements]] = MeasurementFiles(
@@ -84,7 +85,7 @@ class Door:
         self._stamp = stamp_of(test_key=source_of(self._key) == "seeded", published_data=published_data)
 
     @property
-    def source(self) -> Literal["system", "seeded"]:
+    def source(self) -> NoiseSource:
         """Where the noise of this run comes from, decided by the type of its key."""
         return source_of(self._key)
 
@@ -123,8 +124,8 @@ class Door:
         path = self.path(part)
         if path.exists():
             return self.read(part, files)
-        self._account.reserve(part)
-        key = derive_part_key(self._key, self._digest, self._commitment, part.name)
+        reservation = self._account.reserve(part)
+        key = plan_part_key(self._key, self._plan, self._commitment, part.name, reservation)
         try:
             measured = draw(key)
         finally:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.model.sparse import SparseLevel
+from censafe.model.terms import NoiseSource
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.measured_part import changed_after_measuring, require_plan
 from censafe.publication.stamps import Stamp, require_publishable
@@ -52,12 +53,10 @@ class FinishedLevel:
     cell: NDArray[np.int32] = field(repr=False)
     count: NDArray[np.int32] = field(repr=False)
     report: Mapping[str, Any]
-    source: Literal["system", "seeded"]
+    source: NoiseSource
 
     @staticmethod
-    def of(
-        part: str, level: SparseLevel, report: Mapping[str, Any], source: Literal["system", "seeded"]
-    ) -> FinishedLevel:
+    def of(part: str, level: SparseLevel, report: Mapping[str, Any], source: NoiseSource) -> FinishedLevel:
         """What is kept of a level that was estimated."""
         return FinishedLevel(
             part, geounits_digest(level.geounits), level.node_ptr, level.cell, level.count, report, source
@@ -178,7 +177,7 @@ def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
     node, cell, count = (table.column(name).combine_chunks().to_numpy() for name in _COLUMNS)
     pointer = np.zeros(int(document["nodes"]) + 1, np.int64)
     np.cumsum(np.bincount(node, minlength=len(pointer) - 1), out=pointer[1:])
-    source: Literal["system", "seeded"] = "system" if document["source"] == "system" else "seeded"
+    source: NoiseSource = "system" if document["source"] == "system" else "seeded"
     return FinishedLevel(
         document["part"], document["geounits"], pointer, cell, count, document["report"], source
     )

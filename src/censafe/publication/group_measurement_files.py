@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model import GroupLevel, GroupMeasurements, NoiseLaw
+from censafe.model.terms import NoiseSource
 from censafe.publication.measured_part import (
     changed_after_measuring,
     fraction_text,
@@ -172,7 +173,7 @@ def _rebuilt(header: dict[str, Any], table: pa.Table) -> GroupMeasurements:
     cells = table["cells"].combine_chunks()
     values = np.array(cells.flatten(), np.int64)
     indptr = np.array(cells.offsets, np.int64) if len(cells) else np.zeros(1, np.int64)
-    source: Literal["system", "seeded"] = "system" if header["source"] == "system" else "seeded"
+    source: NoiseSource = "system" if header["source"] == "system" else "seeded"
     stage1: NDArray[np.int64] | None = None
     iteration = _ordinals(table["iteration"], np.array(level.iterations, np.str_))
     if header["two_stages"]:

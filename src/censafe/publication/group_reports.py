@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.csv as pc
 
 from censafe.model.group_estimates import CoterminousReport
 from censafe.model.spreadsheets import csv_table
+from censafe.model.terms import NoiseSource
 from censafe.publication.atomic import atomic_write
 
 __all__ = ["CHANGES_FILE", "CLASSES_FILE", "read_coterminous_classes", "write_coterminous_report"]
@@ -20,7 +20,7 @@ CHANGES_FILE = "coterminous_changes.csv"
 
 
 def write_coterminous_report(
-    folder: Path, report: CoterminousReport, *, source: Literal["system", "seeded"]
+    folder: Path, report: CoterminousReport, *, source: NoiseSource
 ) -> tuple[Path, Path]:
     """Write the classes of areas, and every group whose published counts changed with its total before and after.
 

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from censafe.errors import CheckError
 from censafe.model import NoiseLaw, ReleasePlan
+from censafe.model.terms import NoiseSource
 from censafe.publication.sums import accuracy_of_sum
 
 __all__ = ["LevelEstimates", "LevelFacts", "check_level_costs", "estimates_document", "level_tables"]
@@ -35,7 +36,7 @@ class LevelFacts:
     cost: Fraction
     geounits: int
     answers: int
-    source: Literal["system", "seeded"]
+    source: NoiseSource
 
 
 @dataclass(frozen=True)

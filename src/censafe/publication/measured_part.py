@@ -6,12 +6,13 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from censafe.errors import CheckError, StorageError
+from censafe.model.terms import NoiseSource
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import STAMP, Stamp
 
@@ -27,7 +28,7 @@ __all__ = [
     "write_part",
 ]
 
-Source = Literal["system", "seeded"]
+Source = NoiseSource
 
 
 def write_part(

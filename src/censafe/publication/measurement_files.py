@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model import Axis, KeyDomain, Measurements, NoiseLaw, QueryPlan
+from censafe.model.terms import NoiseSource
 from censafe.publication.measured_part import (
     changed_after_measuring,
     fraction_text,
@@ -82,7 +83,7 @@ def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Mea
     try:
         header = header_of(path, metadata, _FORMAT)
         blocks = [_block(entry) for entry in header["queries"]]
-        source: Literal["system", "seeded"] = "system" if header["source"] == "system" else "seeded"
+        source: NoiseSource = "system" if header["source"] == "system" else "seeded"
         written_plan, written_digest = header["plan_digest"], metadata["content_digest"]
     except (KeyError, TypeError, ValueError) as error:
         raise CheckError(f"{path} is not a measurement file of censafe") from error

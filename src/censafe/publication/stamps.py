@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, Protocol
 
 from censafe.errors import ReleaseError
+from censafe.model.terms import NoiseSource
 
 __all__ = [
     "DEMONSTRATION",
@@ -50,8 +51,8 @@ class Stamped(Protocol):
     """Anything that knows whether its noise came from a release key or from a test key."""
 
     @property
-    def source(self) -> Literal["system", "seeded"]:
-        """``system`` for a release, ``seeded`` for a test key."""
+    def source(self) -> NoiseSource:
+        """``system`` for a release, ``seeded`` for a test key, ``unaccounted`` outside a plan and ledger."""
         ...
 
 
@@ -80,11 +81,16 @@ def require_publishable(queries: Iterable[Stamped], stamp: Stamp | None) -> None
             None for any other release.
 
     Raises:
-        ReleaseError: a test-key result without its stamp, a release with it, or any other stamp.
+        ReleaseError: a result outside a plan and ledger, a test-key result without its stamp, a release with it, or any
+            other stamp.
     """
     if stamp not in (None, STAMP, DEMONSTRATION):
         raise ReleaseError(f"the only stamps are {STAMP!r} and {DEMONSTRATION!r}")
     sources = {query.source for query in queries}
+    if "unaccounted" in sources:
+        raise ReleaseError(
+            "results were drawn outside a plan and ledger, so nobody has accounted for what they cost; publish what a run measured"
+        )
     if stamp != STAMP and sources - {"system"}:
         raise ReleaseError(
             "results drawn with a test key are not private and cannot be written as a release; "

@@ -41,8 +41,8 @@ def trials_of(folders: SafetabFolders, config: SafetabConfig, trials: int) -> It
         yield levels
 
 
-def key_of(level: LevelTrials) -> TestPartKey:
-    key = derive_part_key(TestKey(2), "0" * 64, b"", level.part.name)
+def key_of(level: LevelTrials, run_key: TestKey) -> TestPartKey:
+    key = derive_part_key(run_key, "0" * 64, b"", level.part.name)
     if not isinstance(key, TestPartKey):
         raise TypeError
     return key
@@ -52,14 +52,15 @@ def test_the_noise_of_left_out_groups_is_the_one_that_left_them_out(folders: Saf
     config = load_p_config(str(folders.p))
     with trials_of(folders, config, 1) as levels:
         (county,) = (one for one in levels if one.part.name == "county_2")
-        measured = county.measure(key_of(county))
+        run_key = TestKey(2)
+        measured = county.measure(key_of(county, run_key))
         hidden = county.hidden(measured)
-        totals = county.census.values[hidden] + county.hidden_noise(measured, hidden, key_of(county))
+        totals = county.census.values[hidden] + county.hidden_noise(measured, hidden, key_of(county, run_key))
         bound = suppression_threshold(measured.laws["stage2"], config.zero_suppression_chance)
         assert len(hidden) > 3
         assert totals.max() <= bound
         whole = replace(county, config=replace(config, zero_suppression_chance=Fraction(0)))
-        every = whole.measure(key_of(county))
+        every = whole.measure(key_of(county, run_key))
         sums = dict(
             zip(zip(every.region.tolist(), every.iteration.tolist(), strict=True), every.sums, strict=True)
         )

@@ -196,23 +196,32 @@ def test_the_sum_of_the_cells_is_the_total_without_noise() -> None:
     np.testing.assert_array_equal(found.stage1, np.add.reduceat(found.values, found.indptr[:-1]))
 
 
-def test_a_test_key_gives_seeded_measurements_and_a_release_key_private_ones() -> None:
+def test_a_test_key_gives_seeded_measurements_and_a_release_key_outside_a_plan_unaccounted_ones() -> None:
     assert (measured().source, measured().private) == ("seeded", False)
     with ReleaseKey.from_system() as key:
         part = derive_part_key(key, "0" * 64, b"", "tract_2")
         found = measure_adaptive(Source(COUNTS, ONLY), queries(some_laws("gaussian")), tables(), part)
-    assert (found.source, found.private) == ("system", True)
+    assert (found.source, found.private) == ("unaccounted", False)
     assert found.laws == dict(zip(("detailed_only", "stage1", "stage2"), some_laws("gaussian"), strict=True))
     assert found.costs == {"detailed_only": 1, "stage1": Fraction(1, 2), "stage2": Fraction(1, 3)}
     assert found.table == "t1t2"
 
 
-def test_a_level_is_measured_once() -> None:
+def test_the_same_level_gives_the_same_answers_and_another_none() -> None:
     key = part_key()
-    arguments = Source(COUNTS, ONLY), queries(some_laws("gaussian")), tables(), key
-    measure_adaptive(*arguments)
-    with pytest.raises(ReleaseError, match="measured already"):
-        measure_adaptive(*arguments)
+    one, two = (
+        measure_adaptive(
+            Source(COUNTS, ONLY), queries(some_laws("gaussian")), tables(), key, groups_at_once=some
+        )
+        for some in (1 << 18, 7)
+    )
+    np.testing.assert_array_equal(one.values, two.values)
+    other = COUNTS.copy()
+    other[-1, -1, 0] += 1
+    with pytest.raises(ReleaseError, match="belongs to other answers"):
+        measure_adaptive(Source(other, ONLY), queries(some_laws("gaussian")), tables(), key)
+    with pytest.raises(ReleaseError, match="belongs to other answers"):
+        measure_adaptive(Source(COUNTS, ONLY), queries(some_laws("laplace")), tables(), key)
 
 
 def test_a_run_key_is_refused() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,14 +11,16 @@ from censafe.model import (
     NoiseLaw,
     PartPlan,
     QueryPlan,
+    ReleasePlan,
     Schema,
     SparseLevel,
     make_query,
 )
 from censafe.model.level_measurements import LevelBudgets
+from censafe.model.terms import Definition, Neighbours, ProtectedUnit
 from censafe.privacy import histograms as door
 from censafe.privacy.histograms import measure_level
-from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key
+from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key, plan_part_key
 from censafe.privacy.sampler import draw
 
 SCHEMA = Schema("pair", (Attribute("adult", 2), Attribute("race", 3)))
@@ -104,11 +107,38 @@ def test_wide_noise_is_kept_whole():
     assert int(np.abs(found.values[0]).max()) > 2**31
 
 
-def test_a_part_is_measured_once_with_a_key():
+def test_the_same_histograms_give_the_same_answers_and_others_none():
     key = part_key()
-    measure_level(exact(), PART, QUERIES, SHAPES, key)
-    with pytest.raises(ReleaseError, match="measured already"):
-        measure_level(exact(), PART, QUERIES, SHAPES, key)
+    one, two = (measure_level(exact(), PART, QUERIES, SHAPES, key) for _ in range(2))
+    for left, right in zip(one.values, two.values, strict=True):
+        np.testing.assert_array_equal(left, right)
+    level = exact()
+    more = ExactHistograms(level.geounits, level.node_ptr, level.cell, level.count + np.int32(1))
+    with pytest.raises(ReleaseError, match="belongs to other answers"):
+        measure_level(more, PART, QUERIES, SHAPES, key)
+
+
+@pytest.mark.parametrize("wrong", ["kind", "parameter", "cost"])
+def test_a_law_that_is_not_the_plans_is_refused(wrong):
+    law, cost = LAW, PART.queries[0].cost
+    if wrong == "kind":
+        law = NoiseLaw.laplace(LAW.parameter) if LAW.kind == "gaussian" else NoiseLaw.gaussian(LAW.parameter)
+    elif wrong == "parameter":
+        law = NoiseLaw(LAW.kind, LAW.parameter / 4)
+    else:
+        cost *= 100
+        law = NoiseLaw(LAW.kind, LAW.parameter / 100)
+    kinds = np.zeros(exact().nodes, np.int32)
+    laws, costs = tuple(q.law for q in PART.queries), tuple(q.cost for q in PART.queries)
+    budgets = LevelBudgets(kinds, ((law, *laws[1:]),), ((cost, *costs[1:]),))
+    plan = ReleasePlan("topdown", Definition.ZCDP, Neighbours.REPLACE, ProtectedUnit.PERSON, {}, (PART,))
+    with TestKey(1) as run_key, pytest.raises(ReleaseError, match="its share of the plan's budget"):
+        measure_level(
+            exact(), PART, QUERIES, SHAPES, plan_part_key(run_key, plan, b"", PART.name, None), budgets
+        )
+    with TestKey(1) as run_key, pytest.raises(ReleaseError, match="another law, cost or place"):
+        part = PartPlan(PART.name, (replace(PART.queries[0], law=law, cost=cost + 1), *PART.queries[1:]))
+        measure_level(exact(), part, QUERIES, SHAPES, plan_part_key(run_key, plan, b"", PART.name, None))
 
 
 def test_only_exact_histograms_and_whole_parts_are_taken():
@@ -120,10 +150,10 @@ def test_only_exact_histograms_and_whole_parts_are_taken():
         measure_level(level, PART, QUERIES[:2], SHAPES[:2], part_key())
 
 
-def test_a_release_key_makes_private_measurements():
+def test_a_release_key_outside_a_plan_makes_unaccounted_measurements():
     with ReleaseKey.from_system() as key:
         found = measure_level(exact(), PART, QUERIES, SHAPES, derive_part_key(key, "0" * 64, b"", PART.name))
-    assert found.private
+    assert (found.source, found.private) == ("unaccounted", False)
 
 
 def test_the_sensitivity_is_two_records_at_most():

@@ -120,7 +120,7 @@ def test_threads_get_the_same_numbers():
         assert alone == [found.tolist() for found in pool.map(source.gather, requests)]
 
 
-def test_nothing_confidential_shows_and_nothing_is_measured_twice():
+def test_nothing_confidential_shows_and_no_other_counts_are_measured():
     key = part_key()
     source = LazyAnswers(exact(), PART, QUERIES, key)
     assert repr(source) == f"LazyAnswers({GEOUNITS} geounits)"
@@ -128,18 +128,18 @@ def test_nothing_confidential_shows_and_nothing_is_measured_twice():
         pickle.dumps(source)
     with pytest.raises(TypeError, match="confidential"):
         copy.copy(source)
-    with pytest.raises(ReleaseError, match="measured already"):
+    with pytest.raises(ReleaseError, match="belongs to other answers"):
         LazyAnswers(exact(2), PART, QUERIES, key)
-    with pytest.raises(ReleaseError, match="measured already"):
+    with pytest.raises(ReleaseError, match="belongs to other answers"):
         measure_level(exact(2), PART, QUERIES, [(q.answers,) for q in QUERIES], key)
     key.close()
     with pytest.raises(ValueError, match="closed"):
         source.gather(some_wanted())
 
 
-def test_a_release_key_gives_a_release():
+def test_a_release_key_outside_a_plan_gives_no_release():
     with ReleaseKey.from_system() as key:
-        assert LazyAnswers(exact(), PART, QUERIES, part_key(key)).source == "system"
+        assert LazyAnswers(exact(), PART, QUERIES, part_key(key)).source == "unaccounted"
 
 
 @pytest.mark.parametrize(

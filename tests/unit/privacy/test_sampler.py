@@ -8,8 +8,10 @@ import mpmath
 import numpy as np
 import pytest
 
+from censafe.errors import ReleaseError
 from censafe.model import NoiseLaw
 from censafe.privacy import sampler, twins
+from censafe.privacy.claims import Claim
 from censafe.privacy.residual import residual_magnitude
 from censafe.privacy.sampler import NoiseTable, add_noise, draw, draw_cells
 from censafe.privacy.words import AddressedWords, Lane
@@ -190,11 +192,20 @@ def test_listed_cells_are_checked() -> None:
 
 def test_noise_is_added_and_the_input_kept() -> None:
     values = np.arange(30, dtype=np.int64).reshape(6, 5)
-    noisy = add_noise(values, LAWS[0], known_part_key(), query=4, geounits=GEOUNITS)
+    noisy = add_noise(values, LAWS[0], known_part_key(), Claim(4), geounits=GEOUNITS)
     assert np.array_equal(values, np.arange(30).reshape(6, 5))
     assert np.array_equal(
         noisy - values, draw(LAWS[0], known_part_key(), query=4, geounits=GEOUNITS, answers=5)
     )
+
+
+def test_one_claim_adds_noise_to_a_geounit_once() -> None:
+    values, key, claim = np.arange(15, dtype=np.int64).reshape(3, 5), known_part_key(), Claim(4)
+    add_noise(values, LAWS[0], key, claim, geounits=GEOUNITS[:3])
+    add_noise(values, LAWS[0], key, claim, geounits=GEOUNITS[3:])
+    for again in (GEOUNITS[2:5], np.full(3, 1 << 40, np.uint64)):
+        with pytest.raises(ReleaseError, match="answer of the same geounit before"):
+            add_noise(values, LAWS[0], key, claim, geounits=again)
 
 
 @pytest.mark.parametrize("extreme", [np.iinfo(np.int64).max, np.iinfo(np.int64).min])
@@ -205,12 +216,12 @@ def test_overflow_names_the_address_and_no_value(extreme: int, monkeypatch: pyte
     values[row, column] = extreme
     monkeypatch.setattr(sampler, "_CHECKED_ADDITION", 8)
     with pytest.raises(OverflowError) as caught:
-        add_noise(values, law("gaussian", 100), known_part_key(), query=4, geounits=GEOUNITS)
+        add_noise(values, law("gaussian", 100), known_part_key(), Claim(4), geounits=GEOUNITS)
     place = f"query 4, geounit {GEOUNITS[row]}, answer {column}"
     assert str(caught.value) == f"answer plus noise does not fit 64 bits at {place}"
     values[row, column] = extreme - int(noise[row, column])  # the sum is exactly the largest value
     assert (
-        add_noise(values, law("gaussian", 100), known_part_key(), query=4, geounits=GEOUNITS)[row, column]
+        add_noise(values, law("gaussian", 100), known_part_key(), Claim(4), geounits=GEOUNITS)[row, column]
         == extreme
     )
 

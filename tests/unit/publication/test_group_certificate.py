@@ -4,12 +4,13 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from censafe.errors import CheckError, ReleaseError
 from censafe.estimation import AreaClasses, coterminous
+from censafe.model.terms import NoiseSource
 from censafe.publication.certificate import CertificateInput, write_certificate
 from censafe.publication.codebook import CodebookInput
 from censafe.publication.group_reports import write_coterminous_report
@@ -27,7 +28,7 @@ COUNTY = level("county_2", ["11001", "44001", "44003"])
 CLASSES = AreaClasses(((("STATE", "11"), ("COUNTY", "11001")),))
 
 
-def _source(source: Literal["system", "seeded"] = "system", **options: Any) -> CertificateInput:
+def _source(source: NoiseSource = "system", **options: Any) -> CertificateInput:
     measured = [persons(where, share=1.0, source=source) for where in (STATE, COUNTY)]
     plan = plan_of(measured)
     private = source == "system"

@@ -2,12 +2,13 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from censafe.errors import CheckError, ReleaseError
 from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.model.terms import NoiseSource
 from censafe.publication.certificate import CertificateInput, write_certificate
 from censafe.publication.codebook import CodebookInput
 from censafe.publication.level_statement import LevelEstimates, LevelFacts
@@ -19,7 +20,7 @@ LEVELS = {"State": 1, "Block": 40}
 QUERIES = {"total": (1, Fraction(1, 8)), "age < 18": (2, Fraction(1, 4))}
 
 
-def _estimates(source: Literal["system", "seeded"] = "system") -> LevelEstimates:
+def _estimates(source: NoiseSource = "system") -> LevelEstimates:
     facts = [
         LevelFacts(f"persons.{name}", level, NoiseLaw.gaussian(1 / cost), cost, geounits, answers, source)
         for level, geounits in LEVELS.items()
@@ -41,7 +42,7 @@ def _estimates(source: Literal["system", "seeded"] = "system") -> LevelEstimates
     )
 
 
-def _source(source: Literal["system", "seeded"] = "system") -> CertificateInput:
+def _source(source: NoiseSource = "system") -> CertificateInput:
     estimates = _estimates(source)
     parts = tuple(
         PartPlan(

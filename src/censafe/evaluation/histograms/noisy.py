@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
@@ -15,6 +15,7 @@ from censafe.evaluation.histograms.pairing import Pair, PublishedRun
 from censafe.model.laws import NoiseLaw
 from censafe.model.schema import CellQuery
 from censafe.model.sparse import ExactHistograms, SparseLevel
+from censafe.privacy.claims import Claim, fingerprint
 from censafe.privacy.keys import ReleasePartKey, TestKey, TestPartKey, derive_part_key
 from censafe.privacy.sampler import add_noise
 from censafe.privacy.variance import exact_variance
@@ -80,8 +81,13 @@ def block_by_block(
     with TestKey(seed) as run_key:
         key = derive_part_key(run_key, "", b"evaluation", _PART)
     try:
+        level = fingerprint(exact.node_ptr, exact.cell, exact.count)
+        claims = [
+            key.claim(ordinal, fingerprint(query.label, after=level).digest())
+            for ordinal, query in enumerate(work.queries)
+        ]
         for first, last in _chunks(exact.nodes, max(work.answers, cells)):
-            noisy = _noisy(exact, work, key, first, last)
+            noisy = _noisy(exact, work, key, claims, first, last)
             fitted = np.zeros((last - first, cells), np.int32)
             allowed = _allowed(measured, facilities, first, last)
             fit_blocks(noisy, work.label, work.first, work.weight, allowed, _TOLERANCE, _SWEEPS, fitted)
@@ -120,7 +126,12 @@ def _chunks(blocks: int, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _noisy(
-    exact: ExactHistograms, work: _Workload, key: ReleasePartKey | TestPartKey, first: int, last: int
+    exact: ExactHistograms,
+    work: _Workload,
+    key: ReleasePartKey | TestPartKey,
+    claims: Sequence[Claim],
+    first: int,
+    last: int,
 ) -> NDArray[np.int64]:
     """Noisy answers of some blocks, shape (last - first, answers)."""
     entries = slice(int(exact.node_ptr[first]), int(exact.node_ptr[last]))
@@ -131,7 +142,7 @@ def _noisy(
         true = np.zeros((last - first, query.answers), np.int64)
         np.add.at(true, (node, query.label[exact.cell[entries]]), exact.count[entries])
         start = int(work.first[ordinal])
-        noisy = add_noise(true, law, key, query=ordinal, geounits=geounits)
+        noisy = add_noise(true, law, key, claims[ordinal], geounits=geounits)
         found[:, start : start + query.answers] = noisy
     return found
 

@@ -7,7 +7,7 @@ estimation that was stopped goes on after the last of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from censafe.geography.run_spine import RunSpine, standard_levels
 from censafe.geography.spine_sums import sum_histograms
 from censafe.geography.subtrees import Subtree
 from censafe.model import SparseLevel
+from censafe.model.terms import NoiseSource
 from censafe.products.options import EstimateOptions
 from censafe.products.topdown.again import estimate_all
 from censafe.products.topdown.config import TopdownConfig
@@ -56,7 +57,7 @@ def estimate_files_run(
     levels: dict[str, tuple[SparseLevel, ...]] = {}
     reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
     facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
-    source: Literal["system", "seeded"] = "seeded" if found.stamped else "system"
+    source: NoiseSource = "seeded" if found.stamped else "system"
     for histogram in estimation_order(config):
         own = PartedHistogram(histogram, config, found, kept, options)
         blocks, reports[histogram.name] = own.estimated(bounded_facts(config, histogram, found.facts, levels))

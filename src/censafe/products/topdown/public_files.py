@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from censafe.geography.run_spine import RunSpine
 from censafe.geography.subtrees import Subtree, subtrees
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
+from censafe.model.terms import NoiseSource
 from censafe.privacy.variance import exact_variance
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import MeasuredHistogram
@@ -289,7 +290,7 @@ def _measurements(
     load: LevelWorkload,
     geounits: NDArray[np.str_],
     answers: PublicAnswers,
-    source: Literal["system", "seeded"],
+    source: NoiseSource,
 ) -> LevelMeasurements:
     rows, kinds = _kinds(answers.variances)
     laws, costs = [], []

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import TypeVar, cast
 
 from censafe.model import PartPlan, ReleasePlan
-from censafe.privacy.keys import ReleasePartKey, TestKey, TestPartKey, derive_part_key
+from censafe.model.terms import NoiseSource
+from censafe.privacy.keys import ReleasePartKey, TestKey, TestPartKey, plan_part_key
 from censafe.products.door import Door, MeasurementFiles
 from censafe.products.observer import Observer, SilentObserver
 from censafe.products.options import ReadOptions
@@ -39,10 +40,10 @@ class TestDoor:
     """
 
     __test__ = False  # not a test case
-    source: Literal["system", "seeded"] = "seeded"
+    source: NoiseSource = "seeded"
 
     def __init__(self, plan: ReleasePlan, seed: int) -> None:
-        self._digest = plan.digest()
+        self._plan = plan
         self._seed = seed
 
     def path(self, part: PartPlan) -> Path:
@@ -60,7 +61,7 @@ class TestDoor:
     ) -> Measured:
         """Measure one part; ``files`` is how a release would store it."""
         with TestKey(self._seed) as key:
-            part_key = derive_part_key(key, self._digest, _COMMITMENT, part.name)
+            part_key = plan_part_key(key, self._plan, _COMMITMENT, part.name, None)
         try:
             return draw(part_key)
         finally:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from censafe.model import SparseLevel
+from censafe.model.terms import NoiseSource
 from censafe.products.observer import SilentObserver
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.facts import PublicFacts
@@ -186,9 +187,7 @@ def publish(
     move_into_place(staging, out, (*kept, *places))
 
 
-def query_facts(
-    load: LevelWorkload, geounits: int, source: Literal["system", "seeded"]
-) -> tuple[LevelFacts, ...]:
+def query_facts(load: LevelWorkload, geounits: int, source: NoiseSource) -> tuple[LevelFacts, ...]:
     """What certificate and tables say of the measured queries of a level."""
     return tuple(
         LevelFacts(plan.table, plan.level, plan.law, plan.cost, geounits, query.answers, source)
