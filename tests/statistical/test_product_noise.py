@@ -44,8 +44,8 @@ from support.safetab_folders import write_folders
 from support.topdown_inputs import write_1940
 from support.topdown_joint import write_joint_config, write_joint_data
 
-KEYS = range(60)
-MANY_KEYS = range(2000)
+KEYS = range(30)
+MANY_KEYS = range(500)
 
 
 # --- PHSafe ------------------------------------------------------------------------------------------------------------
@@ -296,7 +296,14 @@ def one_key_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["phsafe", "safetab-p", "safetab-h", "topdown stored, zcdp", "topdown lazy, pure"]
+    "name",
+    [
+        "phsafe",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("safetab-p", "safetab-h", "topdown stored, zcdp", "topdown lazy, pure")
+        ),
+    ],
 )
 def test_one_key_for_all_parts_is_rejected(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
