@@ -105,7 +105,7 @@ def suppression_threshold(law: NoiseLaw, chance: Fraction) -> int:
     return -one_sided_threshold(law, 1 - exact(chance, "chance"))
 
 
-@proven("adaptive.proof.md", digest="5ce2a8a249947be6")
+@proven("adaptive.proof.md", digest="d2286955149e2fa6")
 def measure_adaptive(
     source: GroupSource,
     queries: tuple[QueryPlan, ...],
