@@ -185,12 +185,12 @@ TEXT = """## Areas off the spine
 
 Blocks are published to be added up: to districts, neighborhoods, service areas, which no level of the geography holds. Errors of such
 sums are measured by `docs/area_unions.py` on unions of 2, 10, 30 and 100 blocks (of Illinois, of tracts), 200 of each kind: at random in one
-parent, in one grandparent or anywhere, neighbors in the order of their codes, and, with the budgets of production, the 10 or 30 blocks of a
+parent, in one grandparent or anywhere, neighbors in the order of their codes, and the 10 or 30 blocks of a
 tract in which one group has its largest share of the population, where the error of that group is taken. A size is left out where no area has more
 blocks. Counts are the total, voting age, Hispanic origin by race, all cells, and each group by itself (Hispanics; of the others each race alone, and two or
 more), so that a small group cannot hide behind a large one. A budget is `production`, or rho for all levels together (1/2 or 10) with shares that are equal,
 halve (`top`) or double (`bottom`) from each level to the next. Small parts of the states were taken, so that twenty draws of all
-of them could be made. The errors of every draw are in `docs/area_unions.csv`; a budget appears when its twenty draws are there.
+of them could be made. The errors of every draw are in `docs/area_unions.csv`; a row appears when its twenty draws are there.
 """
 
 ALL = """An earlier choice, `information = all`, drew the counts of a block within a kind of quarters towards the makeup of its block group, with
