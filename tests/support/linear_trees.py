@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,8 @@ def small_tree(
     apart: bool = False,
     alone: bool = False,
     parted: bool = False,
+    scale: Sequence[float] = (1.0,) * 4,
+    apart_types: bool = False,
 ) -> SmallTree:
     """Four levels, empty facility types and cells, unequal variances, a geounit without answers.
 
@@ -79,6 +82,8 @@ def small_tree(
         apart: whether every geounit has a kind of budget of its own, so that no covariance is shared.
         alone: whether the first leaf is an only child without answers.
         parted: whether the second level holds sums of parts, of which nothing but the totals is known.
+        scale: factor of the variances of every level.
+        apart_types: whether no leaf may hold records of more than one facility type, so that exact totals fix sums of types.
     """
     rng = np.random.default_rng(seed)
     alike = (AXES[0], ALLOWED, *((AXES[2],) if kept else ()))
@@ -91,6 +96,8 @@ def small_tree(
     )
     members, types = [np.eye(SIZES[3])], [rng.random((SIZES[3], 3)) < 0.6]
     types[0][:, 0] = True
+    if apart_types:
+        types[0] = np.eye(3, dtype=bool)[rng.integers(0, 3, SIZES[3])]
     for depth in (3, 2, 1):
         up = np.zeros((SIZES[depth - 1], SIZES[depth]))
         up[parents[depth], np.arange(SIZES[depth])] = 1
@@ -102,7 +109,9 @@ def small_tree(
     levels, rows, answers, weights = [], [], [], []
     for depth in range(4):
         kinds = rng.integers(0, 2, SIZES[depth]).astype(np.int32)
-        variances = np.vstack([rng.random((2, len(LABELS))) * 5 + 0.5, np.full(len(LABELS), np.inf)])
+        variances = np.vstack(
+            [(rng.random((2, len(LABELS))) * 5 + 0.5) * scale[depth], np.full(len(LABELS), np.inf)]
+        )
         if depth == 2:
             kinds[1] = 2
         if depth == 3 and alone:

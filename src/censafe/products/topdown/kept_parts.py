@@ -108,7 +108,8 @@ def _keys(letters: NDArray[Any]) -> tuple[bytes, ...]:
 
 
 def _children(found: dict[str, NDArray[Any]]) -> Children:
-    return Children(found["sums"], found["sort"], _keys(found["keys"]), found["covariance"], found["support"])
+    names = ("covariance", "support", "groups")
+    return Children(found["sums"], found["sort"], _keys(found["keys"]), *(found[name] for name in names))
 
 
 def _level(found: dict[str, NDArray[Any]], depth: int) -> LowerLevel:

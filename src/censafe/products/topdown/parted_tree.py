@@ -116,18 +116,7 @@ class PartedTree:
         totals = None if widest.totals is None else widest.totals[nodes]
         alone = np.full(nodes.stop - nodes.start, -1, np.int32)
         first = TreeLevel(widest.name, objective, alone, widest.support[nodes], totals)
-        right = None if own.right is None else own.right[nodes]
-        upper = LowerLevel(
-            own.keys,
-            own.pattern[nodes],
-            own.kind,
-            own.support,
-            own.below,
-            own.covariance,
-            own.informed,
-            right,
-        )
-        return LinearTree(self.blocks, [first, *levels], [upper, *lower])
+        return LinearTree(self.blocks, [first, *levels], [own.of(nodes), *lower])
 
     def _name(self, part: Subtree) -> str:
         return f"{self._histogram.name}_{part.name}"

@@ -136,6 +136,21 @@ class CellBlocks:
             found += weights[:, query, None, None, None] * factor[:, None, None] * same
         return found
 
+    def averaged(self, label: NDArray[np.integer]) -> tuple[Floats, float]:
+        """A query of averages over the exchangeable attributes: A of shape (answers, M), and its factor in the curvature.
+
+        Example:
+            >>> blocks = CellBlocks.of((2, 3), (np.arange(6) // 3, np.arange(6)), (np.arange(6) // 3,))
+            >>> ask, factor = blocks.averaged(np.zeros(6, np.int64))
+            >>> ask.tolist(), factor, blocks.curvature((np.zeros(6, np.int64),), np.ones((1, 1)))[0, -1].tolist()
+            ([[1.0, 1.0]], 3.0, [[3.0, 3.0], [3.0, 3.0]])
+        """
+        answers = np.unique(self.first(label), return_inverse=True)[1].ravel()
+        by_cell = label[self.order].reshape(self.combinations, *self.sizes)
+        summed = [levels for axis, levels in enumerate(self.sizes) if _constant(by_cell, axis + 1)]
+        ask = (answers == np.arange(int(answers.max(initial=-1)) + 1)[:, None]).astype(np.float64)
+        return ask, float(math.prod(summed))
+
     def averages(self, operators: Floats) -> Floats:
         """The same operators as sums of matrices that act on averages over sets of attributes and on nothing less.
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.linear.cells import CellBlocks
-from censafe.estimation.topdown.linear.operators import condition
-from censafe.estimation.topdown.linear.upward import LowerLevel, TreeLevel, conditioned, own_right_sides
+from censafe.estimation.topdown.linear.exact_sums import shifts
+from censafe.estimation.topdown.linear.upward import LowerLevel, TreeLevel, own_right_sides
 
 __all__ = ["LinearTree", "Weights", "passing"]
 
@@ -60,9 +60,8 @@ class LinearTree:
         return own.covariance[own.pattern[nodes]]
 
     def covariance(self, depth: int) -> Floats:
-        """The same by pattern, once exact totals are imposed, shape (patterns, subsets, M, M)."""
-        own = self.lower[depth].covariance
-        return own if self.levels[depth].totals is None else condition(own, self.blocks.others)
+        """The same by pattern, once what is known exactly is imposed, shape (patterns, subsets, M, M)."""
+        return self.lower[depth].conditioned()
 
     def estimate(self, depth: int, nodes: Ordinals) -> Floats:
         """Estimates of some geounits from the answers of the whole tree, shape (len(nodes), cells)."""
@@ -164,10 +163,10 @@ class LinearTree:
             right[place] = own_right_sides(self.blocks, level, part, np.zeros(1, np.int64), 1, kind)[0]
         if own.right is not None:
             right += own.right[nodes]
-        found = self.blocks.apply(own.covariance[pattern], right)
-        if exact and level.totals is not None:
-            found = conditioned(self.blocks, own, pattern, found, level.totals[nodes].astype(np.float64))
-        return found
+        if not exact:
+            return self.blocks.apply(own.covariance[pattern], right)
+        found = self.blocks.apply(self.covariance(depth)[pattern], right)
+        return found + shifts(own.lift[pattern], own.known[nodes], len(self.blocks.sizes))
 
     def _whole(self, depth: int, nodes: Ordinals) -> Floats:
         found = self._lower(depth, nodes, exact=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["condition", "held_total", "inverse", "masked", "positive", "sum_by"]
+__all__ = ["held_total", "inverse", "masked", "positive", "sum_by"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -88,12 +88,3 @@ def held_total(covariances: Floats, others: int) -> tuple[Floats, Floats]:
     """
     with_total = covariances[:, -1].sum(axis=-1)
     return with_total, others * with_total.sum(axis=-1)
-
-
-def condition(covariances: Floats, others: int) -> Floats:
-    """Covariances once the total is known exactly."""
-    found = covariances.copy()
-    with_total, variance = held_total(covariances, others)
-    inner = np.where(variance > 0, variance, 1.0) / others
-    found[:, -1] -= with_total[:, :, None] * with_total[:, None, :] / inner[:, None, None]
-    return found

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.linear.cells import CellBlocks
-from censafe.estimation.topdown.linear.operators import (
-    condition,
-    held_total,
-    inverse,
-    masked,
-    positive,
-    sum_by,
+from censafe.estimation.topdown.linear.exact_sums import (
+    beside,
+    joined_sums,
+    known_values,
+    precision_beside,
+    shifts,
 )
+from censafe.estimation.topdown.linear.operators import held_total, inverse, masked, positive, sum_by
 from censafe.estimation.topdown.linear.pieces import parts, whole_families
+from censafe.estimation.topdown.linear.sum_kernels import add_estimates, add_rows
 from censafe.estimation.topdown.normal_equations import LevelObjective, StoredAnswers, add_weighted
-from censafe.model.compiled import compiled
 
 __all__ = [
     "Children",
     "LowerLevel",
     "TreeLevel",
-    "conditioned",
     "handed_up",
     "lower_estimates",
     "own_right_sides",
@@ -75,6 +74,11 @@ class LowerLevel:
         covariance: of the estimates, shape (patterns, subsets, M, M).
         informed: which patterns have an estimate at all.
         right: that precision times the sum of the children's estimates, shape (n, M, *sizes); None at the lowest level.
+        groups: which exactly known sum every combination of a pattern is in, -1 for none, shape (patterns, M).
+        known: values of these sums, shape (n, K).
+        held: covariances of averages over the exchangeable attributes once these sums are known, shape (patterns, M, M); that of
+            the estimates where none is.
+        lift: what the known values add to an estimate, shape (patterns, M, K).
     """
 
     keys: tuple[bytes, ...] = field(repr=False)
@@ -85,6 +89,21 @@ class LowerLevel:
     covariance: Floats = field(repr=False)
     informed: Flags = field(repr=False)
     right: Floats | None = field(repr=False)
+    groups: NDArray[np.int32] = field(repr=False)
+    known: Floats = field(repr=False)
+    held: Floats = field(repr=False)
+    lift: Floats = field(repr=False)
+
+    def conditioned(self) -> Floats:
+        """Covariances of the estimates once what is known exactly is imposed, shape (patterns, subsets, M, M)."""
+        found = self.covariance.copy()
+        found[:, -1] = self.held
+        return found
+
+    def of(self, nodes: slice) -> LowerLevel:
+        """The same of some neighbouring geounits."""
+        right = None if self.right is None else self.right[nodes]
+        return replace(self, pattern=self.pattern[nodes], right=right, known=self.known[nodes])
 
     def totals(self, blocks: CellBlocks, right: Floats, nodes: Ordinals) -> Floats:
         """Estimated totals of some geounits from the right sides of all information, shape (len(nodes),)."""
@@ -103,6 +122,7 @@ class Children:
         keys: digest of what makes each sort.
         covariance: of the sums, by sort.
         support: combinations that the children may have, by sort.
+        groups: which exactly known sum every combination is in, -1 for none, by sort.
     """
 
     sums: Floats = field(repr=False)
@@ -110,6 +130,7 @@ class Children:
     keys: tuple[bytes, ...] = field(repr=False)
     covariance: Floats = field(repr=False)
     support: Flags = field(repr=False)
+    groups: NDArray[np.int32] = field(repr=False)
 
     @staticmethod
     def joined(parts: Sequence[Children]) -> Children:
@@ -129,6 +150,7 @@ class Children:
             tuple(key for part in parts for key in part.keys),
             np.concatenate([part.covariance for part in parts]),
             np.concatenate([part.support for part in parts]),
+            np.concatenate([part.groups for part in parts]),
         )
 
 
@@ -138,8 +160,8 @@ def lower_estimates(
     """Estimates of every level, the widest first.
 
     Where totals are exact, what a level hands up obeys them; its own covariances are those without them. Empty combinations have
-    estimate and variance 0. A level above one whose totals are all exact has an exact total itself, and its precision in that
-    direction has no meaning. A part of a tree gives the same bits as the whole.
+    estimate and variance 0. Sums that the exact totals below a level fix are known at the level itself, and its precision along
+    them has no meaning. A part of a tree gives the same bits as the whole.
 
     Args:
         blocks: structure of the cells.
@@ -178,16 +200,27 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> L
     pattern: NDArray[np.int32] = number[place.ravel()]
     support, sort_of, kind = level.support[first], sort[first], np.asarray(kinds)[first]
     below = np.zeros((len(first), blocks.subsets, blocks.combinations, blocks.combinations))
+    inside, groups, known = below.copy(), np.full(support.shape, -1, np.int32), sort_of >= 0
     if children is not None:
-        known = sort_of >= 0
-        precision = inverse(children.covariance, children.support)
         support[known] &= children.support[sort_of[known]]
-        below[known] = masked(precision[sort_of[known]], support[known])
+        exact, whole = precision_beside(children.covariance, children.support, children.groups)
+        inside[known] = masked(exact[sort_of[known]], support[known])
+        below[known] = masked(whole[sort_of[known]], support[known])
+        groups[known] = children.groups[sort_of[known]]
+    if level.totals is not None:
+        rest = support & (groups < 0)
+        groups = np.where(rest, groups.max(axis=1, keepdims=True) + 1, groups)
     own = np.zeros_like(below)
     if level.objective is not None:
         own = blocks.curvature(level.objective.labels, level.objective.weights)[kind]
-    informed = _informed(level.name, own, below, support)
+    informed = _informed(blocks, level, kind, support, known)
     covariance = inverse(own + below, support & informed[:, None])
+    held, lift = covariance[:, -1].copy(), np.zeros((*support.shape, int(groups.max(initial=-1)) + 1))
+    some = np.flatnonzero((groups >= 0).any(axis=1) & informed)
+    held[some], lift[some] = beside(
+        blocks, _answers(level, kind[some]), inside[some], support[some], groups[some], lift.shape[2]
+    )
+    values = known_values(groups[pattern], None if children is None else children.sums, level.totals)
     right = None
     if children is not None:
         right = children.sums
@@ -195,8 +228,27 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> L
             right[part] = blocks.apply(below[pattern[part]], right[part])
     sorted_keys = tuple(keys[one] for one in order)
     return LowerLevel(
-        sorted_keys, pattern, kind.astype(np.int64), support, below, covariance, informed, right
+        sorted_keys,
+        pattern,
+        kind.astype(np.int64),
+        support,
+        below,
+        covariance,
+        informed,
+        right,
+        groups,
+        values,
+        held,
+        lift,
     )
+
+
+def _answers(level: TreeLevel, kind: Ordinals) -> list[tuple[NDArray[np.int32], Floats]]:
+    """Every query with the weights of its answers in some patterns."""
+    if level.objective is None:
+        return []
+    weights = level.objective.weights[kind]
+    return list(zip(level.objective.labels, weights.T, strict=True))
 
 
 def _keys(
@@ -217,17 +269,24 @@ def _keys(
     return found
 
 
-def _informed(name: str, own: Floats, below: Floats, support: Flags) -> Flags:
-    """Which patterns determine their cells; those without any answers do not have to."""
-    both = own + below
-    answered = np.abs(both).max(axis=(1, 2, 3)) > 0
-    good = positive(both, support)
-    if (answered & support.any(axis=1) & ~good).any():
+def _informed(blocks: CellBlocks, level: TreeLevel, kind: Ordinals, support: Flags, known: Flags) -> Flags:
+    """Which patterns determine their cells; those without any answers do not have to.
+
+    That is a question of which queries are asked, and not of their weights: children of which all are determined determine the cells
+    of their parent, and otherwise its own queries have to.
+    """
+    asked = np.zeros((len(kind), 0), np.bool_)
+    good = known
+    if level.objective is not None:
+        asked = level.objective.weights[kind] > 0
+        good = known | positive(blocks.curvature(level.objective.labels, asked.astype(np.float64)), support)
+    informed: Flags = (known & support.any(axis=1)) | asked.any(axis=1)
+    if (informed & support.any(axis=1) & ~good).any():
         raise CheckError(
-            f"level {name}: the answers of a geounit and those below it do not determine its cells, so that there is no linear "
+            f"level {level.name}: the answers of a geounit and those below it do not determine its cells, so that there is no linear "
             "estimate; fix: estimate with --set information=level"
         )
-    return answered
+    return informed
 
 
 def handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: int) -> Children:
@@ -242,8 +301,8 @@ def handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: in
     flat = np.zeros((parents, blocks.cells))
     sums = flat.reshape(parents, blocks.combinations, *blocks.sizes)
     for parent, rows in _estimates(blocks, level, own):
-        _add_estimates(rows.reshape(len(rows), -1), parent.astype(np.int64), flat)
-    covariance = own.covariance if level.totals is None else condition(own.covariance, blocks.others)
+        add_estimates(rows.reshape(len(rows), -1), parent.astype(np.int64), flat)
+    covariance = own.conditioned()
     patterns = len(own.kind)
     keys, times = np.unique(level.parent.astype(np.int64) * patterns + own.pattern, return_counts=True)
     parent, which = np.divmod(keys, patterns)
@@ -267,24 +326,22 @@ def handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: in
     total = sum_by(group, len(chosen), which[rows], times[rows].astype(np.float64), covariance)
     support = np.zeros((len(chosen), blocks.combinations), np.bool_)
     np.logical_or.at(support, group, own.support[which[rows]])
-    if level.totals is not None:
-        _fill_total(total, support)
-    return Children(sums, sort, tuple(sorts), total, support)
-
-
-def _fill_total(covariances: Floats, support: Flags) -> None:
-    """Give sums of exact totals some variance, in place: the parent's total is exact as well, so it says nothing."""
-    inner = covariances[:, -1]
-    size = np.trace(inner, axis1=1, axis2=2) / np.maximum(1, support.sum(axis=1))
-    size = np.where(size > 0, size, 1.0)
-    inner += size[:, None, None] * (support[:, :, None] & support[:, None, :])
+    groups = [
+        joined_sums(
+            ((own.support[one], own.groups[one]) for one in which[start[place] : start[place + 1]]),
+            blocks.combinations,
+        )
+        for place in chosen
+    ]
+    exact = np.array(groups, np.int32).reshape(len(chosen), blocks.combinations)
+    return Children(sums, sort, tuple(sorts), total, support, exact)
 
 
 def _estimates(
     blocks: CellBlocks, level: TreeLevel, own: LowerLevel
 ) -> Iterator[tuple[NDArray[np.integer], Floats]]:
     """Parents and estimates of the geounits, or at the lowest level of sums of siblings of one pattern."""
-    pieces = parts(level.nodes, blocks.cells)
+    pieces, covariance = parts(level.nodes, blocks.cells), own.conditioned()
     if own.right is None:
         pieces = whole_families(level.parent, blocks.cells)
     for part in pieces:
@@ -302,36 +359,12 @@ def _estimates(
         right = own_right_sides(blocks, level, part, group.ravel(), len(parent), own.kind[pattern])
         if own.right is not None:
             right += own.right[part]
-        estimate = blocks.apply(own.covariance[pattern], right)
-        if level.totals is not None:
-            totals = np.zeros(len(parent))
-            np.add.at(totals, group.ravel(), level.totals[part].astype(np.float64))
-            estimate = conditioned(blocks, own, pattern, estimate, totals)
-        yield parent, estimate
-
-
-def conditioned(
-    blocks: CellBlocks, own: LowerLevel, pattern: NDArray[np.integer], estimate: Floats, totals: Floats
-) -> Floats:
-    """Estimates once their totals are known exactly.
-
-    Args:
-        blocks: structure of the cells.
-        own: covariances of the level.
-        pattern: of every row.
-        estimate: shape (rows, M, *sizes).
-        totals: shape (rows,).
-    """
-    with_total, variance = held_total(own.covariance, blocks.others)
-    missing = totals - estimate.reshape(len(estimate), -1).sum(axis=1)
-    share = np.where(variance > 0, missing_share(variance), 0.0)[pattern] * missing
-    shift = with_total[pattern] * share[:, None]
-    return estimate + shift.reshape(*shift.shape, *(1 for _ in blocks.sizes))
-
-
-def missing_share(variance: Floats) -> Floats:
-    """Inverse of variances, of which those that are 0 do not matter."""
-    return 1.0 / np.where(variance > 0, variance, 1.0)
+        values = np.zeros((len(parent), own.known.shape[1]))
+        np.add.at(values, group.ravel(), own.known[part])
+        yield (
+            parent,
+            blocks.apply(covariance[pattern], right) + shifts(own.lift[pattern], values, len(blocks.sizes)),
+        )
 
 
 def own_right_sides(
@@ -361,25 +394,7 @@ def own_right_sides(
         for query, label in enumerate(objective.labels):
             values = objective.source.values[query][part]
             answers = np.zeros((groups, values.shape[1]), np.int64)
-            _add_rows(values, group.astype(np.int64), answers)
+            add_rows(values, group.astype(np.int64), answers)
             weights = np.ascontiguousarray(objective.weights[kind, query])
             add_weighted(found, weights, answers, label[blocks.order].astype(np.int64))
     return found.reshape(groups, blocks.combinations, *blocks.sizes)
-
-
-@compiled()
-def _add_rows(values: NDArray[np.integer], group: Ordinals, found: Ordinals) -> None:
-    """Add up rows of answers by group."""
-    for row in range(values.shape[0]):
-        target, own = found[group[row]], values[row]
-        for column in range(values.shape[1]):
-            target[column] += own[column]
-
-
-@compiled()
-def _add_estimates(values: Floats, group: Ordinals, found: Floats) -> None:
-    """Add up rows of estimates by group, in their order."""
-    for row in range(values.shape[0]):
-        target, own = found[group[row]], values[row]
-        for column in range(values.shape[1]):
-            target[column] += own[column]

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.linear.downward import LinearTree, passing
+from censafe.estimation.topdown.linear.exact_sums import shifts
 from censafe.estimation.topdown.linear.functionals import Functionals
 from censafe.estimation.topdown.linear.pieces import parts
-from censafe.estimation.topdown.linear.upward import conditioned, own_right_sides
+from censafe.estimation.topdown.linear.upward import own_right_sides
 
 __all__ = ["WholeLevel", "whole_levels"]
 
@@ -153,15 +154,9 @@ def _estimates(tree: LinearTree, depth: int, above: _Above | None, held: Floats,
     right = own_right_sides(blocks, level, part, rows, len(rows), own.kind[pattern])
     if own.right is not None:
         right += own.right[part]
-    if level.totals is None:
-        if above is not None:
-            right += above.news[parent]
-        found = blocks.apply(own.covariance[pattern], right)
-    else:
-        found = blocks.apply(own.covariance[pattern], right)
-        found = conditioned(blocks, own, pattern, found, level.totals[part].astype(np.float64))
-        if above is not None:
-            found += blocks.apply(held[pattern], above.news[parent])
+    if above is not None:
+        right += above.news[parent]
+    found = blocks.apply(held[pattern], right) + shifts(own.lift[pattern], own.known[part], len(blocks.sizes))
     if above is not None:
         empty = ~own.informed[pattern]
         found[empty] = above.estimates[above.kept[parent[empty]]]
