@@ -93,7 +93,7 @@ def test_a_strict_ledger_counts_the_lost_reservation(
     _run_and_die(STAGES["after the first reservation"], *command)
     refused = censafe(*command)
     assert refused.code == 3
-    assert "more than its cap" in refused.err
+    assert "the cap of rho = 46" in refused.err
     assert censafe(*command, "--cap", "52").code == 0
     assert stated(ledger) == [52]
 
