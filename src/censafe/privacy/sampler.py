@@ -72,7 +72,7 @@ def draw(
     Example:
         >>> from fractions import Fraction
         >>> from censafe.privacy.claims import Claim
-    from censafe.privacy.keys import TestKey, derive_part_key
+        >>> from censafe.privacy.keys import TestKey, derive_part_key
         >>> key = derive_part_key(TestKey(1), "0" * 64, b"", "PH2")
         >>> draw(NoiseLaw.gaussian(Fraction(4)), key, query=0, geounits=np.arange(2, dtype=np.uint64), answers=3).shape
         (2, 3)
