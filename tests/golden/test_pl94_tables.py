@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
+from censafe.geography.area_names import AreaNames
 from censafe.geography.spine import PL94_PR
 from censafe.geography.spine_sums import sum_histograms
 from censafe.model.pl94 import item_names
@@ -116,3 +118,21 @@ def test_without_occupancy_there_is_no_h1(providence, tmp_path):
     assert pq.read_schema(path).names == ["geocode", *item_names()[:298]]
     with pytest.raises(ValueError, match="same geounits"):
         TableLevel("Tract", level.persons, providence["Block"].occupancy)
+
+
+@pytest.mark.parametrize(("form", "file_format"), [("wide", "parquet"), ("tidy", "csv")])
+def test_tables_have_the_codes_that_join_them(providence, tmp_path, form, file_format):
+    level = providence["Block_Group"]
+    codes = level.persons.geounits
+    names = AreaNames({str(codes[0]): "Block Group 1, here"})
+    (path,) = write_pl94_tables(
+        tmp_path / "t", [level], form=form, file_format=file_format, areas=names, stamp="NOT PRIVATE"
+    )
+    texts = pc.ConvertOptions(column_types=dict.fromkeys(("geocode", "GEOID"), pa.string()))
+    table = pq.read_table(path) if file_format == "parquet" else pc.read_csv(path, convert_options=texts)
+    assert table.column_names[:4] == ["geocode", "GEOID", "GISJOIN", "NAME"]
+    step = table.num_rows // len(codes)
+    assert table["GEOID"].to_pylist()[::step] == codes.tolist()
+    assert table["GISJOIN"].to_pylist()[0] == f"G{codes[0][:2]}0{codes[0][2:5]}0{codes[0][5:]}"
+    assert table["NAME"].to_pylist()[0] == "Block Group 1, here"
+    assert set(table["NAME"].to_pylist()[step:]) == {""}

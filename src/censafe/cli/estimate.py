@@ -48,8 +48,8 @@ __all__ = ["command"]
 @click.option(
     "--areas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="With --intervals: CSV with the geocode of every block and a column for each kind of further areas, such as places or "
-    "districts.",
+    help="With --intervals: CSV with a column geocode, GEOID20, GEOID or GISJOIN of the block and one for each kind of further "
+    "areas, such as places or districts.",
 )
 @click.option(
     "--query",

@@ -41,7 +41,7 @@ _SHARED = (
         "--areas",
         type=_PATH,
         multiple=True,
-        help="Histograms: CSV or Parquet with a column geocode and one of area codes for each kind of area, such as place; or "
+        help="Histograms: CSV or Parquet with a column geocode, GEOID20, GEOID or GISJOIN and one of area codes for each kind of area, such as place; or "
         "the block file GRF-C. Areas that the data folder knows are there without it.",
     ),
     click.option("--area-kinds", metavar="KINDS", help="Only these kinds of areas, such as place,cousub."),

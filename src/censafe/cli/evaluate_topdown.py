@@ -38,7 +38,7 @@ __all__ = ["command"]
     "--areas",
     type=click.Path(exists=True, path_type=Path),
     multiple=True,
-    help="CSV or Parquet with a column geocode and one of area codes for each kind of area, such as place; or GRF-C.",
+    help="CSV or Parquet with a column geocode, GEOID20, GEOID or GISJOIN and one of area codes for each kind of area, such as place; or GRF-C.",
 )
 @published_data_option
 @click.option("--quiet", is_flag=True, help="No progress.")

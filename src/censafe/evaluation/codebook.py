@@ -122,6 +122,7 @@ CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
     "confidential": ("true count", "records"),
     "GISJOIN": ("code of the area by which NHGIS joins tables and boundaries", ""),
     "GEOID": ("code of the area in files of the Census Bureau, of the length of its own level", ""),
+    "NAME": ("name of the area, where known", ""),
     "STATEA": ("code of the state", ""),
     "COUNTYA": ("code of the county within its state", ""),
     "TRACTA": ("code of the tract within its county", ""),

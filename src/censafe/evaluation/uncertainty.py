@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from censafe.estimation.topdown.simulated import SIZES, ErrorClass, size_class
 from censafe.evaluation.histograms.cells import MatchedCells
 from censafe.evaluation.histograms.frames import frame_of
+from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import codes_of_level
 
 __all__ = ["cell_intervals", "error_classes"]
 
@@ -81,8 +83,8 @@ def cell_intervals(
     A count of a size that no further run gave takes the errors of the nearest size.
 
     Returns:
-        Columns geocode, label, published, rmse, own_rmse (of the further runs of this very count), lo, hi; the ends are
-        counts, not below 0.
+        Columns geocode, GEOID, GISJOIN and NAME (where the areas are those of census geography), label, published, rmse,
+        own_rmse (of the further runs of this very count), lo, hi; the ends are counts, not below 0.
     """
     by_size = _by_size(classes)
     squares = np.zeros(published.shape)
@@ -94,6 +96,7 @@ def cell_intervals(
     return frame_of(
         {
             "geocode": np.repeat(runs[0].areas, published.shape[1]).tolist(),
+            **_beside(runs[0], published.shape[1]),
             "label": list(labels) * len(published),
             "published": flat,
             "rmse": np.array([row["rmse"] for row in found]),
@@ -102,6 +105,14 @@ def cell_intervals(
             "hi": np.maximum(flat + np.array([row["hi"] for row in found]), 0.0),
         }
     )
+
+
+def _beside(cells: MatchedCells, answers: int) -> dict[str, list[str]]:
+    """Codes and names of the areas, a row an answer; none where the areas are not those of census geography."""
+    if not codes_of_level(cells.level, cells.areas):
+        return {}
+    columns = AreaNames().beside(cells.areas.astype(f"U{len(cells.areas[0])}"))
+    return {name: np.repeat(texts, answers).tolist() for name, texts in columns.items()}
 
 
 def _by_size(classes: pa.Table) -> list[dict[str, Any]]:

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
-from censafe.geography.identifiers import geoids, gisjoins
+from censafe.geography.area_names import AreaNames
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import Stamp
@@ -17,14 +18,18 @@ from censafe.publication.stamps import Stamp
 __all__ = ["read_histograms", "write_histograms"]
 
 _CHUNK = 4_000_000
-_CODES = ("GEOID", "GISJOIN")
 _SCHEMA = pa.schema(
     [("geocode", pa.dictionary(pa.int32(), pa.string())), ("cell", pa.int32()), ("count", pa.int32())]
 )
 
 
 def write_histograms(
-    path: Path, level: SparseLevel, *, schema: str, stamp: Stamp | None = None, census: bool = False
+    path: Path,
+    level: SparseLevel,
+    *,
+    schema: str,
+    stamp: Stamp | None = None,
+    areas: AreaNames | None = None,
 ) -> str:
     """Write the histograms of one level, a row for each cell that is not empty.
 
@@ -33,7 +38,7 @@ def write_histograms(
         level: the histograms.
         schema: name of the schema that the flat cells belong to.
         stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
-        census: whether geocodes are those of census geography; GEOID and GISJOIN then stand beside them.
+        areas: codes and names that stand beside the geocodes; None for geocodes alone.
 
     Returns:
         SHA-256 of the file's bytes, hexadecimal.
@@ -44,9 +49,10 @@ def write_histograms(
     metadata = {"schema": schema, "private": "true" if stamp is None else "false"}
     if stamp is not None:
         metadata["stamp"] = stamp
+    known = areas or AreaNames(census=False)
     fields = [
         _SCHEMA.field(0),
-        *(_SCHEMA.field(0).with_name(name) for name in _CODES if census),
+        *(_SCHEMA.field(0).with_name(name) for name in known.columns),
         *list(_SCHEMA)[1:],
     ]
     arrow_schema = pa.schema(fields, metadata)
@@ -54,26 +60,29 @@ def write_histograms(
         with pq.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
             for first in range(0, len(level.cell), _CHUNK):
                 last = min(first + _CHUNK, len(level.cell))
-                writer.write_table(pa.table(_columns(level, first, last, census=census), schema=arrow_schema))
+                writer.write_table(pa.table(_columns(level, first, last, known), schema=arrow_schema))
         temporary.chmod(0o444)
     return sha256_file(path)
 
 
-def _columns(level: SparseLevel, first: int, last: int, *, census: bool) -> list[pa.Array]:
+def _columns(level: SparseLevel, first: int, last: int, areas: AreaNames) -> list[pa.Array]:
     """Columns of a range of entries."""
     low, high = np.searchsorted(level.node_ptr, [first, last - 1], side="right") - 1
     bounds = np.clip(level.node_ptr[low : high + 2], first, last)
     index = np.repeat(np.arange(high - low + 1, dtype=np.int32), np.diff(bounds))
     geounits = level.geounits[low : high + 1]
-    codes = [geounits, geoids(geounits), gisjoins(geounits)] if census else [geounits]
     return [
-        *(
-            pa.DictionaryArray.from_arrays(pa.array(index), pa.array(one.tolist(), pa.string()))
-            for one in codes
-        ),
+        *(_coded(index, one) for one in (geounits, *areas.beside(geounits).values())),
         pa.array(level.cell[first:last]),
         pa.array(level.count[first:last]),
     ]
+
+
+def _coded(index: NDArray[np.int32], texts: NDArray[np.str_]) -> pa.DictionaryArray:
+    """Texts by their places, each text once in the dictionary."""
+    once, place = np.unique(texts, return_inverse=True)
+    codes = place.reshape(-1).astype(np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(codes[index]), pa.array(once.tolist(), pa.string()))
 
 
 def read_histograms(path: Path, geounits: np.ndarray[tuple[int], np.dtype[np.str_]]) -> SparseLevel:

@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
+from censafe.geography.area_names import AreaNames
 from censafe.model.compiled import compiled
 from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_matrix
 from censafe.model.sparse import SparseLevel
+from censafe.model.spreadsheets import csv_table
 from censafe.publication.atomic import atomic_folder
 from censafe.publication.stamps import Stamp
 
@@ -142,6 +144,7 @@ def write_pl94_tables(
     file_format: Literal["parquet", "csv"] = "parquet",
     stamp: Stamp | None = None,
     replace: bool = False,
+    areas: AreaNames | None = None,
 ) -> tuple[Path, ...]:
     """Write the tables of every level, one file a level, named after it.
 
@@ -153,6 +156,7 @@ def write_pl94_tables(
         file_format: ``parquet`` or ``csv``.
         stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key; kept in the metadata of Parquet files.
         replace: whether a folder of this name may be replaced.
+        areas: codes and names that stand beside the geocodes; None for geocodes alone.
 
     Returns:
         The files, in the order of the levels.
@@ -164,10 +168,11 @@ def write_pl94_tables(
     with atomic_folder(folder, replace=replace) as temporary:
         for level in levels:
             path = temporary / f"{level.name}.{file_format}"
-            schema = _schema(level, form).with_metadata(metadata)
+            known = areas or AreaNames(census=False)
+            schema = _schema(level, form, known.columns).with_metadata(metadata)
             with _writer(path, schema, file_format) as writer:
-                for batch in _batches(level, schema, form):
-                    writer.write_table(batch)
+                for batch in _batches(level, schema, form, known):
+                    writer.write_table(csv_table(batch) if file_format == "csv" else batch)
     return tuple(folder / f"{level.name}.{file_format}" for level in levels)
 
 
@@ -178,39 +183,36 @@ def _writer(path: Path, schema: pa.Schema, file_format: str) -> pq.ParquetWriter
         return pq.ParquetWriter(
             path, schema, compression="zstd", compression_level=1, use_dictionary=dictionaries
         )
-    return pc.CSVWriter(path, schema, write_options=pc.WriteOptions(quoting_style="none"))
+    return pc.CSVWriter(path, schema, write_options=pc.WriteOptions(quoting_style="needed"))
 
 
 def _names(level: TableLevel) -> tuple[str, ...]:
     return item_names() if level.occupancy is not None else item_names()[: -TABLE_ITEMS["H1"]]
 
 
-def _schema(level: TableLevel, form: str) -> pa.Schema:
+def _schema(level: TableLevel, form: str, beside: Sequence[str]) -> pa.Schema:
+    codes = [(name, pa.string()) for name in ("geocode", *beside)]
     if form == "wide":
-        return pa.schema([("geocode", pa.string()), *((name, pa.int32()) for name in _names(level))])
-    return pa.schema(
-        [("geocode", pa.string()), ("table", pa.string()), ("item", pa.int16()), ("count", pa.int32())]
-    )
+        return pa.schema([*codes, *((name, pa.int32()) for name in _names(level))])
+    return pa.schema([*codes, ("table", pa.string()), ("item", pa.int16()), ("count", pa.int32())])
 
 
-def _batches(level: TableLevel, schema: pa.Schema, form: str) -> Iterator[pa.Table]:
+def _batches(level: TableLevel, schema: pa.Schema, form: str, areas: AreaNames) -> Iterator[pa.Table]:
     names = _names(level)
     step = _CHUNK if form == "tidy" else _WIDE_CHUNK
     for first in range(0, level.persons.nodes, step):
         last = min(first + step, level.persons.nodes)
         items = table_items(level, first, last)
         geocodes = level.persons.geounits[first:last]
+        codes = [pa.array(one.tolist(), pa.string()) for one in (geocodes, *areas.beside(geocodes).values())]
         if form == "wide":
-            columns = [
-                pa.array(geocodes.tolist(), pa.string()),
-                *(pa.array(column) for column in items.T),
-            ]
+            columns = [*codes, *(pa.array(column) for column in items.T)]
         else:
             row, item = np.divmod(np.arange(items.size), len(names))
             tables = [name.split("_")[0] for name in names]
             numbers = np.array([int(name.split("_")[1]) for name in names], np.int16)
             columns = [
-                pa.array(geocodes.tolist(), pa.string()).take(pa.array(row)),
+                *(one.take(pa.array(row)) for one in codes),
                 pa.array(tables, pa.string()).take(pa.array(item)),
                 pa.array(numbers[item]),
                 pa.array(items.reshape(-1)),

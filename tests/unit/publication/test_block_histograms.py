@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from censafe.geography.area_names import AreaNames
 from censafe.model.sparse import SparseLevel
 from censafe.publication.block_histograms import read_histograms, write_histograms
 
@@ -23,9 +24,9 @@ def some_level() -> SparseLevel:
 
 def test_histograms_have_the_codes_and_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "persons_Block.parquet"
-    write_histograms(path, some_level(), schema="own", census=True)
+    write_histograms(path, some_level(), schema="own", areas=AreaNames())
     table = pq.read_table(path)
-    assert table.column_names == ["geocode", "GEOID", "GISJOIN", "cell", "count"]
+    assert table.column_names == ["geocode", "GEOID", "GISJOIN", "NAME", "cell", "count"]
     assert table["GEOID"].to_pylist() == [GEOIDS[0], *GEOIDS]
     assert table["GISJOIN"].to_pylist() == [GISJOINS[0], *GISJOINS]
     found = read_histograms(path, BLOCKS)

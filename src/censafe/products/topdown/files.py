@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from censafe.geography.area_names import AreaNames
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
 from censafe.products.topdown.config import TopdownConfig
@@ -25,7 +26,7 @@ from censafe.publication.microdata_check import check_e2e_persons, check_pl94_pe
 from censafe.publication.pl94_tables import TableLevel, write_pl94_tables
 from censafe.publication.stamps import STAMP_NOTES, Stamp
 
-__all__ = ["form_of", "write_files"]
+__all__ = ["area_names", "form_of", "write_files"]
 
 _Task = Callable[[], object]
 
@@ -70,7 +71,8 @@ def write_files(
     others = list(_histograms(staging / "histograms", config, estimates, stamp))
     if "tables" in places:
         levels = _table_levels(config, estimates)
-        others.insert(0, partial(write_pl94_tables, staging / "tables", levels, form="wide", stamp=stamp))
+        write = partial(write_pl94_tables, staging / "tables", levels, form="wide", stamp=stamp)
+        others.insert(0, partial(write, areas=area_names(config)))
     with ThreadPoolExecutor(workers) as pool:
         counts = {name: pool.submit(task) for name, task in records.items()}
         for done in [pool.submit(task) for task in others]:
@@ -123,6 +125,7 @@ def _histograms(
     folder: Path, config: TopdownConfig, estimates: _Estimates, stamp: Stamp | None
 ) -> Iterator[_Task]:
     names = [level.name for level in config.run_levels]
+    areas = area_names(config)
     for histogram in config.histograms:
         for name, level in zip(names, estimates.levels[histogram.name], strict=True):
             path = folder / f"{histogram.name}_{name}.parquet"
@@ -132,13 +135,13 @@ def _histograms(
                 level,
                 schema=histogram.schema.name,
                 stamp=stamp,
-                census=_census(config),
+                areas=areas,
             )
 
 
-def _census(config: TopdownConfig) -> bool:
-    """Whether the areas are those of census geography, which other files know by GEOID and GISJOIN."""
-    return are_census_levels(level.prefix for level in config.levels)
+def area_names(config: TopdownConfig) -> AreaNames:
+    """What stands beside the codes of areas: GEOID, GISJOIN and NAME where they are those of census geography."""
+    return AreaNames(census=are_census_levels(level.prefix for level in config.levels))
 
 
 def _table_levels(config: TopdownConfig, estimates: _Estimates) -> list[TableLevel]:
