@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from censafe.estimation.topdown.normal_equations import LevelObjective
 from censafe.estimation.topdown.rounding import DetailedCost, Leaves
@@ -19,6 +18,7 @@ from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.estimating import CellRules, LevelReport, LevelTask, PassRule, estimate_level
 from censafe.products.topdown.intake import PublicFacts
 from censafe.products.topdown.level_checks import adds_up
+from censafe.products.topdown.pass_order import measured_fits, passes_of, rounding_chains
 
 __all__ = ["Descent", "rules_of"]
 
@@ -114,16 +114,10 @@ def rules_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> Cell
         >>> [int(label.max()) + 1 for label in rules.tree], rules.passes[0].fits
         ([8, 16, 1008], ((0,), (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)))
     """
-    schema, passes = histogram.schema, histogram.passes[level]
+    schema, passes = histogram.schema, passes_of(histogram, level, choices)
     kinds = None if schema.facilities is None else schema.schema.levels_of(schema.facilities.attribute)
-    l2, rounding = passes.l2, passes.rounding
-    if choices.passes == "one":
-        l2, rounding = (
-            ((tuple(text for outer in lists for inner in outer for text in inner),),)
-            for lists in (l2, rounding)
-        )
-    chains = [_chains(histogram, outer) for outer in rounding]
-    fits = [_fits(histogram, level, outer) for outer in l2]
+    chains = [rounding_chains(histogram, outer) for outer in passes.rounding]
+    fits = [measured_fits(histogram, level, outer) for outer in passes.l2]
     rules = tuple(PassRule(fit, chain, chain[-1]) for fit, chain in zip(fits, chains, strict=True) if fit)
     tree = tuple(label for chain in chains for inner in chain for label in inner if label.any())
     return CellRules(
@@ -132,32 +126,3 @@ def rules_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> Cell
         leaves=cast(Leaves, choices.leaves),
         detailed_cost=cast(DetailedCost, choices.detailed_cost),
     )  # fmt: skip
-
-
-def _fits(
-    histogram: MeasuredHistogram, level: str, outer: tuple[tuple[str, ...], ...]
-) -> tuple[tuple[int, ...], ...]:
-    """Ordinals of the measured queries of every inner pass; a pass of which nothing is measured is left out."""
-    measured = [histogram.schema.query(text).label.tobytes() for text in histogram.query_shares[level]]
-    named = [[histogram.schema.query(text).label.tobytes() for text in inner] for inner in outer]
-    fits = (tuple(q for q, label in enumerate(measured) if label in inner) for inner in named)
-    return tuple(fit for fit in fits if fit)
-
-
-def _chains(
-    histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
-) -> tuple[tuple[NDArray[np.int32], ...], ...]:
-    """Groups of the cells in every inner pass of rounding: the totals alone where they come first, then the chain."""
-    schema = histogram.schema
-    rule = schema.facilities
-    queries = [[schema.query(text) for text in inner] for inner in outer]
-    first = len(outer) > 1 and all(query.answers == 1 for query in queries[0])
-    kinds = [] if rule is None else [schema.query(rule.attribute)]
-    seen: set[bytes] = set()
-    chains: list[tuple[NDArray[np.int32], ...]] = [(queries[0][0].label,)] if first else []
-    for ordinal, inner in enumerate(queries[int(first) :]):
-        chain = {query.label.tobytes(): query for query in (kinds if ordinal == 0 else []) + inner}
-        own = {key: query for key, query in chain.items() if key not in seen}
-        seen |= set(own)
-        chains.append(tuple(one.label for one in own.values() if 1 < one.answers < schema.schema.cells))
-    return tuple(chains)

@@ -10,6 +10,7 @@ from typing import Self
 
 from censafe.errors import DataError
 from censafe.geography.run_spine import RunSpine
+from censafe.geography.spine import Spine
 from censafe.geography.spine_sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.population.findings import Finding, raise_if_fatal
@@ -22,7 +23,7 @@ from censafe.products.topdown.facts import PublicFacts, public_facts, run_spine
 from censafe.products.topdown.layout import histogram_layout
 from censafe.products.topdown.plan import exact_levels
 
-__all__ = ["Intake", "Loaded", "PublicFacts"]
+__all__ = ["Intake", "Loaded", "PublicFacts", "lone_state"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,10 @@ class Intake:
             facts = public_facts(
                 self._config, run, blocks.facilities, totals, imputed=blocks.imputed, areas=blocks.areas
             )
-        return Loaded(exact, facts, blocks.findings)
+        alone = lone_state(self._config, run.standard)
+        for finding in alone:
+            self._observer.remark(f"Warning: {finding.text()}")
+        return Loaded(exact, facts, (*blocks.findings, *alone))
 
     def _levels(
         self, histogram: MeasuredHistogram, blocks: BlockData, run: RunSpine
@@ -116,3 +120,34 @@ class Intake:
         if run.order is not None:
             exact = reordered(exact, run.order, run.spine.leaf.geounits)
         return sum_histograms(run.spine, exact, histogram.schema.schema.cells)
+
+
+def lone_state(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
+    """Warn where the nation of the root is one geounit of the next level, so that its budget measures the same records twice.
+
+    Args:
+        config: of the run.
+        standard: the tree over the blocks of the data.
+    """
+    levels = standard.levels
+    if len(levels) < 2 or levels[0].digits or levels[1].nodes > 1 or config.choices.bypass:
+        return ()
+    root, below = levels[0].name, levels[1].name
+    moved = "".join(
+        f" --set histograms.{one.name}.exact_totals={below}"
+        for one in config.histograms
+        if one.exact_totals == root
+    )
+    return (
+        Finding(
+            file="geocodes",
+            column="",
+            rule="lone-root",
+            severity="warn",
+            rows=0,
+            problem=f"the data hold one geounit of level {below}, and the run starts at {root}, which is the same records: the "
+            f"budget of {root} is spent on them once more",
+            allowed=f"a run of one {below} may start there",
+            fix=f"--set root={below}{moved}, which costs less",
+        ),
+    )

@@ -6,19 +6,16 @@ from typing import Final
 
 import numpy as np
 
-from censafe.errors import ConfigError
 from censafe.geography.spine import LevelRule
-from censafe.model import ProtectedUnit
 from censafe.population.histograms import HistogramLayout
 from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.schemas import HistogramSchema
+from censafe.products.topdown.record_files import measures_occupancy, person_schema
 from censafe.products.topdown.shipped import shipped_schemas
 
 __all__ = ["histogram_layout", "level_rules"]
 
 _CENSUS_BLOCK: Final = 16
 _ATTRIBUTE: Final = "hhgq"
-_OCCUPANCY: Final = 2
 
 
 def level_rules(config: TopdownConfig) -> tuple[LevelRule, ...]:
@@ -47,8 +44,8 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
         >>> layout.schema.cells, layout.occupied, layout.most[3], int(layout.empty.sum())
         (2016, True, 99999, 126)
     """
-    persons = _persons(config)
-    occupied = _measures_occupancy(config)
+    persons = person_schema(config)
+    occupied = measures_occupancy(config)
     facilities = None if persons is None else persons.facilities
     counted = shipped_schemas()["pl94-persons"].facilities if facilities is None and occupied else facilities
     kinds = () if counted is None else tuple(f"gq{level}" for level in range(len(counted.minimum)))
@@ -64,24 +61,3 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
         census_blocks=rules[-1].digits == _CENSUS_BLOCK,
         kind=_ATTRIBUTE if facilities is None else facilities.attribute,
     )
-
-
-def _persons(config: TopdownConfig) -> HistogramSchema | None:
-    """The schema of the persons, None where none are measured."""
-    schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
-    if len(schemas) > 1:
-        raise ConfigError(
-            f"{config.origin}: {len(schemas)} histograms of persons, but the files hold one; fix: name one of them in measure"
-        )
-    return schemas[0] if schemas else None
-
-
-def _measures_occupancy(config: TopdownConfig) -> bool:
-    schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.HOUSEHOLD]
-    others = [schema.name for schema in schemas if schema.schema.shape != (_OCCUPANCY,)]
-    if others:
-        raise ConfigError(
-            f"{config.origin}: the files hold housing units as vacant or occupied (one attribute of two levels), which is not "
-            f"the schema {others[0]}; fix: use the schema pl94-units"
-        )
-    return bool(schemas)

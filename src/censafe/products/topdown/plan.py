@@ -10,6 +10,8 @@ from censafe.errors import ConfigError
 from censafe.model import CellQuery, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.products.topdown.config import TopdownConfig
 from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
+from censafe.products.topdown.pass_order import check_pass_order
+from censafe.products.topdown.record_files import measures_occupancy, person_schema
 from censafe.products.topdown.schemas import Facilities
 from censafe.products.topdown.sensitivity import noise_law
 from censafe.products.topdown.shipped import shipped_schemas
@@ -68,7 +70,8 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
     along the spine, a part states what it costs at a geounit with the level's own share.
 
     Raises:
-        ConfigError: the spine does not go with the schemas and levels.
+        ConfigError: the spine does not go with the schemas, the levels or the exact totals, the passes of a level cannot work,
+            or the histograms are not those that the files hold.
 
     Example:
         >>> from censafe.products.topdown.config import load_config
@@ -77,6 +80,9 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
         (Fraction(1, 4), 'persons_National', Fraction(1280, 9))
     """
     check_spine(config)
+    check_pass_order(config)
+    person_schema(config)
+    measures_occupancy(config)
     units = {histogram.schema.record for histogram in config.histograms}
     return ReleasePlan(
         product="topdown",
@@ -96,7 +102,8 @@ def check_spine(config: TopdownConfig) -> None:
     """Refuse parted spines for other schemas and levels than those of the redistricting data.
 
     Raises:
-        ConfigError: the spine needs census blocks and their levels, or facilities by kind, that the configuration lacks.
+        ConfigError: the spine needs census blocks and their levels, or facilities by kind, that the configuration lacks, or it
+            parts geounits whose totals are exact.
 
     Example:
         >>> from censafe.products.topdown.config import load_config
@@ -115,6 +122,22 @@ def check_spine(config: TopdownConfig) -> None:
         raise ConfigError(
             f"spine: {config.choices.spine} needs the schemas {' and '.join(_SCHEMAS)} and the levels "
             f"{', '.join(name for name, _ in _LEVELS)} of census blocks; fix: --set spine=standard"
+        )
+    for histogram in config.histograms:
+        _check_whole(config, histogram)
+
+
+def _check_whole(config: TopdownConfig, histogram: MeasuredHistogram) -> None:
+    """On a parted spine, totals are those of whole geounits only where all parts have one parent, or of the blocks."""
+    exact = histogram.exact_totals
+    kept = ["US", "State", config.run_levels[-1].name]
+    if config.choices.spine == "aian" or config.root != "Block_Group":
+        kept.append(config.root)
+    if exact is not None and exact not in kept:
+        raise ConfigError(
+            f"{config.origin}: histograms.{histogram.name}.exact_totals is {exact}: the spine {config.choices.spine} parts geounits "
+            f"of level {exact} between parents, so that their totals cannot be kept; allowed: totals of the states and above, of "
+            "the root, or of the blocks; fix: --set spine=standard"
         )
 
 
