@@ -37,6 +37,7 @@ from censafe.population.safetab.files import InputFiles, check_headers, find_inp
 from censafe.population.safetab.layout import RACES, RecordName, record_layout
 from censafe.population.safetab.load import Loaded, load_records
 from censafe.population.safetab.totals import PopGroupTotals, load_totals
+from censafe.population.safetab.unit_list import LIST_NAME, without_listed
 
 if TYPE_CHECKING:
     import duckdb
@@ -111,18 +112,23 @@ class _Input(Protocol):
 
 @dataclass(frozen=True)
 class _Files:
-    """Tables as pipe-delimited text or Parquet."""
+    """Tables as pipe-delimited text or Parquet; of households, also a list of areas without housing units."""
 
     name: RecordName
     tables: dict[str, InputFiles]
+    unit_list: Path | None = None
 
     @property
     def labels(self) -> dict[str, str]:
-        return {name: files.label for name, files in self.tables.items()}
+        found = {name: files.label for name, files in self.tables.items()}
+        if self.unit_list is not None:
+            found["blocks"] += f" without the areas of {LIST_NAME}"
+        return found
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return tuple(path for files in self.tables.values() for path in files.paths)
+        paths = tuple(path for files in self.tables.values() for path in files.paths)
+        return paths if self.unit_list is None else (*paths, self.unit_list)
 
     @property
     def record_files(self) -> tuple[Path, ...]:
@@ -130,10 +136,12 @@ class _Files:
 
     @property
     def whole_regions(self) -> bool:
-        return True
+        return self.unit_list is None
 
     def areas(self, con: duckdb.DuckDBPyConnection, states: tuple[str, ...]) -> tuple[Areas, list[Finding]]:
         areas, problems = read_areas(self.tables["blocks"].paths, states)
+        if self.unit_list is not None:
+            areas = without_listed(areas, self.unit_list)
         return areas, area_findings(self.labels["blocks"], problems)
 
     def records(self, con: duckdb.DuckDBPyConnection) -> Batches:
@@ -270,7 +278,8 @@ def open_safetab(
 
     Args:
         data: for the readers ``csv`` (pipe-delimited text, or Parquet when there is none) and ``parquet`` the folder
-            with GRF-C and person-records, or GRF-C, household-records and pop-group-totals; for ``cef`` the .ini file.
+            with GRF-C and person-records, or GRF-C, household-records, pop-group-totals and, where it is there, the list
+            areas-without-units.csv; for ``cef`` the .ini file.
         product: which records to read.
         reader: ``csv``, ``parquet`` or ``cef``.
         states: two-digit codes to keep, of the US run and of the PR run together.
@@ -331,4 +340,6 @@ def _open_files(folder: Path, name: RecordName, reader: str, t1: Path | None) ->
     layouts: tuple[RecordName, ...] = ("persons", "households", "totals")
     findings = [f for table in layouts if table in tables for f in check_headers(tables[table], table)]
     raise_if_fatal(findings, "input files")
-    return _Files(name, tables)
+    unit_list = folder / LIST_NAME
+    listed = name == "households" and unit_list.exists()
+    return _Files(name, tables, unit_list if listed else None)
