@@ -396,6 +396,11 @@ def test_two_files_are_compared_and_the_truth_with_itself_has_no_error(
         one = censafe("evaluate", verb, data, published, tmp_path / verb, "--config", "e2e-1940")
         assert one.code == 0, one.err
         assert rows_of(tmp_path / verb / f"{verb}.csv")
+    words = ("--config", "e2e-1940", "--alpha", "0.5", "--beta", "0.9")
+    loose = censafe("evaluate", "reliability", data, published, tmp_path / "loose", *words)
+    assert loose.code == 0, loose.err
+    assert "none" not in {row["answer"] for row in rows_of(tmp_path / "loose" / "reliability.csv")}
+    assert "10% of areas are within 50 points" in (tmp_path / "loose" / "report.html").read_text()
 
 
 def test_tables_of_any_product_are_compared(censafe: CommandLine, tmp_path: Path) -> None:

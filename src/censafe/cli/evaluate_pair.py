@@ -127,15 +127,31 @@ def epl(**options: Any) -> None:
 
 
 @click.command(name="reliability")
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Largest difference of the shares that counts as close.",
+)
+@click.option(
+    "--beta",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Share of areas that may differ by more.",
+)
 @_shared
 def reliability(**options: Any) -> None:
     """From which population on the share of the largest group is within 5 points in 95% of areas.
 
-    TRUTH and PUBLISHED are block histograms; see ``evaluate pair``.
+    --alpha and --beta put other numbers in place of the 5 points and of the 5% of areas that may be off. TRUTH and PUBLISHED are
+    block histograms; see ``evaluate pair``.
 
     \b
-    Example:
+    Examples:
       censafe evaluate reliability blocks/ redistricting/ shares/ --config pl94-us --set root=State
+      censafe evaluate reliability blocks/ redistricting/ shares/ --config pl94-us --alpha 0.03 --beta 0.1
     """
     if options["config"] is None:
         raise click.UsageError("reliability needs block histograms: give --config.")
@@ -168,8 +184,11 @@ def _compare(
     mode: str,
     quiet: bool,
     published_data: bool,
+    alpha: float = 0.05,
+    beta: float = 0.05,
 ) -> None:
     from censafe.evaluation.confidential import Standing
+    from censafe.evaluation.histograms.reliability import Tolerance
     from censafe.evaluation.pair_definitions import Definitions, read_definitions
     from censafe.evaluation.pair_evaluation import PairChoices, evaluate_pair, evaluate_tables
     from censafe.evaluation.pair_inputs import AreaLists, UnitFiles
@@ -204,7 +223,9 @@ def _compare(
         lists = AreaLists(areas, _names(area_kinds), defined.areas)
         chosen = load_config(config, parse_settings(settings))
         opened = _opened(chosen, histogram, truth, (published, *also), domain, units, lists, reading)
-        wanted = Asked(defined.queries, defined.characteristics, defined.sets, groups, bins or 0)
+        wanted = Asked(
+            defined.queries, defined.characteristics, defined.sets, groups, bins or 0, Tolerance(alpha, beta)
+        )
         book = read_book(tables) if tables else None
         choices = PairChoices(suites, asked, wanted, _names(side_by_side), residuals, book, standing)
         result = evaluate_pair(opened, out, reading, sources=sources, choices=choices, config=chosen)

@@ -93,7 +93,7 @@ CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
     "answer_alone": ("smallest reliable bin, whatever the larger ones are", "records"),
     "bin_low": ("lower end of the population bin", "records"),
     "bin": ("population bin", "records"),
-    "n_reliable": ("areas of the bin whose share of the largest group is within 5 points", "areas"),
+    "n_reliable": ("areas of the bin whose share of the largest group is close enough: within 5 points, or what --alpha said", "areas"),
     "share": ("part of the areas of the bin that are reliable", "share"),
     "count_median": ("median true count", "records"),
     "count_pct95": ("95th percentile of true counts", "records"),

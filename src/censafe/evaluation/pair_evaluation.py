@@ -178,6 +178,8 @@ def evaluate_pair(
             "characteristics": [one.name for one in asked.asked.characteristics],
             "groups": asked.asked.groups or "",
             "residuals": asked.residuals,
+            "alpha": asked.asked.tolerance.alpha,
+            "beta": asked.asked.tolerance.beta,
         },
     }
     if config is not None:

@@ -156,7 +156,7 @@ def reliability_frames(scope: Scope) -> Frames:
     bins = []
     for areas in scope.lists[1:]:
         for run, published in enumerate(scope.pair.runs):
-            found = reliability(scope.pair, areas, scope.groups, run=run)
+            found = reliability(scope.pair, areas, scope.groups, run=run, tolerance=scope.tolerance)
             about = {"run_id": published.run_id, "level": areas.level, "area_class": areas.area_class}
             answers.append(
                 {**about, "answer": found.answer or "none", "answer_alone": found.answer_alone or "none"}

@@ -17,6 +17,7 @@ from censafe.evaluation.histograms.characteristics import Characteristic, told_a
 from censafe.evaluation.histograms.diversity import race_groups
 from censafe.evaluation.histograms.frames import Mode
 from censafe.evaluation.histograms.pairing import Pair
+from censafe.evaluation.histograms.reliability import Tolerance
 from censafe.evaluation.histograms.strata import Strata, population_bins, size_classes, size_edges
 from censafe.evaluation.pair_inputs import OpenedPair
 from censafe.evaluation.topdown_evaluation import answer_labels
@@ -36,6 +37,7 @@ class Asked:
         sets: meanings of attributes.
         groups: query whose answers are exclusive groups; None for race and origin.
         bins: width of population bins, in place of the classes of size; 0 for classes.
+        tolerance: what counts as reliable.
     """
 
     queries: tuple[str, ...] = ()
@@ -43,6 +45,7 @@ class Asked:
     sets: CellSets = field(default_factory=shipped_cell_sets)
     groups: str | None = None
     bins: int = 0
+    tolerance: Tolerance = field(default_factory=Tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +92,7 @@ class Scope:
         mode: arithmetic of errors and empirical privacy loss.
         bins: width of population bins; 0 for classes of size.
         sets: meanings of attributes.
+        tolerance: what counts as reliable.
     """
 
     opened: OpenedPair
@@ -99,6 +103,7 @@ class Scope:
     mode: Mode
     bins: int = 0
     sets: CellSets = field(default_factory=shipped_cell_sets)
+    tolerance: Tolerance = field(default_factory=Tolerance)
 
     @property
     def pair(self) -> Pair:
@@ -163,7 +168,9 @@ def scope_of(opened: OpenedPair, asked: Asked, mode: Mode, *, need_groups: bool 
     if twice:
         raise UsageError(f"two characteristics have one name: {', '.join(twice)}; give each its own")
     groups = _groups(pair, asked, need_groups)
-    return Scope(opened, lists, tuple(subjects), untold, groups, mode, asked.bins, asked.sets)
+    return Scope(
+        opened, lists, tuple(subjects), untold, groups, mode, asked.bins, asked.sets, asked.tolerance
+    )
 
 
 def _query(pair: Pair, text: str, words: str, *, apart: bool = False) -> Subject:

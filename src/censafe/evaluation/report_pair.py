@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.figures_accuracy import draw_levels
+from censafe.evaluation.histograms.reliability import Tolerance
 from censafe.evaluation.inconsistencies import COUNTED, NOT_ASKED
 from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
 from censafe.evaluation.page import Exhibit, Page, PageTable
@@ -266,13 +267,15 @@ def _bands(rows: Rows, column: str) -> list[list[str]]:
 
 def _reliability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     first = [row for row in rows if row["run_id"] == rows[0]["run_id"]]
+    chosen = document["choices"]
+    tolerance = Tolerance(chosen["alpha"], chosen["beta"])
     return Exhibit(
         name="reliability",
         question="From which population on can the share of the largest group be trusted?",
         answer="; ".join(f"{row['level'].replace('_', ' ')}: {row['answer']}" for row in first) + ".",
         tables=[
             PageTable(
-                "Smallest class of population in which 95% of areas are within 5 points",
+                f"Smallest class of population in which {tolerance.areas} of areas are within {tolerance.points}",
                 ("Level", "Run", "It and all larger ones", "It alone"),
                 [
                     [row["level"].replace("_", " "), row["run_id"], row["answer"], row["answer_alone"]]
@@ -282,7 +285,8 @@ def _reliability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
             )
         ],
         how=(
-            "The largest race or ethnic group of the true file is fixed; its share may differ by at most 5 points (Wright & Irimata).",
+            "The largest race or ethnic group of the true file is fixed; its share may differ by at most "
+            f"{tolerance.points} (Wright & Irimata).",
         ),
         files=["reliability.csv", "reliability_bins.csv"],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,38 @@ from censafe.evaluation.histograms.cells import match
 from censafe.evaluation.histograms.pairing import Pair
 from censafe.model.schema import CellQuery
 
-__all__ = ["Reliability", "reliability"]
+__all__ = ["Reliability", "Tolerance", "reliability"]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What counts as reliable.
+
+    Args:
+        alpha: largest difference of the shares.
+        beta: share of areas that may be off.
+    """
+
+    alpha: float = 0.05
+    beta: float = 0.05
+
+    @property
+    def points(self) -> str:
+        """The largest difference in words, in percentage points.
+
+        Example:
+            >>> Tolerance(0.025).points, Tolerance(beta=0.1).areas
+            ('2.5 points', '90%')
+        """
+        return f"{100 * self.alpha:.6g} points"
+
+    @property
+    def areas(self) -> str:
+        """The least share of areas in words, in percent."""
+        return f"{100 * (1 - self.beta):.6g}%"
+
+
+_USUAL: Final = Tolerance()
 
 
 @dataclass(frozen=True)
@@ -38,19 +69,17 @@ def reliability(
     groups: CellQuery,
     *,
     run: int = 0,
-    alpha: float = 0.05,
-    beta: float = 0.05,
+    tolerance: Tolerance = _USUAL,
     bin_width: int = 50,
 ) -> Reliability:
-    """The smallest population bin in which 95 % of areas have the share of their largest group within 5 points.
+    """The smallest population bin in which enough areas have the share of their largest group close to the true one.
 
     Args:
         pair: truth (the reference) and published runs.
         areas: areas. Those where nobody lives in the truth are in no bin.
         groups: exclusive groups, of :func:`~.diversity.race_groups`; ties for the largest go to the first.
         run: position of the published run. Where it has nobody in an area, the share there is 0.
-        alpha: largest difference of the shares.
-        beta: share of areas that may be off.
+        tolerance: how close, and in how many areas; 5 points in 95% of them unless another is given.
         bin_width: persons.
 
     Source: Wright & Irimata (SSS 2021-02).
@@ -58,13 +87,13 @@ def reliability(
     true, public = match(pair, areas, groups, run).dense()
     total = true.sum(axis=1)
     peopled = total > 0
-    close = _close(true[peopled], public[peopled], alpha)
+    close = _close(true[peopled], public[peopled], tolerance.alpha)
     place = total[peopled] // bin_width
     number = np.bincount(place)
     good = np.bincount(place[close], minlength=len(number))
     held = np.flatnonzero(number)
     # whole numbers where they decide, so that 95 of 100 is not lost to rounding
-    enough = good[held] >= (1 - beta) * number[held] - 1e-9
+    enough = good[held] >= (1 - tolerance.beta) * number[held] - 1e-9
     lasting = np.logical_and.accumulate(enough[::-1])[::-1]
     rows: list[dict[str, Any]] = [
         {

@@ -16,7 +16,7 @@ from censafe.evaluation.histograms.homogeneity import (
     homogeneity_index,
     residuals_by_homogeneity,
 )
-from censafe.evaluation.histograms.reliability import reliability
+from censafe.evaluation.histograms.reliability import Tolerance, reliability
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.products.topdown.schemas import HistogramSchema
 from support.pairs import SMALL, pair_of, population
@@ -137,6 +137,21 @@ def test_reliability_with_exactly_the_share_that_is_asked_for_and_with_nobody_pu
     assert found.bins.column("n_reliable").to_pylist() == [99, 95, 100]
     none = reliability(pair_of(true, [true * 0], E2E), level_areas(pair.spine, "Block"), race_groups(E2E))
     assert (none.answer, none.answer_alone) == ("", "")
+
+
+def test_reliability_by_another_tolerance() -> None:
+    true, published = towns(0.06)
+    pair = pair_of(true, [published], E2E)
+
+    def answer(tolerance: Tolerance) -> str:
+        areas = level_areas(pair.spine, "Block")
+        return reliability(pair, areas, race_groups(E2E), tolerance=tolerance).answer
+
+    assert (answer(Tolerance()), answer(Tolerance(alpha=0.07)), answer(Tolerance(beta=0.06))) == (
+        "100-149",
+        "0-49",
+        "0-49",
+    )
 
 
 def test_small_schema_of_the_other_tests_has_groups() -> None:
