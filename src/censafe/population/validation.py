@@ -37,7 +37,9 @@ class ValidationReport:
         regions: states of the filter that have a housing unit in these parts.
         seen: positions of these parts.
         parts: number of parts of the whole input.
-        geo: how messages call the geo input.
+        labels: how messages call the inputs.
+        persons: person rows of these parts.
+        inhabited: units of these parts that say that they hold persons.
     """
 
     rows: tuple[Finding, ...]
@@ -45,12 +47,16 @@ class ValidationReport:
     regions: frozenset[str]
     seen: frozenset[int]
     parts: int
-    geo: str = field(default="geo")
+    labels: Mapping[TableName, str] = field(default_factory=lambda: {name: name for name in TABLES})
+    persons: int = 0
+    inhabited: int = 0
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings; those about regions appear once every part was seen."""
-        return self.rows + (self._region_findings() if len(self.seen) == self.parts else ())
+        """All findings; those about the input as a whole appear once every part was seen."""
+        if len(self.seen) < self.parts:
+            return self.rows
+        return self.rows + self._region_findings() + self._person_findings()
 
     @property
     def fatal(self) -> bool:
@@ -71,19 +77,38 @@ class ValidationReport:
             self.regions | other.regions,
             self.seen | other.seen,
             self.parts,
-            self.geo,
+            self.labels,
+            self.persons + other.persons,
+            self.inhabited + other.inhabited,
         )
 
     def require_valid(self) -> None:
         """Raise one DataError with every finding that stops, when there is one."""
         raise_if_fatal(self.findings, "input data")
 
+    def _person_findings(self) -> tuple[Finding, ...]:
+        """No person at all, though units hold some: the file of persons is not the whole one."""
+        if self.persons or not self.inhabited:
+            return ()
+        return (
+            Finding(
+                self.labels["persons"],
+                "",
+                "nobody",
+                "stop",
+                0,
+                f"there is no person at all, and units in {self.labels['units']} have a FINAL_POP above 0",
+                "the persons of all units",
+                "check that the file was written completely, and copy it again",
+            ),
+        )
+
     def _region_findings(self) -> tuple[Finding, ...]:
         absent = [state for state in self.states if state not in self.regions]
         if not self.regions:
             return (
                 Finding(
-                    self.geo,
+                    self.labels["geo"],
                     "TABBLKST",
                     "no-region",
                     "stop",
@@ -98,7 +123,7 @@ class ValidationReport:
         shown = ", ".join(absent)
         return (
             Finding(
-                self.geo,
+                self.labels["geo"],
                 "TABBLKST",
                 "absent-state",
                 "warn",
@@ -122,7 +147,7 @@ def validate(
     Args:
         population: the part.
         strict: whether consistency rules stop instead of warn.
-        checks: ``off`` reports only unreadable lines and an empty result, which always stop.
+        checks: ``off`` reports only unreadable lines, an empty result and a file without persons, which always stop.
         examples: private file (mode 0600) for the MAFIDs of offending rows, at most 1,000 a rule; made
             with the first part, and never written over another file.
 
@@ -140,14 +165,26 @@ def validate(
         if examples is not None:
             write_examples(examples, results, first=population.part == 0)
         found += [check.finding for check in results]
+    persons, inhabited = _people(population)
     return ValidationReport(
         rows=merge_findings(found),
         states=population.states,
         regions=frozenset(population.regions),
         seen=frozenset({population.part}),
         parts=population.parts,
-        geo=population.labels["geo"],
+        labels=population.labels,
+        persons=persons,
+        inhabited=inhabited,
     )
+
+
+def _people(population: Population) -> tuple[int, int]:
+    """Person rows, and units that say that they hold persons."""
+    units = population.units
+    with engine_errors("numbers of persons"):
+        persons = fetch(population.persons.count())[0][0].as_py()
+        inhabited = fetch(units.filter(units.FINAL_POP > 0).count())[0][0].as_py()
+    return int(persons), int(inhabited)
 
 
 def _domain_checks(population: Population) -> list[Check]:

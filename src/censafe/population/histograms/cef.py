@@ -39,7 +39,13 @@ from censafe.population.histograms.cef_kernels import (
     parse_units,
 )
 from censafe.population.histograms.cef_totals import total_findings
-from censafe.population.histograms.checks import facility_findings, finding, histograms_of, occupancy_of
+from censafe.population.histograms.checks import (
+    facility_findings,
+    finding,
+    histograms_of,
+    nobody,
+    occupancy_of,
+)
 from censafe.population.histograms.layout import BlockData, HistogramLayout
 from censafe.population.histograms.lines import length_findings, line_chunks
 
@@ -154,6 +160,7 @@ def read_cef(
         _read_persons(person_path, unit_path, units, counts, problems)
     raise_if_fatal(merge_findings(problems), "Census Edited File")
     persons = _histograms(blocks.spine, counts)
+    problems += nobody(records["persons"][0].name, int(persons.count.sum(dtype=np.int64)))
     problems += total_findings(records.get("totals", ()), blocks.spine, persons, counts.units)
     names = (records["persons"][0].name, records["units"][0].name)
     facilities = counts.units[:, : len(layout.unit_columns)].astype(np.int32)

@@ -10,7 +10,7 @@ from censafe.model.sparse import ExactHistograms
 from censafe.population.findings import Finding, Severity
 from censafe.population.histograms.layout import MOST_COUNT, HistogramLayout
 
-__all__ = ["facility_findings", "finding", "histograms_of", "occupancy_of"]
+__all__ = ["facility_findings", "finding", "histograms_of", "nobody", "occupancy_of"]
 
 
 def finding(
@@ -19,6 +19,21 @@ def finding(
     """A finding that stops, or none where no row breaks the rule."""
     severity: Severity = "stop"
     return [Finding(file, column, rule, severity, rows, problem, allowed, fix)] if rows else []
+
+
+def nobody(file: str, persons: int) -> list[Finding]:
+    """A finding that stops where there is no person at all; nothing could be measured of such a file.
+
+    Args:
+        file: that holds the persons.
+        persons: how many there are.
+    """
+    if persons:
+        return []
+    return [
+        Finding(file, "", "nobody", "stop", 0, "there is no person at all", "one person at least",
+                "check that the file was written completely, and copy it again")
+    ]  # fmt: skip
 
 
 def histograms_of(

@@ -14,7 +14,13 @@ from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 from censafe.population.histograms.areas import AREA_COLUMNS, area_numbers, areas_from_grfc, in_order
-from censafe.population.histograms.checks import facility_findings, finding, histograms_of, occupancy_of
+from censafe.population.histograms.checks import (
+    facility_findings,
+    finding,
+    histograms_of,
+    nobody,
+    occupancy_of,
+)
 from censafe.population.histograms.layout import MOST_COUNT, BlockData, HistogramLayout
 from censafe.population.histograms.scan import batches, geocodes, whole
 
@@ -70,6 +76,7 @@ def read_columns(
     histograms = None
     if layout.schema is not None:
         histograms = _histograms(persons, spine, layout, layout.schema, problems)
+        problems += nobody(persons[0].name, int(histograms.count.sum(dtype=np.int64)))
         problems += facility_findings(histograms, facilities, layout, (persons[0].name, units[0].name))
         raise_if_fatal(problems, "histograms of persons")
     occupancy = occupancy_of(spine, values[:, 0], values[:, -1]) if layout.occupied else None

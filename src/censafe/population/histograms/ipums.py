@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.spine import build_spine
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
-from censafe.population.histograms.checks import facility_findings, finding, histograms_of
+from censafe.population.histograms.checks import facility_findings, finding, histograms_of, nobody
 from censafe.population.histograms.ipums_kernels import (
     CELLS,
     KIND_OF_GQTYPE,
@@ -96,7 +96,9 @@ def read_ipums(paths: tuple[Path, ...], layout: HistogramLayout, *, hispanic9: b
     persons = histograms_of(spine, district * CELLS + cell, held[district, cell].astype(np.int64), CELLS)[0]
     facilities = found.units[:districts][order]
     name = paths[0].name
-    raise_if_fatal(facility_findings(persons, facilities, layout, (name, name)), "extract of 1940")
+    problems += nobody(name, int(persons.count.sum(dtype=np.int64)))
+    problems += facility_findings(persons, facilities, layout, (name, name))
+    raise_if_fatal(merge_findings(problems), "extract of 1940")
     return BlockData(spine, persons, facilities, None, (), paths, findings=merge_findings(problems))
 
 

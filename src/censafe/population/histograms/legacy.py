@@ -6,6 +6,7 @@ facilities are not published; both are made up here by stated rules, and the dat
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,21 @@ from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.population.histograms.areas import area_numbers, in_order
-from censafe.population.histograms.checks import facility_findings, finding, histograms_of, occupancy_of
+from censafe.population.histograms.checks import (
+    facility_findings,
+    finding,
+    histograms_of,
+    nobody,
+    occupancy_of,
+)
 from censafe.population.histograms.imputation import RULE, impute_quarters
 from censafe.population.histograms.layout import BlockData, HistogramLayout
 
 __all__ = ["find_legacy", "joint_cells", "read_legacy"]
 
 _GEO_FIELDS = 97
-_SUMLEV, _LOGRECNO = 2, 7
+_STUSAB = 1
+_SUMLEV, _FILE, _LOGRECNO = 2, 6, 7
 _BLOCK_PARTS = (
     (12, 2),
     (14, 3),
@@ -36,13 +44,32 @@ _BLOCK_PARTS = (
 )  # field (from 0) and digits of the parts of a geocode
 _AREA_FIELDS = {"aiannhce": (35, "AIANHH"), "placefp": (29, "PLACE"), "cousubfp": (17, "COUSUB")}
 _KEYS = 5
-_SEGMENT_LOGRECNO = 4
+_SEGMENT_FILE, _SEGMENT_LOGRECNO = 3, 4
 _SEGMENTS: tuple[tuple[str, ...], ...] = (("P1", "P2"), ("P3", "P4", "H1"), ("P5",))
 _SHAPE = (8, 2, 2, 63)
 _CHUNK = 20_000
 _FACILITIES = "number of facilities: one for each kind of group quarters that has persons in a block"
 _Ints = NDArray[np.int64]
 _Tables = dict[str, NDArray[np.int32]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Header:
+    """What the header says.
+
+    Args:
+        state: the abbreviation of the state that all its records give.
+        records: logical record numbers of all summary levels, sorted.
+        blocks: those of the block records.
+        codes: geocodes of the block records.
+        areas: areas of the block records.
+    """
+
+    state: str
+    records: _Ints
+    blocks: _Ints
+    codes: _Ints
+    areas: dict[str, NDArray[np.int32]]
 
 
 def find_legacy(folder: Path) -> tuple[Path, ...]:
@@ -85,15 +112,18 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
             f"{files[0].parent}: P.L. 94-171 files hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63), which is not the "
             f"schema {layout.schema.name}; fix: give a histogram file"
         )
-    records, codes, columns = _header(files[0])
-    order = np.argsort(codes)
+    header = _header(files[0])
+    order = np.argsort(header.codes)
     tables = {
         table: values
-        for path, names in zip(files[1:], _SEGMENTS, strict=True)
-        for table, values in _segment(path, names, records[order]).items()
+        for number, path in enumerate(files[1:])
+        for table, values in _segment(path, number, header, header.blocks[order]).items()
     }
-    spine = build_spine(codes, layout.rules)
-    raise_if_fatal(_sum_findings(tables, files), "P.L. 94-171 tables")
+    spine = build_spine(header.codes, layout.rules)
+    raise_if_fatal(
+        [*_sum_findings(tables, files), *nobody(files[1].name, int(tables["P1"][:, 0].sum()))],
+        "P.L. 94-171 tables",
+    )
     housing, occupied = tables["H1"][:, 0].astype(np.int64), tables["H1"][:, 1].astype(np.int64)
     present = (tables["P5"][:, list(GQ_ITEMS)] > 0).astype(np.int64)
     facilities = np.column_stack([housing, present])[:, : len(layout.unit_columns)].astype(np.int32)
@@ -104,7 +134,7 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
         names = (files[1].name, files[2].name)
         raise_if_fatal(facility_findings(persons, facilities, layout, names), "P.L. 94-171 tables")
     occupancy = occupancy_of(spine, housing, occupied) if layout.occupied else None
-    areas = in_order({kind: column[order] for kind, column in columns.items()}, spine.leaf.codes)
+    areas = in_order({kind: column[order] for kind, column in header.areas.items()}, spine.leaf.codes)
     return BlockData(spine, persons, facilities, occupancy, tuple(imputed), files, areas)
 
 
@@ -119,13 +149,15 @@ def _persons(tables: _Tables, spine: Spine, schema: Schema, files: tuple[Path, .
     return histograms_of(spine, keys, counts, schema.cells)[0]
 
 
-def _header(path: Path) -> tuple[_Ints, _Ints, dict[str, NDArray[np.int32]]]:
-    """Logical record numbers, geocodes and areas of the block records."""
+def _header(path: Path) -> _Header:
     import pyarrow.compute as pc
 
     parts = (field for field, _ in _BLOCK_PARTS)
-    fields = (_SUMLEV, _LOGRECNO, *parts, *(field for field, _ in _AREA_FIELDS.values()))
+    fields = (_STUSAB, _SUMLEV, _FILE, _LOGRECNO, *parts, *(field for field, _ in _AREA_FIELDS.values()))
     table = _read(path, _GEO_FIELDS, dict.fromkeys(fields, "string"))
+    all_records = np.sort(_numbers(_texts(table, _LOGRECNO)))
+    state = str(table.column(f"f{_STUSAB}")[0]) if table.num_rows else ""
+    wrong = _mark_findings(path.name, table, state, _FILE, "00")
     table = table.filter(pc.equal(table.column(f"f{_SUMLEV}"), "750"))
     if not table.num_rows:
         raise DataError(f"{path.name}: no block records; allowed: records of summary level 750")
@@ -137,7 +169,8 @@ def _header(path: Path) -> tuple[_Ints, _Ints, dict[str, NDArray[np.int32]]]:
         codes = codes * 10**digits + np.maximum(part, 0)
     apart = codes // 10**4 % 10 != codes // 10**3 % 10
     records = _numbers(_texts(table, _LOGRECNO))
-    found: list[Finding] = []
+    repeated = int(np.count_nonzero((np.diff(all_records) == 0) & (all_records[1:] >= 0)))
+    found: list[Finding] = wrong
     areas = {
         kind: area_numbers(table.column(f"f{field}").combine_chunks(), kind, (path.name, name), found)
         for kind, (field, name) in _AREA_FIELDS.items()
@@ -149,13 +182,25 @@ def _header(path: Path) -> tuple[_Ints, _Ints, dict[str, NDArray[np.int32]]]:
                      "codes of another form", "2, 3, 6, 1 and 4 digits"),
             *finding(path.name, "BLKGRP, BLOCK", "nesting", int((apart & ~bad).sum()), "blocks outside their block group",
                      "a block group that is the first digit of the block"),
-            *finding(path.name, "LOGRECNO", "duplicate", len(records) - len(np.unique(records)),
+            *finding(path.name, "LOGRECNO", "duplicate", repeated,
                      "record numbers given twice", "one record a number"),
-            *finding(path.name, "LOGRECNO", "form", int((records < 0).sum()), "record numbers that are not digits", "digits"),
+            *finding(path.name, "LOGRECNO", "form", int((all_records < 0).sum()), "record numbers that are not digits", "digits"),
         ],
         "P.L. 94-171 header",
     )  # fmt: skip
-    return records, codes, areas
+    return _Header(state, all_records, records, codes, areas)
+
+
+def _mark_findings(name: str, table: Any, state: str, field: int, number: str) -> list[Finding]:
+    """Records of another state than that of the header, or of another file than the name says."""
+    others = int(np.count_nonzero(_texts(table, _STUSAB) != state))
+    files = int(np.count_nonzero(np.char.zfill(_texts(table, field), 2) != number))
+    return [
+        *finding(name, "STUSAB", "state", others, "records of another state than the first one of the header",
+                 "one state in the header and its three segments", "keep the four files of one state together"),
+        *finding(name, "CIFSN", "file-number", files, "records of another file", f"file number {number}",
+                 "give every file its own name again, or copy the four files again"),
+    ]  # fmt: skip
 
 
 def _texts(table: Any, field: int) -> NDArray[np.str_]:
@@ -167,13 +212,16 @@ def _numbers(texts: NDArray[np.str_]) -> _Ints:
     return pack_geocodes(np.char.zfill(texts, digits), digits)
 
 
-def _segment(path: Path, names: tuple[str, ...], records: _Ints) -> _Tables:
-    """Tables of a segment, rows in the order of the records asked for."""
+def _segment(path: Path, number: int, header: _Header, records: _Ints) -> _Tables:
+    """Tables of a segment, from 0, with rows in the order of the records asked for."""
+    names = _SEGMENTS[number]
     items = [TABLE_ITEMS[name] for name in names]
     fields = _KEYS + sum(items)
-    types = {_SEGMENT_LOGRECNO: "string", **dict.fromkeys(range(_KEYS, fields), "int32")}
+    keys = dict.fromkeys((_STUSAB, _SEGMENT_FILE, _SEGMENT_LOGRECNO), "string")
+    types = {**keys, **dict.fromkeys(range(_KEYS, fields), "int32")}
     table = _read(path, fields, types)
     numbers = _numbers(_texts(table, _SEGMENT_LOGRECNO))
+    unknown = int(np.count_nonzero(~np.isin(numbers, header.records)))
     order = np.argsort(numbers, kind="stable")
     place = np.minimum(np.searchsorted(numbers[order], records), len(order) - 1)
     rows = order[place]
@@ -181,6 +229,9 @@ def _segment(path: Path, names: tuple[str, ...], records: _Ints) -> _Tables:
     twice = int((np.searchsorted(numbers[order], records, side="right") - place > 1).sum())
     raise_if_fatal(
         [
+            *_mark_findings(path.name, table, header.state, _SEGMENT_FILE, f"{number + 1:02}"),
+            *finding(path.name, "LOGRECNO", "no-header", unknown, "records that the header does not have",
+                     "one record of the header for each record", "copy the header and the three segments again"),
             *finding(path.name, "LOGRECNO", "missing", missing, "block records of the header that are not here",
                      "one record for each block", "copy the file again"),
             *finding(path.name, "LOGRECNO", "duplicate", twice, "record numbers given twice", "one record a number",

@@ -19,13 +19,13 @@ from support.shared import shared_data
 BLOCKS = ["4400700030033001", "4400100010011001", "4400100010011000"]
 LAYOUT = pl94_layout(PL94, PL94_PR)
 UNITS = units_table(BLOCKS, [[3, *[0] * 7]] * 3, [0, 0, 0])
-NOBODY = {"geocode": np.array([], "U1"), "cell": np.array([], np.int32), "count": np.array([], np.int32)}
+ONE_PERSON = {"geocode": BLOCKS[:1], "cell": np.array([0], np.int32), "count": np.array([1], np.int32)}
 HEADER = "TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK|PLACEFP|COUSUBFP|AIANNHCE"
 GRFC = ["44|001|000100|1000|99999|05140|9999", "44|001|000100|1001|00100|05140|2415", "44|007|000300|3001|||"]
 
 
 def _read(folder: Path, units: dict[str, object]) -> BlockData:
-    write_table(folder / "histogram.parquet", NOBODY)
+    write_table(folder / "histogram.parquet", ONE_PERSON)
     write_table(folder / "units.parquet", units)
     return read_blocks(folder, LAYOUT)
 
@@ -66,7 +66,7 @@ def test_codes_of_another_form_stop(tmp_path: Path, column: list[object], rule: 
 
 
 def test_parts_with_and_without_areas_stop(tmp_path: Path) -> None:
-    write_table(tmp_path / "histogram.parquet", NOBODY)
+    write_table(tmp_path / "histogram.parquet", ONE_PERSON)
     (tmp_path / "units").mkdir()
     parts = [{name: column[row : row + 1] for name, column in UNITS.items()} for row in range(3)]
     for row, part in enumerate(parts):
