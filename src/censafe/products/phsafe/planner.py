@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
+from censafe.planning.counts import with_counts
 from censafe.planning.effort import Effort, Rate, Run, effort_of
 from censafe.planning.render import paper_csv
 from censafe.planning.rows import PlanReport, plan_report
@@ -46,7 +47,7 @@ def load(
 
 def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> PlanReport:
     """Cost, noise and margins of every table and level."""
-    return plan_report(
+    found = plan_report(
         plan_release(config),
         query_facts(config),
         origin=config.origin,
@@ -54,6 +55,7 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
         delta=delta,
         warnings=config.warnings,
     )
+    return with_counts(found)
 
 
 def paper(config: PhsafeConfig) -> str:

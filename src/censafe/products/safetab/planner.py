@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from censafe.planning.counts import with_counts
 from censafe.planning.effort import Effort, Rate, Run, effort_of
 from censafe.planning.meaning import Reach
 from censafe.planning.render import paper_csv
@@ -76,7 +77,7 @@ def load_planned(
 def report(config: Loaded, *, confidence: Fraction, delta: Fraction) -> PlanReport:
     """Cost, noise and margins of every level."""
     plan = plan_release(config.config, config.universe)
-    return plan_report(
+    found = plan_report(
         plan,
         query_facts(config.config, config.universe, plan),
         origin=config.config.origin,
@@ -85,6 +86,7 @@ def report(config: Loaded, *, confidence: Fraction, delta: Fraction) -> PlanRepo
         warnings=config.warnings,
         notes=plan_notes(config.config, plan),
     )
+    return with_counts(found)
 
 
 def paper(config: Loaded) -> str:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import ConfigError
+from censafe.planning.counts import TableCounts, counts_of_queries
 from censafe.planning.effort import Effort, Rate, Run, effort_of
 from censafe.planning.numbers import decimal_text
 from censafe.planning.readings import QueryShare
@@ -15,6 +16,7 @@ from censafe.planning.render import paper_csv
 from censafe.planning.rows import PlanReport, QueryFacts, plan_report
 from censafe.products.topdown import knobs
 from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.products.topdown.config_types import MeasuredHistogram
 from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
 from censafe.products.topdown.reaches import reaches
 from censafe.products.topdown.readings import loss_readings
@@ -151,6 +153,7 @@ def _notes(config: TopdownConfig) -> tuple[str, ...]:
             f"{histogram.name}: {histogram.schema.schema.cells:,} cells; measured answers of one geounit: "
             f"{', '.join(answers)}.",
         ]
+    notes += [_counts(config, histogram) for histogram in config.histograms]
     notes += exact_figures(config)
     if config.choices.bypass:
         notes.append(
@@ -162,6 +165,25 @@ def _notes(config: TopdownConfig) -> tuple[str, ...]:
         names = ", ".join(level.name for level in skipped)
         notes.append(f"The run starts at {config.root}; the shares of {names} are not spent.")
     return tuple(notes)
+
+
+def _counts(config: TopdownConfig, histogram: MeasuredHistogram) -> str:
+    """Tables and statistics that are measured at one geounit of each level, and in the nation where its geounits are known."""
+    allowed = histogram.schema.allowed()
+    loads = [load for load in workloads(config) if load.histogram is histogram]
+    found = {load.level.name: counts_of_queries(load.queries, allowed) for load in loads}
+    same = dict.fromkeys(found.values())
+    texts = [
+        f"{', '.join(name for name, own in found.items() if own == counts)}: {counts.text()}"
+        for counts in same
+    ]
+    text = f"{histogram.name}: measured at one geounit: {'; '.join(texts)}."
+    if config.run_levels[0].name != "US" or not set(found) <= set(_TALLIES):
+        return text
+    nation = TableCounts(0, 0, 0)
+    for name, counts in found.items():
+        nation = nation.plus(counts.times(_TALLIES[name]))
+    return f"{text} At the geounits of the census of 2020, level by level: {nation.text()}."
 
 
 def effort(config: TopdownConfig, size: int | None) -> Effort | None:
