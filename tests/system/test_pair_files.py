@@ -245,3 +245,17 @@ def test_units_of_other_blocks_and_other_schemas_are_refused(
     write_table(other, {"geocode": ["5699901000011001"], "gq0": [1], "occupied": [2]})
     done = censafe("evaluate", "pair", *sides, *CONFIG, "--true-units", other, "--published-units", other)
     assert "more occupied than housing units" in done.err
+
+
+def test_further_runs_have_a_name_or_none(censafe: CommandLine, tmp_path: Path) -> None:
+    table = tmp_path / "a=b.csv"
+    table.write_text("area,count\n1,5\n", encoding="utf-8")
+
+    def told(also: str) -> str:
+        return censafe("evaluate", "pair", table, table, tmp_path / "out", "--also", also).err
+
+    assert "write NAME=PATH or PATH" in told("nowhere")
+    assert "there is no such file or folder" in told("june=nowhere")
+    assert "numbers up to 999 name the runs" in told(f"2={table}")
+    for right in (str(table), f"june={table}"):
+        assert "need --config" in told(right)

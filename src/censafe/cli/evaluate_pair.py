@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,29 @@ if TYPE_CHECKING:
 __all__ = ["command", "epl", "reliability"]
 
 _PATH = click.Path(exists=True, path_type=Path)
+
+
+class _Also(click.ParamType[tuple[str, Path]]):
+    """A further published run, and the name of its vintage; empty without."""
+
+    name = "also"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Path]:
+        """Parse ``NAME=PATH`` or ``PATH``; what exists as it stands is a path."""
+        if isinstance(value, tuple):
+            return value
+        if Path(value).exists():
+            return "", Path(value)
+        name, separator, place = str(value).partition("=")
+        if not separator or not name.strip() or not place:
+            self.fail(f"{value!r}: there is no such file or folder; write NAME=PATH or PATH.", param, ctx)
+        if not Path(place).exists():
+            self.fail(f"{place}: there is no such file or folder.", param, ctx)
+        return name.strip(), Path(place)
+
+
 _SHARED = (
     click.option("--quiet", is_flag=True, help="No progress."),
     click.option(
@@ -36,7 +60,13 @@ _SHARED = (
     ),
     click.option("--count", metavar="COLUMN", help="Tables: column of the counts [default: COUNT]."),
     click.option("--domain", type=_PATH, help="Histograms: file with a column geocode of every block."),
-    click.option("--also", type=_PATH, multiple=True, help="Histograms: a further published run."),
+    click.option(
+        "--also",
+        type=_Also(),
+        multiple=True,
+        metavar="[NAME=]PATH",
+        help="Histograms: a further published run; with a name a vintage, measured by itself, with bars of its own in the figures.",
+    ),
     click.option(
         "--areas",
         type=_PATH,
@@ -52,7 +82,8 @@ _SHARED = (
         "--published-units",
         type=_PATH,
         multiple=True,
-        help="Histograms: published housing units, one for each run [default: those in PUBLISHED].",
+        help="Histograms: published housing units, one for each run in the order given, PUBLISHED first "
+        "[default: those in PUBLISHED].",
     ),
     click.option(
         "--characteristics",
@@ -105,6 +136,7 @@ def command(**options: Any) -> None:
     Examples:
       censafe evaluate pair blocks/ redistricting/ comparison/ --config pl94-us --set root=State
       censafe evaluate pair extract/ release/ comparison/ --config e2e-1940 --set reader=ipums-1940
+      censafe evaluate pair blocks/ august/ comparison/ --config pl94-us --set root=State --also june=june/ --also april=april/
       censafe evaluate pair truth/tables/PH3/PH3.csv release/tables/PH3/PH3.csv comparison/ --by REGION_TYPE
     """
     from censafe.evaluation.pair_evaluation import SUITES
@@ -167,7 +199,7 @@ def _compare(
     config: str | None,
     settings: tuple[str, ...],
     histogram: str | None,
-    also: tuple[Path, ...],
+    also: tuple[tuple[str, Path], ...],
     domain: Path | None,
     count: str | None,
     by: str | None,
@@ -194,12 +226,17 @@ def _compare(
     from censafe.evaluation.pair_inputs import AreaLists, UnitFiles
     from censafe.evaluation.pair_scope import Asked
     from censafe.evaluation.pair_tables import match_tables
+    from censafe.evaluation.pair_vintages import check_vintages, with_vintages
     from censafe.evaluation.summary_reading import read_book
     from censafe.products.options import ReadOptions
     from censafe.products.topdown.config import load_config
 
     reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
-    sources = {"truth": str(truth), "published": ", ".join(str(path) for path in (published, *also))}
+    main = [published, *(path for name, path in also if not name)]
+    vintages = {name: path for name, path in also if name}
+    check_vintages([name for name, _ in also if name])
+    sources = {"truth": str(truth), "published": ", ".join(str(path) for path in main)}
+    sources |= {f"vintage {name}": str(path) for name, path in vintages.items()}
     asked: Any = mode
     standing = Standing.of(published_data=published_data)
     if config is None:
@@ -222,7 +259,11 @@ def _compare(
         defined = read_definitions(characteristics) if characteristics else Definitions()
         lists = AreaLists(areas, _names(area_kinds), defined.areas)
         chosen = load_config(config, parse_settings(settings))
-        opened = _opened(chosen, histogram, truth, (published, *also), domain, units, lists, reading)
+        numbers = itertools.count(1)
+        runs = {name or str(next(numbers)): path for name, path in (("", published), *also)}
+        opened = with_vintages(
+            _opened(chosen, histogram, truth, runs, domain, units, lists, reading), tuple(vintages)
+        )
         wanted = Asked(
             defined.queries, defined.characteristics, defined.sets, groups, bins or 0, Tolerance(alpha, beta)
         )
@@ -240,7 +281,7 @@ def _opened(
     config: TopdownConfig,
     histogram: str | None,
     truth: Path,
-    published: Sequence[Path],
+    published: Mapping[str, Path],
     domain: Path | None,
     units: UnitFiles | None,
     areas: AreaLists,
@@ -252,7 +293,6 @@ def _opened(
     chosen = histogram or names[0]
     if chosen not in names:
         raise click.UsageError(f"--histogram {chosen}: the configuration has {', '.join(names)}.")
-    runs = {str(number): path for number, path in enumerate(published, 1)}
     return open_pair(
-        config, config.histogram(chosen), truth, runs, domain, units=units, areas=areas, reading=reading
+        config, config.histogram(chosen), truth, published, domain, units=units, areas=areas, reading=reading
     )

@@ -11,6 +11,7 @@ _R = "residual = published minus true count"
 
 CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
     "classification": ("who may see this row", ""),
+    "vintage": ("published files that were measured together; published: those without a name of their own", ""),
     "run_id": ("name of the run; pooled: all runs of a setting together", ""),
     "suite": ("family of measures, or the method that was evaluated", ""),
     "mode": ("corrected: the right formula; as_published: the arithmetic of Petti & Flaxman, defects included", ""),

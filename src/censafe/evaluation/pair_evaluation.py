@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ from censafe.evaluation.pair_measures import (
 from censafe.evaluation.pair_scope import Asked, Scope, scope_of
 from censafe.evaluation.pair_sides import side_frames, write_residuals
 from censafe.evaluation.pair_tables import MatchedTables
+from censafe.evaluation.pair_vintages import by_vintage, stacked_vintages
 from censafe.evaluation.reporting import write_report
 from censafe.evaluation.summary_evaluation import SHEETLESS, summarise
 from censafe.evaluation.summary_filling import FilledTable
@@ -79,24 +80,47 @@ def measure_pair(
     """Measure a pair of block histograms; nothing is written.
 
     Args:
-        opened: truth and published runs, units, and areas off the spine.
+        opened: truth and published runs, units, and areas off the spine. Runs of one setting are pooled; each setting is
+            measured by itself, as a vintage.
         choices: what is measured.
         reading: who is told of stages.
 
     Returns:
-        Tidy frames by name, such as ``metrics_long``; counts side by side and residuals among them.
+        Tidy frames by name, such as ``metrics_long``; counts side by side and residuals among them. Where there are several
+        vintages they have a first column ``vintage``.
 
     Raises:
         UsageError: groups are needed and not there, or something asked for is not known.
     """
     asked = choices or PairChoices()
-    frames, _ = _measured(_scope(opened, asked), asked, reading or ReadOptions())
+    frames, _ = _of_vintages(_scopes(opened, asked), asked, reading or ReadOptions())
     return frames
 
 
-def _scope(opened: OpenedPair, choices: PairChoices) -> Scope:
+def _scopes(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
+    """What is measured, by vintage."""
     alone = tuple(choices.suites) == ("reliability",)
-    return scope_of(opened, choices.asked, choices.mode, need_groups=alone)
+    return {
+        vintage: scope_of(one, choices.asked, choices.mode, need_groups=alone)
+        for vintage, one in by_vintage(opened).items()
+    }
+
+
+def _of_vintages(
+    scopes: Mapping[str, Scope], choices: PairChoices, reading: ReadOptions
+) -> tuple[Frames, tuple[FilledTable, ...]]:
+    """Frames of all vintages; tables of the first one, and those of every other one on a sheet of its own."""
+    first, *others = scopes
+    frames: dict[str, Frames] = {}
+    frames[first], tables = _measured(scopes[first], choices, reading)
+    for vintage in others:
+        frames[vintage], filled = _measured(scopes[vintage], choices, reading)
+        tables += tuple(
+            FilledTable(replace(one.table, sheet=f"vintage {vintage}"), one.lines)
+            for one in filled
+            if one.filled
+        )
+    return stacked_vintages(frames), tables
 
 
 def _measured(
@@ -161,8 +185,9 @@ def evaluate_pair(
         UsageError: the folder holds something else, groups are needed and not there, or something asked for is not known.
     """
     asked = choices or PairChoices()
-    scope = _scope(opened, asked)
-    frames, tables = _measured(scope, asked, reading)
+    scopes = _scopes(opened, asked)
+    scope = next(iter(scopes.values()))
+    frames, tables = _of_vintages(scopes, asked, reading)
     document = {
         "kind": "pair",
         "levels": list(scope.pair.spine.names),
@@ -170,6 +195,7 @@ def evaluate_pair(
         "words": {one.name: one.words for one in scope.subjects},
         "inconsistencies": {f"{one.number} {one.kind}": one.words for one in INCONSISTENCIES},
         "runs": len(scope.pair.runs),
+        "vintages": list(scopes),
         "facts": dict(scope.pair.facts),
         "notes": list(opened.notes),
         "choices": {

@@ -12,6 +12,7 @@ from censafe.evaluation.inconsistencies import COUNTED, NOT_ASKED
 from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
 from censafe.evaluation.page import Exhibit, Page, PageTable
 from censafe.evaluation.report_epl import examples_exhibit, loss_exhibit, noise_exhibit
+from censafe.evaluation.report_vintages import MAIN, vintage_exhibits
 
 __all__ = ["pair_page"]
 
@@ -45,14 +46,18 @@ def pair_page(folder: Path) -> Page:
         "answer_alone",
         "label",
         "measure",
+        "vintage",
     )
-    exhibits = []
+    vintages = document.get("vintages", [])
+    exhibits = vintage_exhibits(folder, document) if len(vintages) > 1 else []
     for name, build in builders.items():
         if (folder / f"{name}.csv").exists():
-            rows = read_frame(folder, name, texts).to_pylist()
+            rows = _of_main(read_frame(folder, name, texts).to_pylist(), every=name == "reliability")
             made = [one(rows, document) for one in build]
             exhibits += [one for one in made if one.tables]
     facts = [("Published runs", str(document["runs"]), "compared with one truth")]
+    if len(vintages) > 1:
+        facts.append(("Further vintages", str(len(vintages) - 1), "each compared with the same truth"))
     facts += [
         (
             "Rows on one side only" if "only" in name else name,
@@ -64,18 +69,35 @@ def pair_page(folder: Path) -> Page:
     return Page(
         title="How far are the published counts from the true ones?",
         kicker="Two files compared",
-        answer=[f"{document['sources']['published']} against {document['sources']['truth']}."],
+        answer=[
+            f"{document['sources']['published']} against {document['sources']['truth']}.",
+            *_beside(vintages),
+        ],
         facts=facts,
         exhibits=exhibits,
         settings=[
             ("Truth", document["sources"]["truth"]),
             ("Published", document["sources"]["published"]),
+            *((f"Vintage {name}", document["sources"][f"vintage {name}"]) for name in vintages[1:]),
             ("Arithmetic", str(document["mode"]).replace("_", " ")),
             *((("Areas off the spine", ", ".join(document["lists"])),) if document.get("lists") else ()),
             *(("As it was read", note) for note in document.get("notes", [])),
         ],
         standing=standing_of(document),
     )
+
+
+def _of_main(rows: Rows, *, every: bool = False) -> Rows:
+    """Rows of the files without a name of their own, which the other exhibits are about, or of all vintages."""
+    return [row for row in rows if every or row.get("vintage", MAIN) == MAIN]
+
+
+def _beside(vintages: Sequence[str]) -> list[str]:
+    if len(vintages) < 2:
+        return []
+    return [
+        f"Beside it, against the same truth: {', '.join(vintages[1:])}. Where nothing else is said, the tables below are of the first."
+    ]
 
 
 def _accuracy(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
