@@ -12,8 +12,9 @@ import sys
 import click
 
 from censafe import __version__
+from censafe.cli.faults import FAULT, fault_message, printable, system_message
 from censafe.cli.lazy import LazyGroup
-from censafe.errors import CensafeError
+from censafe.errors import CensafeError, StorageError
 
 __all__ = ["main"]
 
@@ -39,7 +40,7 @@ VERBS = {
     epilog=(
         'Shell completion: eval "$(_CENSAFE_COMPLETE=bash_source censafe)" (or zsh_source, fish_source).  '
         "Exit codes: 0 done, 1 bad input or configuration, 2 wrong usage, 3 budget refused, "
-        "4 infeasible or failed check."
+        "4 infeasible or failed check, 70 a fault of the program."
     ),
 )
 @click.version_option(__version__, prog_name="censafe")
@@ -66,5 +67,11 @@ def main() -> None:
         click.echo("Stopped. Run the same command again to go on where it stopped.", err=True)
         sys.exit(130)
     except CensafeError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(printable(f"Error: {error}"), err=True)
         sys.exit(error.exit_code)
+    except (OSError, MemoryError) as error:
+        click.echo(printable(f"Error: {system_message(error)}"), err=True)
+        sys.exit(StorageError.exit_code)
+    except Exception as error:  # noqa: BLE001 (the last place where an error can become a message)
+        click.echo(f"Error: {fault_message(error)}", err=True)
+        sys.exit(FAULT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -108,6 +109,13 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, path: Path |
     return path
 
 
+def _memory_size(_context: click.Context, _parameter: click.Parameter, size: str | None) -> str | None:
+    """Refuse what is no size, before any file is opened."""
+    if size is not None and not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})? ?([KMGT]i?)?B", size, re.IGNORECASE):
+        raise click.BadParameter(f"{size!r} is no size; write a number and a unit, such as 6GB or 512MiB.")
+    return size
+
+
 def published_data_option(command: _Command) -> _Command:
     """``--published-data``, the operator's word that DATA hold no confidential record."""
     return click.option(
@@ -120,8 +128,15 @@ def published_data_option(command: _Command) -> _Command:
 def engine_options(command: _Command) -> _Command:
     """Options of the relational engine and of the checks."""
     for option in (
-        click.option("--threads", type=click.IntRange(1), help="Threads of the engine [default: all cores]."),
-        click.option("--memory", metavar="SIZE", help="Memory limit of the engine, for example 6GB."),
+        click.option(
+            "--threads", type=click.IntRange(1, 1024), help="Threads of the engine [default: all cores]."
+        ),
+        click.option(
+            "--memory",
+            metavar="SIZE",
+            callback=_memory_size,
+            help="Memory limit of the engine, for example 6GB.",
+        ),
         click.option(
             "--examples",
             type=click.Path(dir_okay=False, path_type=Path),

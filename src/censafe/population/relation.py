@@ -93,7 +93,7 @@ def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parq
     Args:
         folder: the data folder.
         table: which table.
-        kinds: formats to look for; a later one only when there is nothing of an earlier one.
+        kinds: formats to look for; where the table is there in two of them, the operator must say which one counts.
 
     Returns:
         The files, sorted by name.
@@ -116,8 +116,6 @@ def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parq
                 paths = tuple(sorted(folder.glob(pattern)))
                 if paths:
                     found.append(TableFiles(table, kind, paths, pattern))
-            if found:
-                break
     except OSError:
         raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
     looked = " or ".join(f"{table}.{kind}, {table}/*.{kind}, {table}-*.{kind}" for kind in kinds)
@@ -129,5 +127,10 @@ def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parq
         labels = ", ".join(entry.label for entry in found)
         raise DataError(
             f"{table}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
+            + (
+                ", or choose Parquet with --set reader=parquet"
+                if len({entry.kind for entry in found}) > 1
+                else ""
+            )
         )
     return found[0]

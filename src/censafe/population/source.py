@@ -181,7 +181,7 @@ def open_population(
     Args:
         folder: for the readers ``csv`` and ``parquet`` the folder with persons, units and geo, each one
             file, a folder of files or several files named ``persons-*.csv``; for ``cef`` the .ini file.
-        reader: ``csv`` (falls back on Parquet files when there is no CSV), ``parquet`` or ``cef``.
+        reader: ``csv`` (or Parquet files when there is no CSV; both of one table are an error), ``parquet`` or ``cef``.
         states: two-digit codes to keep.
         backend: Ibis DuckDB backend that will hold the tables.
         work: confidential scratch folder inside the run folder.

@@ -126,10 +126,10 @@ def test_text_parquet_integers_and_csv_give_the_same_tables(tmp_path: Path) -> N
     assert results[0] == results[1] == results[2]
 
 
-def test_csv_wins_over_parquet_and_parquet_can_be_asked_for(tmp_path: Path) -> None:
+def test_csv_beside_parquet_stops_and_parquet_can_be_asked_for(tmp_path: Path) -> None:
     folder = write_parquet_folder(write_folder(tmp_path / "data"), persons=PERSONS[:1])
-    with opened(folder) as parts:
-        assert next(parts).persons.count().to_pyarrow().as_py() == len(PERSONS)
+    with pytest.raises(DataError, match=r"persons.csv, persons.parquet.*reader=parquet"), opened(folder):
+        pass
     with opened(folder, reader="parquet") as parts:
         assert next(parts).persons.count().to_pyarrow().as_py() == 1
 

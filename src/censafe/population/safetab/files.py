@@ -63,17 +63,18 @@ def find_input(folder: Path, name: str, reader: str) -> InputFiles:
             f"{folder}: there is no such data folder; name the folder that holds the input files"
         )
     stem = FILE_NAMES[name]
-    groups = (("parquet",),) if reader == "parquet" and name != "blocks" else (_TEXT, ("parquet",))
-    for endings in groups:
-        found = [files for ending in endings for files in _candidates(folder, stem, ending)]
-        if len(found) > 1:
-            labels = ", ".join(files.label for files in found)
-            raise DataError(
-                f"{stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
-            )
-        if found:
-            return found[0]
-    ending = groups[0][0]
+    endings = ("parquet",) if reader == "parquet" and name != "blocks" else (*_TEXT, "parquet")
+    found = [files for ending in endings for files in _candidates(folder, stem, ending)]
+    if len(found) > 1:
+        labels = ", ".join(files.label for files in found)
+        choice = len({files.kind for files in found}) > 1 and name != "blocks"
+        raise DataError(
+            f"{stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
+            + (", or choose Parquet with --set reader=parquet" if choice else "")
+        )
+    if found:
+        return found[0]
+    ending = endings[0]
     raise DataError(
         f"{stem}: no input file found; allowed: {stem}.{ending}, {stem}/*.{ending}, {stem}-*.{ending}; "
         "fix: add the table to the data folder" + (", or name it with --t1" if name == "totals" else "")

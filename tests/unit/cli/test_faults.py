@@ -1,0 +1,93 @@
+"""Errors that nobody expected: one message, a report without values, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from censafe.cli import faults, root
+from censafe.cli.faults import fault_message, system_message
+from censafe.errors import DataError
+from censafe.population.relation import find_table
+from censafe.population.safetab.files import find_input
+from support.commands import CommandLine
+
+
+@pytest.fixture
+def censafe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
+
+
+def _raise(error: BaseException) -> object:
+    def invoke(*_arguments: object, **_options: object) -> None:
+        raise error
+
+    return invoke
+
+
+def test_a_fault_becomes_a_message_and_a_report_without_values(
+    censafe: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(root, "invoke", _raise(KeyError("secret 100000001")))
+    done = censafe("configs")
+    assert done.code == 70
+    (report,) = tmp_path.glob("censafe-fault-*.txt")
+    assert str(report) in done.err
+    text = report.read_text()
+    assert "builtins.KeyError" in text
+    assert "test_faults.py" in text
+    assert "Traceback" not in done.err
+    assert "100000001" not in text + done.err
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+
+
+def test_without_any_folder_the_fault_is_still_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(**_options: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "no usable folder")
+
+    monkeypatch.setattr(faults.tempfile, "gettempdir", none)
+    monkeypatch.setattr(faults.tempfile, "mkstemp", none)
+    assert "No report could be written" in fault_message(ValueError("secret"))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "full", "plan.xlsx"), "plan.xlsx: the disk is full"),
+        (OSError(errno.ENAMETOOLONG, "long", "x" * 300), "the name is too long"),
+        (PermissionError(errno.EACCES, "no", "out"), "out: Permission denied"),
+        (MemoryError(), "memory ran out"),
+    ],
+)
+def test_what_the_system_refuses_is_said_in_words(
+    censafe: CommandLine, monkeypatch: pytest.MonkeyPatch, error: OSError | MemoryError, words: str
+) -> None:
+    assert words in system_message(error)
+    monkeypatch.setattr(root, "invoke", _raise(error))
+    done = censafe("configs")
+    assert done.code == 1
+    assert words in done.err
+
+
+@pytest.mark.parametrize("option", [("--memory", "abc"), ("--memory", "GB"), ("--threads", "100000")])
+def test_limits_of_the_engine_are_checked_first(
+    censafe: CommandLine, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    done = censafe("validate", "phsafe", "sdhc-us", tmp_path, *option)
+    assert done.code == 2
+    assert option[0] in done.err
+
+
+def test_a_table_in_two_formats_is_an_error(tmp_path: Path) -> None:
+    for name in ("persons.csv", "persons.parquet", "person-records.txt", "person-records.parquet"):
+        (tmp_path / name).touch()
+    with pytest.raises(DataError, match=r"persons.csv, persons.parquet.*reader=parquet"):
+        find_table(tmp_path, "persons", ("csv", "parquet"))
+    with pytest.raises(DataError, match=r"person-records.txt, person-records.parquet.*reader=parquet"):
+        find_input(tmp_path, "persons", "csv")
+    assert find_table(tmp_path, "persons", ("parquet",)).kind == "parquet"
