@@ -9,7 +9,7 @@ from censafe.errors import ConfigError
 from censafe.model import Neighbours, PartPlan
 from censafe.planning.rows import PlanReport, PlanRow
 from censafe.planning.workbook_law import SheetLaw
-from censafe.planning.workbook_sheet import Cell, Sheet, positive
+from censafe.planning.workbook_sheet import Cell, Sheet, on_or_off, positive
 
 __all__ = ["write_budget_sheet"]
 
@@ -27,7 +27,9 @@ _TITLES: Final = [
     "MOE",
     "published numbers",
     "rho of the part",
+    "measured (1 or 0)",
 ]
+_SWITCH: Final = 12  # column of it
 _RELATION: Final = {
     Neighbours.ADD_REMOVE: "unbounded (one record added or removed)",
     Neighbours.REPLACE: "bounded (one record replaced)",
@@ -50,7 +52,7 @@ _Rule = dict[str, Any]
 
 
 def write_budget_sheet(sheet: Sheet, report: PlanReport) -> None:
-    """Inputs: z and delta, or the confidence; tau or groups of a record, margin targets, and budgets. Formulas: all else."""
+    """Inputs: confidence, delta and which levels are measured; tau or groups of a record, margin targets, and budgets. Formulas: all else."""
     law = SheetLaw.write_head(sheet, report)
     rows = [row for row in report.rows if not row.facts.detail]
     others = [relation for relation in report.totals if relation is not report.plan.neighbours]
@@ -88,6 +90,7 @@ class _Table:
     def __init__(self, sheet: Sheet, report: PlanReport, law: SheetLaw, factor: Fraction) -> None:
         self._sheet, self._report, self._law, self._factor = sheet, report, law, factor
         self._rho: dict[tuple[str, str], Cell] = {}
+        self._switch: dict[tuple[str, str], Cell] = {}
         self._parameter: dict[tuple[str, str], Cell] = {}
 
     def write(self, place: int, row: PlanRow) -> None:
@@ -131,6 +134,7 @@ class _Table:
         rho = sheet.input(place, 6, row.losses[self._report.plan.neighbours], positive(self._law.loss))
         sheet.formula(place, 7, f"={k:g}*{rho.name}", k * rho.number)
         self._rho[key] = rho
+        self._switch[key] = sheet.input(place, _SWITCH, Fraction(1), on_or_off())
         self._parameter[key] = self._law.write_parameter(place, 8, change, value, rho)
         self._write_parts(key, place)
         return self._parameter[key]
@@ -173,7 +177,12 @@ class _Table:
             if key in keys and all(one in self._rho for one in keys if one in self._shown()):
                 groups = part.disjoint or (tuple(range(len(keys))),)
                 sums = [
-                    "+".join(self._rho[keys[i]].name for i in group if keys[i] in self._rho) or "0"
+                    "+".join(
+                        f"{self._rho[keys[i]].name}*{self._switch[keys[i]].name}"
+                        for i in group
+                        if keys[i] in self._rho
+                    )
+                    or "0"
                     for group in groups
                 ]
                 text = sums[0] if len(sums) == 1 else f"MAX({','.join(sums)})"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
 from typing import Final
 
 from censafe.model import Definition
 from censafe.planning.rows import PlanReport
-from censafe.planning.targets import factor_of
-from censafe.planning.workbook_sheet import Cell, Sheet, chance, positive, write_epsilon
+from censafe.planning.workbook_sheet import Cell, Sheet, chance, write_epsilon
 
 __all__ = ["SheetLaw"]
 
@@ -40,9 +41,14 @@ class SheetLaw:
         if report.plan.definition is not Definition.ZCDP:
             sheet.text(2, 0, "confidence of the margins (0.9 for 90%)")
             return cls(sheet, False, sheet.input(2, 3, report.confidence, chance("the confidence")), None)
-        sheet.text(2, 0, "z of the confidence (1.645 for 90%, 1.96 for 95%)")
+        sheet.text(2, 0, "confidence of the margins (0.9 for 90%); z beside it")
         sheet.text(3, 0, "delta")
-        z = sheet.input(2, 3, factor_of(report.confidence), positive("z"))
+        level = sheet.input(2, 3, report.confidence, chance("the confidence"))
+        # the papers' factors at their two levels, the normal quantile at any other
+        text = f"=IF({level.name}=0.9,1.645,IF({level.name}=0.95,1.96,NORMSINV((1+{level.name})/2)))"
+        papers = {Fraction(9, 10): 1.645, Fraction(19, 20): 1.96}
+        quantile = NormalDist().inv_cdf((1 + level.number) / 2)
+        z = sheet.formula(2, 4, text, papers.get(report.confidence, quantile))
         return cls(sheet, True, z, sheet.input(3, 3, report.delta, chance("delta")))
 
     @property

@@ -9,7 +9,16 @@ from typing import Any
 
 from xlsxwriter.utility import xl_rowcol_to_cell
 
-__all__ = ["Cell", "Sheet", "Styles", "between_zero_and_one", "chance", "positive", "write_epsilon"]
+__all__ = [
+    "Cell",
+    "Sheet",
+    "Styles",
+    "between_zero_and_one",
+    "chance",
+    "on_or_off",
+    "positive",
+    "write_epsilon",
+]
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,16 @@ def positive(what: str) -> dict[str, Any]:
         "value": 0,
         "error_title": f"{what} must be above 0",
         "error_message": f"Give a number above 0 for {what}.",
+    }
+
+
+def on_or_off() -> dict[str, Any]:
+    """The rule for a switch: 1 or 0."""
+    return {
+        "validate": "list",
+        "source": [1, 0],
+        "error_title": "1 or 0",
+        "error_message": "Give 1 for a level that is measured, 0 for one that costs nothing.",
     }
 
 

@@ -147,6 +147,20 @@ def test_an_edit_gives_the_plan_of_the_edited_configuration(tmp_path: Path) -> N
     assert found["D5"] == pytest.approx(float(edited.plan.total), rel=1e-12)
 
 
+@pytest.mark.filterwarnings("default")
+def test_levels_are_switched_off_and_any_confidence_is_allowed(tmp_path: Path) -> None:
+    write_workbook(tmp_path / "b.xlsx", [report_of("phsafe", "sdhc-pr")])
+    row = rows_by_label(tmp_path / "b.xlsx")["PH3", "State, Unattributed"]
+    book = openpyxl.load_workbook(tmp_path / "b.xlsx")
+    book.worksheets[0][f"M{row}"] = 0
+    book.worksheets[0]["D3"] = 0.99
+    book.save(tmp_path / "edited.xlsx")
+    found, plan = Recalculated(tmp_path / "edited.xlsx"), report_of("phsafe", "sdhc-pr")
+    off = next(one for one in plan.rows if (one.facts.table, one.facts.level) == ("PH3", "state_*"))
+    assert found["D5"] == pytest.approx(float(plan.plan.total - off.losses[plan.plan.neighbours]), rel=1e-9)
+    assert found[f"{MOE}{row}"] == pytest.approx(2.5758293 * off.variance**0.5, rel=1e-6)
+
+
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
 @pytest.mark.parametrize("calibration", ["household-local", "household-local-bounded"])
 def test_every_calibration_has_a_formula(tmp_path: Path, calibration: str, definition: str) -> None:
