@@ -17,6 +17,7 @@ from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.files import form_of, write_files
 from censafe.products.topdown.joint import impossible_blocks, joint_remarks
 from censafe.products.topdown.kept import KEPT, write_facts
+from censafe.products.topdown.labels import COPIES, write_labeled
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
@@ -103,7 +104,7 @@ def output_files(
     tables = ("tables",) if "pl94-persons" in forms else ()
     certificate = ("certificate.html", "certificate.json") if measured_here else ()
     more = INTERVAL_FILES if intervals else ()
-    return (*certificate, *microdata, "histograms", *tables, *more, "manifest.json")
+    return (*certificate, *microdata, "histograms", *tables, *COPIES, *more, "manifest.json")
 
 
 def _has_microdata(config: TopdownConfig) -> bool:
@@ -155,6 +156,7 @@ def publish(
     impossible = impossible_blocks(config, estimates.levels)
     with stage("write files"):
         records = write_files(staging, config, estimates, places, stamp=stamp, workers=workers)
+        write_labeled(staging, config, stamp=stamp, workers=workers)
     solves = estimates.reports
     kept: tuple[str, ...] = ()
     if measured_here:

@@ -1,0 +1,162 @@
+"""What cells and items of TopDown's files mean: ``codebook.csv``, and comma-separated copies with labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
+from censafe.model.spreadsheets import csv_text
+from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.files import form_of
+from censafe.products.topdown.interval_queries import interval_labels
+from censafe.products.topdown.shipped import gq_kinds, race_sets, shipped_schemas
+from censafe.publication.atomic import atomic_text
+from censafe.publication.codebook import GEOID_MEANING, GISJOIN_MEANING
+from censafe.publication.csv_copies import write_csv_copy
+from censafe.publication.stamps import STAMP_NOTES, STAMP_REASONS, Stamp
+
+__all__ = ["COPIES", "item_labels", "write_labeled"]
+
+COPIES: Final = ("codebook.csv", "csv")
+"""What a run folder holds beside its Parquet files for those who read text."""
+
+_MOST_LABELS: Final = 100_000  # cells of a histogram; more would fill the codebook
+_MOST_BYTES: Final = 1 << 30  # of a Parquet file; the copy of a larger one would fill a disk
+_COLUMNS: Final = {
+    "geocode": "code of the area as the measurements have it; a block's has its block group before the block, 16 digits",
+    "GEOID": GEOID_MEANING,
+    "GISJOIN": GISJOIN_MEANING,
+    "NAME": "name of the area, where known",
+    "cell": "number of the cell of the histogram, from 0: attributes in the order of this file, levels of the last change fastest",
+    "label": "what the cell counts",
+    "count": "published count: whole, not negative, adds up over areas; cells of 0 are left out",
+}
+_UNIVERSES: Final = {
+    "P1": "persons",
+    "P2": "persons",
+    "P3": "persons of 18 years and over",
+    "P4": "persons of 18 years and over",
+    "P5": "persons in group quarters",
+    "H1": "housing units",
+}
+
+
+def write_labeled(staging: Path, config: TopdownConfig, *, stamp: Stamp | None, workers: int) -> None:
+    """Write ``codebook.csv``, and a comma-separated copy of every histogram and table under ``csv/``.
+
+    Args:
+        staging: where histograms and tables are already.
+        config: of the run.
+        stamp: of a test key or of published data; None for any other release.
+        workers: threads that write.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    labels = {one.name: _cell_labels(one) for one in config.histograms}
+    tables = sorted((staging / "tables").glob("*.parquet"))
+    _write_codebook(staging / "codebook.csv", config, labels, tables=bool(tables), stamp=stamp)
+    copies = staging / "csv"
+    for folder in ("histograms", *(["tables"] if tables else [])):
+        (copies / folder).mkdir(parents=True)
+    if stamp is not None:
+        name, text = STAMP_NOTES[stamp]
+        (copies / name).write_text(text, encoding="utf-8")
+    sources = {
+        staging / "histograms" / f"{one.name}_{level.name}.parquet": labels[one.name]
+        for one in config.histograms
+        for level in config.run_levels
+    }
+    sources |= dict.fromkeys(tables, ())
+    with ThreadPoolExecutor(workers) as pool:
+        done = [
+            pool.submit(
+                write_csv_copy, one, copies / one.parent.name / f"{one.stem}.csv", labels=sources[one]
+            )
+            for one in sources
+            if one.stat().st_size <= _MOST_BYTES
+        ]
+        for task in done:
+            task.result()
+
+
+def item_labels() -> dict[str, tuple[str, ...]]:
+    """What every item of the redistricting tables counts, by table.
+
+    Example:
+        >>> labels = item_labels()
+        >>> labels["P1"][:3], labels["P1"][8:11]
+        (('total', 'one race', 'White alone'), ('two or more races', 'two races', 'White and Black'))
+        >>> labels["P2"][3], labels["H1"]
+        ('not Hispanic, one race', ('total', 'occupied', 'vacant'))
+    """
+    counts = ("", "one race", "two races", "three races", "four races", "five races", "six races")
+    persons = shipped_schemas()["pl94-persons"]
+    words = tuple(interval_labels(persons, persons.query("cenrace")))
+    races = ["total"]
+    for row in race_matrix()[1:]:
+        codes = row.nonzero()[0].tolist()
+        numbers = {len(race_sets()[code].races) for code in codes}
+        if len(numbers) > 1:
+            races.append("two or more races")
+        elif len(codes) > 1 or (numbers == {6} and counts[6] not in races):
+            races.append(counts[numbers.pop()])
+        else:
+            races.append(words[codes[0]] + (" alone" if numbers == {1} else ""))
+    by_origin = ["total", "Hispanic", "not Hispanic", *(f"not Hispanic, {one}" for one in races[1:])]
+    quarters = ["total", "institutions"] + [""] * (TABLE_ITEMS["P5"] - 2)
+    quarters[6] = "other group quarters"
+    for item, kind in zip(GQ_ITEMS, gq_kinds()[1:], strict=True):
+        quarters[item] = kind.label
+    both = {"P1": tuple(races), "P2": tuple(by_origin), "P3": tuple(races), "P4": tuple(by_origin)}
+    return {**both, "P5": tuple(quarters), "H1": ("total", "occupied", "vacant")}
+
+
+def _cell_labels(histogram: MeasuredHistogram) -> tuple[str, ...]:
+    """Words for every cell; none where there are too many."""
+    schema = histogram.schema
+    if schema.schema.cells > _MOST_LABELS:
+        return ()
+    return tuple(interval_labels(schema, schema.query("detailed")))
+
+
+def _write_codebook(
+    path: Path,
+    config: TopdownConfig,
+    labels: dict[str, tuple[str, ...]],
+    *,
+    tables: bool,
+    stamp: Stamp | None,
+) -> None:
+    rows = [("kind", "table", "code", "label", "universe")]
+    if stamp is not None:
+        rows.append(("warning", "", stamp, STAMP_REASONS[stamp], ""))
+    rows += [("column", "", name, words, "") for name, words in _COLUMNS.items()]
+    for histogram in config.histograms:
+        rows += _histogram_rows(histogram, labels[histogram.name])
+    forms = {form_of(one) for one in config.histograms}
+    for table, items in item_labels().items() if tables else ():
+        if table != "H1" or "pl94-units" in forms:
+            names = [f"{table}_{item:03d}" for item in range(1, len(items) + 1)]
+            rows += [
+                ("item", table, name, label, _UNIVERSES[table])
+                for name, label in zip(names, items, strict=True)
+            ]
+    atomic_text(path, csv_text(rows))
+
+
+def _histogram_rows(
+    histogram: MeasuredHistogram, labels: tuple[str, ...]
+) -> Iterator[tuple[str, str, str, str, str]]:
+    schema, name = histogram.schema, histogram.name
+    for attribute in schema.schema.attributes:
+        yield "attribute", name, attribute.name, "", ""
+        if attribute.levels > 1:
+            for number, label in enumerate(interval_labels(schema, schema.query(attribute.name))):
+                yield f"level of {attribute.name}", name, str(number), label, ""
+    for number, label in enumerate(labels):
+        yield "cell", name, str(number), label, ""

@@ -1,0 +1,44 @@
+"""The codebook of a TopDown run says what every cell and item counts, and copies stand beside the Parquet files."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from censafe.model.pl94 import TABLE_ITEMS
+from censafe.model.sparse import SparseLevel
+from censafe.products.topdown.config import load_config
+from censafe.products.topdown.files import area_names
+from censafe.products.topdown.labels import item_labels, write_labeled
+from censafe.publication.block_histograms import write_histograms
+
+
+def test_every_item_has_a_label_of_its_own() -> None:
+    labels = item_labels()
+    assert {table: len(items) for table, items in labels.items()} == dict(TABLE_ITEMS)
+    for table, items in labels.items():
+        assert all(items), table
+        assert len(set(items)) == len(items), table
+
+
+def test_codebook_and_copies_name_cells(tmp_path: Path) -> None:
+    config = load_config("pl94-us")
+    (tmp_path / "histograms").mkdir()
+    one = SparseLevel(np.array(["44"]), np.array([0, 1]), np.array([1], np.int32), np.array([5], np.int32))
+    for histogram in config.histograms:
+        for level in config.run_levels:
+            path = tmp_path / "histograms" / f"{histogram.name}_{level.name}.parquet"
+            write_histograms(path, one, schema=histogram.schema.name, areas=area_names(config))
+    write_labeled(tmp_path, config, stamp="NOT PRIVATE", workers=1)
+    with (tmp_path / "codebook.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert rows[0]["kind"] == "warning"
+    found = {(row["kind"], row["table"], row["code"]): row["label"] for row in rows}
+    assert found["cell", "units", "1"] == "occupied"
+    assert found["level of votingage", "persons", "1"] == "18 and over"
+    assert len([row for row in rows if row["kind"] == "cell" and row["table"] == "persons"]) == 2016
+    copy = (tmp_path / "csv" / "histograms" / "units_State.csv").read_text(encoding="utf-8")
+    assert copy.splitlines()[1] == '"44","44","G440","Rhode Island",1,5,"occupied"'
+    assert (tmp_path / "csv" / "NOT_PRIVATE.txt").exists()
