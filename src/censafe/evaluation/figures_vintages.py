@@ -9,13 +9,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from censafe.evaluation.figures_accuracy import quiet
+from censafe.evaluation.figures_accuracy import plain_log, quiet
 
 __all__ = ["draw_bars"]
 
 Triple = tuple[float, float, float]
 _COLOURS: Final = ("#0b5c7a", "#d1762a", "#6b4c9a", "#4d7c2f", "#b0413e", "#9aa5b1")
 _HATCHES: Final = ("", "//", "..", "xx")
+_LINEAR: Final = 20  # ratio of the tallest bar to the lowest one beyond which heights are logarithmic
 _LABELLED: Final = 18  # bars of a panel that have room for their value
 
 
@@ -47,7 +48,7 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
         middle, low, high = np.where(np.isfinite(table), table, np.nan).T
         ends = np.nan_to_num(np.vstack([middle - low, high - middle])).clip(min=0)
         offset = (place - (len(vintages) - 1) / 2) * width
-        bars = axes.bar(
+        axes.bar(
             at + offset, np.nan_to_num(middle), width * 0.92, label=name, color=_COLOURS[place % len(_COLOURS)],
             hatch=_HATCHES[place // len(_COLOURS) % len(_HATCHES)], edgecolor="white", linewidth=0,
         )  # fmt: skip
@@ -57,9 +58,25 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
             elinewidth=0.8, capsize=1.5,
         )  # fmt: skip
         if len(vintages) * len(places) <= _LABELLED:
-            texts = [f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}" for value in middle]
-            axes.bar_label(bars, [text.replace("nan", "") for text in texts], fontsize=6.5, padding=2)
-    axes.axhline(0, color="#555555", linewidth=0.8)
+            for x, value, top in zip(at + offset, middle, np.fmax(middle, high), strict=True):
+                text = f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+                if np.isfinite(value):
+                    axes.annotate(
+                        text,
+                        (x, max(top, 0.0) or value),
+                        (0, 2),
+                        textcoords="offset points",
+                        fontsize=6.5,
+                        ha="center",
+                    )
+    heights = np.array([value for values in vintages.values() for value, _, _ in values], float)
+    heights = heights[np.isfinite(heights)]
+    if len(heights) and heights.min() > 0 and heights.max() > _LINEAR * heights.min():
+        axes.set_yscale("log")
+        axes.set_ylim(heights.min() / 2)
+        plain_log(axes.yaxis)
+    else:
+        axes.axhline(0, color="#555555", linewidth=0.8)
     axes.set_xticks(at, [name.replace("_", " ") for name in places], fontsize=8)
     axes.margins(y=0.12)
     axes.set_title(title, fontsize=10)

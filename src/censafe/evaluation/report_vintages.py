@@ -99,7 +99,7 @@ def _exhibit(
         if not known:
             continue
         lines += [
-            [at.replace("_", " "), *(number_text(values.get((one, query, at, metric), _MISSING)[0], 3) for one in vintages)]
+            [at.replace("_", " "), *(number_text(values.get((one, query, at, metric), _MISSING)[0], 2) for one in vintages)]
             for at in known
         ]  # fmt: skip
         groups.append((words[:1].upper() + words[1:], len(known)))
@@ -117,7 +117,7 @@ def _exhibit(
         tables=[PageTable(caption, ("Level", *vintages), lines, numbers=len(vintages), groups=groups)],
         how=(
             f"The vintage {MAIN} holds the files without a name of their own, several runs together. Vertical lines are 90% intervals "
-            "with areas as clusters, where they are known.",
+            "with areas as clusters, where they are known. The axis is logarithmic where the tallest bar is more than 20 times the lowest one.",
         ),
         files=files,
     )
