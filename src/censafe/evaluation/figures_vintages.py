@@ -63,7 +63,7 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
                 if np.isfinite(value):
                     axes.annotate(
                         text,
-                        (x, max(top, 0.0) or value),
+                        (x, max(top, 0.0)),
                         (0, 2),
                         textcoords="offset points",
                         fontsize=6.5,
