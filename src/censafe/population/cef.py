@@ -25,7 +25,7 @@ from censafe.population.csv_reader import take_rejects
 from censafe.population.findings import Finding
 from censafe.population.guard import engine_errors
 from censafe.population.parquet_reader import parquet_relation
-from censafe.population.relation import Relation, TableFiles, quote_text
+from censafe.population.relation import Relation, TableFiles, quote_paths, quote_text
 from censafe.population.schema import TABLES, TableName, layout
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def stage_lines(con: duckdb.DuckDBPyConnection, path: Path, kind: str, target: P
     fields = ", ".join(_field(name, place[0], place[1], blank) for name, place in record["columns"].items())
     rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
     scan = (
-        f"read_csv({quote_text(str(path))}, auto_detect=false, header=false, delim='\x01', quote='', escape='', "
+        f"read_csv({quote_paths([path])}, auto_detect=false, header=false, delim='\x01', quote='', escape='', "
         f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
         "columns={'line': 'VARCHAR'})"
     )
@@ -262,8 +262,8 @@ def _derive(con: duckdb.DuckDBPyConnection, entry: _StateFiles, scratch: Path, r
     """Units with NPF counted from the persons, and geo by joining the units' blocks to GRF-C."""
     geo_columns = layout("geo").header[2:]
     blocks = read_grfc(entry.grfc, ("OIDTABBLK", *geo_columns))
-    source = f"read_parquet({quote_text(str(raw))})"
-    persons = f"read_parquet({quote_text(str(_target(scratch, 'persons', entry.state)))})"
+    source = f"read_parquet({quote_paths([raw])})"
+    persons = f"read_parquet({quote_paths([_target(scratch, 'persons', entry.state)])})"
     counted = "u.RTYPE = '2' AND TRY_CAST(u.FINAL_POP AS INTEGER) >= 2 AND f.n >= 2"
     columns = ", ".join(
         f"CASE WHEN {counted} THEN f.n ELSE 0 END::VARCHAR AS NPF" if name == "NPF" else f"u.{name}"

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from censafe.population.findings import Finding, Severity, layout_finding
 from censafe.population.guard import engine_errors
-from censafe.population.relation import Relation, TableFiles, name_in, quote_list, quote_text
+from censafe.population.relation import Relation, TableFiles, name_in, quote_paths, quote_text
 from censafe.population.schema import TableSchema, layout
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def take_rejects(con: duckdb.DuckDBPyConnection, tables: tuple[str, str], allowe
 def _scan(source: TableFiles, schema: TableSchema, delimiter: str, rejects: tuple[str, str]) -> str:
     columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in schema.header)
     return (
-        f"read_csv([{quote_list(tuple(str(path) for path in source.paths))}], auto_detect=false, header=true, "
+        f"read_csv([{quote_paths(source.paths)}], auto_detect=false, header=true, "
         f"delim={quote_text(delimiter)}, quote='\"', escape='\"', strict_mode=true, null_padding=false, "
         f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
         f"columns={{{columns}}})"

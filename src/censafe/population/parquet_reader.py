@@ -6,7 +6,7 @@ from typing import Any
 
 from censafe.population.findings import Finding, Severity, layout_finding
 from censafe.population.guard import engine_errors
-from censafe.population.relation import Relation, TableFiles, name_in, quote_list
+from censafe.population.relation import Relation, TableFiles, name_in, quote_paths
 from censafe.population.schema import MAFID_HIGH, MAFID_LOW, TableSchema, layout
 
 __all__ = ["parquet_relation"]
@@ -66,7 +66,7 @@ def parquet_relation(source: TableFiles) -> Relation:
                 "check that the files were written completely",
             )
         )
-    paths = quote_list(tuple(str(path) for path in source.paths))
+    paths = quote_paths(source.paths)
     return Relation(
         table=source.table,
         sql=f"read_parquet([{paths}], union_by_name=true)",

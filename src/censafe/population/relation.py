@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +12,7 @@ from censafe.errors import DataError, StorageError
 from censafe.population.findings import Finding
 from censafe.population.schema import TableName
 
-__all__ = ["Relation", "TableFiles", "find_table", "name_in", "quote_list", "quote_text"]
+__all__ = ["Relation", "TableFiles", "find_table", "name_in", "quote_list", "quote_paths", "quote_text"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,16 @@ def quote_text(text: str) -> str:
         "'it''s'"
     """
     return "'" + text.replace("'", "''") + "'"
+
+
+def quote_paths(paths: Iterable[Path]) -> str:
+    """Quote paths as a list of SQL literals of which the engine takes no character for a pattern.
+
+    Example:
+        >>> quote_paths((Path("a?/b.csv"),))
+        "'a[?]/b.csv'"
+    """
+    return quote_list(tuple(escape(str(path)) for path in paths))
 
 
 def quote_list(texts: tuple[str, ...]) -> str:

@@ -1,5 +1,6 @@
 """The state filter, the typed tables and the parts."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,12 @@ def test_text_parquet_integers_and_csv_give_the_same_tables(tmp_path: Path) -> N
             part = next(parts)
             results.append([rows_of(table) for table in (part.persons, part.units, part.geo)])
     assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("write", [write_folder, write_parquet_folder])
+def test_a_folder_may_have_any_name(tmp_path: Path, write: Callable[[Path], Path]) -> None:
+    with opened(write(tmp_path / "what? [a]*")) as parts:
+        assert next(parts).persons.count().to_pyarrow().as_py() == len(PERSONS)
 
 
 def test_csv_beside_parquet_stops_and_parquet_can_be_asked_for(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from censafe.errors import DataError
 from censafe.population.csv_reader import take_rejects
 from censafe.population.findings import Finding
 from censafe.population.guard import engine_errors
-from censafe.population.relation import quote_list, quote_text
+from censafe.population.relation import quote_paths, quote_text
 from censafe.population.safetab.files import InputFiles
 from censafe.population.safetab.layout import NULL, RecordName, header
 
@@ -111,7 +111,7 @@ def text_batches(con: duckdb.DuckDBPyConnection, files: InputFiles, columns: Seq
     names = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in columns)
     rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
     scan = (
-        f"SELECT * FROM read_csv([{quote_list(tuple(str(path) for path in files.paths))}], auto_detect=false, "
+        f"SELECT * FROM read_csv([{quote_paths(files.paths)}], auto_detect=false, "
         "header=true, delim='|', quote='\"', escape='\"', strict_mode=true, null_padding=false, "
         f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
         f"columns={{{names}}})"

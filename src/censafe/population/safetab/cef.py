@@ -21,7 +21,7 @@ from censafe.geography.grfc import read_grfc
 from censafe.population.cef import CefInput, open_cef, read_ini, stage_lines
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.population.guard import engine_errors
-from censafe.population.relation import quote_text
+from censafe.population.relation import quote_paths, quote_text
 from censafe.population.safetab.batches import Batches, query_batches, table_batches
 from censafe.population.safetab.checks import area_findings
 from censafe.population.safetab.files import InputFiles, check_headers, find_input, find_totals
@@ -121,7 +121,7 @@ class CefRecords:
         return self.scratch / f"{kind}-{state}.parquet"
 
     def _scan(self, kind: str, state: str) -> str:
-        return f"read_parquet({quote_text(str(self._path(kind, state)))})"
+        return f"read_parquet({quote_paths([self._path(kind, state)])})"
 
     def _locate(self, con: duckdb.DuckDBPyConnection, state: str, grfc: Path, label: str) -> None:
         """Write every unit once with its block; all parts of a block that GRF-C lacks are nines."""
