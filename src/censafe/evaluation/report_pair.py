@@ -289,8 +289,10 @@ def _bands(rows: Rows, column: str) -> list[list[str]]:
 
 def _reliability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     first = [row for row in rows if row["run_id"] == rows[0]["run_id"]]
-    chosen = document["choices"]
-    tolerance = Tolerance(chosen["alpha"], chosen["beta"])
+    chosen = document.get("choices", {})
+    tolerance = Tolerance(
+        **{name: chosen[name] for name in ("alpha", "beta") if name in chosen}
+    )  # older ones lack them
     return Exhibit(
         name="reliability",
         question="From which population on can the share of the largest group be trusted?",
