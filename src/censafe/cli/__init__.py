@@ -13,6 +13,7 @@ import click
 
 from censafe import __version__
 from censafe.cli.faults import FAULT, fault_message, printable, system_message
+from censafe.cli.interrupts import listening
 from censafe.cli.lazy import LazyGroup
 from censafe.errors import CensafeError, StorageError
 
@@ -40,7 +41,7 @@ VERBS = {
     epilog=(
         'Shell completion: eval "$(_CENSAFE_COMPLETE=bash_source censafe)" (or zsh_source, fish_source).  '
         "Exit codes: 0 done, 1 bad input or configuration, 2 wrong usage, 3 budget refused, "
-        "4 infeasible or failed check, 70 a fault of the program."
+        "4 infeasible or failed check, 70 a fault of the program, 130 interrupted."
     ),
 )
 @click.version_option(__version__, prog_name="censafe")
@@ -57,21 +58,35 @@ def root() -> None:
 
 def main() -> None:
     """Run the command line and turn every expected error into a message and an exit code."""
-    try:
-        code = root(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except click.ClickException as error:
+    with listening() as interruption:
+        try:
+            code = _run()
+        except BaseException as error:  # an engine may have made any error of a signal on the way
+            if interruption.number is None and not isinstance(error, click.Abort):
+                code = _explained(error)
+            else:
+                code = interruption.exit_code
+                click.echo("Stopped. Run the same command again to go on where it stopped.", err=True)
+    sys.exit(code)
+
+
+def _run() -> int:
+    code = root.main(standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _explained(error: BaseException) -> int:
+    """Say what an error means and give its exit code; what is no error goes on."""
+    if isinstance(error, click.ClickException):
         error.show()
-        sys.exit(2)
-    except click.Abort:
-        click.echo("Stopped. Run the same command again to go on where it stopped.", err=True)
-        sys.exit(130)
-    except CensafeError as error:
+        return 2
+    if isinstance(error, CensafeError):
         click.echo(printable(f"Error: {error}"), err=True)
-        sys.exit(error.exit_code)
-    except (OSError, MemoryError) as error:
+        return error.exit_code
+    if isinstance(error, OSError | MemoryError):
         click.echo(printable(f"Error: {system_message(error)}"), err=True)
-        sys.exit(StorageError.exit_code)
-    except Exception as error:  # noqa: BLE001 (the last place where an error can become a message)
+        return StorageError.exit_code
+    if isinstance(error, Exception):
         click.echo(f"Error: {fault_message(error)}", err=True)
-        sys.exit(FAULT)
+        return FAULT
+    raise error

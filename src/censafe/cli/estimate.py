@@ -125,12 +125,16 @@ def command(
     """
     from censafe.products.phsafe.estimate_files import estimate_noisy_files
     from censafe.products.registry import planner_of, recipe_of
+    from censafe.products.run_folder import finished_run
     from censafe.products.topdown.from_files import estimate_files
-    from censafe.publication.manifest import read_manifest
 
     source = _source(words, measurements, totals)
     out = Path(words[-1])
-    product = read_manifest(out / "manifest.json").plan.product if source is None else source.product
+    if source is None:
+        with finished_run(out) as (_, manifest):
+            product = manifest.plan.product
+    else:
+        product = source.product
     asked = {"areas": areas, "query": queries, "simulations": simulations, "seed": seed}
     options = EstimateOptions(
         confidence=confidences[0] if confidences else planner_of(product).CONFIDENCE,

@@ -110,6 +110,7 @@ def _evaluate(
     confidence: Fraction | None,
     threads: int | None,
     memory: str | None,
+    scratch: Path | None,
     examples: Path | None,
     quiet: bool,
     t1: Path | None = None,
@@ -119,7 +120,12 @@ def _evaluate(
     from censafe.products.registry import planner_of
 
     reading = ReadOptions(
-        examples=examples, threads=threads, memory=memory, t1=t1, observer=TerminalObserver(quiet=quiet)
+        examples=examples,
+        threads=threads,
+        memory=memory,
+        scratch=scratch,
+        t1=t1,
+        observer=TerminalObserver(quiet=quiet),
     )
     result = evaluate(
         product,

@@ -138,6 +138,11 @@ def engine_options(command: _Command) -> _Command:
             help="Memory limit of the engine, for example 6GB.",
         ),
         click.option(
+            "--scratch",
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Make the private folder for records here while they are counted [default: beside DATA].",
+        ),
+        click.option(
             "--examples",
             type=click.Path(dir_okay=False, path_type=Path),
             callback=_new_file,

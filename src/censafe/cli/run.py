@@ -103,6 +103,7 @@ def command(
     as_json: bool,
     threads: int | None,
     memory: str | None,
+    scratch: Path | None,
     examples: Path | None,
     quiet: bool,
 ) -> None:
@@ -131,6 +132,7 @@ def command(
         examples=examples,
         threads=threads,
         memory=memory,
+        scratch=scratch,
         t1=t1,
         water_blocks=water_blocks,
         observer=observer,

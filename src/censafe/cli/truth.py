@@ -56,6 +56,7 @@ def command(
     t1: Path | None,
     threads: int | None,
     memory: str | None,
+    scratch: Path | None,
     examples: Path | None,
     quiet: bool,
 ) -> None:
@@ -81,6 +82,7 @@ def command(
         examples=examples,
         threads=threads,
         memory=memory,
+        scratch=scratch,
         t1=t1,
         observer=TerminalObserver(quiet=quiet),
     )

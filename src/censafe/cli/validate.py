@@ -48,6 +48,7 @@ def command(
     as_json: bool,
     threads: int | None,
     memory: str | None,
+    scratch: Path | None,
     examples: Path | None,
     quiet: bool,
 ) -> None:
@@ -68,6 +69,7 @@ def command(
         examples=examples,
         threads=threads,
         memory=memory,
+        scratch=scratch,
         t1=t1,
         observer=TerminalObserver(quiet=quiet),
     )

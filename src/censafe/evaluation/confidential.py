@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
 
 from censafe.errors import UsageError
 from censafe.products.run_folder import RunFolder
-from censafe.publication.atomic import atomic_folder, atomic_text
+from censafe.publication.atomic import atomic_folder, atomic_text, remove_partials, storage_errors
+from censafe.publication.generation import WORK
 
 __all__ = [
     "COMPARED",
@@ -60,6 +63,8 @@ _NAMES: Final = {"truth": "truth run", "evaluation": "evaluation"}
 def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterator[RunFolder]:
     """Exclusive use of a folder for true counts; its manifest and stamp appear when the block ends well.
 
+    Folders have mode 0700 and files 0600. What an interrupted start left there is removed.
+
     Args:
         out: a new or empty folder.
         kind: what is written there.
@@ -68,9 +73,13 @@ def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterato
         UsageError: the folder holds something else.
         StorageError: it cannot be made or written.
     """
-    with RunFolder(out) as folder:
-        if folder.identify({"kind": kind}) == "finished":
+    with _for_owner_alone(), RunFolder(out) as folder:
+        state = folder.identify({"kind": kind})
+        if state == "finished":
             raise UsageError(f"{out} holds a finished {_NAMES[kind]}. Name a new folder.")
+        _close_to_others(out)
+        if state == "resumed":
+            _remove_all(out)
         yield folder
         atomic_text(out / STAMP_FILE, STAMP if kind == "truth" else f"{COMPARED}. Do not publish or copy.\n")
         manifest = {"confidential": True, "identity": {"kind": kind}, "run": folder.run}
@@ -83,6 +92,8 @@ def evaluation_folder(
 ) -> Iterator[RunFolder]:
     """Exclusive use of a folder whose evaluation can go on after a stop, or grow when it is asked for more.
 
+    Where it compares with the truth, folders have mode 0700 and files 0600. Partial files of an interrupted start are removed.
+
     Args:
         out: a new or empty folder, or the folder of the same evaluation.
         identity: what a later call must have in common with the first.
@@ -92,14 +103,46 @@ def evaluation_folder(
         UsageError: the folder holds something else.
         StorageError: it cannot be made or written.
     """
-    with RunFolder(out) as folder:
+    with _for_owner_alone() if standing.confidential else nullcontext(), RunFolder(out) as folder:
         known = dict(identity) | ({"standing": standing.value} if standing is Standing.PUBLISHED else {})
         folder.identify(known)
+        remove_partials(out)
         if standing.confidential:
+            _close_to_others(out)
             atomic_text(out / STAMP_FILE, f"{COMPARED}. Do not publish or copy.\n")
         yield folder
         manifest = {"confidential": standing.confidential, "identity": known, "run": folder.run}
         atomic_text(out / "manifest.json", json.dumps(manifest, sort_keys=True) + "\n")
+
+
+@contextmanager
+def _for_owner_alone() -> Iterator[None]:
+    """Files and folders that the process makes inside the block are its owner's alone, whichever library makes them."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _close_to_others(out: Path) -> None:
+    """Shut a folder that was there before, and what an earlier start left in it."""
+    with storage_errors(out):
+        for path in (out, *out.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+def _remove_all(out: Path) -> None:
+    """Remove what an interrupted start of the same kind wrote; nothing of it can be used again."""
+    with storage_errors(out):
+        for path in out.iterdir():
+            if path.name == WORK:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 @contextmanager

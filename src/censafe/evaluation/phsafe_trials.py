@@ -25,6 +25,7 @@ from censafe.products.phsafe.derived import published_queries, sum_cells
 from censafe.products.phsafe.intake import Intake
 from censafe.products.phsafe.plan import measured_levels, plan_release
 from censafe.products.phsafe.truth import TruthTable, truth_tables
+from censafe.products.scratch import private_scratch
 from censafe.publication.sums import require_confidence
 from censafe.tabulation.counting import CountAccumulator
 
@@ -95,10 +96,13 @@ def evaluate_phsafe(
     plan = plan_release(chosen)
     levels = measured_levels(chosen)
     definitions = phsafe_definitions()
-    with confidential_run(out, "evaluation") as folder:
+    with confidential_run(out, "evaluation"):
         private = CountAccumulator(definitions, tables=list(levels), tau=chosen.tau)
         truth = CountAccumulator(definitions, mode="truth")
-        with Intake(data, chosen.reader, chosen.states, folder.scratch, reading) as intake:
+        with (
+            private_scratch(data, reading.scratch, out=out) as scratch,
+            Intake(data, chosen.reader, chosen.states, scratch, reading) as intake,
+        ):
             intake.count(private, truth)
         with reading.observer.stage(f"{trials} noise draws"):
             samples = run_trials(plan, private.finish(levels), truth_tables(truth), trials=trials, seed=seed)

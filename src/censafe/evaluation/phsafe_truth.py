@@ -14,6 +14,7 @@ from censafe.products.phsafe.derived import sum_cells
 from censafe.products.phsafe.intake import Intake
 from censafe.products.phsafe.plan import measured_levels
 from censafe.products.phsafe.truth import TruthTable, truth_tables
+from censafe.products.scratch import private_scratch
 from censafe.tabulation.counting import CountAccumulator
 
 __all__ = ["write_truth"]
@@ -48,11 +49,10 @@ def write_truth(
         UsageError: the folder holds something else.
         InputError: the configuration or the records break a rule.
     """
-    with confidential_run(out, "truth") as folder:
-        if private_path:
-            tables = _private_path(config, data, settings, reading, folder.scratch)
-        else:
-            tables = _true_tables(config, data, settings, reading, folder.scratch)
+    with confidential_run(out, "truth"):
+        count = _private_path if private_path else _true_tables
+        with private_scratch(data, reading.scratch, out=out) as scratch:
+            tables = count(config, data, settings, reading, scratch)
         return _write(out / "tables", tables)
 
 

@@ -30,6 +30,7 @@ from censafe.products.safetab.keys import Product
 from censafe.products.safetab.levels import GroupLevel
 from censafe.products.safetab.parameters import read_universe
 from censafe.products.safetab.plan import plan_release
+from censafe.products.scratch import private_scratch
 from censafe.publication.sums import require_confidence
 
 __all__ = ["SafetabEvaluation", "evaluate_safetab"]
@@ -108,8 +109,9 @@ def evaluate_safetab(
     chosen = (load_p_config if product == "safetab-p" else load_h_config)(config, settings)
     plan = plan_release(chosen, read_universe(chosen.universe))
     with (
-        confidential_run(out, "evaluation") as folder,
-        sorted_input(chosen, data, folder.scratch, reading) as records,
+        confidential_run(out, "evaluation"),
+        private_scratch(data, reading.scratch, out=out) as scratch,
+        sorted_input(chosen, data, scratch, reading) as records,
     ):
         with reading.observer.stage(f"{trials} noise draws"):
             levels = level_trials(records, chosen, plan)

@@ -90,7 +90,7 @@ def sorted_input(
     Args:
         scope: whose records are read.
         data: folder with the records, or the .ini file of the fixed-width reader.
-        scratch: confidential scratch inside the run folder.
+        scratch: private folder for files with records.
         reading: how the records are read and checked.
 
     Raises:

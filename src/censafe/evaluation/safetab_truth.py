@@ -28,6 +28,7 @@ from censafe.products.safetab.product_tables import tables_of
 from censafe.products.safetab_h.truth import true_counts as true_households
 from censafe.products.safetab_p.truth import private_path as private_path_of_persons
 from censafe.products.safetab_p.truth import true_counts as true_persons
+from censafe.products.scratch import private_scratch
 from censafe.publication.group_lines import write_header, write_order
 from censafe.publication.group_rows import CellRows, GroupOrder, group_orders
 
@@ -66,8 +67,9 @@ def write_safetab_truth(
     """
     scope = _scope(product, config, settings, private_path=private_path)
     with (
-        confidential_run(out, "truth") as folder,
-        sorted_input(scope, data, folder.scratch, reading) as records,
+        confidential_run(out, "truth"),
+        private_scratch(data, reading.scratch, out=out) as scratch,
+        sorted_input(scope, data, scratch, reading) as records,
         reading.observer.stage("count groups and write tables"),
     ):
         return _write(out / "tables", product, _tables(scope, records))

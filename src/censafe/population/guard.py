@@ -31,6 +31,12 @@ def engine_errors(what: str) -> Iterator[None]:
         yield
     except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException):
         raise  # a fault of our own query, which quotes no record
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # as the engine hands on a signal that came while it worked
+            raise KeyboardInterrupt from None
+        raise
     except duckdb.OutOfMemoryException:
         translated = StorageError(f"{what}: memory ran out; raise the memory limit or use smaller parts")
     except (duckdb.IOException, duckdb.HTTPException, OSError) as error:

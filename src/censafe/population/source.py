@@ -184,7 +184,7 @@ def open_population(
         reader: ``csv`` (or Parquet files when there is no CSV; both of one table are an error), ``parquet`` or ``cef``.
         states: two-digit codes to keep.
         backend: Ibis DuckDB backend that will hold the tables.
-        work: confidential scratch folder inside the run folder.
+        work: private folder for files with records.
 
     Returns:
         The opened source.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -172,11 +173,11 @@ def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> 
         raise UsageError("--raise-cap needs --cap: the cap that takes the place of those named before.")
     with Ledger.open(spending.ledger, label=spending.label, strict=options.strict_ledger) as ledger:
         release = _LedgerAccount(spending, folder, options, ledger)
-        release.open()
         try:
+            release.open()
             yield release
         finally:
-            release.key.close()
+            release.leave()
 
 
 class _TestAccount:
@@ -277,6 +278,7 @@ class _LedgerAccount:
 
     def reserve(self, part: PartPlan) -> Reservation:
         if part.name not in self._held:
+            self._folder.keep()  # before the entry: one that fails may stand in the file all the same
             self._held[part.name] = self._ledger.reserve(self._plan, part)
         return self._held[part.name]
 
@@ -285,8 +287,12 @@ class _LedgerAccount:
 
     def close(self) -> None:
         self._ledger.close_run(self._plan)
+        self.leave()
+
+    def leave(self) -> None:
+        """Destroy the key, and its file when nothing is reserved any more that it could draw again."""
         self.key.close()
-        if self._stored is not None:
+        if self._stored is not None and not self._ledger.held(self._folder.run):
             self._stored.unlink(missing_ok=True)
 
     def _key_file(self) -> Path | None:
@@ -298,10 +304,12 @@ class _LedgerAccount:
         if self._stored is None or self.state == "finished":
             return ReleaseKey.from_system()
         if self._same_key:
+            _require_own(self._stored.parent)
             return ReleaseKey.load(self._stored)
         key = ReleaseKey.from_system()
         try:
             self._stored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _require_own(self._stored.parent)
         except OSError as error:
             raise StorageError(
                 f"{self._stored.parent}: the key folder cannot be made ({error.strerror})."
@@ -336,6 +344,16 @@ class _LedgerAccount:
 
     def _path(self, part: str) -> Path:
         return self._folder.measurements / self._spending.place(part)
+
+
+def _require_own(folder: Path) -> None:
+    """Refuse a folder for keys in which others may put or replace files."""
+    found = folder.stat()
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid not in (os.getuid(), 0):
+        raise StorageError(
+            f"{folder}: others may write in this key folder, and whoever replaces a key undoes the noise. Allow its owner "
+            "only (chmod 700), or name another folder with --key-dir."
+        )
 
 
 @proven("joint_parts.proof.md", digest="4a170ceb1a6640e0")

@@ -11,6 +11,7 @@ from censafe.errors import CheckError
 from censafe.model import ExactCounts, Measurements, PartPlan, ReleasePlan
 from censafe.model.terms import NoiseSource
 from censafe.privacy.keys import ReleasePartKey, TestPartKey, keyed_commitment, plan_part_key, source_of
+from censafe.privacy.ledger import Reservation
 from censafe.privacy.mechanisms import measure
 from censafe.products.account import Account, one_file
 from censafe.publication.measurement_files import read_measurements, write_measurements
@@ -64,6 +65,8 @@ class Door:
         account: who pays, and the run key; the key's type decides whether the results are private.
         place: file or folder of a part below ``folder``, by the part's name.
         published_data: whether what is measured was published before; measurement files then say so.
+        before_first: called once before the first part is reserved, when everything that is measured has been read; what it
+            raises stops the run before anything is paid for.
     """
 
     def __init__(
@@ -72,11 +75,13 @@ class Door:
         folder: Path,
         account: Account,
         place: Callable[[str], str] = one_file,
+        before_first: Callable[[], None] | None = None,
         *,
         published_data: bool = False,
     ) -> None:
         self._plan = plan
         self._place = place
+        self._before_first = before_first
         self._digest = plan.digest()
         self._folder = folder
         self._account = account
@@ -101,7 +106,7 @@ class Door:
         """
         for part in parts:
             if not self.path(part).exists():
-                self._account.reserve(part)
+                self._reserve(part)
 
     def once(
         self,
@@ -124,8 +129,7 @@ class Door:
         path = self.path(part)
         if path.exists():
             return self.read(part, files)
-        reservation = self._account.reserve(part)
-        key = plan_part_key(self._key, self._plan, self._commitment, part.name, reservation)
+        key = plan_part_key(self._key, self._plan, self._commitment, part.name, self._reserve(part))
         try:
             measured = draw(key)
         finally:
@@ -144,6 +148,12 @@ class Door:
                 f"{self.path(part)} was drawn with another kind of key than this run uses. Name a new folder."
             )
         return measured
+
+    def _reserve(self, part: PartPlan) -> Reservation | None:
+        if self._before_first is not None:
+            self._before_first()
+            self._before_first = None
+        return self._account.reserve(part)
 
     def done(self) -> bool:
         """Whether every part of the plan has its file, so that the records need not be read again."""

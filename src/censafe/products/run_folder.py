@@ -1,7 +1,7 @@
 """The folder of one run: who may work in it, what may be in it, what is left when it stops.
 
-While a run works, ``OUT/.censafe`` holds its lock, its identity and its confidential scratch; a
-finished run leaves no such folder behind.
+While a run works, ``OUT/.censafe`` holds its lock, its identity and the files that are not published yet; nothing in it
+is confidential. It stays until the run is finished, or has stopped before anything was reserved or written.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from censafe.errors import StorageError, UsageError
+from censafe.errors import CensafeError, StorageError, UsageError
 from censafe.publication.atomic import atomic_text
+from censafe.publication.generation import JOURNAL, STAGING, WORK, complete_move
+from censafe.publication.manifest import Manifest, read_manifest
 
-__all__ = ["FILES", "FolderState", "RunFolder"]
+__all__ = ["FILES", "FolderState", "RunFolder", "finished_run"]
 
 FILES: Final = (
     "certificate.html",
@@ -33,7 +36,6 @@ FILES: Final = (
 """What every product publishes in a run folder, in the order in which it moves into place."""
 
 FolderState = Literal["new", "resumed", "finished"]
-_WORK = ".censafe"
 _IDENTITY = "identity.json"
 _RUN: Final = re.compile(r"[0-9a-f]{16}")
 _MANIFEST = "manifest.json"
@@ -42,18 +44,24 @@ _MANIFEST = "manifest.json"
 class RunFolder:
     """Exclusive use of an output folder; a context manager.
 
+    A move of published files that was interrupted is completed on entry; files that were staged and not yet decided on are
+    discarded.
+
     Args:
         out: the folder; made when absent, refused when it holds anything but a run.
+        record: name of the file that says that the folder is complete.
 
     Raises:
         UsageError: the folder is not empty and not a run, or another run works in it.
         StorageError: the folder cannot be made or written.
     """
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, *, record: str = _MANIFEST) -> None:
         self.out = out
-        self._work = out / _WORK
+        self._record = out / record
+        self._work = out / WORK
         self._made = False
+        self._kept = False
         self._lock: int | None = None
         self._run = ""
 
@@ -63,14 +71,9 @@ class RunFolder:
         return self._run
 
     @property
-    def scratch(self) -> Path:
-        """Confidential scratch, removed when the run stops for whatever reason."""
-        return self._work / "scratch"
-
-    @property
     def staging(self) -> Path:
         """Where published files are written and checked before they get their final names."""
-        return self._work / "staging"
+        return self._work / STAGING
 
     @property
     def measurements(self) -> Path:
@@ -87,29 +90,36 @@ class RunFolder:
         try:
             self._made = not self.out.exists()
             self.out.mkdir(parents=True, exist_ok=True)
-            self._work.mkdir(mode=0o700, exist_ok=True)
             self._take_lock()
-            for place in (self.scratch, self.staging):
-                shutil.rmtree(place, ignore_errors=True)
-                place.mkdir(mode=0o700)
+            complete_move(self.out)
+            shutil.rmtree(self.staging, ignore_errors=True)
+            self.staging.mkdir(mode=0o700)
         except OSError as error:
             self._release()
             raise StorageError(
                 f"{self.out}: the output folder cannot be written ({error.strerror})."
             ) from error
+        except CensafeError:
+            self._release()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        finished = (self.out / _MANIFEST).exists()
-        kept = finished or _holds_measurements(self.measurements) or _holds_files(self.parts)
-        if finished or not kept:
-            shutil.rmtree(self._work, ignore_errors=True)
-        if self._made and not kept:
-            shutil.rmtree(self.out, ignore_errors=True)
+        if not (self._work / JOURNAL).exists():
+            shutil.rmtree(self.staging, ignore_errors=True)
+            finished = self._record.exists()
+            kept = self._kept or _holds_files(self.out) or _holds_files(self.parts)
+            if finished or not kept:
+                shutil.rmtree(self._work, ignore_errors=True)
+            if self._made and not kept:
+                shutil.rmtree(self.out, ignore_errors=True)
         self._release()
+
+    def keep(self) -> None:
+        """Leave the identity in place however the run stops, because something is charged to it, or may be."""
+        self._kept = True
 
     def identify(self, identity: Mapping[str, str]) -> FolderState:
         """Bind the folder to one run, or find that it belongs to this run already.
@@ -118,18 +128,19 @@ class RunFolder:
             identity: plan digest, input commitment and kind of key, as text.
 
         Returns:
-            ``new``; ``resumed`` when a stopped run of the same identity left measurements or parts;
+            ``new``; ``resumed`` when a stopped run of the same identity left the folder;
             ``finished`` when that run is complete.
 
         Raises:
             UsageError: the folder holds another run.
         """
-        finished = self.out / _MANIFEST
         begun = self._work / _IDENTITY
-        for record, state in ((finished, "finished"), (begun, "resumed")):
+        states: tuple[tuple[Path, FolderState], ...] = ((self._record, "finished"), (begun, "resumed"))
+        for record, state in states:
             if record.exists():
+                self.keep()  # what an earlier start left is not for this one to remove
                 self._adopt(record, identity)
-                return "finished" if state == "finished" else "resumed"
+                return state
         self._run = secrets.token_hex(8)
         atomic_text(begun, json.dumps({"identity": dict(identity), "run": self._run}, sort_keys=True))
         return "new"
@@ -139,22 +150,28 @@ class RunFolder:
             return
         if not self.out.is_dir():
             raise UsageError(f"{self.out} is a file. Name a new folder for the output.")
-        ours = (self.out / _MANIFEST).exists() or (self._work / _IDENTITY).exists() or self._work.exists()
+        ours = self._record.exists() or self._work.exists()
         if not ours and any(self.out.iterdir()):
             raise UsageError(
                 f"{self.out} is not empty and holds no censafe run. Name a new folder, or empty this one first."
             )
 
     def _take_lock(self) -> None:
-        self._lock = os.open(self._work / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
-            self._lock = None
-            raise UsageError(
-                f"{self.out}: another run is working in this folder. Wait for it, or name another."
-            ) from None
+        path = self._work / "lock"
+        while self._lock is None:
+            self._work.mkdir(mode=0o700, exist_ok=True)
+            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(handle)
+                raise UsageError(
+                    f"{self.out}: another run is working in this folder. Wait for it, or name another."
+                ) from None
+            if _same(handle, path):
+                self._lock = handle
+            else:  # who held it before has removed it meanwhile
+                os.close(handle)
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -183,11 +200,34 @@ def _run_name(text: object) -> str:
     return text
 
 
+@contextmanager
+def finished_run(out: Path) -> Iterator[tuple[RunFolder, Manifest]]:
+    """Exclusive use of the folder of a finished run, and its manifest.
+
+    Args:
+        out: the run folder; it is not made.
+
+    Raises:
+        StorageError: there is no finished run.
+        UsageError: another run works in it.
+    """
+    if not (out / WORK).exists():
+        read_manifest(out / _MANIFEST)
+    with RunFolder(out) as folder:
+        yield folder, read_manifest(out / _MANIFEST)
+
+
+def _same(handle: int, path: Path) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
 def _holds_files(folder: Path) -> bool:
-    return folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())
-
-
-def _holds_measurements(folder: Path) -> bool:
-    """Whether a measurement file or folder stands there under its final name."""
-    found = (path.relative_to(folder).parts for path in folder.rglob("*.parquet"))
-    return any(not any(name.startswith(".") for name in names) for names in found)
+    """Whether anything but hidden and empty folders stands there under its final name."""
+    if not folder.is_dir():
+        return False
+    places = (path for path in folder.iterdir() if not path.name.startswith("."))
+    return any(_holds_files(path) if path.is_dir() else True for path in places)

@@ -7,20 +7,30 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
-from censafe.errors import StorageError
+from censafe.errors import DataError, StorageError
 from censafe.model import ReleasePlan
 from censafe.products.account import Account, Spending, Statement, ledger_place, open_account
 from censafe.products.door import Door
+from censafe.products.observer import Observer
 from censafe.products.options import ReadOptions, RunOptions
 from censafe.products.run_folder import RunFolder
+from censafe.products.scratch import private_scratch
 from censafe.publication.atomic import sha256_path
-from censafe.publication.manifest import ConfigRecord, Manifest, PartRecord, read_manifest, software_versions
+from censafe.publication.manifest import (
+    ConfigRecord,
+    Manifest,
+    PartRecord,
+    read_manifest,
+    require_nothing_else,
+    software_versions,
+    verify_outputs,
+)
 from censafe.publication.sums import require_confidence
 
 __all__ = ["Job", "Release", "RunResult", "Source", "hash_files", "run_job"]
@@ -162,11 +172,49 @@ class Job(Protocol[_Source, _Measured]):
 
 
 @dataclass(frozen=True)
-class _Hashes:
-    """SHA-256 of input files by name."""
+class _Inputs:
+    """Input files and their SHA-256 by name, as they were when the run began.
 
+    Args:
+        data: folder with the records.
+        files: with records, and further ones.
+        confidential: hashes of the files with records.
+        public: hashes of the further files.
+        observer: who is told of stages.
+    """
+
+    data: Path
+    files: tuple[tuple[Path, ...], tuple[Path, ...]]
     confidential: Mapping[str, str]
-    public: Mapping[str, str] = field(default_factory=dict)
+    public: Mapping[str, str]
+    observer: Observer
+
+    @classmethod
+    def of(cls, source: Source, data: Path, observer: Observer) -> Self:
+        """Take the hashes of an opened source."""
+        files = source.files, source.public_files
+        with observer.stage("hash inputs"):
+            return cls(data, files, hash_files(files[0], data), hash_files(files[1], data), observer)
+
+    def require_unchanged(self) -> None:
+        """Take the hashes once more, after everything was read and before anything is paid for.
+
+        Raises:
+            DataError: a file changed while it was read: what was counted may not be what the ledger would record.
+        """
+        with self.observer.stage("hash inputs again"):
+            now = [hash_files(files, self.data) for files in self.files]
+        changed = sorted(
+            name
+            for found, before in zip(now, (self.confidential, self.public), strict=True)
+            for name in before
+            if found[name] != before[name]
+        )
+        if changed:
+            raise DataError(
+                f"{self.data}: {', '.join(changed)} changed while the run read it. Nothing was measured of what was read; "
+                "let the files be still, then start the same command again."
+            )
 
 
 def run_job(
@@ -191,25 +239,32 @@ def run_job(
     created = datetime.now(UTC).isoformat(timespec="seconds")
     observer = reading.observer
     with RunFolder(out) as folder, ExitStack() as stack:
-        source = stack.enter_context(job.open(data, folder.scratch, reading))
-        with observer.stage("hash inputs"):
-            hashes = _Hashes(hash_files(source.files, data), hash_files(source.public_files, data))
-        account = stack.enter_context(_account(job, hashes, folder, options, data))
-        if account.statement is not None:
-            observer.remark(account.statement.lines()[0])
-        if account.state == "finished":
-            observer.remark(_finished(job, out))
-        else:
-            account.settle()
-            door = Door(
-                job.plan,
-                folder.measurements,
-                account,
-                job.place,
-                published_data=options.published_data,
+        with (
+            private_scratch(data, reading.scratch, out=out) as scratch,
+            job.open(data, scratch, reading) as source,
+        ):
+            inputs = _Inputs.of(source, data, observer)
+            account = stack.enter_context(_account(job, inputs, folder, options))
+            if account.statement is not None:
+                observer.remark(account.statement.lines()[0])
+            measured = (
+                None
+                if account.state == "finished"
+                else _measured(
+                    job,
+                    source,
+                    inputs,
+                    folder,
+                    account,
+                    reading,
+                    published_data=options.published_data,
+                )
             )
-            measured = job.measure(source, door, reading)
-            account.close()
+        # from here on no record is open, and no scratch is left
+        if measured is None:
+            with observer.stage("verify the folder"):
+                observer.remark(_finished(job, out))
+        else:
             with observer.stage("publish"):
                 manifest = replace(
                     _manifest(job, folder, account, reading, created), published_data=options.published_data
@@ -229,9 +284,37 @@ def run_job(
     )
 
 
+def _measured(
+    job: Job[_Source, _Measured],
+    source: _Source,
+    inputs: _Inputs,
+    folder: RunFolder,
+    account: Account,
+    reading: ReadOptions,
+    *,
+    published_data: bool,
+) -> _Measured:
+    """Everything through the door; afterwards the key is gone."""
+    account.settle()
+    door = Door(
+        job.plan,
+        folder.measurements,
+        account,
+        job.place,
+        inputs.require_unchanged,
+        published_data=published_data,
+    )
+    measured = job.measure(source, door, reading)
+    account.close()
+    return measured
+
+
 def _finished(job: Job[_Source, _Measured], out: Path) -> str:
     """What to say of a folder that holds the run already."""
-    recorded = read_manifest(out / "manifest.json").config.settings
+    manifest = read_manifest(out / "manifest.json")
+    verify_outputs(out, manifest)
+    require_nothing_else(out, manifest)
+    recorded = manifest.config.settings
     differing = sorted(key for key, value in job.config.settings.items() if recorded.get(key) != value)
     text = f"{out} holds this run, finished. Nothing was measured or spent."
     if not differing:
@@ -263,15 +346,15 @@ def _hash_file(path: Path) -> str:
 
 
 def _account(
-    job: Job[_Source, _Measured], hashes: _Hashes, folder: RunFolder, options: RunOptions, data: Path
+    job: Job[_Source, _Measured], inputs: _Inputs, folder: RunFolder, options: RunOptions
 ) -> AbstractContextManager[Account]:
-    public = hashlib.sha256(json.dumps(sorted(hashes.public.values())).encode()).hexdigest()
+    public = hashlib.sha256(json.dumps(sorted(inputs.public.values())).encode()).hexdigest()
     spending = Spending(
         plan=job.plan,
-        hashes=hashes.confidential,
-        public={"public_input": public} if hashes.public else {},
-        ledger=ledger_place(options.ledger, data),
-        label=options.dataset or data.resolve().name,
+        hashes=inputs.confidential,
+        public={"public_input": public} if inputs.public else {},
+        ledger=ledger_place(options.ledger, inputs.data),
+        label=options.dataset or inputs.data.resolve().name,
         config_digest=_digest(job.config_digest, published_data=options.published_data),
         verify=job.verify,
         place=job.place,

@@ -7,7 +7,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -19,11 +19,12 @@ __all__ = [
     "atomic_folder",
     "atomic_text",
     "atomic_write",
-    "discard",
-    "move_into_place",
     "remove_partials",
     "sha256_file",
     "sha256_path",
+    "storage_errors",
+    "sync",
+    "sync_tree",
 ]
 
 _SUFFIX = ".partial"
@@ -54,12 +55,12 @@ def atomic_write(path: Path) -> Iterator[Path]:
     """
     temporary = _temporary(path)
     try:
-        with _storage_errors(path.parent):
+        with storage_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
-            _sync(temporary)
+            sync(temporary)
             temporary.replace(path)
-            _sync(path.parent)
+            sync(path.parent)
     finally:
         if temporary.is_symlink() or temporary.exists():
             temporary.unlink()
@@ -93,60 +94,21 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """
     temporary, old = _temporary(path), _temporary(path)
     try:
-        with _storage_errors(path.parent):
+        with storage_errors(path.parent):
             if path.exists() and not replace:
                 raise StorageError(f"folder {path} exists already; choose a new one or remove it")
             temporary.mkdir(parents=True)
             yield temporary
-            _sync_tree(temporary)
+            sync_tree(temporary)
             if path.exists():
                 path.rename(old)
             temporary.rename(path)
-            _sync(path.parent)
+            sync(path.parent)
     finally:
         if old.exists() and not path.exists():
             old.rename(path)
         for leftover in (temporary, old):
             shutil.rmtree(leftover, ignore_errors=True)
-
-
-def move_into_place(staging: Path, folder: Path, names: Sequence[str]) -> None:
-    """Give files and folders their final names, one after another; what stood there before goes.
-
-    Args:
-        staging: where they are, on the same file system.
-        folder: where they go.
-        names: in the order of moving; the one that says that the rest is complete comes last.
-
-    Raises:
-        StorageError: the operating system refused.
-    """
-    with _storage_errors(folder):
-        for name in names:
-            target = folder / name
-            if target.is_dir():
-                shutil.rmtree(target)
-            (staging / name).replace(target)
-        _sync(folder)
-
-
-def discard(folder: Path, names: Sequence[str]) -> None:
-    """Delete files and folders that are no longer true; those that are not there are passed over.
-
-    Args:
-        folder: where they are.
-        names: in the order of deletion.
-
-    Raises:
-        StorageError: the operating system refused.
-    """
-    with _storage_errors(folder):
-        for name in names:
-            target = folder / name
-            if target.is_dir():
-                shutil.rmtree(target)
-            else:
-                target.unlink(missing_ok=True)
 
 
 def remove_partials(folder: Path) -> int:
@@ -156,7 +118,7 @@ def remove_partials(folder: Path) -> int:
         how many there were.
     """
     leftovers = sorted(folder.rglob(f".*{_SUFFIX}")) if folder.is_dir() else []
-    with _storage_errors(folder):
+    with storage_errors(folder):
         for leftover in leftovers:
             if leftover.is_dir():
                 shutil.rmtree(leftover)
@@ -167,7 +129,7 @@ def remove_partials(folder: Path) -> int:
 
 def sha256_file(path: Path) -> str:
     """SHA-256 of a public file's bytes, hexadecimal."""
-    with _storage_errors(path.parent), path.open("rb") as stream:
+    with storage_errors(path.parent), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -193,7 +155,8 @@ def _temporary(path: Path) -> Path:
 
 
 @contextmanager
-def _storage_errors(folder: Path) -> Iterator[None]:
+def storage_errors(folder: Path) -> Iterator[None]:
+    """Turn what the operating system refuses inside the block into a StorageError that names the folder and the reason."""
     try:
         yield
     except OSError as error:
@@ -201,7 +164,8 @@ def _storage_errors(folder: Path) -> Iterator[None]:
         raise StorageError(f"cannot write in folder {folder}: {reason}") from error
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Flush a file, or the names in a folder, to stable storage."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -209,7 +173,8 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _sync_tree(folder: Path) -> None:
+def sync_tree(folder: Path) -> None:
+    """Flush a folder and everything below it to stable storage."""
     for path in sorted(folder.rglob("*")):
-        _sync(path)
-    _sync(folder)
+        sync(path)
+    sync(folder)

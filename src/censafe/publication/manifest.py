@@ -24,7 +24,8 @@ from censafe.model import (
 )
 from censafe.model.file_names import stays_inside
 from censafe.publication.atomic import atomic_text, sha256_file, sha256_path
-from censafe.publication.stamps import stamp_of
+from censafe.publication.generation import WORK, is_moving
+from censafe.publication.stamps import STAMP_NOTES, stamp_of
 
 __all__ = [
     "ConfigRecord",
@@ -34,6 +35,7 @@ __all__ = [
     "hash_outputs",
     "parse_plan",
     "read_manifest",
+    "require_nothing_else",
     "software_versions",
     "verify_outputs",
     "write_manifest",
@@ -175,6 +177,11 @@ def read_manifest(path: Path) -> Manifest:
         StorageError: there is no such file.
         CheckError: not a manifest of censafe, or the plan was changed.
     """
+    if not path.is_file() and is_moving(path.parent):
+        raise StorageError(
+            f"{path.parent}: somebody is putting new files in place, or was stopped doing so. Wait, or start the stopped "
+            "command again."
+        )
     if not path.is_file():
         raise StorageError(f"{path} is missing; {path.parent} is not a run folder")
     try:
@@ -287,7 +294,45 @@ def verify_outputs(folder: Path, manifest: Manifest) -> None:
     ]
     if problems:
         listed = "\n".join(problems)
-        raise CheckError(f"files in {folder} are not those of its manifest; restore them:\n{listed}")
+        raise CheckError(
+            f"files in {folder} are not those of its manifest; restore them from a copy ('censafe estimate {folder}' makes all "
+            f"but the measurements again):\n{listed}"
+        )
+
+
+def require_nothing_else(folder: Path, manifest: Manifest) -> None:
+    """Check that a finished run folder holds nothing but what its manifest names.
+
+    Args:
+        folder: of the run.
+        manifest: as it stands there.
+
+    Raises:
+        CheckError: lists every other file.
+    """
+    parts = {part.file for part in manifest.parts}
+    known = {*manifest.outputs, *parts, "manifest.json"}
+    stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
+    note = STAMP_NOTES[stamp] if stamp else None
+    found = (
+        path.relative_to(folder)
+        for path in folder.rglob("*")
+        if path.is_symlink()
+        or not (path.is_dir() or (note and path.name == note[0] and path.read_text("utf-8") == note[1]))
+    )
+    strange = sorted(
+        name.as_posix()
+        for name in found
+        if name.parts[0] != WORK
+        and name.as_posix() not in known
+        and parts.isdisjoint(parent.as_posix() for parent in name.parents)
+    )
+    if strange:
+        listed = "\n".join(f"  {name}" for name in strange)
+        raise CheckError(
+            f"{folder} is finished, and holds files that are not of the run. Nobody checked whether they may be published; "
+            f"remove them:\n{listed}"
+        )
 
 
 def software_versions(packages: Iterable[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ def test_a_failed_new_run_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(RuntimeError), RunFolder(out) as folder:
         folder.identify(IDENTITY)
-        (folder.scratch / "records").write_text("confidential")
+        (folder.staging / "tables").mkdir()
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 
@@ -33,14 +33,14 @@ def test_a_failed_run_keeps_the_users_own_empty_folder(tmp_path: Path) -> None:
     assert list(out.iterdir()) == []
 
 
-def test_a_stopped_run_keeps_measurements_and_no_scratch(tmp_path: Path) -> None:
+def test_a_stopped_run_keeps_measurements_and_nothing_staged(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(RuntimeError), RunFolder(out) as folder:
         assert folder.identify(IDENTITY) == "new"
         _measured(folder)
         raise RuntimeError
     assert (out / "measurements" / "PH2.parquet").exists()
-    assert not folder.scratch.exists()
+    assert not folder.staging.exists()
     with RunFolder(out) as again:
         assert again.identify(IDENTITY) == "resumed"
         assert again.run == folder.run
@@ -83,7 +83,7 @@ def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
         folder.identify(IDENTITY)
         with pytest.raises(UsageError, match="another run is working"), RunFolder(out):
             pass
-        assert folder.scratch.exists()
+        assert folder.staging.exists()
 
 
 def test_a_finished_run_is_recognised_and_left_tidy(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def open_safetab(
         codes: race and ethnicity codes that records may have.
         max_race_codes: most race codes of a record, 1 to 8; a record with more always stops.
         backend: Ibis DuckDB backend that will hold the records.
-        work: confidential scratch folder inside the run folder.
+        work: private folder for files with records.
         t1: where the totals of population groups are, when not in the data folder; a file, a folder of parts or the
             output folder of a SafeTab-P run.
         missing_blocks: ``fail``, or ``drop`` to leave out records and totals whose block or region is not in GRF-C,

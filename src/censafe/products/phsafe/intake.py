@@ -24,7 +24,7 @@ class Intake:
         data: folder with the records, or the .ini file of the fixed-width reader.
         reader: ``csv`` or ``cef``.
         states: two-digit codes to keep.
-        scratch: confidential scratch inside the run folder.
+        scratch: private folder for files with records.
         options: checks and engine.
 
     Raises:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from censafe.errors import UsageError
 from censafe.estimation.sdhc.settings import parse_settings
@@ -23,9 +22,10 @@ from censafe.products.phsafe.estimates import ESTIMATES, STATEMENT
 from censafe.products.phsafe.intake import Intake
 from censafe.products.phsafe.plan import measured_levels, plan_release
 from censafe.products.phsafe.release import Estimating, publish, republish
-from censafe.products.run_folder import FILES
+from censafe.products.run_folder import FILES, finished_run
 from censafe.products.runner import Release, RunResult, run_job
-from censafe.publication.manifest import ConfigRecord, read_manifest
+from censafe.products.scratch import private_scratch
+from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurement_files import read_measurements
 from censafe.publication.sums import require_confidence
 from censafe.tabulation.counting import CountAccumulator
@@ -38,7 +38,7 @@ def validate(
 ) -> tuple[Finding, ...]:
     """Check a configuration as for a run, then every rule on the records.
 
-    Scratch goes to a private folder below the system's folder for temporary files.
+    Scratch goes to a private folder beside the data unless ``reading`` names another place.
 
     Args:
         config: a path or a shipped name.
@@ -56,8 +56,8 @@ def validate(
     chosen = _load(config, settings, reading.observer)
     plan_release(chosen)
     with (
-        TemporaryDirectory(prefix="censafe-validate-") as scratch,
-        Intake(data, chosen.reader, chosen.states, Path(scratch), reading) as intake,
+        private_scratch(data, reading.scratch) as scratch,
+        Intake(data, chosen.reader, chosen.states, scratch, reading) as intake,
     ):
         return intake.validate().findings
 
@@ -112,11 +112,11 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     tail = EstimateSettings(alpha=float((1 - options.confidence) / 2))
     estimating = Estimating(parse_settings(options.settings, tail), options.workers)
     observer = options.observer
-    manifest = read_manifest(out / "manifest.json")
-    if manifest.plan.product != "phsafe":
-        raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of phsafe")
-    with observer.stage("estimate and publish"):
-        done = republish(out, manifest, options.confidence, estimating)
+    with finished_run(out) as (folder, manifest):
+        if manifest.plan.product != "phsafe":
+            raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of phsafe")
+        with observer.stage("estimate and publish"):
+            done = republish(folder, manifest, options.confidence, estimating)
     for remark in done["remarks"]:
         observer.remark(f"Warning: {remark}.")
     if done["findings"]:

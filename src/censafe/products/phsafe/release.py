@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,12 +22,18 @@ from censafe.products.phsafe.estimates import (
     summary_of,
     write_estimates,
 )
-from censafe.products.run_folder import FILES
-from censafe.publication.atomic import move_into_place
+from censafe.products.run_folder import FILES, RunFolder
 from censafe.publication.certificate import write_certificate
 from censafe.publication.check import DerivedTable, check_tables, expected_levels
 from censafe.publication.codebook import CodebookInput, TableLabel, write_codebook
-from censafe.publication.manifest import Manifest, hash_outputs, verify_outputs, write_manifest
+from censafe.publication.generation import move_into_place
+from censafe.publication.manifest import (
+    Manifest,
+    hash_outputs,
+    require_nothing_else,
+    verify_outputs,
+    write_manifest,
+)
 from censafe.publication.measurement_files import read_measurements
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.statement import CertificateInput, CheckGroup
@@ -131,17 +136,21 @@ def publish(
     finished = datetime.now(UTC).isoformat(timespec="seconds")
     whole = replace(manifest, outputs=hash_outputs(staging, files), finished=finished, post_processing=done)
     write_manifest(staging / "manifest.json", whole)
-    move_into_place(staging, out, FILES if estimating is None else (*FILES[:-1], ESTIMATES, FILES[-1]))
+    if estimating is None:
+        move_into_place(out, FILES, outdated=(ESTIMATES,))
+    else:
+        move_into_place(out, (*FILES[:-1], ESTIMATES, FILES[-1]))
+    require_nothing_else(out, whole)
     return done.get(ESTIMATES, {})
 
 
 def republish(
-    out: Path, manifest: Manifest, confidence: Fraction, estimating: Estimating | None = None
+    folder: RunFolder, manifest: Manifest, confidence: Fraction, estimating: Estimating | None = None
 ) -> Mapping[str, Any]:
     """Do everything right of the door again from stored measurements.
 
     Args:
-        out: the folder of a finished run.
+        folder: of a finished run, in exclusive use.
         manifest: of that run.
         confidence: level of the margins of error, 9/10 or 19/20.
         estimating: how estimates are made from the noisy counts; None for no estimates.
@@ -150,29 +159,25 @@ def republish(
         what the manifest says of the estimates; empty without them.
 
     Raises:
-        CheckError: a measurement file is missing, was changed or belongs to another plan.
+        CheckError: a measurement file is missing, was changed or belongs to another plan, or the folder holds files that
+            are not of the run.
     """
-    verify_outputs(out, replace(manifest, outputs={}))
+    verify_outputs(folder.out, replace(manifest, outputs={}))
     digest = manifest.plan.digest()
     measurements = [
-        answer for part in manifest.parts for answer in read_measurements(out / part.file, plan_digest=digest)
+        answer
+        for part in manifest.parts
+        for answer in read_measurements(folder.out / part.file, plan_digest=digest)
     ]
-    staging = out / ".censafe" / "staging"
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True)
-    try:
-        total = None if manifest.test_key else manifest.plan.total
-        return publish(
-            out,
-            staging,
-            measurements,
-            manifest,
-            ledger_total=total,
-            confidence=confidence,
-            estimating=estimating,
-        )
-    finally:
-        shutil.rmtree(staging.parent, ignore_errors=True)
+    return publish(
+        folder.out,
+        folder.staging,
+        measurements,
+        manifest,
+        ledger_total=None if manifest.test_key else manifest.plan.total,
+        confidence=confidence,
+        estimating=estimating,
+    )
 
 
 def _check(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ from censafe.model import GroupMeasurements
 from censafe.population.safetab.files import find_input
 from censafe.products.config_rules import nearest
 from censafe.products.options import EstimateOptions
-from censafe.products.run_folder import RunFolder
+from censafe.products.run_folder import finished_run
 from censafe.products.runner import RunResult
 from censafe.products.safetab.config import SafetabConfig
 from censafe.products.safetab.keys import bureau_name
@@ -26,7 +25,7 @@ from censafe.products.safetab.release import SAME_AREAS, Published, files_of, pu
 from censafe.products.safetab.universe import Universe
 from censafe.publication.group_measurement_files import read_group_measurements
 from censafe.publication.group_reports import CLASSES_FILE, read_coterminous_classes
-from censafe.publication.manifest import ConfigRecord, Manifest, read_manifest, verify_outputs
+from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
 from censafe.publication.sums import require_confidence
 
 __all__ = ["AFTERWARDS", "estimate_with"]
@@ -57,25 +56,26 @@ def estimate_with(load: LoadConfig, out: Path, options: EstimateOptions) -> RunR
         StorageError: there is no finished run, or the folder is not writable.
     """
     require_confidence(options.confidence)
-    manifest = read_manifest(out / "manifest.json")
-    settings = _changes(manifest.plan.product, options.settings)
-    config, universe = _rebuilt(load, manifest, settings, options.config)
     observer = options.observer
-    with RunFolder(out) as folder, observer.stage("publish"):
-        verify_outputs(out, replace(manifest, outputs={}))
-        digest = manifest.plan.digest()
-        measured = [read_group_measurements(out / part.file, plan_digest=digest) for part in manifest.parts]
-        classes = _classes(config, manifest, measured, out, options.data)
-        total: Fraction | None = None if manifest.test_key else manifest.plan.total
-        publish(
-            out,
-            folder.staging,
-            Published(config, universe, classes),
-            measured,
-            replace(manifest, config=_record(manifest, config, settings)),
-            ledger_total=total,
-            confidence=options.confidence,
-        )
+    with finished_run(out) as (folder, manifest):
+        settings = _changes(manifest.plan.product, options.settings)
+        config, universe = _rebuilt(load, manifest, settings, options.config)
+        with observer.stage("publish"):
+            verify_outputs(out, replace(manifest, outputs={}))
+            digest = manifest.plan.digest()
+            measured = [
+                read_group_measurements(out / part.file, plan_digest=digest) for part in manifest.parts
+            ]
+            classes = _classes(config, manifest, measured, out, options.data)
+            publish(
+                out,
+                folder.staging,
+                Published(config, universe, classes),
+                measured,
+                replace(manifest, config=_record(manifest, config, settings)),
+                ledger_total=None if manifest.test_key else manifest.plan.total,
+                confidence=options.confidence,
+            )
     return RunResult(
         out,
         manifest.plan,

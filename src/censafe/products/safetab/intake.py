@@ -27,7 +27,7 @@ class Intake:
         data: folder with the records, or the .ini file of the fixed-width reader.
         scope: whose records are read.
         universe: codes that records may have.
-        scratch: confidential scratch inside the run folder.
+        scratch: private folder for files with records.
         options: checks, engine, and where T1 is.
 
     Raises:

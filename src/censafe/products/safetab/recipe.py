@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from censafe.errors import ReleaseError
@@ -29,6 +28,7 @@ from censafe.products.safetab.plan import part_name, plan_release, stabilities
 from censafe.products.safetab.processing import area_classes
 from censafe.products.safetab.release import Published, files_of, publish
 from censafe.products.safetab.universe import Universe
+from censafe.products.scratch import private_scratch
 from censafe.publication.group_measurement_files import read_group_measurements, write_group_measurements
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.sums import require_confidence
@@ -98,7 +98,7 @@ class SafetabRecipe:
     ) -> tuple[Finding, ...]:
         """Check a configuration and its parameter files as for a run, then every rule on the records.
 
-        Scratch goes to a private folder below the system's folder for temporary files.
+        Scratch goes to a private folder beside the data unless ``reading`` names another place.
 
         Returns:
             All findings.
@@ -111,8 +111,8 @@ class SafetabRecipe:
         universe = read_universe(chosen.universe)
         plan_release(chosen, universe)
         with (
-            TemporaryDirectory(prefix="censafe-validate-") as scratch,
-            Intake(data, chosen, universe, Path(scratch), reading) as intake,
+            private_scratch(data, reading.scratch) as scratch,
+            Intake(data, chosen, universe, scratch, reading) as intake,
         ):
             return intake.validate()
 

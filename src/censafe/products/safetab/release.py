@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,15 +16,15 @@ from censafe.products.safetab.config import SafetabConfig
 from censafe.products.safetab.processing import Processed, process
 from censafe.products.safetab.product_tables import tables_of
 from censafe.products.safetab.universe import Universe
-from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate import write_certificate
 from censafe.publication.codebook import CodebookInput
+from censafe.publication.generation import move_into_place
 from censafe.publication.group_check import check_group_tables
 from censafe.publication.group_codebook import write_group_codebook
 from censafe.publication.group_reports import write_coterminous_report
 from censafe.publication.group_tables import write_group_tables, write_marked_tables
 from censafe.publication.group_tidy import GroupContext, write_group_tidy
-from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
+from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.statement import CertificateInput, CheckGroup
 from censafe.publication.tables import STAMP_FILE, STAMP_TEXT
@@ -119,10 +118,8 @@ def publish(
         finished=finished,
     )
     write_manifest(staging / "manifest.json", whole)
-    places = files_of(config)
-    for outdated in {MARKED, SAME_AREAS}.difference(places):
-        shutil.rmtree(out / outdated, ignore_errors=True)
-    move_into_place(staging, out, places)
+    move_into_place(out, files_of(config), outdated=(MARKED, SAME_AREAS))
+    require_nothing_else(out, whole)
 
 
 def _statement(

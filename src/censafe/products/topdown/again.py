@@ -14,7 +14,7 @@ from censafe.model import SparseLevel
 from censafe.model.level_measurements import LevelMeasurements
 from censafe.products.config_rules import nearest
 from censafe.products.options import EstimateOptions
-from censafe.products.run_folder import RunFolder
+from censafe.products.run_folder import finished_run
 from censafe.products.runner import RunResult
 from censafe.products.topdown.config import TopdownConfig, load_config
 from censafe.products.topdown.descending import Descent
@@ -27,7 +27,7 @@ from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
 from censafe.products.topdown.stored import place_of
 from censafe.publication.level_statement import LevelFacts
-from censafe.publication.manifest import ConfigRecord, Manifest, read_manifest, verify_outputs
+from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
 from censafe.publication.nmf_reader import read_noisy_measurements
 from censafe.publication.stamps import stamp_of
 from censafe.publication.sums import require_confidence
@@ -64,10 +64,9 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
         StorageError: there is no finished run, or the folder is not writable.
     """
     require_confidence(options.confidence)
-    manifest = read_manifest(out / "manifest.json")
-    config = _rebuilt(out, manifest, options)
     observer = options.observer
-    with RunFolder(out) as folder:
+    with finished_run(out) as (folder, manifest):
+        config = _rebuilt(out, manifest, options)
         with observer.stage("read"):
             verify_outputs(out, replace(manifest, outputs=_kept(manifest)))
             public = read_facts(out, config, manifest.plan.digest())

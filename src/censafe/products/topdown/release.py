@@ -22,12 +22,12 @@ from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
 from censafe.products.topdown.spine_statement import spine_document, spine_remarks
-from censafe.publication.atomic import discard, move_into_place
 from censafe.publication.certificate import write_certificate
 from censafe.publication.codebook import CodebookInput
+from censafe.publication.generation import move_into_place
 from censafe.publication.interval_files import INTERVAL_FILES
 from censafe.publication.level_statement import LevelEstimates, LevelFacts
-from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
+from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 from censafe.publication.stamps import stamp_of
 from censafe.publication.statement import CertificateInput, CheckGroup
 
@@ -184,9 +184,8 @@ def publish(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     write_manifest(staging / "manifest.json", whole)
-    if intervals is None:
-        discard(out, INTERVAL_FILES)
-    move_into_place(staging, out, (*kept, *places))
+    move_into_place(out, (*kept, *places), outdated=INTERVAL_FILES)
+    require_nothing_else(out, whole)
 
 
 def query_facts(load: LevelWorkload, geounits: int, source: NoiseSource) -> tuple[LevelFacts, ...]:

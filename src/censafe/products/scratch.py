@@ -1,0 +1,127 @@
+"""CONFIDENTIAL. Where records lie while they are counted: a private folder outside of everything that is published."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from censafe.errors import StorageError, UsageError
+
+__all__ = ["private_scratch"]
+
+_PREFIX: Final = ".censafe-scratch-"
+_NAME: Final = re.compile(re.escape(_PREFIX) + "[0-9a-f]{16}")
+_TRIES: Final = 100
+
+
+@contextmanager
+def private_scratch(data: Path, scratch: Path | None = None, *, out: Path | None = None) -> Iterator[Path]:
+    """A new folder (mode 0700) for files with records, removed when the block ends for whatever reason.
+
+    Folders that killed processes left in the same place are removed first; those of processes that still work are locked and
+    stay.
+
+    Args:
+        data: the input; its folder's parent is where scratch goes by default.
+        scratch: another folder to make it in; made when absent.
+        out: the folder that will be published; scratch never goes there.
+
+    Raises:
+        UsageError: ``scratch`` lies in ``out``.
+        StorageError: no folder can be made there, or it cannot be removed at the end.
+    """
+    root = (data.resolve().parent if scratch is None else scratch).resolve()
+    if out is not None and root.is_relative_to(out.resolve()):
+        raise UsageError(
+            f"{root} lies in the output folder {out}, which will be published. Name a private folder elsewhere with --scratch."
+        )
+    try:
+        _require_safe(root)
+        for leftover in sorted(root.iterdir()):
+            _remove_dead(leftover)
+        folder, lock = _locked_folder(root)
+    except OSError as error:
+        raise StorageError(
+            f"{root}: no scratch folder for the records can be made there ({error.strerror}). Name a private folder with "
+            "room for a copy of the records with --scratch."
+        ) from error
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    else:
+        _remove(folder)
+    finally:
+        os.close(lock)
+
+
+def _require_safe(root: Path) -> None:
+    """Make the place of scratch folders where it is absent; refuse one in which strangers may rename them."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = root.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise StorageError(
+            f"{root}: everybody may write in this folder, so scratch with records is not safe there. Allow its owner only "
+            "(chmod o-w), or name a private folder with --scratch."
+        )
+
+
+def _locked_folder(root: Path) -> tuple[Path, int]:
+    """A new folder, and the open handle that says that its process lives."""
+    for _ in range(_TRIES):
+        folder = root / f"{_PREFIX}{secrets.token_hex(8)}"
+        folder.mkdir(mode=0o700)
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # taken for a leftover before it was locked
+        if _lock(handle) and folder.exists():
+            return folder, handle
+        os.close(handle)
+    raise StorageError(
+        f"{root}: other processes remove new scratch folders; name another place with --scratch"
+    )
+
+
+def _lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_dead(path: Path) -> None:
+    """Remove a scratch folder of ours whose process is gone."""
+    if not _NAME.fullmatch(path.name) or path.is_symlink():
+        return
+    try:
+        if path.stat().st_uid != os.getuid():
+            return
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return  # its process has just removed it
+    try:
+        if _lock(handle):
+            _remove(path)
+    finally:
+        os.close(handle)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise StorageError(
+            f"{folder}: this scratch folder holds records and cannot be removed ({error.strerror}). Remove it by hand, then "
+            "start the same command again."
+        ) from error

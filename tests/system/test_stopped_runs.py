@@ -1,0 +1,283 @@
+"""A run of any product that stops by an error, a signal or a kill at any rename or ledger entry, and what comes after."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from censafe.privacy.ledger import Ledger, verify
+from support.commands import CommandLine
+from support.safetab_folders import write_folders
+
+Command = tuple[object, ...]
+EVERY = 40
+SAMPLED = (3, 9)
+
+
+class InjectedError(RuntimeError):
+    pass
+
+
+@pytest.fixture
+def commands(data: Path, config: Path, tmp_path: Path) -> dict[str, Command]:
+    """A release of every product that takes the small populations."""
+    safetab = write_folders(tmp_path / "safetab")
+    return {
+        "phsafe": ("run", "phsafe", config, data),
+        "safetab-p": ("run", "safetab-p", safetab.p, safetab.data),
+    }
+
+
+def _fail_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Raise at one of the moments at which something is reserved, committed or given its name."""
+    counter = itertools.count()
+
+    def failing(owner: type, method: str) -> None:
+        real: Callable[..., object] = getattr(owner, method)
+
+        def step(*arguments: object, **options: object) -> object:
+            if next(counter) == number:
+                raise InjectedError
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(owner, method, step)
+
+    failing(Path, "replace")
+    failing(Ledger, "reserve")
+    failing(Ledger, "commit")
+
+
+def _stop_and_finish(
+    censafe: CommandLine, monkeypatch: pytest.MonkeyPatch, command: Command, folder: Path, number: int
+) -> bool:
+    """Whether the run was stopped there; afterwards the same command finishes it at the planned cost."""
+    folder.mkdir()
+    out, ledger = folder / "out", folder / "ledger.jsonl"
+    whole = (*command, out, "--quiet", "--ledger", ledger)
+    with monkeypatch.context() as patch:
+        _fail_at(patch, number)
+        try:
+            assert censafe(*whole).code == 0
+            stopped = False
+        except InjectedError:
+            stopped = True
+    done = censafe(*whole)
+    assert done.code == 0, (number, done.err)
+    report = verify(ledger)
+    paid = [row.part for row in report.rows if row.state == "committed"]
+    assert len(paid) == len(set(paid)) == len({row.part for row in report.rows})
+    assert {row.state for row in report.rows} <= {"committed", "void"}
+    assert not (out / ".censafe").exists()
+    assert not list(Path(str(command[3])).parent.glob(".censafe-scratch-*"))
+    return stopped
+
+
+@pytest.mark.parametrize("product", ["phsafe", "safetab-p"])
+def test_a_run_that_fails_somewhere_is_finished_by_the_same_command(
+    censafe: CommandLine,
+    commands: dict[str, Command],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    product: str,
+) -> None:
+    for number in SAMPLED:
+        assert _stop_and_finish(censafe, monkeypatch, commands[product], tmp_path / str(number), number)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("product", ["phsafe", "safetab-p"])
+def test_a_run_that_fails_anywhere_is_finished_by_the_same_command(
+    censafe: CommandLine,
+    commands: dict[str, Command],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    product: str,
+) -> None:
+    points = itertools.count()
+    stopped = itertools.takewhile(
+        lambda number: _stop_and_finish(
+            censafe, monkeypatch, commands[product], tmp_path / str(number), number
+        ),
+        points,
+    )
+    assert len(list(stopped)) > EVERY
+
+
+def test_the_key_of_a_run_goes_when_nothing_is_reserved_and_stays_while_something_is(
+    censafe: CommandLine, commands: dict[str, Command], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, out = tmp_path / "keys", tmp_path / "out"
+    command = (*commands["phsafe"], out, "--quiet", "--ledger", tmp_path / "l.jsonl", "--key-dir", keys)
+    assert censafe(*command, "--cap", "1").code == 3
+    assert list(keys.iterdir()) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "commit", lambda *_: (_ for _ in ()).throw(InjectedError()))
+        with pytest.raises(InjectedError):
+            censafe(*command)
+    assert len(list(keys.iterdir())) == 1
+    keys.chmod(0o770)
+    refused = censafe(*command)
+    assert refused.code == 1
+    assert "others may write in this key folder" in refused.err
+    keys.chmod(0o700)
+    assert censafe(*command).code == 0
+    assert list(keys.iterdir()) == []
+    assert {row.state for row in verify(tmp_path / "l.jsonl").rows} == {"committed"}
+
+
+def test_an_input_that_changes_while_it_is_read_is_not_measured(
+    censafe: CommandLine, commands: dict[str, Command], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from censafe.tabulation.counting import CountAccumulator
+
+    command = (*commands["phsafe"], tmp_path / "out", "--quiet", "--ledger", tmp_path / "l.jsonl")
+    persons = next(path for path in Path(str(command[3])).iterdir() if path.name.startswith("persons"))
+    before, finish = persons.read_bytes(), CountAccumulator.finish
+
+    def change(self: CountAccumulator, *arguments: object) -> object:
+        persons.write_bytes(before + b"\n")
+        return finish(self, *arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CountAccumulator, "finish", change)
+        refused = censafe(*command)
+    assert refused.code == 1
+    assert f"{persons.name} changed while the run read it" in refused.err
+    assert verify(tmp_path / "l.jsonl").rows == ()
+    assert not (tmp_path / "out").exists()
+    persons.write_bytes(before)
+    assert censafe(*command).code == 0
+
+
+def test_a_finished_run_is_checked_against_its_manifest(
+    censafe: CommandLine, commands: dict[str, Command], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    command = (*commands["phsafe"], out, "--quiet", "--test-key", "1")
+    assert censafe(*command).code == 0
+    assert censafe(*command).code == 0
+    (out / "notes.csv").write_text("mine")
+    strange = censafe(*command)
+    assert strange.code == 4
+    assert "notes.csv" in strange.err
+    (out / "notes.csv").unlink()
+    (out / "codebook.csv").write_text("changed")
+    changed = censafe(*command)
+    assert changed.code == 4
+    assert "codebook.csv: changed" in changed.err
+    assert censafe("estimate", out, "--quiet").code == 0
+    assert censafe(*command).code == 0
+
+
+def _estimate_and_die(out: Path, number: int) -> int:
+    script = f"""
+        import itertools, os, pathlib, signal
+        from censafe.cli import main
+        counter = itertools.count()
+        real = pathlib.Path.replace
+        def step(self, target):
+            if next(counter) == {number}:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(self, target)
+        pathlib.Path.replace = step
+        main()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), "estimate", str(out), "--quiet"]
+    return subprocess.run(command, capture_output=True, timeout=120, check=False).returncode
+
+
+def _estimates_survive(censafe: CommandLine, command: Command, out: Path, number: int) -> bool:
+    code = _estimate_and_die(out, number)
+    done = censafe(*command)
+    assert done.code == 0, (number, done.err)  # verified against its manifest
+    assert not (out / ".censafe").exists()
+    return code == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("number", [20])
+def test_an_estimate_that_is_killed_leaves_one_generation(
+    censafe: CommandLine, commands: dict[str, Command], tmp_path: Path, number: int
+) -> None:
+    command = (*commands["phsafe"], tmp_path / "out", "--quiet", "--test-key", "1")
+    assert censafe(*command).code == 0
+    assert _estimates_survive(censafe, command, tmp_path / "out", number)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("product", ["phsafe", "safetab-p"])
+def test_an_estimate_that_is_killed_at_any_rename_leaves_one_generation(
+    censafe: CommandLine, commands: dict[str, Command], tmp_path: Path, product: str
+) -> None:
+    command = (*commands[product], tmp_path / "out", "--quiet", "--test-key", "1")
+    assert censafe(*command).code == 0
+    killed = itertools.takewhile(
+        lambda number: _estimates_survive(censafe, command, tmp_path / "out", number), itertools.count()
+    )
+    assert len(list(killed)) > 10
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_keeps_what_is_reserved_and_removes_scratch(
+    censafe: CommandLine, commands: dict[str, Command], tmp_path: Path, number: int, code: int
+) -> None:
+    out, ledger = tmp_path / "out", tmp_path / "l.jsonl"
+    command = (*commands["phsafe"], out, "--quiet", "--ledger", ledger)
+    script = (
+        "import os\nfrom censafe.cli import main\nfrom censafe.products import door\n"
+        f"door.measure = lambda *a: os.kill(os.getpid(), {int(number)})\nmain()\n"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", script, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert child.returncode == code
+    assert child.stderr.splitlines() == ["Stopped. Run the same command again to go on where it stopped."]
+    assert (out / ".censafe" / "identity.json").exists()
+    assert not list(Path(str(command[3])).parent.glob(".censafe-scratch-*"))
+    assert censafe(*command).code == 0
+    assert verify(ledger).totals[0].rho == 46
+
+
+@pytest.mark.parametrize("verb", [("truth", "--confidential"), ("evaluate", "--trials", "2")])
+def test_what_compares_with_the_truth_is_for_its_owner_alone(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    done = censafe(verb[0], "phsafe", config, data, out, *verb[1:], "--quiet")
+    assert done.code == 0, done.err
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (out, *out.rglob("*"))}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
+def test_a_killed_truth_starts_again_without_what_it_left(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    script = (
+        "import os, signal\nfrom censafe.cli import main\nfrom censafe.evaluation import confidential\n"
+        "confidential.atomic_text = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\nmain()\n"
+    )
+    command = ("truth", "phsafe", config, data, out, "--confidential", "--quiet")
+    child = subprocess.run(
+        [sys.executable, "-c", script, *map(str, command)], capture_output=True, timeout=120, check=False
+    )
+    assert child.returncode == -signal.SIGKILL
+    assert (out / "tables").exists()
+    (out / ".tables.00.partial").write_text("confidential")
+    out.chmod(0o750)
+    assert censafe(*command).code == 0
+    assert not [path for path in out.rglob("*") if path.name.startswith(".")]
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import duckdb
+import pytest
+
+from censafe.cli.interrupts import listening
+from censafe.population.guard import engine_errors
+
+SLOW = "SELECT count(*) FROM range(100000) a, range(1000000) b WHERE (a.range * b.range) % 7 = 3"
+
+
+def _soon(number: int) -> None:
+    threading.Timer(0.2, os.kill, (os.getpid(), number)).start()
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_stops_the_work_and_gives_the_exit_code_of_a_shell(number: int, code: int) -> None:
+    with listening() as interruption, pytest.raises(KeyboardInterrupt):
+        _soon(number)
+        time.sleep(5)
+    assert interruption.exit_code == code
+    assert interruption.number == number
+
+
+def test_an_engine_at_work_stops_as_the_program_does() -> None:
+    with listening() as interruption, duckdb.connect() as con:
+        _soon(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), engine_errors("records"):
+            con.execute(SLOW)
+    assert interruption.number == signal.SIGINT
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with listening() as interruption:
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert interruption.number is None
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
