@@ -24,7 +24,7 @@ class Interruption:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Note the signal and stop what runs; scratch is removed on the way out."""
         self.number = number
-        raise KeyboardInterrupt
+        raise SystemExit(self.exit_code)
 
     @property
     def exit_code(self) -> int:

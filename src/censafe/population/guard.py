@@ -34,8 +34,8 @@ def engine_errors(what: str) -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except RuntimeError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # as the engine hands on a signal that came while it worked
-            raise KeyboardInterrupt from None
+        if isinstance(error.__cause__, KeyboardInterrupt | SystemExit):  # a signal came while the engine worked
+            raise error.__cause__ from None
         raise
     except duckdb.OutOfMemoryException:
         translated = StorageError(f"{what}: memory ran out; raise the memory limit or use smaller parts")

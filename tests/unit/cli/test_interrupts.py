@@ -22,7 +22,7 @@ def _soon(number: int) -> None:
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_a_signal_stops_the_work_and_gives_the_exit_code_of_a_shell(number: int, code: int) -> None:
-    with listening() as interruption, pytest.raises(KeyboardInterrupt):
+    with listening() as interruption, pytest.raises(SystemExit):
         _soon(number)
         time.sleep(5)
     assert interruption.exit_code == code
@@ -32,7 +32,7 @@ def test_a_signal_stops_the_work_and_gives_the_exit_code_of_a_shell(number: int,
 def test_an_engine_at_work_stops_as_the_program_does() -> None:
     with listening() as interruption, duckdb.connect() as con:
         _soon(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt), engine_errors("records"):
+        with pytest.raises(SystemExit), engine_errors("records"):
             con.execute(SLOW)
     assert interruption.number == signal.SIGINT
 
