@@ -34,7 +34,9 @@ def engine_errors(what: str) -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except RuntimeError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt | SystemExit):  # a signal came while the engine worked
+        if isinstance(
+            error.__cause__, KeyboardInterrupt | SystemExit
+        ):  # a signal came while the engine worked
             raise error.__cause__ from None
         raise
     except duckdb.OutOfMemoryException:
