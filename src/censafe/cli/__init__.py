@@ -61,7 +61,7 @@ def main() -> None:
     with listening() as interruption:
         try:
             code = _run()
-        except BaseException as error:  # an engine may have made any error of a signal on the way
+        except BaseException as error:  # noqa: BLE001 (an engine may have made any error of a signal on the way)
             if interruption.number is None and not isinstance(error, click.Abort):
                 code = _explained(error)
             else:
