@@ -46,5 +46,5 @@ def listening() -> Iterator[Interruption]:
     try:
         yield interruption
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for listened, handler in before.items():
+            signal.signal(listened, handler)
