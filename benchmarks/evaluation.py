@@ -32,26 +32,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from censafe.evaluation.histograms.accuracy import accuracy
-from censafe.evaluation.histograms.areas import Areas, areas_of_codes, level_areas
-from censafe.evaluation.histograms.cells import match, true_counts
-from censafe.evaluation.histograms.diversity import bias_by_diversity, race_groups
-from censafe.evaluation.histograms.epl import epl_curve, epl_summary
-from censafe.evaluation.histograms.homogeneity import bias_by_homogeneity
-from censafe.evaluation.histograms.pairing import Pair, pair_files
-from censafe.evaluation.histograms.reliability import reliability
-from censafe.evaluation.histograms.residuals import pooled_residuals
-from censafe.evaluation.histograms.sampling import sample_runs
-from censafe.evaluation.histograms.strata import COUNTY_SIZES, size_classes
-from censafe.evaluation.histograms.threads import in_threads
-from censafe.evaluation.inconsistencies import inconsistencies
-from censafe.evaluation.summary_counts import SummarySources
-from censafe.evaluation.summary_filling import fill_book, summary_long
-from censafe.evaluation.summary_reading import shipped_book
-from censafe.geography.spine import PL94_US
+from censafe.evaluation.areas.areas import (
+    COUNTY_SIZES,
+    ComparedAreas,
+    areas_of_codes,
+    in_threads,
+    level_areas,
+    size_classes,
+)
+from censafe.evaluation.counts.accuracy import accuracy
+from censafe.evaluation.counts.cells import match, true_answers
+from censafe.evaluation.counts.diversity import bias_by_diversity, race_groups
+from censafe.evaluation.counts.homogeneity import bias_by_homogeneity
+from censafe.evaluation.counts.pairing import Pair, pair_files
+from censafe.evaluation.counts.reliability import reliability
+from censafe.evaluation.counts.sampling import sample_runs
+from censafe.evaluation.loss.epl import epl_curve, epl_summary
+from censafe.evaluation.loss.residuals import pooled_residuals
+from censafe.evaluation.pairs.inconsistencies import inconsistencies
+from censafe.evaluation.summary.counts import SummarySources
+from censafe.evaluation.summary.filling import fill_book, summary_long
+from censafe.evaluation.summary.reading import shipped_book
+from censafe.geography.spines.tree import PL94_US
 from censafe.model import Attribute, ProtectedUnit, Schema
-from censafe.population.synthetic.histograms import synthesize_histograms
-from censafe.products.topdown.schemas import HistogramSchema
+from censafe.model.histograms import HistogramSchema
+from censafe.population.synthetic.blocks import synthesize_histograms
 from child import COMMAND, in_folder, parser_of
 
 SCHEMA = HistogramSchema(
@@ -146,13 +151,13 @@ def stage(stages: dict[str, float], name: str) -> Iterator[None]:
     stages[name] = stages.get(name, 0.0) + time.thread_time() - started
 
 
-def measure_areas(pair: Pair, areas: Areas) -> tuple[int, dict[str, float]]:
+def measure_areas(pair: Pair, areas: ComparedAreas) -> tuple[int, dict[str, float]]:
     """Every measure of one list of areas: how many numbers, and seconds by family."""
     stages: dict[str, float] = {}
     rows = 0
     groups = race_groups(SCHEMA)
     with stage(stages, "errors"):
-        sizes = size_classes(true_counts(pair, areas), COUNTY_SIZES)
+        sizes = size_classes(true_answers(pair, areas), COUNTY_SIZES)
         kept = {}
         for query in QUERIES:
             cells = match(pair, areas, query)
@@ -180,7 +185,7 @@ def measure_areas(pair: Pair, areas: Areas) -> tuple[int, dict[str, float]]:
     return rows, stages
 
 
-def measure_sample(sampled: Pair, areas: Areas) -> tuple[int, dict[str, float]]:
+def measure_sample(sampled: Pair, areas: ComparedAreas) -> tuple[int, dict[str, float]]:
     """Errors of a sample at one list of areas."""
     stages: dict[str, float] = {}
     with stage(stages, "sample of half the persons, its errors"):
@@ -188,7 +193,7 @@ def measure_sample(sampled: Pair, areas: Areas) -> tuple[int, dict[str, float]]:
     return rows, stages
 
 
-def places(pair: Pair) -> Areas:
+def places(pair: Pair) -> ComparedAreas:
     """Areas that cut across the spine: every seventh block group of a county together, a third of the blocks in none."""
     codes = pair.spine.leaf.codes
     place = np.where(codes // 10**4 % 3 == 0, -1, codes // 10**11 * 7 + codes // 10**4 % 7)

@@ -36,11 +36,11 @@ from typing import cast
 
 import numpy as np
 
-from censafe.population.synthetic.histograms import synthesize_histograms
-from censafe.products.observer import SilentObserver
-from censafe.products.options import EstimateOptions
-from censafe.products.topdown.config import load_config
-from censafe.products.topdown.from_files import estimate_files
+from censafe.model.observer import SilentObserver
+from censafe.population.synthetic.blocks import synthesize_histograms
+from censafe.products.run.options import EstimateOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.public.estimate import estimate_files
 from child import in_folder, parser_of, table
 from stored_nation import store
 from topdown_scale import PERSONS, STATES, solves_of, violations

@@ -37,25 +37,24 @@ import pyarrow.parquet as pq
 from scipy.sparse import csr_array
 
 from censafe.cli.options import parse_settings
-from censafe.estimation.topdown.linear.functionals import Functionals
-from censafe.estimation.topdown.normal_equations import LevelObjective
-from censafe.estimation.topdown.simulated import ErrorClasses
-from censafe.geography.run_spine import standard_levels
+from censafe.estimation.topdown.intervals.simulated import ErrorClasses
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.sums import Functionals
+from censafe.geography.spines.choice import standard_levels
 from censafe.model import SparseLevel
-from censafe.population.synthetic.histograms import synthesize_histograms
-from censafe.products.door import Door
-from censafe.products.observer import SilentObserver
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import TopdownConfig, load_config
-from censafe.products.topdown.informing import linear_tree
-from censafe.products.topdown.intake import Intake, Loaded
-from censafe.products.topdown.interval_areas import AreaSet, area_estimates, area_sets
-from censafe.products.topdown.interval_queries import IntervalQuery, chosen_queries
-from censafe.products.topdown.intervals import counts_of
+from censafe.model.observer import SilentObserver
+from censafe.population.synthetic.blocks import synthesize_histograms
+from censafe.products.run.door import Door
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.information import linear_tree
+from censafe.products.topdown.intake import BlockIntake, Loaded
+from censafe.products.topdown.intervals.areas import AreaSet, area_estimates, area_sets
+from censafe.products.topdown.intervals.intervals import counts_of
+from censafe.products.topdown.intervals.queries import IntervalQuery, chosen_queries
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
-from censafe.products.topdown.rehearsal import TestDoor, rehearse
-from censafe.products.topdown.simulating import further_runs
+from censafe.products.topdown.rehearsal import TestDoor, further_runs, rehearse
 from censafe.products.topdown.stored import stored_files
 from child import in_folder, parser_of
 
@@ -143,7 +142,7 @@ def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TopdownConfig, 
     if arguments.config == "blocks-16":
         own = data.with_name(f"{data.name}-sixteen")
         data = own if own.exists() else sixteen(data, own)
-    with Intake(data, config, ReadOptions()) as intake:
+    with BlockIntake(data, config, ReadOptions()) as intake:
         return config, intake.load()
 
 

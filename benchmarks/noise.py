@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from censafe.model import NoiseLaw
-from censafe.privacy import kernels, twins
-from censafe.privacy.keys import ReleaseKey, ReleasePartKey, TestPartKey, derive_part_key
-from censafe.privacy.sampler import NoiseTable, draw
-from censafe.privacy.words import CHUNK_BLOCKS, AddressedWords
+from censafe.privacy.keys.keys import ReleaseKey, ReleasePartKey, TestPartKey, derive_part_key
+from censafe.privacy.noise import kernels, twins
+from censafe.privacy.noise.sampler import NoiseTable, draw
+from censafe.privacy.noise.words import CHUNK_BLOCKS, AddressedWords
 
 SIGMAS = (2, 10, 50, 300)
 OPENDP_DRAWS = 20_000

@@ -32,19 +32,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from censafe.estimation.sdhc.cells import GroupedCells, grouped
-from censafe.estimation.sdhc.counts import estimate_counts
-from censafe.estimation.sdhc.ratio_types import RatioModel
-from censafe.estimation.sdhc.ratios import estimate_joint, estimate_single
-from censafe.estimation.sdhc.rules import CountRules, RatioRules
-from censafe.estimation.sdhc.settings import parse_settings
-from censafe.estimation.sdhc.truncated_normal import shortest_interval, truncated_mean, truncated_quantile
-from censafe.model.sdhc_cells import NoisyCells
-from censafe.model.sdhc_settings import EstimateSettings
-from censafe.products.phsafe.estimate_rules import estimate_rules
-from censafe.products.phsafe.estimates import EstimatePart, EstimateSources, write_estimates
+from censafe.estimation.sdhc.counts import GroupedCells, estimate_counts, grouped
+from censafe.estimation.sdhc.posteriors import shortest_interval, truncated_mean, truncated_quantile
+from censafe.estimation.sdhc.ratios.intervals import RatioModel
+from censafe.estimation.sdhc.ratios.quadrature import estimate_joint, estimate_single
+from censafe.estimation.sdhc.settings import CountRules, RatioRules, parse_estimate_settings
+from censafe.model.sdhc import EstimateSettings, NoisyCells
+from censafe.products.phsafe.estimates import EstimatePart, EstimateSources, estimate_rules, write_estimates
 from censafe.products.phsafe.release import phsafe_codebook
-from censafe.publication.noisy_tables import find_folders, read_noisy_table
+from censafe.publication.tables.noisy import find_folders, read_noisy_table
 from child import censafe, population
 
 Floats = NDArray[np.float64]
@@ -172,7 +168,7 @@ def seconds(exact: dict[str, NoisyCells], folder: Path, arguments: argparse.Name
     }
     sources = EstimateSources([EstimatePart("", noisy)], phsafe_codebook(), {}, None)
     wall, processor = time.perf_counter(), time.process_time()
-    settings = parse_settings(dict(pair.split("=", 1) for pair in arguments.set))
+    settings = parse_estimate_settings(dict(pair.split("=", 1) for pair in arguments.set))
     write_estimates(folder / "estimates", sources, settings, workers=arguments.workers)
     return time.perf_counter() - wall, time.process_time() - processor
 

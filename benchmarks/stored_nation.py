@@ -6,17 +6,16 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from censafe.geography.subtrees import Subtree, subtrees
+from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model import ExactHistograms
 from censafe.model.level_measurements import LevelBudgets
-from censafe.privacy.histograms import measure_level
-from censafe.privacy.keys import TestKey, derive_part_key
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.facts import PublicFacts
-from censafe.products.topdown.facts_of_parts import facts_above, facts_below
-from censafe.products.topdown.intake import Intake
-from censafe.products.topdown.kept import write_facts
+from censafe.privacy.keys.keys import TestKey, derive_part_key
+from censafe.privacy.measure.histograms import measure_histograms
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.facts import PublicFacts, facts_above, facts_below
+from censafe.products.topdown.folder import write_facts
+from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.stored import STATE, place_of, stored_files
@@ -27,7 +26,7 @@ __all__ = ["store"]
 
 def store(data: Path, folder: Path, config: TopdownConfig, seed: int) -> int:
     """Measure everything with a test key and write it; returns the number of geounits."""
-    with Intake(data, config, ReadOptions()) as intake:
+    with BlockIntake(data, config, ReadOptions()) as intake:
         loaded = intake.load()
     public, work = loaded.facts, folder.with_name(f"{folder.name}.part")
     shutil.rmtree(work, ignore_errors=True)
@@ -72,7 +71,7 @@ def _write(load: LevelWorkload, exact: ExactHistograms, public: PublicFacts, pla
     with TestKey(seed) as key:
         part_key = derive_part_key(key, "benchmark", b"benchmark", load.part.name)
     budgets = public.budgets[load.part.name]
-    measured = measure_level(exact, load.part, load.queries, shapes, part_key, budgets)
+    measured = measure_histograms(exact, load.part, load.queries, shapes, part_key, budgets)
     part_key.close()
     files = stored_files(load, public)
     place.parent.mkdir(parents=True, exist_ok=True)

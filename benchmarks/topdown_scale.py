@@ -35,10 +35,10 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.geography.spine import E2E_1940, PL94_US, build_spine, pack_geocodes
-from censafe.geography.spine_sums import sum_histograms
-from censafe.population.synthetic.histograms import HistogramLayoutName, synthesize_histograms
-from censafe.publication.block_histograms import read_histograms
+from censafe.geography.spines.sums import sum_histograms
+from censafe.geography.spines.tree import E2E_1940, PL94_US, build_spine, pack_geocodes
+from censafe.population.synthetic.blocks import HistogramLayoutName, synthesize_histograms
+from censafe.publication.microdata.histograms import read_histograms
 from child import censafe, in_folder, parser_of, stages_of, table
 
 PERSONS = {"pl94-us": 331_449_281, "e2e-1940": 132_404_766}

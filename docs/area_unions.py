@@ -26,9 +26,9 @@ from make_full_information import CASES, DOCS, Case, synthetic
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import TopdownConfig, load_config
-from censafe.products.topdown.intake import Intake, Loaded
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.intake import BlockIntake, Loaded
 from censafe.products.topdown.rehearsal import at_loss, rehearse
 
 CSV = DOCS / "area_unions.csv"
@@ -272,7 +272,7 @@ def run(case: Case, designs: list[Design], draws: int, work: Path) -> None:
     if not wanted:
         return
     config = DESIGNS[0].config(case, "level")
-    with Intake(data_of(case, work), config, ReadOptions()) as intake:
+    with BlockIntake(data_of(case, work), config, ReadOptions()) as intake:
         loaded = intake.load()
     name = config.histograms[0].name
     study = Study(loaded, list(unions_of(loaded, name)), concentrated(loaded, name, groups_of(config)))

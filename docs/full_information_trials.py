@@ -18,21 +18,21 @@ from typing import Any, cast
 import numpy as np
 from make_full_information import CASES, DOCS, Case, sums
 
-from censafe.estimation.topdown.linear.pooling import pooled
-from censafe.estimation.topdown.linear.upward import lower_estimates
-from censafe.estimation.topdown.normal_equations import LevelObjective
-from censafe.estimation.topdown.rounding import round_parent
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.general_parents import Family, _problem
+from censafe.estimation.topdown.levels.level import estimate_level
+from censafe.estimation.topdown.levels.task import LevelTask
+from censafe.estimation.topdown.rounding.controlled import round_parent
+from censafe.estimation.topdown.whole_tree.downward import pooled
+from censafe.estimation.topdown.whole_tree.upward import lower_estimates
 from censafe.model import SparseLevel
-from censafe.products.door import Door
-from censafe.products.observer import SilentObserver
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import TopdownConfig, load_config
-from censafe.products.topdown.descending import rules_of
-from censafe.products.topdown.estimating import estimate_level
-from censafe.products.topdown.general_parents import Family, _problem
-from censafe.products.topdown.informing import cell_blocks, informed, tree_levels
-from censafe.products.topdown.intake import Intake, Loaded
-from censafe.products.topdown.level_task import LevelTask
+from censafe.model.observer import SilentObserver
+from censafe.products.run.door import Door
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.descent import rules_of
+from censafe.products.topdown.information import cell_blocks, informed, tree_levels
+from censafe.products.topdown.intake import BlockIntake, Loaded
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestDoor
@@ -183,7 +183,7 @@ def main() -> None:
         for case in CASES:
             if case.name in options.only.split(","):
                 config = load_config(case.config, {**case.settings, "information": "lower"})
-                with Intake(case.data(Path(work)), config, ReadOptions()) as intake:
+                with BlockIntake(case.data(Path(work)), config, ReadOptions()) as intake:
                     loaded = intake.load()
                 for draw in range(1, options.draws + 1):
                     writer.writerows(rows(Trials(case, config, loaded, draw), draw))

@@ -18,10 +18,10 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
 from censafe.evaluation.outputs import number_text, read_document, read_frame  # noqa: E402
-from censafe.evaluation.page import svg_text  # noqa: E402
-from censafe.evaluation.report_sweep import sweep_page  # noqa: E402
-from censafe.evaluation.report_topdown import metric_values, topdown_page  # noqa: E402
-from censafe.evaluation.topdown_accuracy import SHORT  # noqa: E402
+from censafe.evaluation.pages.page import svg_text  # noqa: E402
+from censafe.evaluation.pages.sweep import sweep_page  # noqa: E402
+from censafe.evaluation.pages.topdown import metric_values, topdown_page  # noqa: E402
+from censafe.evaluation.topdown.accuracy import SHORT  # noqa: E402
 from support.topdown_shared import write_illinois, write_sixteen, write_vermont  # noqa: E402
 
 SHARED = DOCS.parents[1] / "shared" / "data" / "population"

@@ -25,10 +25,10 @@ sys.path.insert(0, str(DOCS.parent / "tests"))
 
 import union_tables  # noqa: E402
 
-from censafe.population.synthetic.histograms import synthesize_histograms  # noqa: E402
-from censafe.products.options import ReadOptions  # noqa: E402
-from censafe.products.topdown.config import TopdownConfig, load_config  # noqa: E402
-from censafe.products.topdown.intake import Intake, Loaded  # noqa: E402
+from censafe.population.synthetic.blocks import synthesize_histograms  # noqa: E402
+from censafe.products.run.options import ReadOptions  # noqa: E402
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config  # noqa: E402
+from censafe.products.topdown.intake import BlockIntake, Loaded  # noqa: E402
 from censafe.products.topdown.rehearsal import rehearse  # noqa: E402
 from support.topdown_shared import write_illinois, write_sixteen  # noqa: E402
 
@@ -160,7 +160,7 @@ def run(case: Case, draws: int, work: Path) -> None:
     configs = {
         choice: load_config(case.config, {**case.settings, "information": choice}) for choice in CHOICES
     }
-    with Intake(data, configs["level"], ReadOptions()) as intake:
+    with BlockIntake(data, configs["level"], ReadOptions()) as intake:
         loaded = intake.load()
     for draw in missing:
         found = [row for choice in CHOICES for row in errors(case, configs[choice], loaded, draw)]

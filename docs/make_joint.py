@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.evaluation.topdown_population import Population, open_population
+from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import load_config
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.rehearsal import rehearse
 
 DOCS = Path(__file__).resolve().parent
@@ -52,7 +52,7 @@ Made by `.venv/bin/python docs/make_joint.py`. TopDown estimates persons and hou
 published block can have occupied units and nobody in them, or the reverse. With `joint = true` occupied units are estimated first,
 and their published numbers bound the persons in households of every block: at least one for each, and nobody without; bounds of wider
 areas are sums of those of their blocks. This is post-processing of published figures and costs no budget; why every parent stays
-feasible is shown in `src/censafe/products/topdown/joint.proof.md`.
+feasible is shown in `src/censafe/estimation/topdown/levels/joint.proof.md`.
 
 - Key `joint`, `false` by default; also in `censafe estimate OUT --set joint=true` for a finished run, and with `--measurements`.
 - Units are then those of a run without the key, except where exact totals of persons bound them: with few persons in a state noise
@@ -121,7 +121,9 @@ class Draws:
     errors: dict[tuple[str, str, str], NDArray[np.float64]]
 
 
-def measured(population: Population, way: dict[str, str], case: Case, information: str, draws: int) -> Draws:
+def measured(
+    population: EvaluatedPopulation, way: dict[str, str], case: Case, information: str, draws: int
+) -> Draws:
     """Estimate all draws in one way."""
     config = load_config("pl94-us", {**case.settings, **way, "information": information})
     blocks: list[list[int]] = []
@@ -142,7 +144,7 @@ def measured(population: Population, way: dict[str, str], case: Case, informatio
 
 
 def counted(
-    population: Population, levels: Mapping[str, Sequence[SparseLevel | ExactHistograms]]
+    population: EvaluatedPopulation, levels: Mapping[str, Sequence[SparseLevel | ExactHistograms]]
 ) -> list[int]:
     """Blocks of every kind of ``KINDS``, in one draw or in the truth."""
     schema = population.config.histogram("persons").schema
@@ -181,7 +183,7 @@ def text_of(values: NDArray[np.float64], digits: int) -> str:
     return f"{values.mean():,.{digits}f} ± {error:.{digits}f}"
 
 
-def blocks_table(population: Population, found: dict[str, Draws]) -> Iterator[str]:
+def blocks_table(population: EvaluatedPopulation, found: dict[str, Draws]) -> Iterator[str]:
     """Lines of the table of impossible blocks."""
     truth = counted(population, population.exact)
     yield f"| blocks | truth | {' | '.join(found)} |"
@@ -214,7 +216,7 @@ def errors_table(found: dict[str, Draws]) -> Iterator[str]:
 
 def section(case: Case, work: Path, draws: int) -> Iterator[str]:
     """Lines of one data set."""
-    population = open_population("pl94-us", case.data(work), case.settings, ReadOptions())
+    population = open_evaluated("pl94-us", case.data(work), case.settings, ReadOptions())
     yield f"\n## {case.title}\n\n{case.words} {draws} draws.\n"
     for information in ("level", "lower"):
         found = {name: measured(population, way, case, information, draws) for name, way in WAYS.items()}

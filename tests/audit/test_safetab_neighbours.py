@@ -1,7 +1,7 @@
 """Brute force over neighbours: one record more moves the exact answers of a level no further than the noise is made for.
 
 The answers are those of the counting code that a release uses, before noise; the claims are the stability of
-``products/safetab/stability.py`` and the costs of ``products/safetab/plan.py``. Nothing here trusts the written proofs.
+``products/detailed/codes/stability.py`` and the costs of ``products/detailed/plan.py``. Nothing here trusts the written proofs.
 """
 
 from __future__ import annotations
@@ -18,16 +18,20 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model import Definition, PartPlan, QueryPlan, TableVariant
-from censafe.privacy.accountant import part_cost
-from censafe.products.safetab.config import load_p_config
-from censafe.products.safetab.counting import GroupCounter
-from censafe.products.safetab.levels import GroupLevel, group_levels
-from censafe.products.safetab.parameters import read_universe
-from censafe.products.safetab.plan import P_DISJOINT, plan_release, stabilities
-from censafe.products.safetab.stability import noise_law, stability
-from censafe.products.safetab.universe import Iteration, Universe
-from censafe.products.safetab_h.variants import household_tables
-from censafe.products.safetab_p.tables import table_variants
+from censafe.privacy.loss.accountant import part_cost
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.stability import noise_law, stability
+from censafe.products.detailed.codes.universe import (
+    CharacteristicIteration,
+    PopulationGroupLevel,
+    Universe,
+    group_levels,
+)
+from censafe.products.detailed.config import load_p_config
+from censafe.products.detailed.counting import GroupCounter
+from censafe.products.detailed.households.variants import household_tables
+from censafe.products.detailed.persons.tables import table_variants
+from censafe.products.detailed.plan import P_DISJOINT, plan_release, stabilities
 from support.safetab_reference import (
     Block,
     Household,
@@ -55,7 +59,7 @@ class Change:
         return int(np.abs(self.totals[:, self.only]).sum()), int(np.abs(self.totals[:, ~self.only]).sum())
 
 
-def change(without: GroupCounter, with_it: GroupCounter, level: GroupLevel) -> Change | None:
+def change(without: GroupCounter, with_it: GroupCounter, level: PopulationGroupLevel) -> Change | None:
     before, after = (counter.groups(level, None) for counter in (without, with_it))
     regions = len(before.level.regions)
     if not before.level.groups:
@@ -105,11 +109,11 @@ def _part(definition: Definition, stable: int) -> PartPlan:
 def tiny_universe() -> Universe:
     """Two codes; the second is detailed-only as race alone, and one group exists below the states only."""
     iterations = (
-        Iteration("2001", "a alone", "alone", 2, False, False),
-        Iteration("2002", "b alone", "alone", 2, True, False),
-        Iteration("5001", "a", "combination", 2, False, False),
-        Iteration("5002", "b", "combination", 2, False, True),
-        Iteration("8001", "c", "ethnicity", 2, False, False),
+        CharacteristicIteration("2001", "a alone", "alone", 2, False, False),
+        CharacteristicIteration("2002", "b alone", "alone", 2, True, False),
+        CharacteristicIteration("5001", "a", "combination", 2, False, False),
+        CharacteristicIteration("5002", "b", "combination", 2, False, True),
+        CharacteristicIteration("8001", "c", "ethnicity", 2, False, False),
     )
     members = dict(
         zip((one.code for one in iterations), map(frozenset, ({10}, {20}, {10}, {20}, {30})), strict=True)
@@ -133,7 +137,7 @@ def test_all_neighbours_of_all_small_populations() -> None:
     }
     rng = random.Random(1)
     for region_type in ("USA", "TRACT"):
-        level = GroupLevel(region_type, 2)
+        level = PopulationGroupLevel(region_type, 2)
         stable = stability(world.universe, 2, level.granularity, 2, "exact")
         most = 0
         blocks = {
@@ -176,7 +180,7 @@ def test_random_worlds_at_all_levels(seed: int, households: bool) -> None:
                 check(found, stable, variants, rng)
 
 
-def worst_codes(universe: Universe, level: GroupLevel) -> tuple[tuple[int, ...], int]:
+def worst_codes(universe: Universe, level: PopulationGroupLevel) -> tuple[tuple[int, ...], int]:
     """Eight codes of eight groups alone or in any combination, and a code of an ethnicity group."""
     some = universe.candidates(level.level, level.granularity).iterations
     races = [
@@ -195,7 +199,7 @@ def worst_codes(universe: Universe, level: GroupLevel) -> tuple[tuple[int, ...],
 @pytest.mark.parametrize("level", group_levels(), ids=lambda level: level.key)
 @pytest.mark.parametrize("kind", ["person", "household"])
 def test_the_worst_codes_attain_the_stability_of_the_production_universe(
-    level: GroupLevel, kind: str
+    level: PopulationGroupLevel, kind: str
 ) -> None:
     universe = read_universe()
     races, span = worst_codes(universe, level)
@@ -214,7 +218,7 @@ def test_the_worst_codes_attain_the_stability_of_the_production_universe(
 
 def test_a_record_in_too_many_groups_stops_before_noise() -> None:
     universe = read_universe()
-    level = GroupLevel("TRACT", 2)
+    level = PopulationGroupLevel("TRACT", 2)
     races, span = worst_codes(universe, level)
     counter = counter_of(World((BLOCK,), universe, (Person(0, 1, 40, races, span),)))
     counter.groups(level, 9)

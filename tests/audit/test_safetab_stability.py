@@ -10,10 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.errors import CheckError
-from censafe.products.safetab.levels import GroupLevel
-from censafe.products.safetab.mapping import iteration_map
-from censafe.products.safetab.parameters import read_universe
-from censafe.products.safetab.stability import bureau_stability, exact_stability, require_stable, stability
+from censafe.products.detailed.codes.mapping import iteration_map
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.stability import (
+    bureau_stability,
+    exact_stability,
+    require_stable,
+    stability,
+)
+from censafe.products.detailed.codes.universe import PopulationGroupLevel
 from support.safetab_universes import groups_of, make_universe
 
 CODES = list(range(1000, 1006))
@@ -122,7 +127,7 @@ def test_random_production_records_never_exceed_nine():
 
 def test_the_guard_stops_what_the_noise_is_not_made_for():
     indptr = np.array([0, 3, 12, 12, 22])
-    level = GroupLevel("COUNTY", 2)
+    level = PopulationGroupLevel("COUNTY", 2)
     require_stable(indptr, 10, level)
     with pytest.raises(CheckError, match=r"\(COUNTY, 2\): 1 combinations of codes are in more than 9 groups"):
         require_stable(indptr, 9, level)

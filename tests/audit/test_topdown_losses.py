@@ -14,11 +14,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from censafe.geography.run_spine import RunSpine, build_run_spine
-from censafe.geography.spine import PL94_PR, PL94_US, build_spine
+from censafe.geography.spines.choice import RunSpine, build_run_spine
+from censafe.geography.spines.tree import PL94_PR, PL94_US, build_spine
 from censafe.model import Definition
-from censafe.planning.readings import LossReading
-from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.planning.prices.readings import LossReading
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import workloads
 from censafe.products.topdown.readings import attribute_losses, levels_below, loss_readings

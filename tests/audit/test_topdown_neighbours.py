@@ -13,15 +13,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from censafe.geography.run_spine import RunSpine, build_run_spine
-from censafe.geography.spine import PL94_US, build_spine
-from censafe.geography.spine_sums import reordered, sum_histograms
+from censafe.estimation.topdown.levels.limits import LevelLimits, facility_bounds, level_limits
+from censafe.geography.spines.choice import RunSpine, build_run_spine
+from censafe.geography.spines.sums import reordered, sum_histograms
+from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import Definition, ExactHistograms
-from censafe.privacy import histograms as door
-from censafe.products.topdown.config import TopdownConfig, load_config
-from censafe.products.topdown.constraints import facility_bounds
-from censafe.products.topdown.exact_totals import declared_totals
-from censafe.products.topdown.invariants import LevelLimits, level_limits
+from censafe.privacy.measure import histograms as door
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.facts import declared_totals
 from censafe.products.topdown.plan import exact_levels, workloads
 from censafe.products.topdown.spines import gq_patterns, level_budgets, spine_choice
 from support.topdown_areas import block_codes, random_areas

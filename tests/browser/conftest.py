@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from censafe.planning.explorer.page import explorer_page
-from censafe.products.explorer import shipped_sheets
+from censafe.products.registry import shipped_sheets
 from support.browser import CATCH, ExplorerPage, running_chromium
 
 

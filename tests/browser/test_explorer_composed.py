@@ -10,10 +10,10 @@ from playwright.sync_api import Browser
 
 from censafe.model import Definition
 from censafe.planning.explorer.page import page_script
-from censafe.privacy.attack import TouchedQuery
-from censafe.privacy.conversions import epsilons, gaussian_epsilon
-from censafe.privacy.loss_law import composed_epsilon, gathered, spare_variance
-from censafe.products.configs import ShippedConfig, shipped_configs
+from censafe.privacy.loss.attack import TouchedQuery
+from censafe.privacy.loss.conversions import epsilons, gaussian_epsilon
+from censafe.privacy.loss.loss_law import composed_epsilon, gathered, spare_variance
+from censafe.products.configuration.shipped import ShippedConfig, shipped_configs
 from censafe.products.registry import planner_of
 from support.browser import ExplorerPage, functions_page
 

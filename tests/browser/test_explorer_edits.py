@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser
 
-from censafe.products.configs import get_shipped, shipped_configs
+from censafe.products.configuration.shipped import get_shipped, shipped_configs
+from censafe.products.detailed.config import load_h_config, load_p_config
 from censafe.products.phsafe.config import load_config as load_phsafe
-from censafe.products.phsafe.targets import budgets_for_margins
+from censafe.products.phsafe.planner import budgets_for_margins
 from censafe.products.registry import planner_of
-from censafe.products.safetab.config import load_h_config, load_p_config
-from censafe.products.topdown.config import load_config as load_topdown
+from censafe.products.topdown.configuration.config import load_config as load_topdown
 from censafe.products.topdown.plan import plan_release
 from support.browser import ExplorerPage
 from support.shared import shared_data

@@ -15,12 +15,12 @@ from playwright.sync_api import Browser
 from censafe.model import Definition, NoiseLaw
 from censafe.planning.explorer.page import page_script
 from censafe.planning.numbers import decimal_text, fixed_text, short_text
-from censafe.planning.rows import PlanRow
-from censafe.privacy.conversions import slide_epsilon, tight_epsilon
-from censafe.privacy.margins import exact_margin, pure_margin
-from censafe.privacy.power import largest_power
-from censafe.products.configs import shipped_configs
-from censafe.products.margin_targets import budget_for_margin
+from censafe.planning.prices.rows import PlanRow
+from censafe.privacy.loss.attack import largest_power
+from censafe.privacy.loss.conversions import slide_epsilon, tight_epsilon
+from censafe.privacy.loss.margins import exact_margin, pure_margin
+from censafe.products.configuration.shipped import shipped_configs
+from censafe.products.planned import budget_for_margin
 from censafe.products.registry import planner_of
 from support.browser import ExplorerPage, functions_page
 from support.shared import shared_data

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.products.configs import ShippedConfig, get_shipped, shipped_configs
+from censafe.products.configuration.shipped import ShippedConfig, get_shipped, shipped_configs
 from censafe.products.registry import planner_of
 from support.browser import ExplorerPage
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from censafe.planning.explorer.page import content_policy, page_style
-from censafe.planning.explorer.serve import page_server
+from censafe.planning.explorer.page import content_policy, page_server, page_style
 from support.browser import ExplorerPage
 
 MOST_MS = 50

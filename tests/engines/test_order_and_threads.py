@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.counting import CountAccumulator
 from censafe.tabulation.engine import connect
+from censafe.tabulation.tables.counting import CountAccumulator
 from support.typed_tables import Records, typed
 
 TAU = {"PH1_num": 3, "PH2": 2, "PH3": 1, "PH4": 3, "PH6": 2, "PH7": 4}

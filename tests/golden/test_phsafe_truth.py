@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from censafe.population.source import open_population
+from censafe.population.households.source import open_population
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.truth import TruthTable, truth_tables
-from censafe.tabulation.counting import CountAccumulator
 from censafe.tabulation.engine import connect
+from censafe.tabulation.tables.counting import CountAccumulator
 from support.shared import shared_data
 
 CASES = ["golden/case1", "golden/case2", "golden/case3", "golden/case4", "golden/case5", "end_to_end/test1"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from censafe.geography.spine import PL94_PR
+from censafe.geography.spines.tree import PL94_PR
 from censafe.model.sparse import SparseLevel
-from censafe.population.histograms import BlockData, pl94_layout, read_blocks
-from censafe.publication.block_histograms import write_histograms
-from censafe.publication.microdata import write_pl94_persons, write_pl94_units
-from censafe.publication.microdata_check import check_pl94_persons, check_pl94_units
+from censafe.population.blocks import BlockData, pl94_layout, read_blocks
+from censafe.publication.microdata.check import check_pl94_persons, check_pl94_units
+from censafe.publication.microdata.histograms import write_histograms
+from censafe.publication.microdata.writer import write_pl94_persons, write_pl94_units
 from support.histograms import PL94, units_table, write_table
 from support.shared import shared_data
 

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.geography.area_names import AreaNames
-from censafe.geography.spine import PL94_PR
-from censafe.geography.spine_sums import sum_histograms
+from censafe.geography.spines.sums import sum_histograms
+from censafe.geography.spines.tree import PL94_PR
 from censafe.model.pl94 import item_names
 from censafe.model.sparse import SparseLevel
-from censafe.population.histograms import pl94_layout, read_blocks
-from censafe.publication.pl94_tables import TableLevel, table_items, write_pl94_tables
+from censafe.population.blocks import pl94_layout, read_blocks
+from censafe.publication.tables.pl94 import TableLevel, table_items, write_pl94_tables
 from support.histograms import PL94
 from support.shared import shared_data
 
@@ -89,7 +89,7 @@ def _cells(cells):
 
 
 def test_wide_and_tidy_files_hold_the_same_items(providence, tmp_path, monkeypatch):
-    monkeypatch.setattr("censafe.publication.pl94_tables._CHUNK", 10)
+    monkeypatch.setattr("censafe.publication.tables.pl94._CHUNK", 10)
     levels = [providence["Tract"], providence["Block_Group"]]
     wide = write_pl94_tables(tmp_path / "wide", levels, form="wide", stamp="NOT PRIVATE")
     tidy = write_pl94_tables(tmp_path / "tidy", levels, file_format="csv")

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from censafe.evaluation.histograms.calibration import noise_law_masses
-from censafe.evaluation.histograms.sampling import matching_rates
-from censafe.evaluation.histograms.semantics import (
+from censafe.evaluation.counts.sampling import matching_rates
+from censafe.evaluation.loss.calibration import noise_law_masses
+from censafe.evaluation.semantics import (
     discrete_gaussian_power,
     gaussian_power,
     power_curve,
@@ -21,7 +21,7 @@ from censafe.evaluation.histograms.semantics import (
     zcdp_power,
 )
 from censafe.model import NoiseLaw
-from censafe.privacy.variance import exact_variance
+from censafe.privacy.noise.variance import exact_variance
 from support.shared import shared_data
 
 LEVELS = [0.01, 0.05, 0.10]

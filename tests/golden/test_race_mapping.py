@@ -7,9 +7,9 @@ import csv
 import numpy as np
 import pytest
 
-from censafe.products.safetab.mapping import iteration_map
-from censafe.products.safetab.parameters import read_universe
-from censafe.products.safetab.stability import stability
+from censafe.products.detailed.codes.mapping import iteration_map
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.stability import stability
 from support.shared import shared_data
 
 CASES = "race_eth_codes_to_iterations_testcases.txt"

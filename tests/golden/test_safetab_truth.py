@@ -10,15 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from censafe.population.safetab.source import SafetabInput, open_safetab
-from censafe.products.safetab.counting import GroupCounter
-from censafe.products.safetab.levels import GroupLevel, group_levels
-from censafe.products.safetab.parameters import read_universe
-from censafe.products.safetab_h.counting import count_households
-from censafe.products.safetab_h.truth import true_counts as true_household_counts
-from censafe.products.safetab_p.counting import count_persons
-from censafe.products.safetab_p.tables import table_variants
-from censafe.products.safetab_p.truth import true_counts
+from censafe.population.detailed.source import SafetabInput, open_safetab
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
+from censafe.products.detailed.counting import GroupCounter
+from censafe.products.detailed.households.recipe import count_households
+from censafe.products.detailed.households.recipe import true_counts as true_household_counts
+from censafe.products.detailed.persons.recipe import count_persons, true_counts
+from censafe.products.detailed.persons.tables import table_variants
 from censafe.tabulation.engine import connect
 from support.safetab_reference import HOUSEHOLD_BASIS, Person, person_cells
 from support.shared import shared_data
@@ -83,7 +82,7 @@ def test_t1_equals_the_totals_of_the_reference_population(
 ) -> None:
     found: dict[Group, int] = {}
     for level in group_levels(pr=False):
-        if level == GroupLevel("AIANNH", 1):
+        if level == PopulationGroupLevel("AIANNH", 1):
             continue  # the file has no level 1 there, as production gives it no budget
         public, rows = persons.groups(level, 9).level, true_counts(persons, level)
         sums = np.add.reduceat(rows.values, rows.indptr[:-1])
@@ -95,7 +94,7 @@ def test_t1_equals_the_totals_of_the_reference_population(
 
 def test_sex_by_age_of_the_states_equals_the_records(persons: GroupCounter, folder: Path) -> None:
     universe = read_universe()
-    level = GroupLevel("STATE", 1)
+    level = PopulationGroupLevel("STATE", 1)
     public, rows = persons.groups(level, 9).level, true_counts(persons, level)
     codes = universe.members[EUROPEAN]
     for position, state in enumerate(STATES):
@@ -122,7 +121,7 @@ def test_households_of_the_counties_equal_the_records(
     table_class: Literal["t3", "t4"],
 ) -> None:
     counter, data = households
-    universe, level = read_universe(), GroupLevel("COUNTY", 2)
+    universe, level = read_universe(), PopulationGroupLevel("COUNTY", 2)
     assert data.totals is not None
     rows = true_household_counts(counter, None, data.totals, level, table_class)
     public = counter.groups(level, 9).level

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from censafe.evaluation.summary_reading import shipped_book
-from censafe.evaluation.summary_tables import SummaryTable
+from censafe.evaluation.summary.reading import shipped_book
+from censafe.evaluation.summary.tables import SummaryTable
 from support.shared import shared_data
 
 LEFT_OUT = {"Use Case Table 5.a": 1}

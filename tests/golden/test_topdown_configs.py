@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from censafe.products.topdown.config import load_config
+from censafe.products.topdown.configuration.config import load_config
 
 # what a query of production becomes where there is no kind of quarters, and one attribute for origin and race
 BECOMES = {

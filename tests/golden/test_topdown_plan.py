@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from censafe.model import Definition, Neighbours
-from censafe.privacy.conversions import epsilons
-from censafe.privacy.variance import exact_variance
-from censafe.products.topdown.config import TopdownConfig, load_config
+from censafe.privacy.loss.conversions import epsilons
+from censafe.privacy.noise.variance import exact_variance
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.planner import report
 from censafe.products.topdown.readings import attribute_losses, levels_below

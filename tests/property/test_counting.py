@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from censafe.model import ExactCounts
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.truth import truth_tables
-from censafe.tabulation.counting import CountAccumulator
 from censafe.tabulation.engine import connect
+from censafe.tabulation.tables.counting import CountAccumulator
 from support.reference_counts import reference_release, reference_truth
 from support.typed_tables import Records, typed
 

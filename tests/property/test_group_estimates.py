@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from censafe.estimation import AreaClasses, coterminous, nonnegative
-from censafe.model.group_estimates import GroupEstimates
-from censafe.publication.group_check import check_group_tables
-from censafe.publication.group_tables import write_group_tables
+from censafe.estimation.detailed import AreaClasses, coterminous, nonnegative
+from censafe.model.groups.estimates import GroupEstimates
+from censafe.publication.groups.check import check_group_tables
+from censafe.publication.groups.tables import write_group_tables
 from support.group_measurements import CODES, P_TABLES, THRESHOLDS, level, persons, plan_of, totals
 
 REGIONS = {

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from censafe.errors import OverspendError
 from censafe.model import Definition, Neighbours, ProtectedUnit
-from censafe.privacy.accountant import compose, derive_totals
-from censafe.privacy.ledger import read_entries, verify
-from censafe.privacy.promises import PROMISES
+from censafe.privacy.ledger.book import read_entries, verify
+from censafe.privacy.loss.accountant import compose, derive_totals
+from censafe.privacy.loss.promises import PROMISES
 from support.ledgers import SHA, make_part, make_plan, open_ledger
 
 COSTS = st.fractions(min_value=Fraction(1, 1000), max_value=4, max_denominator=1000)

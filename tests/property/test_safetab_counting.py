@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from censafe.model import GroupLevel as PublicLevel
-from censafe.population.safetab.totals import PopGroupTotals
-from censafe.privacy.adaptive import AdaptiveTables, count_adaptive
-from censafe.privacy.group_rows import GroupRows
-from censafe.privacy.groups import count_groups
-from censafe.products.safetab.counting import GroupCounter
-from censafe.products.safetab.levels import GroupLevel, group_levels
-from censafe.products.safetab_h.measuring import listed_groups
-from censafe.products.safetab_p.tables import table_variants
-from censafe.products.safetab_p.truth import true_counts
+from censafe.population.detailed.totals import PopGroupTotals
+from censafe.privacy.measure.adaptive import AdaptiveTables, count_adaptive
+from censafe.privacy.measure.groups import count_listed_groups
+from censafe.privacy.measure.rows import GroupRows
+from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
+from censafe.products.detailed.counting import GroupCounter
+from censafe.products.detailed.households.recipe import listed_groups
+from censafe.products.detailed.persons.recipe import true_counts
+from censafe.products.detailed.persons.tables import table_variants
 from support.safetab_reference import (
     PR_TYPES,
     US_TYPES,
@@ -122,7 +122,7 @@ def test_the_truth_is_the_most_detailed_table_of_every_group_with_a_person(seed:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_parts_and_order_do_not_matter(seed: int) -> None:
     world, counter = worlds(seed)
-    level = GroupLevel("TRACT", 2)
+    level = PopulationGroupLevel("TRACT", 2)
     source = counter.groups(level, None)
     regions = len(source.level.regions)
     expected = source.block(0, regions).dense
@@ -149,7 +149,7 @@ def test_households_get_the_tables_that_published_totals_earn(seed: int, table_c
         totals = {group: rng.randint(-9, 99) for group in domain if rng.random() < 0.6}
         if domain:
             totals[domain[0][0], "9999"] = 7  # an iteration that is no candidate
-        rows = count_groups(
+        rows = count_listed_groups(
             source,
             listed_groups(as_totals(totals, level, source.level), source.level, table_class, thresholds),  # type: ignore[arg-type]
             groups_at_once=seed + 1,
@@ -161,7 +161,7 @@ def test_households_get_the_tables_that_published_totals_earn(seed: int, table_c
 
 
 def as_totals(
-    totals: Mapping[tuple[str, str], int], level: GroupLevel, public: PublicLevel
+    totals: Mapping[tuple[str, str], int], level: PopulationGroupLevel, public: PublicLevel
 ) -> PopGroupTotals:
     """The totals in any order, as the reader gives them."""
     listed = list(totals.items())

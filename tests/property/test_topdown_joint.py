@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from censafe.errors import DataError
-from censafe.geography.spine import LevelRule, build_spine
-from censafe.geography.spine_sums import sum_vectors
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import load_config
-from censafe.products.topdown.intake import Intake
-from censafe.products.topdown.invariants import GroupTotals, LevelLimits
+from censafe.estimation.topdown.levels.joint_limits import household_limits, occupied_limits
+from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
+from censafe.geography.spines.sums import sum_vectors
+from censafe.geography.spines.tree import LevelRule, build_spine
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.joint import impossible_blocks
-from censafe.products.topdown.joint_limits import household_limits, occupied_limits
 from censafe.products.topdown.rehearsal import rehearse
 from support.histograms import dense
 from support.topdown_joint import homes_and_occupied, write_joint_config, write_joint_data
@@ -57,7 +57,7 @@ def test_no_block_contradicts_itself_and_what_is_exact_stays_so(
     config = load_config(few, keys)
     with TemporaryDirectory() as folder:
         data = write_joint_data(Path(folder) / "data", seed, crowded=crowded, empty=empty)
-        with Intake(data, config, ReadOptions()) as intake:
+        with BlockIntake(data, config, ReadOptions()) as intake:
             loaded = intake.load()
     found = rehearse(config, loaded, seed)
     for depth in range(3):

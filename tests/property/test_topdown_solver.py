@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.estimation.topdown import L2Status, ParentProblem, round_parent, solve_l2
-from censafe.estimation.topdown.feasibility import has_point
+from censafe.estimation.topdown.least_squares.feasibility import has_point
 from support.parents import objective, small_parent
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -11,16 +11,16 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown.linear.functionals import Functionals
-from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.sums import Functionals
 from censafe.model import SparseLevel
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import load_config
-from censafe.products.topdown.informing import linear_tree
-from censafe.products.topdown.intake import Intake
-from censafe.products.topdown.interval_areas import AreaSet, area_estimates, area_sets
-from censafe.products.topdown.interval_queries import chosen_queries
-from censafe.products.topdown.intervals import counts_of
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.information import linear_tree
+from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.intervals.areas import AreaSet, area_estimates, area_sets
+from censafe.products.topdown.intervals.intervals import counts_of
+from censafe.products.topdown.intervals.queries import chosen_queries
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestDoor
@@ -35,7 +35,7 @@ NAMES = ("National", "State", "County", "Enumdist", "across")
 def ratios(tmp_path_factory):
     """Errors in standard deviations, by kind of area an array of shape (draws, counts)."""
     config = load_config("e2e-1940")
-    with Intake(write_1940(tmp_path_factory.mktemp("data") / "data"), config, ReadOptions()) as intake:
+    with BlockIntake(write_1940(tmp_path_factory.mktemp("data") / "data"), config, ReadOptions()) as intake:
         loaded = intake.load()
     facts, (histogram,) = loaded.facts, config.histograms
     area_of = np.arange(48) % 7 - 1

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from censafe.model import NoiseLaw
-from censafe.privacy import wide
-from censafe.privacy.alias import build_alias
-from censafe.privacy.enclosures import Magnitudes
-from censafe.privacy.sampler import NoiseTable
-from censafe.privacy.weights import integer_weights
+from censafe.privacy.noise import wide
+from censafe.privacy.noise.enclosures import Magnitudes
+from censafe.privacy.noise.sampler import NoiseTable
+from censafe.privacy.noise.tables import build_alias
+from censafe.privacy.noise.weights import integer_weights
 from support.noise import law, sample
 from support.noise_statistics import (
     DRAWS,

@@ -20,21 +20,22 @@ import pytest
 from numpy.typing import NDArray
 
 from censafe.model import ExactHistograms, NoiseLaw, SparseLevel
-from censafe.privacy import keys, mechanisms
-from censafe.products.observer import SilentObserver
-from censafe.products.options import ReadOptions
+from censafe.model.observer import SilentObserver
+from censafe.privacy.keys import keys
+from censafe.privacy.measure import mechanisms
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.config import load_h_config, load_p_config
+from censafe.products.detailed.households import recipe as safetab_h
+from censafe.products.detailed.intake import DetailedIntake as SafetabIntake
+from censafe.products.detailed.persons import recipe as safetab_p
+from censafe.products.detailed.plan import stabilities
+from censafe.products.detailed.recipe import SafetabJob, SafetabRecipe
 from censafe.products.phsafe.config import load_config as load_phsafe
-from censafe.products.phsafe.intake import Intake as PhsafeIntake
+from censafe.products.phsafe.intake import HouseholdIntake as PhsafeIntake
 from censafe.products.phsafe.recipe import _Job as PhsafeJob
-from censafe.products.safetab.config import load_h_config, load_p_config
-from censafe.products.safetab.intake import Intake as SafetabIntake
-from censafe.products.safetab.parameters import read_universe
-from censafe.products.safetab.plan import stabilities
-from censafe.products.safetab.recipe import SafetabJob, SafetabRecipe
-from censafe.products.safetab_h import recipe as safetab_h
-from censafe.products.safetab_p import recipe as safetab_p
-from censafe.products.topdown.config import load_config as load_topdown
-from censafe.products.topdown.intake import Intake as TopdownIntake
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config as load_topdown
+from censafe.products.topdown.intake import BlockIntake as TopdownIntake
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from support.commands import bureau_config, write_config
@@ -87,10 +88,10 @@ def phsafe(folder: Path) -> Iterator[Product]:
 
 def _exact_phsafe(job: PhsafeJob, counted: _Counted) -> dict[tuple[str, str], NDArray[np.int64]]:
     from censafe.products.phsafe.definitions import phsafe_definitions
-    from censafe.products.phsafe.plan import measured_levels
-    from censafe.tabulation.counting import CountAccumulator
+    from censafe.products.phsafe.plan import measured_table_levels
+    from censafe.tabulation.tables.counting import CountAccumulator
 
-    levels = measured_levels(job._config)
+    levels = measured_table_levels(job._config)
     counts = CountAccumulator(phsafe_definitions(), tables=list(levels), tau=job._config.tau)
     counted.count(counts)
     return {name: exact.values for name, exact in counts.finish(levels).items()}
@@ -136,8 +137,8 @@ def safetab(folder: Path, kind: str) -> Iterator[Product]:
 
 
 def _variants(kind: str) -> dict[str, Any]:
-    from censafe.products.safetab_h.variants import household_tables
-    from censafe.products.safetab_p.tables import table_variants
+    from censafe.products.detailed.households.variants import household_tables
+    from censafe.products.detailed.persons.tables import table_variants
 
     if kind == "p":
         return {"t1t2": table_variants()}
@@ -325,7 +326,7 @@ def test_a_plan_with_half_the_deviation_is_refused_at_the_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from censafe.errors import ReleaseError
-    from censafe.products import door
+    from censafe.products.run import door
 
     right = door.measure
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from censafe.estimation.sdhc.truncated_normal import shortest_interval, truncated_quantile
+from censafe.estimation.sdhc.posteriors import shortest_interval, truncated_quantile
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe import estimation
+from censafe.estimation import detailed as estimation
 from censafe.model import (
     Definition,
     GroupLevel,
@@ -21,9 +21,9 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
-from censafe.model.group_estimates import GroupEstimates
-from censafe.model.terms import NoiseSource
-from censafe.products.safetab.product_tables import tables_of
+from censafe.model.groups.estimates import GroupEstimates
+from censafe.model.plan import NoiseSource
+from censafe.products.detailed.product_tables import tables_of
 
 CODES = ("1001", "1002", "2001", "2002")
 CELLS = {"zcdp": NoiseLaw.gaussian, "puredp": NoiseLaw.laplace}

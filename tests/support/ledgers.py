@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-from censafe.privacy.ledger import Ledger, verify
+from censafe.privacy.ledger.book import Ledger, verify
 
 FILES = {"persons.csv": "a" * 64, "units.csv": "b" * 64}
 SHA = "c" * 64

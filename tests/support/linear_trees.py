@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from censafe.estimation.topdown.linear.cells import CellBlocks
-from censafe.estimation.topdown.linear.downward import LinearTree
-from censafe.estimation.topdown.linear.upward import TreeLevel, lower_estimates
-from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.cells import CellBlocks
+from censafe.estimation.topdown.whole_tree.downward import LinearTree
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
 
 SHAPE = (3, 2, 2, 4)
 CELLS = 48

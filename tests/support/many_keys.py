@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from censafe.model import NoiseLaw, PartPlan, ReleasePlan
-from censafe.privacy.keys import TestKey
-from censafe.products.door import Door, MeasurementFiles
+from censafe.privacy.keys.keys import TestKey
+from censafe.products.run.door import Door, MeasurementFiles
 from support.noise_statistics import ExactLaw
 
 FALSE_ALARM = 1e-6

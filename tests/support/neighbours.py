@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.counting import CountAccumulator
+from censafe.tabulation.tables.counting import CountAccumulator
 from support.typed_tables import Records, typed
 
 KEYS = tuple(range(6))

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
-from censafe.privacy.keys import TestKey, TestPartKey, derive_part_key
-from censafe.privacy.sampler import NoiseTable, draw
-from censafe.privacy.secrets import Secret
+from censafe.privacy.keys.entropy import Secret
+from censafe.privacy.keys.keys import TestKey, TestPartKey, derive_part_key
+from censafe.privacy.noise.sampler import NoiseTable, draw
 
 # kind, parameter, n, q_0, q_1, L, first 16 hex digits of SHA-256 over q as 8-byte little-endian integers;
 # from two implementations that share no code with the package (directed big integers, 300-bit direct sums).
@@ -57,8 +57,8 @@ def seeded_part_key(seed: int, part: str = "part") -> TestPartKey:
 
 def sample(noise: NoiseLaw, count: int, seed: int, table: NoiseTable | None = None) -> NDArray[np.int64]:
     """``count`` draws; from another table than the law's own when one is given."""
-    from censafe.privacy import sampler
-    from censafe.privacy.words import AddressedWords
+    from censafe.privacy.noise import sampler
+    from censafe.privacy.noise.words import AddressedWords
 
     key, geounits = seeded_part_key(seed), np.arange(1, dtype=np.uint64)
     if table is None:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
-from censafe.model.terms import NoiseSource
-from censafe.publication.nmf_layout import Constraint, NmfLayout
+from censafe.model.plan import NoiseSource
+from censafe.publication.measurements.layout import Constraint, NmfLayout
 
 DIGEST = "ab" * 32
 SHAPES = ((1, 1), (2, 3))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.evaluation.histograms.pairing import Pair, PublishedRun, pair_histograms
-from censafe.geography.spine import LevelRule, Spine, build_spine
+from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_histograms
+from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ExactHistograms, ProtectedUnit, Schema, SparseLevel
-from censafe.products.topdown.schemas import HistogramSchema
+from censafe.model.histograms import HistogramSchema
 
 RULES = (LevelRule("US", 0), LevelRule("State", 1), LevelRule("County", 2), LevelRule("Block", 4))
 SMALL = HistogramSchema(

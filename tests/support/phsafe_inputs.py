@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from censafe.population import Population
-    from censafe.population.validation import ValidationReport
+    from censafe.population.households.validation import ValidationReport
 
 PERSONS_HEADER = ("RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP")
 UNITS_HEADER = ("RTYPE", "MAFID", "FINAL_POP", "NPF", "HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT")
@@ -184,7 +184,7 @@ def check(
     examples: Path | None = None,
 ) -> ValidationReport:
     """Open a folder, validate every part and merge the reports."""
-    from censafe.population.validation import validate
+    from censafe.population.households.validation import validate
 
     report = None
     with opened(folder, states=states, reader=reader, max_persons=max_persons) as parts:

@@ -18,13 +18,13 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
-from censafe.model.published import PublishedQuery
-from censafe.model.terms import NoiseSource
-from censafe.publication.certificate import CertificateInput, CheckGroup
-from censafe.publication.check import DerivedTable
-from censafe.publication.codebook import CodebookInput, TableLabel
+from censafe.model.measurements import PublishedQuery
+from censafe.model.plan import NoiseSource
+from censafe.publication.certificate.certificate import CertificateInput, CheckGroup
 from censafe.publication.manifest import LedgerRecord
-from censafe.publication.tables import TableLayout
+from censafe.publication.tables.bureau import TableLayout
+from censafe.publication.tables.check import DerivedTable
+from censafe.publication.tables.codebook import CodebookInput, TableLabel
 
 Source = NoiseSource
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from censafe.population.safetab.layout import RecordName, header
-from censafe.population.safetab.source import SafetabInput, open_safetab
+from censafe.population.detailed.layout import RecordName, header
+from censafe.population.detailed.source import SafetabInput, open_safetab
 
 Rows = list[list[str]]
 STATES = ("44", "50", "72")

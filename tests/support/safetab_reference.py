@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from censafe.geography.areas import Areas
-from censafe.products.safetab.counting import GroupCounter
-from censafe.products.safetab.universe import Iteration, Universe
-from censafe.tabulation.groups import Batch, GroupedRecords, sort_by_block
+from censafe.products.detailed.codes.universe import CharacteristicIteration, Universe
+from censafe.products.detailed.counting import GroupCounter
+from censafe.tabulation.groups.counting import Batch, GroupedRecords, sort_by_block
 
 AGES = {
     1: (18, 45, 65),
@@ -93,7 +93,7 @@ def region_of(block: Block, region_type: str) -> str | None:
     }[kind]
 
 
-def candidates(universe: Universe, level: int, region_type: str) -> list[Iteration]:
+def candidates(universe: Universe, level: int, region_type: str) -> list[CharacteristicIteration]:
     """Iterations that exist at a level and type of region."""
     detailed = region_type in DETAILED_TYPES
     return [
@@ -229,7 +229,7 @@ def counter_of(world: World, *, batches: int = 1) -> GroupCounter:
 def random_universe(rng: random.Random, codes: int = 10) -> Universe:
     """Twelve-odd iterations: every kind at both levels, a code in one of a kind at most, flags at random."""
     numbers = [1000 + 10 * number for number in range(codes)]
-    iterations: list[Iteration] = []
+    iterations: list[CharacteristicIteration] = []
     sets: dict[str, frozenset[int]] = {}
     for level in (1, 2):
         for first, kind in ((2, "alone"), (5, "combination"), (8, "ethnicity")):
@@ -237,7 +237,7 @@ def random_universe(rng: random.Random, codes: int = 10) -> Universe:
             for group in range(3 if level == 1 else 5):  # the last group has no iteration
                 flags = rng.choice(((False, False), (False, False), (True, False), (False, True)))
                 code = f"{first}{level}{group:02d}"
-                iterations.append(Iteration(code, f"{kind} {code}", kind, level, *flags))  # type: ignore[arg-type]
+                iterations.append(CharacteristicIteration(code, f"{kind} {code}", kind, level, *flags))  # type: ignore[arg-type]
                 sets[code] = frozenset(number for number in numbers if group_of[number] == group)
     rng.shuffle(iterations)
     return Universe({number: f"code {number}" for number in numbers}, tuple(iterations), sets, "random")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from censafe.products.safetab.universe import Iteration, Kind, Universe
+from censafe.products.detailed.codes.universe import CharacteristicIteration, Kind, Universe
 
 FILES = {
     "codes": "race-and-ethnicity-codes.txt",
@@ -55,7 +55,7 @@ def write_parameters(folder: Path, *, newline: str = "\n", bom: bool = False, **
 def make_universe(*groups: tuple[Kind, set[int]], level: int = 2) -> Universe:
     """A universe of one level without flags: every group is an iteration with its codes."""
     iterations = tuple(
-        Iteration(f"{number:04d}", f"group {number}", kind, level, False, False)
+        CharacteristicIteration(f"{number:04d}", f"group {number}", kind, level, False, False)
         for number, (kind, _) in enumerate(groups)
     )
     members = {one.code: frozenset(codes) for one, (_, codes) in zip(iterations, groups, strict=True)}

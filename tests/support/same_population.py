@@ -20,11 +20,11 @@ def write_histograms(folder: Path, *, persons: int, states: tuple[str, ...], see
     import pyarrow as pa
 
     from censafe.population.synthetic.plan import make_plan
-    from censafe.population.synthetic.population import draw
+    from censafe.population.synthetic.population import draw_people
 
     tables = folder.with_name(folder.name + "-tables")
     synthesize(tables, persons=persons, states=states, seed=seed)
-    units = draw(make_plan(persons, states, seed))[1]
+    units = draw_people(make_plan(persons, states, seed))[1]
     kinds = pa.table(
         {"MAFID": units.mafid, "kind": np.array([KIND_OF_QUARTERS[k] for k in units.quarters.tolist()])}
     )

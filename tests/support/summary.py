@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.evaluation.histograms.areas import Areas, areas_of_codes
-from censafe.evaluation.histograms.pairing import Pair
-from censafe.evaluation.summary_counts import SummarySources
-from censafe.evaluation.summary_filling import FilledLine, FilledTable, fill_book
-from censafe.evaluation.summary_reading import shipped_book
-from censafe.evaluation.summary_tables import SummaryBook
-from censafe.geography.spine import PL94_US, Spine, build_spine
+from censafe.evaluation.areas.areas import ComparedAreas, areas_of_codes
+from censafe.evaluation.counts.pairing import Pair
+from censafe.evaluation.summary.counts import SummarySources
+from censafe.evaluation.summary.filling import FilledLine, FilledTable, fill_book
+from censafe.evaluation.summary.reading import shipped_book
+from censafe.evaluation.summary.tables import SummaryBook
+from censafe.geography.spines.tree import PL94_US, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema
-from censafe.products.topdown.schemas import HistogramSchema
-from censafe.products.topdown.shipped import shipped_schemas
+from censafe.model.histograms import HistogramSchema
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.pairs import pair_of
 
 PERSONS = shipped_schemas()["pl94-persons"]
@@ -60,7 +60,7 @@ def pl94_pair(true: NDArray[np.int64], *published: NDArray[np.int64]) -> Pair:
     return pair_of(true, published, PERSONS, spine_of())
 
 
-def lists_of(spine: Spine, **codes: Sequence[str]) -> tuple[Areas, ...]:
+def lists_of(spine: Spine, **codes: Sequence[str]) -> tuple[ComparedAreas, ...]:
     """Lists of areas by the code of every block."""
     return tuple(areas_of_codes(spine, name, spine.leaf.codes, np.array(one)) for name, one in codes.items())
 

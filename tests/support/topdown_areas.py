@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from censafe.geography.block_areas import NO_AIANNH, NO_PLACE, BlockAreas
+from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
 from support.histograms import units_table, write_table
 
 AIANNH = (NO_AIANNH, NO_AIANNH, NO_AIANNH, 1150, 5620)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from censafe.model import SparseLevel
-from censafe.publication.block_histograms import read_histograms
+from censafe.publication.microdata.histograms import read_histograms
 from support.histograms import write_table
 
 KINDS = 8

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from censafe.products.topdown.config import TopdownConfig
+from censafe.products.topdown.configuration.config import TopdownConfig
 from support.histograms import dense, write_table
 
 KINDS = 3

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from censafe.population.histograms import HistogramLayout
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.layout import histogram_layout
+from censafe.population.blocks import HistogramLayout
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import histogram_layout
 from support.histograms import write_table
 
 _STATES = ("44", "72")

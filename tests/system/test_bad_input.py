@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from censafe.privacy.ledger import Ledger, verify
-from censafe.products.run_folder import RunFolder
+from censafe.privacy.ledger.book import Ledger, verify
+from censafe.products.run.folder import RunFolder
 from censafe.publication import atomic
 from support.commands import CommandLine, bureau_config, write_config
 from support.ledgers import stated

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from censafe.privacy.ledger import verify
-from censafe.products.account import ledger_place
+from censafe.privacy.ledger.book import verify
+from censafe.products.run.account import ledger_place
 from support.commands import CommandLine
 from support.ledgers import make_plan, spend
 from support.phsafe_inputs import STATES, write_cef

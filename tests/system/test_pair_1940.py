@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from censafe.evaluation.topdown_population import open_population
+from censafe.evaluation.topdown.population import open_evaluated
 from censafe.model import SparseLevel
 from censafe.population.synthetic.fixed_width import synthesize_fixed
-from censafe.products.options import ReadOptions
-from censafe.publication.microdata import write_e2e_persons, write_e2e_units
+from censafe.products.run.options import ReadOptions
+from censafe.publication.microdata.writer import write_e2e_persons, write_e2e_units
 from support.commands import CommandLine
 
 CONFIG = ("--config", "e2e-1940", "--set", "reader=ipums-1940", "--quiet")
@@ -43,7 +43,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("1940")
     data, release = folder / "extract", folder / "release"
     synthesize_fixed(data, persons=1_500, states=("44", "50"), seed=2, layout="ipums-1940")
-    population = open_population("e2e-1940", data, {"reader": "ipums-1940"}, ReadOptions())
+    population = open_evaluated("e2e-1940", data, {"reader": "ipums-1940"}, ReadOptions())
     true = population.pairs["persons"].confidential
     districts = SparseLevel(true.geounits, true.node_ptr, true.cell, true.count)
     facilities = population.loaded.facts.facilities

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from openpyxl import load_workbook
 
-from censafe.population.synthetic.histograms import synthesize_histograms
+from censafe.population.synthetic.blocks import synthesize_histograms
 from support.commands import CommandLine
 from support.histograms import write_table
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.products.options import ReadOptions, RunOptions
 from censafe.products.phsafe.recipe import run
-from censafe.publication.sdhc_estimates import COUNT_COLUMNS, RATIO_COLUMNS, TENURE_COLUMNS
+from censafe.products.run.options import ReadOptions, RunOptions
+from censafe.publication.tables.sdhc import COUNT_COLUMNS, RATIO_COLUMNS, TENURE_COLUMNS
 from support.commands import CommandLine, bureau_config, write_config
 from support.phsafe_inputs import write_folder
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.privacy.ledger import read_entries, verify
+from censafe.privacy.ledger.book import read_entries, verify
 from support.commands import CommandLine
 from support.ledgers import stated
 

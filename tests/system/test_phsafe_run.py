@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.privacy.ledger import read_entries, verify
+from censafe.privacy.ledger.book import read_entries, verify
 from support.commands import CommandLine, bureau_config, write_config
 from support.evaluations import page_again
 from support.ledgers import stated

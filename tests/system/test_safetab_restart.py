@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.privacy.ledger import read_entries, verify
+from censafe.privacy.ledger.book import read_entries, verify
 from support.commands import CommandLine
 from support.ledgers import stated
 from support.safetab_folders import SafetabFolders, t1_of, write_folders
@@ -58,8 +58,8 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
         "from censafe.privacy import ledger\n"
-        "from censafe.products.safetab import intake, release\n"
-        "from censafe.products.safetab_p import measuring\n" + textwrap.dedent(patch) + "\nmain()\n"
+        "from censafe.products.detailed import intake, release\n"
+        "from censafe.products.detailed.persons import measuring\n" + textwrap.dedent(patch) + "\nmain()\n"
     )
     command = [sys.executable, "-c", script, *map(str, arguments)]
     child = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -101,7 +101,7 @@ def test_a_run_with_all_measurements_opens_the_geography_and_no_records(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("records were read again")
 
-    monkeypatch.setattr("censafe.population.safetab.source.load_records", refuse)
+    monkeypatch.setattr("censafe.population.detailed.source.load_records", refuse)
     done = censafe(*command)
     assert done.code == 0, done.err
     assert "read the geography" in done.err

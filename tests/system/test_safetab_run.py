@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.model import NoiseLaw
-from censafe.privacy.adaptive import suppression_threshold
-from censafe.privacy.ledger import verify
+from censafe.privacy.ledger.book import verify
+from censafe.privacy.measure.adaptive import suppression_threshold
 from support.commands import CommandLine
 from support.ledgers import stated
 from support.safetab_cef import people, write_cef

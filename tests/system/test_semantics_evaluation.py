@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from censafe.model import Definition
-from censafe.privacy.power import largest_power
+from censafe.privacy.loss.attack import largest_power
 from support.commands import CommandLine
 
 

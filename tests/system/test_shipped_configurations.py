@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.products.configs import shipped_configs
-from censafe.products.topdown.config import load_config
+from censafe.products.configuration.shipped import shipped_configs
+from censafe.products.topdown.configuration.config import load_config
 from support.commands import CommandLine
 from support.topdown_shipped import write_small
 

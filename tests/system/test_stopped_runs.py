@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.privacy.ledger import Ledger, verify
+from censafe.privacy.ledger.book import Ledger, verify
 from support.commands import CommandLine
 from support.safetab_folders import write_folders
 
@@ -136,7 +136,7 @@ def test_the_key_of_a_run_goes_when_nothing_is_reserved_and_stays_while_somethin
 def test_an_input_that_changes_while_it_is_read_is_not_measured(
     censafe: CommandLine, commands: dict[str, Command], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from censafe.tabulation.counting import CountAccumulator
+    from censafe.tabulation.tables.counting import CountAccumulator
 
     command = (*commands["phsafe"], tmp_path / "out", "--quiet", "--ledger", tmp_path / "l.jsonl")
     persons = next(path for path in Path(str(command[3])).iterdir() if path.name.startswith("persons"))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from censafe.cli import main
-from censafe.products.topdown.by_parts import PartedHistogram
-from censafe.publication.nmf_layout import CONSTRAINT, DPQUERY
+from censafe.products.topdown.public.parts import PartedHistogram
+from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
 from support.commands import CommandLine, Outcome
 from support.noisy_measurements import rewrite
 from support.topdown_areas import write_pl94
@@ -131,7 +131,7 @@ def test_a_stopped_estimation_goes_on_after_the_last_state(
     swept: list[object] = []
     with monkeypatch.context() as patched:
         patched.setattr(PartedHistogram, "_below", lambda *words: done.append(words[1]) or one(*words))
-        patched.setattr("censafe.products.topdown.parted_tree.lower_estimates", _counting(swept))
+        patched.setattr("censafe.products.topdown.public.tree.lower_estimates", _counting(swept))
         finished = estimate(censafe, out, files, *choice)
     assert finished.code == 0, finished.err
     assert len(done) == len(states(files, "County"))
@@ -141,7 +141,7 @@ def test_a_stopped_estimation_goes_on_after_the_last_state(
 
 
 def _counting(calls: list[object]):  # type: ignore[no-untyped-def]
-    from censafe.estimation.topdown.linear.upward import lower_estimates
+    from censafe.estimation.topdown.whole_tree.upward import lower_estimates
 
     def counted(*words: object, **named: object) -> object:
         calls.append(words)

@@ -13,13 +13,12 @@ import pytest
 from openpyxl import load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
-from censafe.evaluation.topdown_evaluation import evaluate_topdown
-from censafe.evaluation.topdown_population import open_population
-from censafe.evaluation.topdown_published import PublishedSource
-from censafe.evaluation.topdown_runs import RunRequest, SourceOf, run_all
-from censafe.evaluation.uncertainty_evaluation import evaluate_uncertainty, uncertainty_frames
-from censafe.products.observer import SilentObserver
-from censafe.products.options import ReadOptions, RunOptions
+from censafe.evaluation.topdown.evaluation import evaluate_topdown
+from censafe.evaluation.topdown.population import PublishedSource, open_evaluated
+from censafe.evaluation.topdown.runs import RunRequest, SourceOf, run_all
+from censafe.evaluation.topdown.uncertainty import evaluate_uncertainty, uncertainty_frames
+from censafe.model.observer import SilentObserver
+from censafe.products.run.options import ReadOptions, RunOptions
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.recipe import run
 from support.commands import CommandLine
@@ -273,7 +272,7 @@ def test_nothing_is_public_of_an_evaluation_whose_noise_is_not_known(
 def test_a_sweep_makes_the_tables_of_the_study_and_grows(
     censafe: CommandLine, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("censafe.evaluation.sweep_evaluation.RATES", (25, 75))
+    monkeypatch.setattr("censafe.evaluation.topdown.sweep_evaluation.RATES", (25, 75))
     out = tmp_path / "sweep"
     arguments = ("evaluate", "sweep", "topdown", "e2e-1940", data, out, "--runs", 2, "--workers", 1)
     first = censafe(*arguments, "--epsilon", "1,4")
@@ -306,7 +305,7 @@ def test_a_sweep_makes_the_tables_of_the_study_and_grows(
 def test_the_study_is_made_of_published_files(
     censafe: CommandLine, data: Path, published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("censafe.evaluation.sweep_evaluation.RATES", (25, 75))
+    monkeypatch.setattr("censafe.evaluation.topdown.sweep_evaluation.RATES", (25, 75))
     files = {1: published / "microdata", 4: published}
     command = (
         "evaluate",
@@ -348,7 +347,7 @@ def test_expected_errors_of_a_published_run_are_those_it_has(data: Path, publish
     requests = [RunRequest(Fraction(4), number, 5) for number in range(1, 9)]
     run_all(population, source, requests, folder, workers=1, observer=SilentObserver())
     classes, tables = uncertainty_frames(population, requests, folder, 0.9)
-    truth = open_population("e2e-1940", data, SETTINGS, ReadOptions())
+    truth = open_evaluated("e2e-1940", data, SETTINGS, ReadOptions())
     query = "age18plus * hispanic * race"
     level = truth.exact["persons"][-1]
     label = truth.main.schema.query(query).label
@@ -474,5 +473,5 @@ def test_wrong_usage_gets_a_hint(
 
 
 def test_the_plan_of_a_sweep_is_the_plan_of_its_budget(data: Path) -> None:
-    population = open_population("e2e-1940", data, {"epsilon": "3/4"}, ReadOptions())
+    population = open_evaluated("e2e-1940", data, {"epsilon": "3/4"}, ReadOptions())
     assert plan_release(population.config).total == Fraction(3, 4)

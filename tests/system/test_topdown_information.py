@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.estimation.topdown.normal_equations import LevelObjective
-from censafe.geography.run_spine import standard_levels
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.level import estimate_level
+from censafe.estimation.topdown.levels.task import LevelTask
+from censafe.geography.spines.choice import standard_levels
 from censafe.model import SparseLevel
-from censafe.products.observer import SilentObserver
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import load_config
-from censafe.products.topdown.descending import rules_of
-from censafe.products.topdown.estimating import estimate_level
-from censafe.products.topdown.informing import informed
-from censafe.products.topdown.intake import Intake
-from censafe.products.topdown.level_task import LevelTask
+from censafe.model.observer import SilentObserver
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.descent import rules_of
+from censafe.products.topdown.information import informed
+from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestDoor, rehearse
@@ -34,7 +34,7 @@ def parted(tmp_path_factory):
 
 def opened(data: Path, config: str = "pl94-us", **settings: str):
     chosen = load_config(config, {"information": "lower", **settings})
-    with Intake(data, chosen, ReadOptions()) as intake:
+    with BlockIntake(data, chosen, ReadOptions()) as intake:
         return chosen, intake.load()
 
 

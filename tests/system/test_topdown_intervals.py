@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.estimation.topdown.linear.functionals import Functionals
-from censafe.estimation.topdown.normal_equations import LevelObjective
-from censafe.products.observer import SilentObserver
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import load_config
-from censafe.products.topdown.informing import linear_tree
-from censafe.products.topdown.intake import Intake
-from censafe.products.topdown.interval_areas import area_estimates, area_sets
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.sums import Functionals
+from censafe.model.observer import SilentObserver
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.information import linear_tree
+from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.intervals.areas import area_estimates, area_sets
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestDoor
@@ -57,7 +57,7 @@ def districts(tmp_path_factory):
 def test_every_kind_of_area_has_the_estimates_of_the_stacked_system(tmp_path, parted, spine):
     """Occupancy: two cells a block, their sum known exactly, geounits without answers where budget moved."""
     config = load_config("pl94-us", {"spine": spine, "measure": "units"})
-    with Intake(parted, config, ReadOptions()) as intake:
+    with BlockIntake(parted, config, ReadOptions()) as intake:
         loaded = intake.load()
     facts, door = loaded.facts, TestDoor(plan_release(config), 5)
     walked, blocks = facts.run.spine, facts.run.standard.leaf.nodes

@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.privacy.ledger import Ledger, verify
+from censafe.privacy.ledger.book import Ledger, verify
 from censafe.products.topdown import job
 from censafe.publication.atomic import sha256_path
-from censafe.publication.geography_file import read_geography, write_geography
+from censafe.publication.measurements.geography import read_geography, write_geography
 from support.commands import CommandLine, Outcome
 from support.noisy_measurements import rewrite
 from support.topdown_inputs import write_1940

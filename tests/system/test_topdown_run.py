@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.geography.spine import E2E_1940, PL94_PR
-from censafe.geography.spine_sums import sum_histograms
-from censafe.population.histograms import BlockData, e2e_layout, pl94_layout, read_blocks
-from censafe.privacy.ledger import verify
+from censafe.geography.spines.sums import sum_histograms
+from censafe.geography.spines.tree import E2E_1940, PL94_PR
+from censafe.population.blocks import BlockData, e2e_layout, pl94_layout, read_blocks
+from censafe.privacy.ledger.book import verify
 from censafe.products.topdown import job, recipe
-from censafe.products.topdown.shipped import shipped_schemas
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.stamps import DEMONSTRATION
 from support.commands import CommandLine, Outcome
 from support.histograms import dense, write_table

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.publication.block_histograms import read_histograms
+from censafe.publication.microdata.histograms import read_histograms
 from support.commands import CommandLine
 from support.histograms import dense
 from support.shared import shared_data

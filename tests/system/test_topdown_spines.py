@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.geography.spine import E2E_1940, PL94_PR, PL94_US
-from censafe.geography.spine_sums import sum_histograms
-from censafe.population.histograms import BlockData, e2e_layout, pl94_layout, read_blocks
-from censafe.privacy.ledger import read_entries, verify
+from censafe.geography.spines.sums import sum_histograms
+from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
+from censafe.population.blocks import BlockData, e2e_layout, pl94_layout, read_blocks
+from censafe.privacy.ledger.book import read_entries, verify
 from censafe.products.topdown import job, recipe
-from censafe.products.topdown.config import load_config
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.shipped import shipped_schemas
 from support.commands import CommandLine
 from support.histograms import dense, write_table
 from support.ledgers import stated

@@ -28,7 +28,7 @@ def command(context: click.Context) -> None:
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of name, product and title.")
 def list_configs(as_json: bool = False) -> None:
     """Name, product and content of every shipped configuration."""
-    from censafe.products.configs import shipped_configs
+    from censafe.products.configuration.shipped import shipped_configs
 
     found = shipped_configs()
     if as_json:
@@ -50,6 +50,6 @@ def show_config(name: str) -> None:
     Example:
       censafe configs show sdhc-us > mine.toml
     """
-    from censafe.products.configs import get_shipped
+    from censafe.products.configuration.shipped import get_shipped
 
     click.echo(get_shipped(name).text, nl=False)

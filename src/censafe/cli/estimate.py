@@ -13,7 +13,7 @@ import click
 from censafe.cli.options import EXACT, parse_settings
 from censafe.cli.progress import TerminalObserver
 from censafe.errors import UsageError
-from censafe.products.options import EstimateOptions, IntervalOptions
+from censafe.products.run.options import EstimateOptions, IntervalOptions
 from censafe.publication.sums import require_confidence
 
 __all__ = ["command"]
@@ -125,8 +125,8 @@ def command(
     """
     from censafe.products.phsafe.estimate_files import estimate_noisy_files
     from censafe.products.registry import planner_of, recipe_of
-    from censafe.products.run_folder import finished_run
-    from censafe.products.topdown.from_files import estimate_files
+    from censafe.products.run.folder import finished_run
+    from censafe.products.topdown.public.estimate import estimate_files
 
     source = _source(words, measurements, totals)
     out = Path(words[-1])

@@ -46,7 +46,7 @@ def command(context: click.Context, out: Path | None, serve: bool, port: int) ->
         raise click.UsageError("--port goes with --serve.")
     from censafe import __version__
     from censafe.planning.explorer.page import explorer_page
-    from censafe.products.explorer import shipped_sheets
+    from censafe.products.registry import shipped_sheets
 
     page = explorer_page(shipped_sheets(), __version__)
     if serve:
@@ -61,8 +61,7 @@ def command(context: click.Context, out: Path | None, serve: bool, port: int) ->
 
 
 def _serve(page: str, port: int) -> None:
-    from censafe.planning.explorer.page import content_policy
-    from censafe.planning.explorer.serve import ADDRESS, page_server
+    from censafe.planning.explorer.page import ADDRESS, content_policy, page_server
 
     try:
         server = page_server(page, content_policy(), port)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from censafe.privacy.ledger_report import DatasetTotal, LedgerReport
+    from censafe.privacy.ledger.report import DatasetTotal, LedgerReport
 
 __all__ = ["command"]
 
@@ -33,7 +33,7 @@ def command() -> None:
 @_JSON
 def show(file: Path, as_json: bool) -> None:
     """Every part with its cost and state, and what files that were read together have spent."""
-    from censafe.privacy.ledger import verify
+    from censafe.privacy.ledger.book import verify
 
     report = verify(file)
     if as_json:
@@ -62,7 +62,7 @@ def show(file: Path, as_json: bool) -> None:
 def verify_(file: Path, head: str | None, as_json: bool) -> None:
     """Check chain, sequence, caps and totals of the whole file, twice derived."""
     from censafe.errors import CheckError
-    from censafe.privacy.ledger import verify
+    from censafe.privacy.ledger.book import verify
 
     report = verify(file, head=head)
     if as_json:

@@ -12,8 +12,8 @@ import click
 from censafe.cli.options import EXACT, config_argument, parse_settings, product_argument, set_option
 
 if TYPE_CHECKING:
-    from censafe.planning.extras import Extras
-    from censafe.planning.rows import PlanReport
+    from censafe.planning.prices.extras import Extras
+    from censafe.planning.prices.rows import PlanReport
     from censafe.products.planned import Wishes
     from censafe.products.registry import Planner
 
@@ -192,14 +192,14 @@ def _read_wishes(wanted: dict[str, Any]) -> Wishes:
 
 def _write_workbook(path: Path, product: str, report: PlanReport, deltas: tuple[Fraction, ...]) -> None:
     """This plan first, the shipped ones of the other products behind it; nothing is left of a failed attempt."""
-    from censafe.planning.workbook import write_workbook
+    from censafe.planning.workbook.book import write_plan_workbook
     from censafe.products.registry import PLANNERS, SHEETS, planner_of
 
     reports = [report]
     for other, name in SHEETS.items():
         if other != product and other in PLANNERS:
             reports.append(_shipped_report(planner_of(other), name, deltas[0]))
-    write_workbook(path, reports)
+    write_plan_workbook(path, reports)
     click.echo(f"Wrote {path}: {len(reports)} sheets; white cells are inputs.", err=True)
 
 
@@ -210,8 +210,8 @@ def _shipped_report(planner: Planner, name: str, delta: Fraction) -> PlanReport:
 
 
 def _print(report: PlanReport, extras: Extras, form: str | None) -> None:
-    from censafe.planning.extras import extras_record
-    from censafe.planning.render import to_csv, to_json
+    from censafe.planning.prices.extras import extras_record
+    from censafe.planning.prices.render import to_csv, to_json
 
     if form == "json":
         click.echo(to_json(report, extras_record(extras)))
@@ -238,8 +238,8 @@ def _show(report: PlanReport, extras: Extras) -> None:
     from rich.console import Console
     from rich.measure import Measurement
 
-    from censafe.planning.extras import extras_sentences
-    from censafe.planning.terminal import plan_sentences, plan_table
+    from censafe.planning.prices.extras import extras_sentences
+    from censafe.planning.prices.render import plan_sentences, plan_table
 
     table = plan_table(report)
     console = Console(highlight=False, markup=False)

@@ -121,8 +121,8 @@ def command(
       censafe run topdown pl94-us state/ microdata/ --set root=State
       censafe run topdown pl94-us published/ demonstration/ --set root=State --set reader=pl94 --published-data
     """
-    from censafe.products.options import ReadOptions, RunOptions
     from censafe.products.registry import planner_of, recipe_of
+    from censafe.products.run.options import ReadOptions, RunOptions
 
     observer = TerminalObserver(quiet=quiet)
     require_totals_are_used(product, t1)

@@ -13,8 +13,8 @@ from censafe.cli.progress import TerminalObserver
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
+    from censafe.population.synthetic.blocks import HistogramLayoutName
     from censafe.population.synthetic.fixed_width import FixedLayout
-    from censafe.population.synthetic.histograms import HistogramLayoutName
     from censafe.population.synthetic.population import Layout, SynthReport
 
 __all__ = ["command"]
@@ -154,7 +154,7 @@ def _histograms(
     layout: HistogramLayoutName,
     observer: TerminalObserver,
 ) -> None:
-    from censafe.population.synthetic.histograms import synthesize_histograms
+    from censafe.population.synthetic.blocks import synthesize_histograms
 
     if file_format != "parquet":
         raise UsageError("format: block histograms are written as Parquet only; leave --format out")

@@ -69,8 +69,8 @@ def command(
       censafe truth safetab-p parameters/ data/ truth-p/ --confidential
       censafe truth safetab-h parameters/ data/ truth-h/ --confidential --t1 detailed-a/
     """
-    from censafe.evaluation.truths import write_true_tables
-    from censafe.products.options import ReadOptions
+    from censafe.evaluation.registry import write_true_tables
+    from censafe.products.run.options import ReadOptions
 
     if not confidential:
         raise click.UsageError(

@@ -60,8 +60,8 @@ def command(
       censafe validate phsafe sdhc-us data/ --set reader=csv --strict --examples bad.txt
       censafe validate topdown e2e-1940 districts/
     """
-    from censafe.products.options import ReadOptions
     from censafe.products.registry import recipe_of
+    from censafe.products.run.options import ReadOptions
 
     require_totals_are_used(product, t1)
     reading = ReadOptions(

@@ -1,20 +1,34 @@
-"""CONFIDENTIAL. Where true counts and comparisons with them are written, and how every folder says so."""
+"""CONFIDENTIAL. Where true counts and comparisons with them are written, and how every folder and file says so."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from censafe.errors import UsageError
-from censafe.products.run_folder import RunFolder
-from censafe.publication.atomic import atomic_folder, atomic_text, remove_partials, storage_errors
+from censafe.model.safe_text import csv_text
+from censafe.products.run.folder import RunFolder
+from censafe.publication.atomic import (
+    atomic_bytes,
+    atomic_folder,
+    atomic_text,
+    remove_partials,
+    storage_errors,
+)
 from censafe.publication.generation import WORK
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = [
     "COMPARED",
@@ -24,7 +38,11 @@ __all__ = [
     "confidential_run",
     "confidential_tables",
     "evaluation_folder",
+    "label_rows",
+    "save_figure",
+    "write_report_rows",
 ]
+
 
 STAMP: Final = (
     "CONFIDENTIAL: true counts of confidential records, without any protection. Do not publish or copy.\n"
@@ -159,3 +177,41 @@ def confidential_tables(folder: Path) -> Iterator[Path]:
         yield temporary
         for place in (temporary, *(path for path in temporary.rglob("*") if path.is_dir())):
             (place / STAMP_FILE).write_text(STAMP, encoding="utf-8")
+
+
+def write_report_rows(path: Path, kind: type[DataclassInstance], rows: Sequence[Any]) -> None:
+    """Write one line a row, the stamp in the last column.
+
+    Args:
+        path: the CSV file to write.
+        kind: dataclass of the rows; its fields are the columns, also where there is no row.
+        rows: of that kind.
+    """
+    names = [field.name for field in fields(kind)]
+    lines = [[*(_text(value) for value in asdict(row).values()), COMPARED] for row in rows]
+    atomic_text(path, csv_text([[*names, "classification"], *lines]))
+
+
+def save_figure(path: Path, figure: Figure, title: str) -> None:
+    """Write a figure with its title and the stamp, as SVG or PNG.
+
+    Args:
+        path: the file to write; its ending names the format.
+        figure: what was drawn.
+        title: of the whole figure.
+    """
+    figure.suptitle(f"{title}   [{COMPARED}]", fontsize=11)
+    with atomic_bytes(path) as stream:
+        figure.savefig(stream, format=path.suffix[1:], metadata={"Title": COMPARED}, dpi=150)
+
+
+def label_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Name the rows of a chart from top to bottom, with a grid across."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _text(value: object) -> object:
+    return f"{value:.6g}" if isinstance(value, float) else value

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import UsageError
-from censafe.evaluation.evaluations import evaluate
-from censafe.evaluation.topdown_evaluation import evaluate_topdown
-from censafe.evaluation.topdown_runs import SourceOf
-from censafe.population.synthetic.histograms import synthesize_histograms
+from censafe.evaluation.registry import evaluate
+from censafe.evaluation.topdown.evaluation import evaluate_topdown
+from censafe.evaluation.topdown.runs import SourceOf
+from censafe.model.observer import Observer
+from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.population.synthetic.population import synthesize
-from censafe.products.observer import Observer
-from censafe.products.options import ReadOptions, RunOptions
 from censafe.products.registry import planner_of, recipe_of
+from censafe.products.run.options import ReadOptions, RunOptions
 
 __all__ = ["run_demo"]
 

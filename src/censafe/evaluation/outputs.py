@@ -16,11 +16,10 @@ import pyarrow.parquet as pq
 from censafe.errors import UsageError
 from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.confidential import COMPARED, Standing
-from censafe.evaluation.histograms.cells import MatchedCells
-from censafe.evaluation.page import Page, page_html, svg_text
+from censafe.evaluation.counts.cells import MatchedCells
+from censafe.evaluation.pages.page import Page, page_html, svg_text
 from censafe.geography.identifiers import codes_of_level
-from censafe.model.file_names import file_name
-from censafe.model.spreadsheets import csv_cell, csv_table, csv_text, text_of_cell
+from censafe.model.safe_text import csv_cell, csv_table, csv_text, file_name, text_of_cell
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
 
 __all__ = [
@@ -31,9 +30,9 @@ __all__ = [
     "side_by_side",
     "standing_of",
     "wide_metrics",
-    "write_codebook",
     "write_document",
     "write_frame",
+    "write_frame_codebook",
     "write_page",
 ]
 
@@ -58,7 +57,7 @@ def write_frame(
         Name of the CSV file.
 
     Raises:
-        ValueError: the name is not made by :func:`~censafe.model.file_names.file_name`.
+        ValueError: the name is not made by :func:`~censafe.model.safe_text.file_name`.
     """
     if any(part != file_name(part) for part in name.split("/")):
         raise ValueError(f"{name!r} is not the name of a file in the folder of the evaluation")
@@ -164,7 +163,7 @@ def side_by_side(cells: MatchedCells, labels: Sequence[str]) -> tuple[pa.Table, 
     return long, pa.table(columns)
 
 
-def write_codebook(folder: Path, frames: Mapping[str, Sequence[str]]) -> str:
+def write_frame_codebook(folder: Path, frames: Mapping[str, Sequence[str]]) -> str:
     """Write ``codebook.csv``: every column of every file, what it means and in which unit.
 
     Args:

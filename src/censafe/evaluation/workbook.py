@@ -14,9 +14,9 @@ import xlsxwriter
 
 from censafe.evaluation.confidential import Standing
 from censafe.evaluation.outputs import column_meaning
-from censafe.evaluation.summary_filling import FilledTable
-from censafe.evaluation.summary_sheets import add_summary_sheets
-from censafe.model.spreadsheets import WORKBOOK_OPTIONS
+from censafe.evaluation.summary.filling import FilledTable
+from censafe.evaluation.summary.sheets import add_summary_sheets
+from censafe.model.safe_text import WORKBOOK_OPTIONS
 from censafe.publication.atomic import atomic_bytes
 
 __all__ = ["write_workbook"]

@@ -3,6 +3,6 @@
 Nothing here knows of persons or households; other rooms may import it.
 """
 
-from censafe.geography.states import PUERTO_RICO, USA_REGION_ID, Level, State, state_codes, states
+from censafe.geography.regions import PUERTO_RICO, USA_REGION_ID, Level, State, state_codes, states
 
 __all__ = ["PUERTO_RICO", "USA_REGION_ID", "Level", "State", "state_codes", "states"]

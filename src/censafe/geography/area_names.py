@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.geography.identifiers import geoids, gisjoins
-from censafe.geography.states import states
+from censafe.geography.regions import states
 
 __all__ = ["AREA_COLUMNS", "AreaNames"]
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.grfc import read_grfc
-from censafe.geography.regions import RegionType, region_type
-from censafe.geography.states import PUERTO_RICO
+from censafe.geography.regions import PUERTO_RICO, RegionType, region_type
 
 __all__ = ["BLOCK_COLUMNS", "NO_AIANNH", "NO_PLACE", "AreaProblem", "Areas", "read_areas"]
 

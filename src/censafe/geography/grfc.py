@@ -1,19 +1,48 @@
-"""The Bureau's tabulation block file GRF-C: pipe-delimited text with a header, one row a block.
-
-Public data: its errors may name columns and line numbers.
-"""
+"""The Bureau's tabulation block file GRF-C, and the areas off the standard spine that it puts blocks in."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_grfc"]
+__all__ = ["NO_AIANNH", "NO_PLACE", "BlockAreas", "read_grfc"]
+
+
+NO_AIANNH: Final = 9999
+NO_PLACE: Final = 99999
+
+
+@dataclass(frozen=True, eq=False)
+class BlockAreas:
+    """Areas of every block, in the order of the blocks of the standard spine.
+
+    Args:
+        codes: geocodes of 16 digits as numbers, rising; int64, shape (blocks,).
+        aiannh: American Indian, Alaska Native or Hawaiian area, 9999 for none; int32, shape (blocks,).
+        place: place, 99999 for none; int32, shape (blocks,).
+        cousub: county subdivision, 99999 for none; int32, shape (blocks,).
+
+    Raises:
+        ValueError: the arrays are not of one length.
+    """
+
+    codes: NDArray[np.int64] = field(repr=False)
+    aiannh: NDArray[np.int32] = field(repr=False)
+    place: NDArray[np.int32] = field(repr=False)
+    cousub: NDArray[np.int32] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not len(self.codes) == len(self.aiannh) == len(self.place) == len(self.cousub):
+            raise ValueError("areas must have one value a block")
 
 
 def read_grfc(

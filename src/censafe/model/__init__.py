@@ -4,16 +4,13 @@ Every room may import this package; it imports only ``errors``. Nothing here ope
 draws noise or spends budget.
 """
 
-from censafe.model.counts import ExactCounts
-from censafe.model.domain import Axis, KeyDomain
-from censafe.model.groups import GroupBlock, GroupLevel, GroupMeasurements, GroupSource, TableVariant
+from censafe.model.counts import Axis, ExactCounts, KeyDomain
+from censafe.model.groups.levels import GroupBlock, GroupLevel, GroupMeasurements, GroupSource, TableVariant
 from censafe.model.laws import NoiseLaw
-from censafe.model.measurements import Measurements
-from censafe.model.plan import PartPlan, QueryPlan, ReleasePlan
-from censafe.model.published import PublishedQuery
+from censafe.model.measurements import Measurements, PublishedQuery
+from censafe.model.plan import Definition, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.model.schema import Attribute, CellQuery, Recode, Schema, make_query
 from censafe.model.sparse import ExactHistograms, SparseLevel
-from censafe.model.terms import Definition, Neighbours, ProtectedUnit
 
 __all__ = [
     "Attribute",

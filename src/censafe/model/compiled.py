@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ __all__ = ["compiled", "kernel_files"]
 
 _PACKAGE = Path(__file__).parents[1]
 _MARKS = (b"import compiled", b"import numba", b"from numba", b"(NamedTuple)")
+_IMPORT = re.compile(rb"^\s*from (censafe[\w.]*) import", re.MULTILINE)
 
 
 def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -20,7 +22,8 @@ def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[.
 
     The compiled function holds no interpreter lock. The compiler is imported here, so that importing this module
     is cheap. Machine code holds that of the functions it calls, and the compiler's cache looks at the file of the outer one
-    alone; so the cache lies in a folder named by the contents of all files with compiled functions.
+    alone; so the cache of a file lies in a folder named by its contents and those of all files with compiled functions that it
+    imports, directly or through others.
 
     Args:
         signature: types of the result and the arguments; without them the function is compiled at its first call.
@@ -32,7 +35,7 @@ def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[.
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         given = config.CACHE_DIR
-        config.CACHE_DIR = given or _folder()
+        config.CACHE_DIR = given or _folder(function.__code__.co_filename)
         try:
             return njit(signature, nogil=True, cache=True)(function)
         except RuntimeError:  # raised when the compiler finds no place for its cache
@@ -43,6 +46,7 @@ def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[.
     return decorate
 
 
+@cache
 def kernel_files() -> tuple[Path, ...]:
     """Source files of this package that decide compiled code, in a fixed order: functions, and the tuples they take."""
     files = sorted(_PACKAGE.rglob("*.py"))
@@ -50,14 +54,40 @@ def kernel_files() -> tuple[Path, ...]:
 
 
 @cache
-def _folder() -> str:
-    """Where the cache of just these kernels lies; empty where none of ours is writable, which leaves it to the compiler."""
+def _folder(file: str) -> str:
+    """Where the cache of a file lies; empty where none of ours is writable, which leaves it to the compiler."""
     digest = hashlib.sha256()
-    for path in kernel_files():
-        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(_reached(Path(file))):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     folder = _PACKAGE / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return ""
     return str(folder) if os.access(folder, os.W_OK) else ""
+
+
+def _reached(file: Path) -> set[Path]:
+    """The file, and every file with compiled functions that it imports, directly or through such files."""
+    imports = _imports()
+    found, waiting = {file}, [file]
+    while waiting:
+        one = waiting.pop()
+        new = set(imports.get(one) or _imported(one)) - found
+        found |= new
+        waiting += new
+    return found
+
+
+@cache
+def _imports() -> Mapping[Path, tuple[Path, ...]]:
+    return {path: tuple(_imported(path)) for path in kernel_files()}
+
+
+def _imported(file: Path) -> Iterator[Path]:
+    """Files with compiled functions that a file imports; those of a whole folder where a name comes from the folder."""
+    for module in _IMPORT.findall(file.read_bytes()):
+        place = _PACKAGE.parent.joinpath(*module.decode().split("."))
+        for path in kernel_files():
+            if path == place.with_suffix(".py") or path.parent == place:
+                yield path

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.laws import NoiseLaw
-from censafe.model.plan import PartPlan, QueryPlan
-from censafe.model.terms import NoiseSource
+from censafe.model.plan import NoiseSource, PartPlan, QueryPlan
 
 __all__ = ["Answers", "LevelBudgets", "LevelMeasurements"]
 

@@ -1,4 +1,4 @@
-"""What a release will measure and what it will cost, before any data is read."""
+"""The terms of a privacy promise, and what a release will measure at what cost, before any data is read."""
 
 from __future__ import annotations
 
@@ -6,13 +6,43 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from censafe.model.laws import NoiseLaw
-from censafe.model.terms import Definition, Neighbours, ProtectedUnit
 
-__all__ = ["PartPlan", "QueryPlan", "ReleasePlan"]
+__all__ = ["Definition", "Neighbours", "NoiseSource", "PartPlan", "ProtectedUnit", "QueryPlan", "ReleasePlan"]
+
+
+NoiseSource: TypeAlias = Literal["system", "seeded", "unaccounted"]
+"""Where the noise of a result comes from: a release, a test key, or a release key outside a plan and ledger."""
+
+
+class Definition(Enum):
+    """Which privacy loss is counted: rho of zero-concentrated DP, or epsilon of pure DP."""
+
+    ZCDP = "zcdp"
+    PURE = "puredp"
+
+    @property
+    def symbol(self) -> str:
+        """Name of the loss parameter, ``rho`` or ``epsilon``."""
+        return "rho" if self is Definition.ZCDP else "epsilon"
+
+
+class Neighbours(Enum):
+    """Which pairs of datasets must be hard to tell apart."""
+
+    ADD_REMOVE = "add_remove"  # unbounded: one record present or absent
+    REPLACE = "replace"  # bounded: one record's values changed
+
+
+class ProtectedUnit(Enum):
+    """Whose record the neighbour relation adds, removes or replaces."""
+
+    PERSON = "person"
+    HOUSEHOLD = "household"
 
 
 @dataclass(frozen=True)

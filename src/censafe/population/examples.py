@@ -1,20 +1,21 @@
-"""The private file of offending keys, written only when the operator asks for it."""
+"""The private files of offending keys and records, written only when the operator asks for them."""
 
 from __future__ import annotations
 
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from censafe.errors import StorageError
 from censafe.model.fetching import fetch
-from censafe.model.spreadsheets import csv_cell
-from censafe.population.crossfile import Check
-from censafe.population.guard import engine_errors
+from censafe.model.safe_text import csv_cell
+from censafe.population.files.relation import engine_errors
+from censafe.population.households.crossfile import Check
 
-__all__ = ["examples_error", "write_examples"]
+__all__ = ["EXAMPLES", "examples_error", "write_examples", "write_records"]
+
 
 _MOST = 1000  # keys a rule
 _HEADER = ("FILE", "COLUMN", "RULE", "MAFID")
@@ -68,3 +69,33 @@ def _offenders(check: Check, held: Counter[tuple[str, ...]]) -> list[tuple[str, 
     with engine_errors("examples"):
         keys = fetch(table.filter(table.MAFID.notnull()).select("MAFID").distinct().limit(room))
     return [(*key, csv_cell(str(mafid))) for mafid in keys["MAFID"].to_pylist()]
+
+
+EXAMPLES = 1000  # records a rule
+_HEADER_EXAMPLES = ("FILE", "COLUMN", "RULE", "RECORD")
+
+
+def write_records(
+    path: Path, label: str, rules: Mapping[int, tuple[str, str]], examples: Mapping[int, list[str]]
+) -> None:
+    """CONFIDENTIAL. Write offending records to a file that only its owner can read.
+
+    Args:
+        path: the file; made with mode 0600, and never written over another.
+        label: how messages call the input.
+        rules: column and rule by fault bit.
+        examples: records by fault bit.
+
+    Raises:
+        StorageError: the file is there already or cannot be written.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            os.fchmod(stream.fileno(), 0o600)
+            writer = csv.writer(stream)
+            writer.writerow(_HEADER_EXAMPLES)
+            for bit, records in examples.items():
+                writer.writerows((label, *rules[bit], csv_cell(record)) for record in records)
+    except OSError as error:
+        raise examples_error(path, error) from None

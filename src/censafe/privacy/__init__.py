@@ -5,17 +5,8 @@ The room imports ``model`` and ``errors`` and nothing else of the package. No no
 ledger, and no float stands between a budget's text and its fraction.
 """
 
-from censafe.privacy.accountant import compose, derive_totals
-from censafe.privacy.budget import (
-    NotFinite,
-    load_json_exact,
-    load_toml_exact,
-    parse_budget,
-    parse_fraction,
-)
-from censafe.privacy.conversions import Epsilons, epsilons
-from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key, keyed_commitment
-from censafe.privacy.ledger import (
+from censafe.privacy.keys.keys import ReleaseKey, TestKey, derive_part_key, keyed_commitment
+from censafe.privacy.ledger.book import (
     Ledger,
     LedgerReport,
     Reservation,
@@ -24,7 +15,16 @@ from censafe.privacy.ledger import (
     read_entries,
     verify,
 )
-from censafe.privacy.margins import (
+from censafe.privacy.loss.accountant import compose, derive_totals
+from censafe.privacy.loss.budget import (
+    NotFinite,
+    load_json_exact,
+    load_toml_exact,
+    parse_budget,
+    parse_fraction,
+)
+from censafe.privacy.loss.conversions import Epsilons, epsilons
+from censafe.privacy.loss.margins import (
     MarginRule,
     bureau_report_margin,
     exact_coverage,
@@ -35,9 +35,9 @@ from censafe.privacy.margins import (
     pure_margin,
     rho_for_margin,
 )
-from censafe.privacy.mechanisms import measure, require_release
-from censafe.privacy.neighbours import group_loss, implied_rho
-from censafe.privacy.variance import exact_variance, reference_variance
+from censafe.privacy.loss.promises import group_loss, implied_rho
+from censafe.privacy.measure.mechanisms import measure, require_release
+from censafe.privacy.noise.variance import exact_variance, reference_variance
 
 __all__ = [
     "Epsilons",

@@ -1,24 +1,49 @@
-"""The data products by name, and what each offers to verbs that are the same for all."""
+"""The data products by name, and what each offers to verbs and to the explorer page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from censafe.planning.effort import Effort
-from censafe.planning.rows import PlanReport
-from censafe.planning.targets import Asked
+from censafe.planning.explorer.sheets import ExplorerSheet
+from censafe.planning.prices.extras import Effort
+from censafe.planning.prices.rows import PlanReport
+from censafe.planning.prices.targets import Asked
+from censafe.products.configuration.shipped import PRODUCTS, ShippedConfig, shipped_configs
 
 if TYPE_CHECKING:
-    from censafe.planning.meaning import Reach
+    from censafe.planning.prices.meaning import Reach
     from censafe.population.findings import Finding
-    from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
-    from censafe.products.runner import RunResult
+    from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
+    from censafe.products.run.runner import RunResult
 
-__all__ = ["PLANNERS", "RECIPES", "SHEETS", "Planner", "Recipe", "planner_of", "recipe_of"]
+__all__ = ["PLANNERS", "RECIPES", "SHEETS", "Planner", "Recipe", "planner_of", "recipe_of", "shipped_sheets"]
+
+
+class _Explorer(Protocol):
+    """A module that describes a configuration of one product."""
+
+    def sheet(self, shipped: ShippedConfig) -> ExplorerSheet:
+        """One shipped configuration."""
+
+
+def shipped_sheets(products: Sequence[str] = tuple(PRODUCTS)) -> tuple[ExplorerSheet, ...]:
+    """A sheet for every shipped configuration of some products, those of the national tables first.
+
+    Example:
+        >>> [sheet.key for sheet in shipped_sheets(["phsafe"])]
+        ['sdhc-us', 'sdhc-pr']
+    """
+    found = [config for product in products for config in shipped_configs(product)]
+    found.sort(key=lambda config: (list(PRODUCTS).index(config.product), not config.name.endswith("-us")))
+    return tuple(_module(config.product).sheet(config) for config in found)
+
+
+def _module(product: str) -> _Explorer:
+    return cast(_Explorer, import_module(f"censafe.products.{PRODUCTS[product].replace('/', '.')}.explorer"))
 
 
 class Planner(Protocol):
@@ -56,8 +81,8 @@ class Planner(Protocol):
 
 PLANNERS: Final[Mapping[str, str]] = {
     "phsafe": "censafe.products.phsafe.planner",
-    "safetab-p": "censafe.products.safetab_p.planner",
-    "safetab-h": "censafe.products.safetab_h.planner",
+    "safetab-p": "censafe.products.detailed.persons.planner",
+    "safetab-h": "censafe.products.detailed.households.planner",
     "topdown": "censafe.products.topdown.planner",
 }
 """Name on the command line -> module, imported when it is asked for."""
@@ -96,8 +121,8 @@ class Recipe(Protocol):
 
 RECIPES: Final[Mapping[str, str]] = {
     "phsafe": "censafe.products.phsafe.recipe",
-    "safetab-p": "censafe.products.safetab_p.recipe",
-    "safetab-h": "censafe.products.safetab_h.recipe",
+    "safetab-p": "censafe.products.detailed.persons.recipe",
+    "safetab-h": "censafe.products.detailed.households.recipe",
     "topdown": "censafe.products.topdown.recipe",
 }
 """Name on the command line -> module, imported when it is asked for."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import CheckError
-from censafe.model.file_names import stays_inside
+from censafe.model.safe_text import stays_inside
 from censafe.publication.atomic import atomic_text, storage_errors, sync, sync_tree
 
 __all__ = ["JOURNAL", "STAGING", "WORK", "complete_move", "is_moving", "move_into_place"]

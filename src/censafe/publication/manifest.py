@@ -22,7 +22,7 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
-from censafe.model.file_names import stays_inside
+from censafe.model.safe_text import stays_inside
 from censafe.publication.atomic import atomic_text, sha256_file, sha256_path
 from censafe.publication.generation import WORK, is_moving
 from censafe.publication.stamps import STAMP_NOTES, stamp_of

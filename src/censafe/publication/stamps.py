@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, Protocol
 
 from censafe.errors import ReleaseError
-from censafe.model.terms import NoiseSource
+from censafe.model.plan import NoiseSource
 
 __all__ = [
     "DEMONSTRATION",

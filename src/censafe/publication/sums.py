@@ -13,9 +13,14 @@ import numpy as np
 
 from censafe.errors import ConfigError
 from censafe.model import NoiseLaw
-from censafe.privacy.margins import exact_margin, paper_margin, z_of
-from censafe.privacy.series import SLACK, decimal_of, working_precision
-from censafe.privacy.variance import exact_variance, reference_variance
+from censafe.privacy.loss.margins import exact_margin, paper_margin, z_of
+from censafe.privacy.noise.variance import (
+    SLACK,
+    decimal_of,
+    exact_variance,
+    reference_variance,
+    working_precision,
+)
 
 __all__ = ["SumAccuracy", "accuracy_of_sum", "exact_margin_of_sum", "require_confidence"]
 

@@ -11,7 +11,7 @@ import ibis
 from ibis.expr import types as ir
 
 from censafe.model.proven import proven
-from censafe.tabulation.definitions import CanonicalColumn
+from censafe.tabulation.tables.definitions import CanonicalColumn
 
 __all__ = ["canonical_text", "over_threshold", "ranked", "truncate"]
 

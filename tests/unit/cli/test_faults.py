@@ -12,8 +12,8 @@ import pytest
 from censafe.cli import faults, root
 from censafe.cli.faults import fault_message, system_message
 from censafe.errors import DataError
-from censafe.population.relation import find_table
-from censafe.population.safetab.files import find_input
+from censafe.population.detailed.files import find_input
+from censafe.population.files.relation import find_table
 from support.commands import CommandLine
 
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from censafe.cli.interrupts import listening
-from censafe.population.guard import engine_errors
+from censafe.population.files.relation import engine_errors
 
 SLOW = "SELECT sum(range % 7) FROM range(1000000000000)"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from censafe.evaluation.codebook import CODEBOOK
-from censafe.evaluation.histograms.error_metrics import METRICS
-from censafe.evaluation.histograms.frames import LONG
+from censafe.evaluation.counts.error_metrics import METRICS
+from censafe.evaluation.counts.frames import LONG
 from censafe.evaluation.outputs import column_meaning
-from censafe.evaluation.summary_filling import summary_frame
-from censafe.evaluation.summary_measures import COUNT_METRICS
-from censafe.evaluation.summary_reading import shipped_book
+from censafe.evaluation.summary.filling import summary_frame
+from censafe.evaluation.summary.measures import COUNT_METRICS
+from censafe.evaluation.summary.reading import shipped_book
 
 
 def test_every_metric_and_column_of_long_and_summary_frames_is_explained() -> None:

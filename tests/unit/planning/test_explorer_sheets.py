@@ -14,15 +14,14 @@ from html import unescape
 
 import pytest
 
-from censafe.planning.explorer.page import content_policy, explorer_page
-from censafe.planning.explorer.serve import page_server
+from censafe.planning.explorer.page import content_policy, explorer_page, page_server
 from censafe.planning.explorer.sheets import quadratic
-from censafe.products.explorer import shipped_sheets
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.config import load_p_config
+from censafe.products.detailed.plan import stabilities
 from censafe.products.phsafe.config import load_config
-from censafe.products.safetab.config import load_p_config
-from censafe.products.safetab.parameters import read_universe
-from censafe.products.safetab.plan import stabilities
-from censafe.products.topdown.config import load_config as load_topdown
+from censafe.products.registry import shipped_sheets
+from censafe.products.topdown.configuration.config import load_config as load_topdown
 
 
 @pytest.fixture(scope="module")

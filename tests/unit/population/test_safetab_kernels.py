@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from censafe.population.safetab import combos, kernels
-from censafe.population.safetab.combos import Combinations
+from censafe.population.detailed import encode as combos
+from censafe.population.detailed import kernels
+from censafe.population.detailed.encode import Combinations
 
 CODE = st.sampled_from([0, 1, 1000, 1001, 4096, 8191, 9999])
 RECORDS = st.lists(st.lists(CODE, min_size=9, max_size=9), min_size=1, max_size=40)

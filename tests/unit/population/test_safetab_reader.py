@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import ConfigError, DataError, StorageError
-from censafe.population.safetab import batches, load, open_safetab
-from censafe.population.safetab.layout import Field, record_layout
+from censafe.population.detailed import files as batches
+from censafe.population.detailed import load, open_safetab
+from censafe.population.detailed.layout import Field, record_layout
 from support.safetab_inputs import (
     FILE_NAMES,
     engine,

@@ -10,13 +10,12 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from censafe.cli.synth import command
-from censafe.population.safetab.layout import header
-from censafe.population.synthetic import codes as codes_module
+from censafe.population.detailed.layout import header
+from censafe.population.synthetic import detailed as codes_module
 from censafe.population.synthetic import population
-from censafe.population.synthetic.codes import draw_codes, race_code_choices
-from censafe.population.synthetic.marginals import race_codes
-from censafe.population.synthetic.plan import make_plan
-from censafe.population.synthetic.population import draw, synthesize
+from censafe.population.synthetic.detailed import draw_codes, race_code_choices
+from censafe.population.synthetic.plan import make_plan, race_codes
+from censafe.population.synthetic.population import draw_people, synthesize
 from censafe.population.synthetic.structures import People
 from support.safetab_inputs import header_of, loaded
 from support.shared import shared_data
@@ -29,7 +28,7 @@ PERSONS = 60_000
 @pytest.fixture(scope="module")
 def drawn() -> tuple[People, NDArray[np.int16]]:
     plan = make_plan(PERSONS, STATES, seed=5)
-    people, _ = draw(plan)
+    people, _ = draw_people(plan)
     return people, draw_codes(plan.tracts, people)
 
 
@@ -168,7 +167,7 @@ def test_the_people_are_the_same_with_and_without_codes(tmp_path: Path, folder: 
 
 def test_interpreted_kernels_draw_the_same_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan(1_500, ("15",), seed=2)
-    people, _ = draw(plan)
+    people, _ = draw_people(plan)
     compiled = draw_codes(plan.tracts, people)
     for name, kernel in list(vars(codes_module).items()):
         if hasattr(kernel, "py_func") and name != "uniform":  # its words wrap around on purpose

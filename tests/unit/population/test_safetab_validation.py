@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from censafe.errors import DataError, StorageError
+from censafe.population.detailed.checks import no_group_finding
+from censafe.population.detailed.layout import record_layout
 from censafe.population.findings import Finding
-from censafe.population.safetab.checks import no_group_finding
-from censafe.population.safetab.layout import record_layout
 from support.safetab_inputs import CODES, STATES, Rows, header_of, loaded, valid_rows, write_input, write_text
 from support.shared import shared_data
 

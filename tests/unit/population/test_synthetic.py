@@ -10,7 +10,7 @@ import pytest
 
 from censafe.errors import StorageError, UsageError
 from censafe.population.synthetic import population
-from censafe.population.synthetic.marginals import states
+from censafe.population.synthetic.plan import synthetic_states
 from censafe.population.synthetic.population import SynthReport, synthesize
 from support.consistency import GEO_COLUMNS, PERSON_COLUMNS, UNIT_COLUMNS, breaches, read_table
 
@@ -92,7 +92,7 @@ def test_the_largest_plan_stays_in_the_mafid_range() -> None:
 
 
 def test_geography_nests(tables: Tables) -> None:
-    known = {state.code: (state.region, state.division) for state in states()}
+    known = {state.code: (state.region, state.division) for state in synthetic_states()}
     place_of: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for row in tables["geo"]:
         assert known[row["TABBLKST"]] == (row["REGIONCE"], row["DIVISIONCE"])

@@ -11,21 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from censafe.population.synthetic import kernels, population, text, words
-from censafe.population.synthetic.layouts import Coded
-from censafe.population.synthetic.marginals import chances, counties, marginals, race_codes, states
-from censafe.population.synthetic.plan import make_plan, share_out
-from censafe.population.synthetic.population import draw
-from censafe.population.synthetic.structures import People, Units
+from censafe.population.synthetic import kernels, population
+from censafe.population.synthetic import structures as words
+from censafe.population.synthetic import writing as text
+from censafe.population.synthetic.plan import (
+    chances,
+    counties,
+    make_plan,
+    marginals,
+    race_codes,
+    share_out,
+    synthetic_states,
+)
+from censafe.population.synthetic.population import draw_people
+from censafe.population.synthetic.structures import DrawnUnits, People
+from censafe.population.synthetic.writing import Coded
 
 SAMPLE = 2_000_000
 FACTS = marginals()["published"]
 
 
 @pytest.fixture(scope="module")
-def sample() -> tuple[People, Units]:
+def sample() -> tuple[People, DrawnUnits]:
     """Two million people of the nation; one fixed seed, so these tests have no false alarms."""
-    return draw(make_plan(SAMPLE, None, seed=20200401))
+    return draw_people(make_plan(SAMPLE, None, seed=20200401))
 
 
 def shares(values: NDArray[Any], first: int, last: int) -> NDArray[np.float64]:
@@ -37,7 +46,7 @@ def near(fact: str, key: str = "shares") -> Any:
     return pytest.approx(np.array(FACTS[fact][key]), abs=FACTS[fact]["tolerance"])
 
 
-def test_household_sizes(sample: tuple[People, Units]) -> None:
+def test_household_sizes(sample: tuple[People, DrawnUnits]) -> None:
     size = sample[1].pop[sample[1].hht > 0]
     assert shares(size, 1, 7) == near("household_size")
     assert size.mean() == pytest.approx(
@@ -47,7 +56,7 @@ def test_household_sizes(sample: tuple[People, Units]) -> None:
     assert 16 <= size.max() <= 24
 
 
-def test_household_types(sample: tuple[People, Units]) -> None:
+def test_household_types(sample: tuple[People, DrawnUnits]) -> None:
     units = sample[1]
     assert shares(units.hht2[units.hht > 0], 1, 12) == near("household_type")
     assert (units.cplt == 2).sum() / (units.hht == 1).sum() == near("same_sex", "married")
@@ -56,7 +65,7 @@ def test_household_types(sample: tuple[People, Units]) -> None:
     )
 
 
-def test_tenure(sample: tuple[People, Units]) -> None:
+def test_tenure(sample: tuple[People, DrawnUnits]) -> None:
     mortgage, free, rented, no_payment = shares(sample[1].tenure[sample[1].hht > 0], 1, 4)
     assert mortgage == near("tenure", "with_mortgage")
     assert free == near("tenure", "free_and_clear")
@@ -64,7 +73,7 @@ def test_tenure(sample: tuple[People, Units]) -> None:
     assert no_payment > 0.01
 
 
-def test_ages(sample: tuple[People, Units]) -> None:
+def test_ages(sample: tuple[People, DrawnUnits]) -> None:
     age = sample[0].age
     assert (age < 18).mean() == near("age", "under_18")
     assert (age >= 65).mean() == near("age", "over_64")
@@ -72,7 +81,7 @@ def test_ages(sample: tuple[People, Units]) -> None:
     assert 100 < age.max() <= 115
 
 
-def test_race_and_origin(sample: tuple[People, Units]) -> None:
+def test_race_and_origin(sample: tuple[People, DrawnUnits]) -> None:
     people = sample[0]
     group = np.where(people.hispanic == 2, 8, np.minimum(people.race, 7))
     assert shares(group, 1, 8) == near("race")
@@ -83,26 +92,26 @@ def test_race_and_origin(sample: tuple[People, Units]) -> None:
 
 def test_states_differ_as_published() -> None:
     for code, group, percent in (("15", 3, 36.5), ("35", 7, 47.7), ("50", 0, 89.1), ("72", 7, 98.9)):
-        people, _ = draw(make_plan(200_000, (code,), seed=1))
+        people, _ = draw_people(make_plan(200_000, (code,), seed=1))
         drawn = np.where(people.hispanic == 2, 7, np.minimum(people.race, 7) - 1)
         assert 100 * (drawn == group).mean() == pytest.approx(percent, abs=3.0)
 
 
-def test_vacancy_and_group_quarters(sample: tuple[People, Units]) -> None:
+def test_vacancy_and_group_quarters(sample: tuple[People, DrawnUnits]) -> None:
     units = sample[1]
     housing = units.rtype == 2
     assert (units.pop[housing] == 0).mean() == pytest.approx(FACTS["vacancy"]["vacant_share"], abs=0.01)
     assert set(units.quarters[~housing].tolist()) == {1, 2, 3, 4, 5}
     assert not units.quarters[housing].any()
     # tracts of full size, since quarters take at most half of a tract
-    people, units = draw(make_plan(4_000_000, ("17",), seed=1))
+    people, units = draw_people(make_plan(4_000_000, ("17",), seed=1))
     assert (people.relship >= 37).mean() == near("group_quarters", "person_share")
     assert (people.relship == 37).mean() == pytest.approx(0.011, abs=0.004)
 
 
 def test_tracts_and_blocks_are_of_real_size() -> None:
     plan = make_plan(643_077, ("50",), seed=1)
-    _, units = draw(plan)
+    _, units = draw_people(plan)
     tracts = len(plan.tracts.persons)
     assert 643_077 / tracts == pytest.approx(4_000, rel=0.1)
     blocks = len(np.unique(units.tract * np.int64(10_000) + units.block))
@@ -113,7 +122,7 @@ def test_tracts_and_blocks_are_of_real_size() -> None:
     assert homes.max() > 5 * homes.mean()
 
 
-def test_both_sexes_in_the_relationships_that_say_so(sample: tuple[People, Units]) -> None:
+def test_both_sexes_in_the_relationships_that_say_so(sample: tuple[People, DrawnUnits]) -> None:
     people = sample[0]
     partner = np.flatnonzero((people.relship >= 21) & (people.relship <= 24))
     assert (people.relship[partner - 1] == 20).all()
@@ -122,7 +131,7 @@ def test_both_sexes_in_the_relationships_that_say_so(sample: tuple[People, Units
     assert (people.sex == 1).mean() == pytest.approx(0.49, abs=0.01)
 
 
-def test_children_are_younger_than_their_parents(sample: tuple[People, Units]) -> None:
+def test_children_are_younger_than_their_parents(sample: tuple[People, DrawnUnits]) -> None:
     people = sample[0]
     starts = np.flatnonzero(people.relship == 20)
     head = starts[np.searchsorted(starts, np.arange(SAMPLE), side="right") - 1]
@@ -139,7 +148,7 @@ def test_children_are_younger_than_their_parents(sample: tuple[People, Units]) -
     assert (people.age[head[grandchild]] - people.age[grandchild] >= 30).all()
 
 
-def test_families_mostly_agree_in_race(sample: tuple[People, Units]) -> None:
+def test_families_mostly_agree_in_race(sample: tuple[People, DrawnUnits]) -> None:
     people = sample[0]
     spouse = np.flatnonzero(people.relship == 21)
     agree = (people.race[spouse] == people.race[spouse - 1]).mean()
@@ -149,12 +158,12 @@ def test_families_mostly_agree_in_race(sample: tuple[People, Units]) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_interpreted_kernels_draw_the_same(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     plan = make_plan(9_000, ("35", "11"), seed)
-    compiled = draw(plan)
+    compiled = draw_people(plan)
     for name, kernel in list(vars(kernels).items()):
         if hasattr(kernel, "py_func") and name != "uniform":  # its words wrap around on purpose
             monkeypatch.setattr(kernels, name, kernel.py_func)
     monkeypatch.setattr(population, "draw_tracts", kernels.draw_tracts)
-    for expected, actual in zip(compiled, draw(plan), strict=True):
+    for expected, actual in zip(compiled, draw_people(plan), strict=True):
         for name, column in expected._asdict().items():
             assert np.array_equal(column, getattr(actual, name)), name
 
@@ -199,12 +208,12 @@ def test_the_data_files_are_complete() -> None:
     by_state: dict[str, int] = {}
     for county in counties():
         by_state[county.state] = by_state.get(county.state, 0) + county.population
-    assert set(by_state) == {state.code for state in states()}
+    assert set(by_state) == {state.code for state in synthetic_states()}
     assert len(counties()) == 3_143 + 78
     assert by_state["17"] == 12_812_508
     assert by_state["72"] == 3_285_874
     assert sum(by_state.values()) == 331_449_281 + 3_285_874
-    for state in states():
+    for state in synthetic_states():
         assert sum(state.groups) == pytest.approx(100, abs=1.2)
     order = [(county.state, county.code) for county in counties()]
     assert all(left < right for left, right in pairwise(order))

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from censafe.cli.synth import command
 from censafe.errors import UsageError
-from censafe.geography.spine import E2E_1940, PL94_PR, PL94_US
-from censafe.population.histograms import e2e_layout, pl94_layout, read_blocks
-from censafe.population.synthetic import histograms
-from censafe.population.synthetic.histograms import synthesize_histograms
-from censafe.population.synthetic.marginals import marginals
+from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
+from censafe.population.blocks import e2e_layout, pl94_layout, read_blocks
+from censafe.population.synthetic import blocks as histograms
+from censafe.population.synthetic.blocks import synthesize_histograms
+from censafe.population.synthetic.plan import marginals
 from support.histograms import E2E, PL94, dense
 
 PERSONS = 643_077

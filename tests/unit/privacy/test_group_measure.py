@@ -12,10 +12,10 @@ import pytest
 
 from censafe.errors import ReleaseError
 from censafe.model import GroupBlock, GroupLevel, GroupMeasurements, NoiseLaw, TableVariant
-from censafe.privacy.group_rows import checked_sum
-from censafe.privacy.groups import ListedGroups, count_groups, measure_groups
-from censafe.privacy.keys import ReleaseKey, derive_part_key
-from censafe.privacy.sampler import draw
+from censafe.privacy.keys.keys import ReleaseKey, derive_part_key
+from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
+from censafe.privacy.measure.rows import checked_sum
+from censafe.privacy.noise.sampler import draw
 from support.group_sources import Source, laws, part_key, queries, small_variants, some_counts
 
 REGIONS, ITERATIONS = 19, 11
@@ -77,7 +77,7 @@ def test_no_group_is_a_legal_list() -> None:
 
 def test_without_noise_the_cells_are_the_true_ones() -> None:
     some = listed(1.1, most=0)
-    found = count_groups(Source(COUNTS), some)
+    found = count_listed_groups(Source(COUNTS), some)
     np.testing.assert_array_equal(COUNTS.sum(axis=2).reshape(-1), found.values)
 
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import LedgerError
-from censafe.privacy.accountant import derive_totals
-from censafe.privacy.ledger import read_entries, verify
-from censafe.privacy.promises import Promise
+from censafe.privacy.ledger.book import read_entries, verify
+from censafe.privacy.loss.accountant import derive_totals
+from censafe.privacy.loss.promises import Promise
 from support.ledgers import FILES, RUN, make_plan, open_ledger, stated
 
 RHO = Promise("zcdp", "add_remove", "person")

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from censafe.errors import CheckError, ReleaseError
-from censafe.estimation import AreaClasses, coterminous
-from censafe.model.terms import NoiseSource
-from censafe.publication.certificate import CertificateInput, write_certificate
-from censafe.publication.codebook import CodebookInput
-from censafe.publication.group_reports import write_coterminous_report
+from censafe.estimation.detailed import AreaClasses, coterminous
+from censafe.model.plan import NoiseSource
+from censafe.publication.certificate.certificate import CertificateInput, write_certificate
+from censafe.publication.groups.codebook import write_coterminous_report
 from censafe.publication.manifest import (
     ConfigRecord,
     LedgerRecord,
@@ -21,6 +20,7 @@ from censafe.publication.manifest import (
     read_manifest,
     write_manifest,
 )
+from censafe.publication.tables.codebook import CodebookInput
 from support.group_measurements import H_TABLES, P_TABLES, households, level, persons, plan_of, totals
 
 STATE = level("state_2", ["11", "44"], detailed_only=["2002"])

@@ -8,13 +8,13 @@ import pytest
 
 from censafe.errors import CheckError, ReleaseError
 from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-from censafe.model.terms import NoiseSource
-from censafe.publication.certificate import CertificateInput, write_certificate
-from censafe.publication.codebook import CodebookInput
-from censafe.publication.level_statement import LevelEstimates, LevelFacts
+from censafe.model.plan import NoiseSource
+from censafe.publication.certificate.certificate import CertificateInput, write_certificate
+from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
+from censafe.publication.certificate.page import certificate_page
+from censafe.publication.certificate.statement import certificate_document
 from censafe.publication.manifest import LedgerRecord
-from censafe.publication.page import certificate_page
-from censafe.publication.statement import certificate_document
+from censafe.publication.tables.codebook import CodebookInput
 
 LEVELS = {"State": 1, "Block": 40}
 QUERIES = {"total": (1, Fraction(1, 8)), "age < 18": (2, Fraction(1, 4))}

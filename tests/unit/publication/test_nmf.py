@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import CheckError, ReleaseError, StorageError
-from censafe.publication import nmf_layout, nmf_writer
 from censafe.publication.atomic import sha256_path
-from censafe.publication.nmf_layout import slices
-from censafe.publication.nmf_reader import read_constraints, read_noisy_measurements
-from censafe.publication.nmf_writer import write_noisy_measurements
+from censafe.publication.measurements import layout as nmf_layout
+from censafe.publication.measurements import writer as nmf_writer
+from censafe.publication.measurements.layout import slices
+from censafe.publication.measurements.reader import read_constraints, read_noisy_measurements
+from censafe.publication.measurements.writer import write_noisy_measurements
 from support.noisy_measurements import DIGEST, LAYOUT, SHAPES, constraints, measured
 
 

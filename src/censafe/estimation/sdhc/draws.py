@@ -10,16 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from censafe.estimation.sdhc.discrete import count_posterior, geometric_scale
-from censafe.estimation.sdhc.ratio_types import RatioEstimate, RatioModel
-from censafe.estimation.sdhc.truncated_normal import truncated_quantile
-from censafe.model.sdhc_cells import Key
-from censafe.model.sdhc_settings import EstimateSettings
+from censafe.estimation.sdhc.posteriors import count_posterior, geometric_scale, truncated_quantile
+from censafe.estimation.sdhc.ratios.intervals import RatioEstimate, RatioModel
+from censafe.model.arrays import Floats
+from censafe.model.sdhc import EstimateSettings, Key
 
 __all__ = ["Drawn", "drawn_counts", "drawn_ratios", "drawn_tenure", "generator"]
 
-Floats = NDArray[np.float64]
-Noisy = tuple[float, float]
+_Noisy = tuple[float, float]
 
 _CHAINS = 500
 _WARM = 300  # sweeps before draws are kept
@@ -82,7 +80,7 @@ def drawn_counts(
 
 
 def drawn_ratios(
-    parts: Sequence[Noisy], den: Noisy, model: RatioModel, draws: int, rng: np.random.Generator
+    parts: Sequence[_Noisy], den: _Noisy, model: RatioModel, draws: int, rng: np.random.Generator
 ) -> tuple[RatioEstimate, ...]:
     """Estimates from draws of numerators and denominator within their bounds: total first when there are two parts.
 
@@ -103,8 +101,8 @@ def drawn_ratios(
 
 
 def drawn_tenure(
-    first: tuple[Noisy, Noisy],
-    second: tuple[Noisy, Noisy],
+    first: tuple[_Noisy, _Noisy],
+    second: tuple[_Noisy, _Noisy],
     model: RatioModel,
     draws: int,
     rng: np.random.Generator,
@@ -134,7 +132,7 @@ def _summary(top: Floats, bottom: Floats, model: RatioModel) -> RatioEstimate:
 
 
 def _within(
-    parts: Sequence[Noisy], den: Noisy, model: RatioModel, draws: int, rng: np.random.Generator
+    parts: Sequence[_Noisy], den: _Noisy, model: RatioModel, draws: int, rng: np.random.Generator
 ) -> Floats:
     """Draws of the parts and the denominator, shape (draws, parts + 1)."""
     z = np.array([*(value for value, _ in parts), den[0]], np.float64)

@@ -4,12 +4,12 @@ What enters is public: measurements, variances, invariants and the parent's fina
 exactly and certified, then rounded by a flow that keeps sums and bounds.
 """
 
-from censafe.estimation.topdown.feasibility import Cuts, parent_cuts, violated_cut
-from censafe.estimation.topdown.l2 import solve_l2
-from censafe.estimation.topdown.passes import Fit, OuterPass, ParentEstimate, estimate_parent
-from censafe.estimation.topdown.problem import L2Result, L2Status, ParentProblem
-from censafe.estimation.topdown.repair import CellChange, Repair, repair_parent
-from censafe.estimation.topdown.rounding import round_parent, rounding_cost
+from censafe.estimation.topdown.least_squares.feasibility import Cuts, parent_cuts, violated_cut
+from censafe.estimation.topdown.least_squares.problem import L2Result, L2Status, ParentProblem
+from censafe.estimation.topdown.least_squares.solve import solve_l2
+from censafe.estimation.topdown.levels.passes import Fit, OuterPass, ParentEstimate, estimate_parent
+from censafe.estimation.topdown.levels.repair import CellChange, Repair, repair_parent
+from censafe.estimation.topdown.rounding.controlled import round_parent, rounding_cost
 
 __all__ = [
     "CellChange",

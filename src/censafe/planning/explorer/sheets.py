@@ -9,20 +9,20 @@ from fractions import Fraction
 from typing import Any, Final, Literal
 
 __all__ = [
-    "Bound",
     "Choice",
     "Derived",
+    "ExplorerSheet",
     "Extra",
     "Facet",
     "PaperLine",
     "PaperTable",
     "Question",
-    "Relation",
     "Row",
-    "Setting",
     "Share",
     "Shares",
-    "Sheet",
+    "SheetBound",
+    "SheetRelation",
+    "SheetSetting",
     "Touch",
     "quadratic",
     "with_variants",
@@ -32,7 +32,7 @@ _CHECKED: Final = (4, 7, 23)
 
 
 @dataclass(frozen=True)
-class Setting:
+class SheetSetting:
     """A number besides the budgets that the noise depends on.
 
     Args:
@@ -74,7 +74,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Bound:
+class SheetBound:
     """How far one record moves the answers: squared L2 for Gaussian noise, L1 for geometric noise.
 
     Args:
@@ -101,8 +101,8 @@ class Share:
 class Touch:
     """Answers of a row that a protected change moves: how many cells, by how much each, and what share of the budget they get."""
 
-    cells: Bound
-    step: Bound
+    cells: SheetBound
+    step: SheetBound
     share: Share = Share()
 
 
@@ -176,7 +176,7 @@ class Row:
     name: str
     facets: tuple[int, ...]
     budget: Fraction
-    bound: Bound
+    bound: SheetBound
     share: Share = Share()
     extras: tuple[Extra, ...] = ()
     suppression: Fraction | None = None
@@ -191,7 +191,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Relation:
+class SheetRelation:
     """A neighbour relation, and how many times the sum of the budgets is lost under it."""
 
     name: str
@@ -239,7 +239,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ExplorerSheet:
     """One configuration on the page.
 
     Args:
@@ -275,8 +275,8 @@ class Sheet:
     unit: str
     counted: str
     confidence: Fraction
-    relations: tuple[Relation, ...]
-    settings: tuple[Setting, ...]
+    relations: tuple[SheetRelation, ...]
+    settings: tuple[SheetSetting, ...]
     facets: tuple[Facet, ...]
     totals: tuple[int, ...]
     rows: tuple[Row, ...]
@@ -288,14 +288,16 @@ class Sheet:
     questions: tuple[Question, ...] = ()
     choices: tuple[Choice, ...] = ()
     chosen: Mapping[str, str] = field(default_factory=dict)
-    variants: tuple[Sheet, ...] = ()
+    variants: tuple[ExplorerSheet, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """Plain values for the page; fractions are text."""
         return {name: _plain(value) for name, value in asdict(self).items()}
 
 
-def with_variants(build: Callable[[Mapping[str, str]], Sheet], choices: tuple[Choice, ...]) -> Sheet:
+def with_variants(
+    build: Callable[[Mapping[str, str]], ExplorerSheet], choices: tuple[Choice, ...]
+) -> ExplorerSheet:
     """A configuration with all combinations of some words of it.
 
     Args:

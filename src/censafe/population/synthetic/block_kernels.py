@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.words import Words, pick, uniform, waiting
+from censafe.population.synthetic.structures import Words, pick, uniform, waiting
 
-__all__ = ["BlockChances", "Drawn", "TractColumns", "draw_blocks"]
+__all__ = ["BlockChances", "DrawnBlocks", "TractColumns", "draw_blocks"]
 
 _kernel = compiled()
 
@@ -57,7 +57,7 @@ class TractColumns(NamedTuple):
     vacancy: _Floats  # vacant units per occupied unit
 
 
-class Drawn(NamedTuple):
+class DrawnBlocks(NamedTuple):
     """What a kernel fills: one entry a block, and one entry a person (sorted by cell within a block)."""
 
     tract: _Counts
@@ -114,7 +114,7 @@ def _facility(
 
 @_kernel
 def _block(
-    c: BlockChances, home: _Home, vacancy: float, limit: int, words: Words, o: Drawn, b: int, place: int
+    c: BlockChances, home: _Home, vacancy: float, limit: int, words: Words, o: DrawnBlocks, b: int, place: int
 ) -> int:
     """Facilities, then households, of a block with at least one person; where the next person goes."""
     wanted = min(1 + waiting(c.inhabited, words), limit - place)
@@ -151,7 +151,7 @@ def _sort(cells: _Counts, held: _Ints) -> None:
 
 
 @_kernel
-def draw_blocks(c: BlockChances, t: TractColumns, o: Drawn) -> int:
+def draw_blocks(c: BlockChances, t: TractColumns, o: DrawnBlocks) -> int:
     """Draw the blocks of all tracts; the number of blocks."""
     b = 0
     place = 0

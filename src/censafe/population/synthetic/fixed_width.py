@@ -12,20 +12,17 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.block_areas import area_columns, place_in_group
-from censafe.population.synthetic.layouts import Coded, Column, geo_columns
-from censafe.population.synthetic.marginals import race_codes, states
-from censafe.population.synthetic.plan import Plan, make_plan
-from censafe.population.synthetic.population import SynthReport, draw
-from censafe.population.synthetic.structures import People, Units
-from censafe.population.synthetic.text import csv_lines
-from censafe.population.synthetic.writing import folder_when_complete
+from censafe.population.synthetic.blocks import area_columns, place_in_group
+from censafe.population.synthetic.plan import Plan, make_plan, race_codes, synthetic_states
+from censafe.population.synthetic.population import SynthReport, draw_people
+from censafe.population.synthetic.structures import DrawnUnits, People
+from censafe.population.synthetic.writing import Coded, Column, csv_lines, folder_when_complete, geo_columns
 
 __all__ = ["FixedLayout", "synthesize_fixed"]
 
 FixedLayout = Literal["ipums-1940", "cef"]
 
-CHUNK_PERSONS = 250_000
+FIXED_CHUNK_PERSONS = 250_000
 _UNIT_WIDTH, _PERSON_WIDTH, _IPUMS_WIDTH = 76, 91, 273
 _BLANK, _ZERO, _LINE_FEED = 32, 48, 10
 _MOST_DISTRICTS, _MOST_SERIALS = 9_999, 99_999_999
@@ -46,7 +43,7 @@ class _Chunk:
 
     plan: Plan
     people: People
-    units: Units
+    units: DrawnUnits
 
     @property
     def unit_of_person(self) -> _Ints:
@@ -97,9 +94,9 @@ def synthesize_fixed(
     with folder_when_complete(out) as partial:
         files = writer.open(partial)
         try:
-            for first, last in plan.cuts(CHUNK_PERSONS):
+            for first, last in plan.cuts(FIXED_CHUNK_PERSONS):
                 part = plan.slice(first, last)
-                chunk = _Chunk(part, *draw(part))
+                chunk = _Chunk(part, *draw_people(part))
                 writer.write(chunk)
                 quarters += int((chunk.units.rtype == 4).sum())
                 housing += int((chunk.units.rtype == 2).sum())
@@ -145,7 +142,8 @@ class _Cef:
     def finish(self, folder: Path) -> None:
         lines = ["TABBLKST|PERSONS|HOUSING_UNITS|GROUP_QUARTERS"]
         lines += [
-            "|".join([states()[row].code, *map(str, sums)]) for row, sums in sorted(self._totals.items())
+            "|".join([synthetic_states()[row].code, *map(str, sums)])
+            for row, sums in sorted(self._totals.items())
         ]
         (folder / "CEF20_CNT.txt").write_text("\n".join(lines) + "\n", encoding="ascii")
 
@@ -234,7 +232,7 @@ def _rows_of(column: Coded, rows: _Ints) -> Column:
 def _unit_lines(chunk: _Chunk, place: Coded) -> _Bytes:
     units = chunk.units
     out = _lines(len(units.pop), _UNIT_WIDTH)
-    state = np.array([int(state.code) for state in states()])[chunk.plan.tracts.state]
+    state = np.array([int(state.code) for state in synthetic_states()])[chunk.plan.tracts.state]
     vacancy = np.where(chunk.vacant, _VACANT_FOR_RENT, 0)
     _put(
         out,
@@ -272,7 +270,7 @@ def _person_lines(chunk: _Chunk) -> _Bytes:
 def _district_codes(chunk: _Chunk, districts: dict[int, int]) -> _Ints:
     """State, county and district of every unit as one number of ten digits; a block group is a district."""
     units, plan = chunk.units, chunk.plan
-    codes = np.array([int(state.code) for state in states()])
+    codes = np.array([int(state.code) for state in synthetic_states()])
     county = (codes[plan.tracts.state] * 1000 + plan.places.county)[units.tract]
     group = units.tract.astype(np.int64) * 10 + units.block // 1000
     new = np.diff(group, prepend=-1) != 0

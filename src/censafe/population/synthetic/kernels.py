@@ -16,8 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.structures import Chances, People, Tracts, Units
-from censafe.population.synthetic.words import Words, pick, sex, uniform, waiting
+from censafe.population.synthetic.structures import (
+    Chances,
+    DrawnUnits,
+    People,
+    Tracts,
+    Words,
+    pick,
+    sex,
+    uniform,
+    waiting,
+)
 
 __all__ = ["draw_tracts"]
 
@@ -248,7 +257,7 @@ def _tenure(c: Chances, hht2: int, age: int, race: int, hispanic: int, words: Wo
 
 
 @_kernel
-def _describe(c: Chances, words: Words, o: People, p: int, n: int, units: Units, u: int) -> None:
+def _describe(c: Chances, words: Words, o: People, p: int, n: int, units: DrawnUnits, u: int) -> None:
     """Fill the codes of occupied housing unit `u` from its members."""
     partner = 0
     family = 0
@@ -331,7 +340,7 @@ def _residents(c: Chances, home: _Home, kind: int, words: Words, o: People, p: i
 
 
 @_kernel
-def _place_unit(units: Units, u: int, rtype: int, mafid: int, tract: int, block: int) -> None:
+def _place_unit(units: DrawnUnits, u: int, rtype: int, mafid: int, tract: int, block: int) -> None:
     units.rtype[u] = rtype
     units.mafid[u] = mafid
     units.tract[u] = tract
@@ -340,7 +349,7 @@ def _place_unit(units: Units, u: int, rtype: int, mafid: int, tract: int, block:
 
 @_kernel
 def _draw_tract(
-    c: Chances, t: Tracts, index: int, words: Words, o: People, units: Units, p: int, u: int
+    c: Chances, t: Tracts, index: int, words: Words, o: People, units: DrawnUnits, p: int, u: int
 ) -> tuple[int, int]:
     persons = t.persons[index]
     home = (t.state[index], t.dominant[index])
@@ -375,7 +384,7 @@ def _draw_tract(
 
 
 @_kernel
-def draw_tracts(c: Chances, t: Tracts, o: People, units: Units) -> int:
+def draw_tracts(c: Chances, t: Tracts, o: People, units: DrawnUnits) -> int:
     """Draw all tracts of `t` into zeroed arrays.
 
     Args:

@@ -12,15 +12,22 @@ from typing import Literal
 
 import numpy as np
 
+from censafe.population.synthetic.detailed import SAFETAB_TABLES, safetab_columns
 from censafe.population.synthetic.kernels import draw_tracts
-from censafe.population.synthetic.layouts import TABLES, geo_columns, person_columns, unit_columns
-from censafe.population.synthetic.marginals import chances
-from censafe.population.synthetic.plan import Plan, make_plan
-from censafe.population.synthetic.safetab import SAFETAB_TABLES, safetab_columns
-from censafe.population.synthetic.structures import People, Units, packed, records
-from censafe.population.synthetic.writing import FileFormat, PartWriter, folder_when_complete, part_path
+from censafe.population.synthetic.plan import Plan, chances, make_plan
+from censafe.population.synthetic.structures import DrawnUnits, People, packed, records
+from censafe.population.synthetic.writing import (
+    TABLES,
+    FileFormat,
+    PartWriter,
+    folder_when_complete,
+    geo_columns,
+    part_path,
+    person_columns,
+    unit_columns,
+)
 
-__all__ = ["Layout", "SynthReport", "draw", "synthesize"]
+__all__ = ["Layout", "SynthReport", "draw_people", "synthesize"]
 
 Layout = Literal["phsafe", "safetab", "all"]
 
@@ -50,7 +57,7 @@ class _Count:
     group_quarters: int
 
 
-def draw(plan: Plan) -> tuple[People, Units]:
+def draw_people(plan: Plan) -> tuple[People, DrawnUnits]:
     """Draw the people and units of a plan.
 
     Args:
@@ -65,11 +72,11 @@ def draw(plan: Plan) -> tuple[People, Units]:
         (1000, 1000)
     """
     persons = int(plan.tracts.persons.sum())
-    people, units = records(People, persons), records(Units, 2 * persons)
+    people, units = records(People, persons), records(DrawnUnits, 2 * persons)
     drawn = draw_tracts(packed(chances()), plan.tracts, people, units)
     return (
         People._make(np.ascontiguousarray(people[name]) for name in People._fields),
-        Units._make(np.ascontiguousarray(units[name][:drawn]) for name in Units._fields),
+        DrawnUnits._make(np.ascontiguousarray(units[name][:drawn]) for name in DrawnUnits._fields),
     )
 
 
@@ -80,7 +87,7 @@ def _write_part(plan: Plan, paths: dict[str, Path], stop: threading.Event) -> _C
             if stop.is_set():
                 break
             chunk = plan.slice(first, last)
-            people, units = draw(chunk)
+            people, units = draw_people(chunk)
             if "persons" in paths:
                 writer.write("persons", person_columns(people))
                 writer.write("units", unit_columns(units))

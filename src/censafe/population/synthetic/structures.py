@@ -1,17 +1,75 @@
-"""The arrays that a draw reads and fills: chances, tracts, people and units.
-
-The kernels work on numpy records with the same field names, which cost nothing to pass on. The people carry sex and the units
-the kind of group quarters, which no PHSafe file holds, so that other layouts can be written from the same draw.
-"""
+"""The arrays that a draw reads and fills, and the stream of random words that a tract is drawn from."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chances", "People", "Tracts", "Units", "packed", "records"]
+from censafe.model.compiled import compiled
+
+__all__ = [
+    "Chances",
+    "DrawnUnits",
+    "People",
+    "Tracts",
+    "Words",
+    "packed",
+    "pick",
+    "records",
+    "sex",
+    "uniform",
+    "waiting",
+]
+
+
+Words = NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_S11, _S27, _S30, _S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
+_UNIT = 2.0**-53
+
+
+@compiled()
+def uniform(words: Words) -> float:
+    """The next number in [0, 1): SplitMix64 (Steele, Lea, Flood 2014), for no secret is drawn from it."""
+    words[0] += _GOLDEN
+    z = words[0]
+    z = (z ^ (z >> _S30)) * _MIX_1
+    z = (z ^ (z >> _S27)) * _MIX_2
+    return float((z ^ (z >> _S31)) >> _S11) * _UNIT
+
+
+@compiled()
+def pick(cumulative: NDArray[np.float64], words: Words) -> int:
+    """A position drawn by cumulative shares that end with 1."""
+    u = uniform(words)
+    low = 0
+    high = len(cumulative) - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if u < cumulative[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled()
+def waiting(mean: float, words: Words) -> int:
+    """A whole number from zero: an exponential time of the mean given, rounded down."""
+    return int(-math.log(1.0 - uniform(words)) * mean)
+
+
+@compiled()
+def sex(male: float, words: Words) -> int:
+    """1 male, with the probability given, or 2 female."""
+    return 1 if uniform(words) < male else 2
+
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -82,7 +140,7 @@ class People(NamedTuple):
     race: NDArray[np.int8]  # 1 to 63
 
 
-class Units(NamedTuple):
+class DrawnUnits(NamedTuple):
     """One entry per housing unit, occupied or vacant, or group quarters, in MAFID order."""
 
     mafid: NDArray[np.int32]
@@ -120,7 +178,7 @@ def packed(chances: Chances) -> Any:
     return record[0]
 
 
-def records(kind: type[People | Units], rows: int) -> Any:
+def records(kind: type[People | DrawnUnits], rows: int) -> Any:
     """A zeroed record array with a field for every array of `kind`: what the kernels fill."""
     dtype = np.dtype([(name, _WIDE.get(name, np.int8)) for name in kind._fields], align=True)
     return np.zeros(rows, dtype).view(np.recarray)

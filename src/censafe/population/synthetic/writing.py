@@ -1,23 +1,115 @@
-"""Files of a synthetic population: Parquet or delimited text, one or more parts to a table."""
+"""The PHSafe tables of a drawn population, and files of synthetic tables: Parquet or delimited text, one or more parts to a table."""
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from censafe.errors import StorageError, UsageError
-from censafe.population.synthetic.layouts import Coded, Column
-from censafe.population.synthetic.text import csv_lines
+from censafe.model.compiled import compiled
+from censafe.population.synthetic.plan import Plan, synthetic_states
+from censafe.population.synthetic.structures import DrawnUnits, People
 
-__all__ = ["FileFormat", "PartWriter", "folder_when_complete", "part_path"]
+__all__ = [
+    "TABLES",
+    "Coded",
+    "Column",
+    "FileFormat",
+    "PartWriter",
+    "csv_lines",
+    "folder_when_complete",
+    "geo_columns",
+    "part_path",
+    "person_columns",
+    "unit_columns",
+]
+
+
+_NEWLINE, _ZERO = 10, 48
+
+
+@compiled()
+def _write_rows(
+    values: NDArray[np.int32],
+    texts: NDArray[np.uint8],
+    widths: NDArray[np.int64],
+    delimiter: int,
+    out: NDArray[np.uint8],
+) -> int:
+    at = 0
+    rows, columns = values.shape
+    for row in range(rows):
+        for column in range(columns):
+            value = values[row, column]
+            width = 0
+            if widths[column, 0] > 0:
+                width = widths[column, value]
+                for k in range(width):
+                    out[at + k] = texts[column, value, k]
+            else:
+                width = 1
+                rest = value
+                while rest >= 10:
+                    rest //= 10
+                    width += 1
+                for k in range(width - 1, -1, -1):
+                    out[at + k] = _ZERO + value % 10
+                    value //= 10
+            at += width
+            out[at] = delimiter if column + 1 < columns else _NEWLINE
+            at += 1
+    return at
+
+
+def csv_lines(columns: Mapping[str, Column], delimiter: str = ",") -> NDArray[np.uint8]:
+    r"""The rows of a table as bytes of CSV, without a header.
+
+    Args:
+        columns: the columns in order, all of one length; codes are not empty, numbers are not negative.
+        delimiter: one ASCII character.
+
+    Returns:
+        The bytes, every line ended by a line feed.
+
+    Example:
+        >>> lines = csv_lines({"TEN": Coded(("1", "2"), np.array([1, 0])), "QAGE": np.array([7, 110])})
+        >>> lines.tobytes()
+        b'2,7\n1,110\n'
+    """
+    coded = [column for column in columns.values() if isinstance(column, Coded)]
+    widest = max((len(code) for column in coded for code in column.codes), default=1)
+    most = max((len(column.codes) for column in coded), default=1)
+    texts = np.zeros((len(columns), most, widest), np.uint8)
+    widths = np.zeros((len(columns), most), np.int64)
+    values = []
+    bytes_per_row = 0
+    for index, column in enumerate(columns.values()):
+        if isinstance(column, Coded):
+            for position, code in enumerate(column.codes):
+                texts[index, position, : len(code)] = np.frombuffer(code.encode("ascii"), np.uint8)
+                widths[index, position] = len(code)
+            width = int(widths[index].max())
+            values.append(column.positions)
+        else:
+            width = int(math.log10(max(1, int(column.max(initial=1))))) + 1
+            values.append(column)
+        bytes_per_row += width + 1
+    rows = np.column_stack(values).astype(np.int32)
+    out = np.empty(len(rows) * bytes_per_row, np.uint8)
+    return out[: _write_rows(rows, texts, widths, ord(delimiter), out)]
+
 
 FileFormat = Literal["parquet", "csv", "txt"]
 
@@ -134,3 +226,108 @@ def folder_when_complete(out: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+TABLES = ("persons", "units", "geo")
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of codes: `codes[positions[i]]` is the text of row i."""
+
+    codes: tuple[str, ...]
+    positions: NDArray[Any]
+
+
+Column = Coded | NDArray[Any]
+
+
+def _numbers(first: int, last: int, digits: int) -> tuple[str, ...]:
+    return tuple(f"{number:0{digits}d}" for number in range(first, last + 1))
+
+
+_RACES = _numbers(0, 63, 2)
+_RELATIONSHIPS = _numbers(20, 38, 2)
+_DIGITS = _numbers(0, 7, 1)
+_HOUSEHOLD_TYPES = _numbers(0, 12, 2)
+
+
+def person_columns(people: People) -> dict[str, Column]:
+    """The columns of persons, in the order of the layout."""
+    return {
+        "RTYPE": Coded(("3", "5"), (people.relship >= 37).astype(np.int8)),
+        "MAFID": people.mafid,
+        "QAGE": people.age,
+        "CENHISP": Coded(("1", "2"), people.hispanic - np.int8(1)),
+        "CENRACE": Coded(_RACES[1:], people.race - np.int8(1)),
+        "RELSHIP": Coded(_RELATIONSHIPS, people.relship - np.int8(20)),
+    }
+
+
+def _rtype(units: DrawnUnits) -> Coded:
+    return Coded(("2", "4"), (units.rtype == 4).astype(np.int8))
+
+
+def unit_columns(units: DrawnUnits) -> dict[str, Column]:
+    """The columns of units, in the order of the layout."""
+    return {
+        "RTYPE": _rtype(units),
+        "MAFID": units.mafid,
+        "FINAL_POP": units.pop,
+        "NPF": units.npf,
+        "HHSPAN": Coded(_DIGITS[:3], units.hispanic),
+        "HHRACE": Coded(_RACES, units.race),
+        "TEN": Coded(_DIGITS[:5], units.tenure),
+        "HHT": Coded(_DIGITS[:8], units.hht),
+        "HHT2": Coded(_HOUSEHOLD_TYPES, units.hht2),
+        "CPLT": Coded(_DIGITS[:6], units.cplt),
+    }
+
+
+def _by_tract(numbers: NDArray[np.int64], digits: int, tract: NDArray[np.int32]) -> Coded:
+    used, position = np.unique(numbers, return_inverse=True)
+    return Coded(tuple(f"{number:0{digits}d}" for number in used.tolist()), position.astype(np.int32)[tract])
+
+
+def _state_codes(rows: NDArray[np.int64], tract: NDArray[np.int32]) -> dict[str, Coded]:
+    used, position = np.unique(rows, return_inverse=True)
+    chosen = [synthetic_states()[row] for row in used.tolist()]
+    codes: dict[str, Coded] = {
+        "TABBLKST": Coded(tuple(s.code for s in chosen), position.astype(np.int32)[tract])
+    }
+    for name, texts in (
+        ("REGIONCE", [s.region for s in chosen]),
+        ("DIVISIONCE", [s.division for s in chosen]),
+    ):
+        distinct = sorted(set(texts))
+        of_state = np.array([distinct.index(text) for text in texts], np.int32)
+        codes[name] = Coded(tuple(distinct), of_state[position][tract])
+    return codes
+
+
+def geo_columns(units: DrawnUnits, plan: Plan) -> dict[str, Column]:
+    """The columns of geo, in the order of the layout: one row per unit.
+
+    Args:
+        units: the units drawn from the tracts of `plan`.
+        plan: those tracts and their codes.
+    """
+    places, tract = plan.places, units.tract
+    state = _state_codes(plan.tracts.state, tract)
+    seen = np.zeros(10_000, bool)
+    seen[units.block] = True
+    blocks = np.flatnonzero(seen)
+    position = (np.cumsum(seen) - 1).astype(np.int32)
+    return {
+        "RTYPE": _rtype(units),
+        "MAFID": units.mafid,
+        "TABBLKST": state["TABBLKST"],
+        "TABBLKCOU": _by_tract(places.county, 3, tract),
+        "TABTRACTCE": _by_tract(places.tract, 6, tract),
+        "TABBLK": Coded(tuple(f"{number:04d}" for number in blocks.tolist()), position[units.block]),
+        "TABBLKGRPCE": Coded(_numbers(0, 9, 1), (units.block // 1000).astype(np.int8)),
+        "REGIONCE": state["REGIONCE"],
+        "DIVISIONCE": state["DIVISIONCE"],
+        "PLACEFP": _by_tract(places.place, 5, tract),
+        "AIANNHCE": _by_tract(places.aiannh, 4, tract),
+    }

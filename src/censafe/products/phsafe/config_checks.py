@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
-from censafe.products.config_rules import (
+from censafe.products.configuration.source import (
     PUERTO_RICO,
     STATES,
     Budget,

@@ -1,14 +1,20 @@
-"""PHSafe's table definitions, read from ``tables.toml`` once."""
+"""PHSafe's table definitions, read from ``tables.toml`` once, and tables that are sums of answers already measured."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fractions import Fraction
 from functools import lru_cache
 from importlib import resources
 
-from censafe.tabulation.definitions import DefinitionSet
-from censafe.tabulation.loading import load_definitions
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["phsafe_definitions"]
+from censafe.model import Axis, KeyDomain, Measurements, PublishedQuery
+from censafe.tabulation.tables.definitions import DefinitionSet, TableDefinition
+from censafe.tabulation.tables.loading import load_definitions
+
+__all__ = ["derive", "phsafe_definitions", "published_queries", "sum_cells"]
 
 
 @lru_cache(maxsize=1)
@@ -26,3 +32,82 @@ def phsafe_definitions() -> DefinitionSet:
     """
     text = resources.files("censafe.products.phsafe").joinpath("tables.toml").read_text(encoding="utf-8")
     return load_definitions(text, "tables.toml")
+
+
+def published_queries(measurements: Iterable[Measurements]) -> tuple[PublishedQuery, ...]:
+    """Everything that a release publishes: the measured tables and the derived ones, in output order.
+
+    PH5_num exists at the levels where PH4 does, PH8_num where PH7 does.
+
+    Args:
+        measurements: of any tables and levels, in any order.
+
+    Returns:
+        One value a table and level. A derived row has the noise of its source rows and says how many draws
+        are in it: PH5_num repeats PH4; PH8_num cell 2 adds PH7 cells 2 and 3, and cell 3 repeats PH7 cell 4.
+
+    Source: PHSafe paper, section 5; the Bureau's PHSafe 3.0.0.
+    """
+    found = {(answer.query.table, answer.query.level): answer for answer in measurements}
+    definitions = phsafe_definitions()
+    published = []
+    for table in definitions.tables:
+        source = table.derived.source if table.derived else table.name
+        for level in definitions.levels(table):
+            answer = found.get((source, level))
+            if answer is not None:
+                published.append(derive(table, answer) if table.derived else PublishedQuery.measured(answer))
+    return tuple(published)
+
+
+def derive(table: TableDefinition, answer: Measurements) -> PublishedQuery:
+    """The answers of a derived table at the level of ``answer``, which are those of its source table.
+
+    Args:
+        table: a derived table.
+        answer: measurements of its source; cells are the last axis of the domain.
+
+    Raises:
+        ValueError: the table is not derived, or not from the table of ``answer``.
+    """
+    if table.derived is None or table.derived.source != answer.query.table:
+        raise ValueError(f"{table.name} is not derived from {answer.query.table}")
+    domain, values, terms = sum_cells(table, answer.domain, answer.values)
+    return PublishedQuery(
+        table=table.name,
+        level=answer.query.level,
+        domain=domain,
+        values=values,
+        terms=terms,
+        law=answer.query.law,
+        cost=Fraction(0),
+        source=answer.source,
+    )
+
+
+def sum_cells(
+    table: TableDefinition, domain: KeyDomain, values: NDArray[np.int64]
+) -> tuple[KeyDomain, NDArray[np.int64], NDArray[np.int64]]:
+    """Add up the cells of a source table as a derived table asks.
+
+    Args:
+        table: a derived table.
+        domain: keys of the source table; cells are the last axis.
+        values: int64, shape (domain.size,).
+
+    Returns:
+        The keys of the derived table, its values, and how many source cells are in each of them.
+
+    Raises:
+        ValueError: the table is not derived.
+    """
+    if table.derived is None:
+        raise ValueError(f"{table.name} is measured, not derived")
+    *outer, cells = domain.axes
+    matrix = np.zeros((len(cells.values), len(table.derived.cells)), dtype=np.int64)
+    for column, sources in enumerate(table.derived.cells.values()):
+        matrix[[cells.values.index(source) for source in sources], column] = 1
+    sums = values.reshape(-1, len(cells.values)) @ matrix
+    terms = np.tile(matrix.sum(axis=0), len(sums))
+    keys = KeyDomain((*outer, Axis(table.cell_column, tuple(table.derived.cells))))
+    return keys, sums.reshape(-1), terms

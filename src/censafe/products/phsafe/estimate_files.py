@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from censafe.errors import ConfigError, DataError, UsageError
-from censafe.estimation.sdhc.settings import IGNORED_KEYS, parse_settings
-from censafe.model.sdhc_settings import EstimateSettings
-from censafe.products.options import EstimateOptions
-from censafe.products.phsafe.estimate_rules import estimate_rules
+from censafe.estimation.sdhc.settings import IGNORED_KEYS, parse_estimate_settings
+from censafe.model.sdhc import EstimateSettings
 from censafe.products.phsafe.estimates import (
     STATEMENT,
     EstimatePart,
     EstimateSources,
+    estimate_rules,
     summary_of,
     write_estimates,
 )
 from censafe.products.phsafe.release import phsafe_codebook
+from censafe.products.run.options import EstimateOptions
 from censafe.publication.atomic import atomic_folder, sha256_path
-from censafe.publication.noisy_tables import NoisyFolder, find_folders, is_puerto_rico, read_noisy_table
 from censafe.publication.stamps import STAMP, Stamp
+from censafe.publication.tables.noisy import NoisyFolder, find_folders, is_puerto_rico, read_noisy_table
 
 __all__ = ["EstimateResult", "estimate_noisy_files", "load_settings"]
 
@@ -99,7 +99,7 @@ def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSett
     """
     start = EstimateSettings(alpha=float((1 - options.confidence) / 2))
     if config is None:
-        return parse_settings(options.settings, start)
+        return parse_estimate_settings(options.settings, start)
     try:
         values = json.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -112,7 +112,7 @@ def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSett
             f"{config}: {', '.join(ignored)} is not used; --measurements names the folder."
         )
     kept = {key: value for key, value in values.items() if key not in IGNORED_KEYS}
-    return parse_settings({**kept, **options.settings}, start)
+    return parse_estimate_settings({**kept, **options.settings}, start)
 
 
 def _sources(measurements: Path) -> EstimateSources:

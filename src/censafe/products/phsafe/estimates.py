@@ -1,37 +1,107 @@
-"""S-DHC estimates from PHSafe's noisy counts: what goes into the folder of estimates."""
+"""S-DHC estimates from PHSafe's noisy counts: the rules of ``estimates.toml``, and what goes into the folder of estimates."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from censafe.estimation.sdhc.settings import CountRules, RatioRules
 from censafe.estimation.sdhc.tables import estimate_tables
 from censafe.model import PublishedQuery
-from censafe.model.sdhc_cells import NoisyCells, concatenated
-from censafe.model.sdhc_estimates import Estimated
-from censafe.model.sdhc_settings import EstimateSettings
-from censafe.privacy.variance import reference_variance
-from censafe.products.phsafe.estimate_rules import estimate_rules
-from censafe.publication.codebook import CodebookInput, TableLabel
+from censafe.model.sdhc import Estimated, EstimateSettings, NoisyCells, concatenated
+from censafe.privacy.noise.variance import reference_variance
+from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.publication.manifest import hash_outputs
-from censafe.publication.sdhc_estimates import write_estimate_files
-from censafe.publication.sdhc_statement import StatementInput, write_estimate_table, write_statement
 from censafe.publication.stamps import Stamp
-from censafe.publication.tables import key_columns, region_type
+from censafe.publication.tables.bureau import key_columns, region_type_of
+from censafe.publication.tables.codebook import CodebookInput, TableLabel
+from censafe.publication.tables.sdhc import write_estimate_files
+from censafe.publication.tables.sdhc_statement import StatementInput, write_estimate_table, write_statement
 
 __all__ = [
     "ESTIMATES",
     "STATEMENT",
     "EstimatePart",
+    "EstimateRules",
     "EstimateSources",
-    "noisy_cells",
+    "estimate_rules",
     "summary_of",
+    "table_noisy_cells",
     "write_estimates",
 ]
+
+
+@dataclass(frozen=True)
+class EstimateRules:
+    """Tables of estimates.
+
+    Args:
+        counts: tables of counts.
+        ratios: tables of ratios.
+        labels: of the tables of ratios, by name.
+    """
+
+    counts: tuple[CountRules, ...]
+    ratios: tuple[RatioRules, ...]
+    labels: Mapping[str, str] = field(hash=False)
+
+    @property
+    def sources(self) -> dict[str, tuple[int, ...]]:
+        """Every table of noisy counts that is read, with the numbers of its cells."""
+        found = {rules.table: rules.basis for rules in self.counts}
+        for rules in self.ratios:
+            found[rules.numerator] = rules.parts
+            found[rules.denominator] = rules.denominators
+        return found
+
+
+@lru_cache(maxsize=1)
+def estimate_rules() -> EstimateRules:
+    """The five tables of counts and the three of ratios.
+
+    Raises:
+        ValueError: the file and the table definitions disagree about which cells are measured.
+
+    Source: the Bureau's programs of model-based estimates of the S-DHC.
+
+    Example:
+        >>> rules = estimate_rules()
+        >>> [table.table for table in (*rules.counts, *rules.ratios)]
+        ['PH2', 'PH3', 'PH4', 'PH6', 'PH7', 'PH1', 'PH5', 'PH8']
+        >>> rules.counts[1].margins[1]
+        (2, 4, 5, 6, 7, 9, 10)
+    """
+    text = resources.files("censafe.products.phsafe").joinpath("estimates.toml").read_text(encoding="utf-8")
+    document = tomllib.loads(text)
+    counts = tuple(
+        CountRules(entry["table"], {margin["cell"]: tuple(margin["of"]) for margin in entry["margins"]})
+        for entry in document["counts"]
+    )
+    ratios = tuple(
+        RatioRules(
+            entry["table"],
+            entry["numerator"],
+            entry["denominator"],
+            float(entry["lowest"]),
+            entry["denominators"],
+        )
+        for entry in document["ratios"]
+    )
+    found = EstimateRules(counts, ratios, {entry["table"]: entry["label"] for entry in document["ratios"]})
+    definitions = phsafe_definitions()
+    for table, cells in found.sources.items():
+        measured = tuple(int(cell.id) for cell in definitions.table(table).basis)
+        if measured != cells:
+            raise ValueError(f"estimates.toml: {table} has the basis cells {measured}, not {cells}")
+    return found
+
 
 ESTIMATES = "estimates"
 """Folder of the estimates in a run folder."""
@@ -72,7 +142,7 @@ class EstimateSources:
     stamp: Stamp | None
 
 
-def noisy_cells(queries: Sequence[PublishedQuery], *, puerto_rico: bool) -> EstimatePart:
+def table_noisy_cells(queries: Sequence[PublishedQuery], *, puerto_rico: bool) -> EstimatePart:
     """The published answers of a run, ready to be estimated.
 
     A level that has only numerators or only denominators of a ratio is left out of that ratio, with a remark.
@@ -91,7 +161,7 @@ def noisy_cells(queries: Sequence[PublishedQuery], *, puerto_rico: bool) -> Esti
         tables.setdefault(query.table, []).append(
             NoisyCells(
                 table=query.table,
-                region_type=np.full(size, region_type(query.level)),
+                region_type=np.full(size, region_type_of(query.level)),
                 region=keys.region,
                 iteration=keys.iteration,
                 cell=keys.cell.astype(np.int64),

@@ -9,28 +9,27 @@ from typing import Any, Final
 
 from censafe.model import Definition, Neighbours
 from censafe.planning.explorer.sheets import (
-    Bound,
     Choice,
     Derived,
+    ExplorerSheet,
     Facet,
     PaperLine,
     PaperTable,
     Question,
-    Relation,
     Row,
-    Setting,
-    Sheet,
+    SheetBound,
+    SheetRelation,
+    SheetSetting,
     Touch,
     quadratic,
     with_variants,
 )
-from censafe.planning.rows import QueryFacts
-from censafe.products.configs import ShippedConfig
+from censafe.planning.prices.rows import QueryFacts
+from censafe.products.configuration.shipped import ShippedConfig
 from censafe.products.phsafe.config import PhsafeConfig, load_config
 from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, TAU_TABLES, levels_of
 from censafe.products.phsafe.plan import query_facts
-from censafe.products.phsafe.planner import CONFIDENCE
-from censafe.products.phsafe.reaches import largest_change, reaches
+from censafe.products.phsafe.planner import CONFIDENCE, largest_change, reaches
 from censafe.products.phsafe.sensitivity import (
     SENSITIVITIES,
     loss_factor,
@@ -56,11 +55,11 @@ _COLUMNS: Final = (
 )
 
 
-def sheet(shipped: ShippedConfig) -> Sheet:
+def sheet(shipped: ShippedConfig) -> ExplorerSheet:
     """One shipped configuration of PHSafe.
 
     Example:
-        >>> from censafe.products.configs import get_shipped
+        >>> from censafe.products.configuration.shipped import get_shipped
         >>> found = sheet(get_shipped("sdhc-us"))
         >>> found.product, found.rows[1].id, str(found.rows[1].budget)
         ('phsafe', 'PH1_num.usa_A-G', '2619/1000000')
@@ -68,14 +67,14 @@ def sheet(shipped: ShippedConfig) -> Sheet:
     return with_variants(partial(_sheet, shipped), _CHOICES)
 
 
-def _sheet(shipped: ShippedConfig, words: Mapping[str, str]) -> Sheet:
+def _sheet(shipped: ShippedConfig, words: Mapping[str, str]) -> ExplorerSheet:
     config = load_config(shipped.name, words)
     facts = query_facts(config)
     tables = tuple(dict.fromkeys(fact.table for fact in facts))
     rows = tuple(row for fact in facts for row in _rows(config, fact, tables))
     own = neighbours_of(config.sensitivity)
     ordered = sorted(Neighbours, key=lambda relation: relation is not own)
-    return Sheet(
+    return ExplorerSheet(
         key=shipped.name,
         product="phsafe",
         title=shipped.title,
@@ -85,7 +84,7 @@ def _sheet(shipped: ShippedConfig, words: Mapping[str, str]) -> Sheet:
         counted="persons or units",
         confidence=CONFIDENCE,
         relations=tuple(
-            Relation(
+            SheetRelation(
                 relation.value,
                 _LABELS[relation],
                 loss_factor(config.definition, config.sensitivity, relation),
@@ -105,8 +104,8 @@ def _sheet(shipped: ShippedConfig, words: Mapping[str, str]) -> Sheet:
     )
 
 
-def _setting(config: PhsafeConfig, table: str) -> Setting:
-    return Setting(
+def _setting(config: PhsafeConfig, table: str) -> SheetSetting:
+    return SheetSetting(
         key=f"tau.{table}",
         label=f"tau of {table}",
         help="Largest number of persons of one household that enter the table.",
@@ -132,13 +131,20 @@ def _touched(config: PhsafeConfig, table: str) -> tuple[Touch, ...]:
         return ()
     if table not in TAU_TABLES:
         cells, step = largest_change(config.sensitivity, None)
-        return (Touch(Bound(coefficients=(Fraction(cells),)), Bound(coefficients=(Fraction(step),))),)
+        return (
+            Touch(SheetBound(coefficients=(Fraction(cells),)), SheetBound(coefficients=(Fraction(step),))),
+        )
     cells, _ = largest_change(config.sensitivity, 1)
     steps = quadratic(lambda tau: Fraction(largest_change(config.sensitivity, tau)[1]))
-    return (Touch(Bound(coefficients=(Fraction(cells),)), Bound(setting=f"tau.{table}", coefficients=steps)),)
+    return (
+        Touch(
+            SheetBound(coefficients=(Fraction(cells),)),
+            SheetBound(setting=f"tau.{table}", coefficients=steps),
+        ),
+    )
 
 
-def _bound(config: PhsafeConfig, table: str) -> Bound:
+def _bound(config: PhsafeConfig, table: str) -> SheetBound:
     own = neighbours_of(config.sensitivity)
 
     def size(tau: int | None) -> Fraction:
@@ -146,8 +152,8 @@ def _bound(config: PhsafeConfig, table: str) -> Bound:
         return bound.l2_squared if config.definition is Definition.ZCDP else bound.l1
 
     if table not in TAU_TABLES:
-        return Bound(coefficients=(size(None),))
-    return Bound(setting=f"tau.{table}", coefficients=quadratic(size))
+        return SheetBound(coefficients=(size(None),))
+    return SheetBound(setting=f"tau.{table}", coefficients=quadratic(size))
 
 
 def _rows(config: PhsafeConfig, fact: QueryFacts, tables: tuple[str, ...]) -> Iterator[Row]:

@@ -8,16 +8,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from censafe.errors import DataError
-from censafe.population.source import Population, PopulationSource, open_population
-from censafe.population.validation import ValidationReport, validate
-from censafe.products.options import ReadOptions
-from censafe.tabulation.counting import CountAccumulator
+from censafe.population.households.source import Population, PopulationSource, open_population
+from censafe.population.households.validation import ValidationReport, validate
+from censafe.products.run.options import ReadOptions
 from censafe.tabulation.engine import connect
+from censafe.tabulation.tables.counting import CountAccumulator
 
-__all__ = ["Intake"]
+__all__ = ["HouseholdIntake"]
 
 
-class Intake:
+class HouseholdIntake:
     """CONFIDENTIAL. One opened data folder; a context manager that closes the engine.
 
     Args:

@@ -8,13 +8,13 @@ from importlib import resources
 
 from censafe.errors import ConfigError
 from censafe.model import Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-from censafe.planning.rows import QueryFacts
+from censafe.planning.prices.rows import QueryFacts
 from censafe.products.phsafe.config import PhsafeConfig
 from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, TAU_TABLES, levels_of
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, noise_law, relation_text
 
-__all__ = ["definitions_digest", "measured_levels", "plan_release", "query_facts"]
+__all__ = ["definitions_digest", "measured_table_levels", "plan_release", "query_facts"]
 
 
 def plan_release(config: PhsafeConfig) -> ReleasePlan:
@@ -35,7 +35,7 @@ def plan_release(config: PhsafeConfig) -> ReleasePlan:
         >>> plan.total, [query.level for query in plan.parts[2].queries]
         (Fraction(1226649, 1000000), ['state_*'])
     """
-    parts = tuple(_part(config, table, levels) for table, levels in measured_levels(config).items())
+    parts = tuple(_part(config, table, levels) for table, levels in measured_table_levels(config).items())
     if not parts:
         raise ConfigError(
             f"{config.origin}: all budgets are 0, so nothing would be released; "
@@ -92,7 +92,7 @@ def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
     return tuple(facts)
 
 
-def measured_levels(config: PhsafeConfig) -> dict[str, tuple[str, ...]]:
+def measured_table_levels(config: PhsafeConfig) -> dict[str, tuple[str, ...]]:
     """Levels with a budget above 0 by measured table, in fixed order; tables without any are absent.
 
     Example:

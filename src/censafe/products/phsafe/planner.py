@@ -1,24 +1,201 @@
-"""What ``plan`` asks of PHSafe."""
+"""What ``plan`` asks of PHSafe: rows, margins and targets, what one protected change moves, and the paper's table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from censafe.planning.counts import with_counts
-from censafe.planning.effort import Effort, Rate, Run, effort_of
-from censafe.planning.render import paper_csv
-from censafe.planning.rows import PlanReport, plan_report
-from censafe.planning.targets import Asked
-from censafe.products.phsafe import knobs
+from censafe.errors import CheckError, ConfigError
+from censafe.model import Definition, Neighbours
+from censafe.planning.numbers import decimal_text, fixed_text
+from censafe.planning.prices.counts import with_counts
+from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
+from censafe.planning.prices.meaning import Reach
+from censafe.planning.prices.render import paper_csv
+from censafe.planning.prices.rows import PlanReport, plan_report
+from censafe.planning.prices.targets import Asked
+from censafe.privacy.loss.attack import TouchedQuery
+from censafe.privacy.loss.margins import rho_for_margin
+from censafe.products.configuration.source import nearest
+from censafe.products.phsafe import budgets as knobs
 from censafe.products.phsafe.config import PhsafeConfig, load_config
-from censafe.products.phsafe.paper_table import paper_rows
+from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, levels_of
 from censafe.products.phsafe.plan import plan_release, query_facts
-from censafe.products.phsafe.reaches import reaches
-from censafe.products.phsafe.targets import budgets_for_margins
+from censafe.products.phsafe.sensitivity import Sensitivity, neighbours_of, relation_text, sensitivity_bound
+from censafe.products.planned import budget_for_margin, check_margins
 
-__all__ = ["CONFIDENCE", "asked", "budgets", "effort", "load", "overrides", "paper", "questions", "report"]
+__all__ = [
+    "CONFIDENCE",
+    "Table10Row",
+    "asked",
+    "budgets",
+    "budgets_for_margins",
+    "effort",
+    "largest_change",
+    "load",
+    "overrides",
+    "paper",
+    "questions",
+    "reaches",
+    "report",
+    "table10_rows",
+]
+
+
+def budgets_for_margins(
+    config: PhsafeConfig, margins: Mapping[str, Fraction], confidence: Fraction = Fraction(9, 10)
+) -> dict[str, str]:
+    """Overrides of budgets that reach wanted margins of error by the paper's rule, rho = L2^2 z^2 / (2 MOE^2).
+
+    Args:
+        config: gives tau, calibration and definition.
+        margins: wanted margin by ``TABLE`` (all its levels) or ``TABLE.LEVEL``, in persons or units.
+        confidence: 9/10 or 19/20.
+
+    Returns:
+        ``--set`` keys and values; rho is rounded up to six significant digits, so no margin is missed.
+
+    Raises:
+        ConfigError: an unknown table or level, a margin that is not positive, another confidence, or pure DP.
+
+    Source: PHSafe paper, section on budget planning.
+
+    Example:
+        >>> from censafe.products.phsafe.config import load_config
+        >>> budgets_for_margins(load_config("sdhc-us"), {"PH3.state_A-G": Fraction(20)})
+        {'budget.PH3.state_A-G': '0.662977'}
+    """
+    check_margins(config.definition, margins, confidence)
+    budgets = {}
+    for key, margin in margins.items():
+        table, _, level = key.partition(".")
+        for name in _levels(table, level):
+            bound = sensitivity_bound(
+                config.sensitivity, neighbours_of(config.sensitivity), config.tau_of(table)
+            )
+            budgets[f"budget.{table}.{name}"] = budget_for_margin(margin, bound.l2_squared, confidence)
+    return budgets
+
+
+def _levels(table: str, level: str) -> tuple[str, ...]:
+    if table not in MEASURED_TABLES:
+        raise ConfigError(
+            f"there is no measured table {table!r}; they are {', '.join(MEASURED_TABLES)}."
+            f"{nearest(table, MEASURED_TABLES)}"
+        )
+    if not level:
+        return levels_of(table)
+    if level not in levels_of(table):
+        raise ConfigError(f"{table} has no level {level!r}; its levels are {', '.join(levels_of(table))}")
+    return (level,)
+
+
+_CONFIDENCE: Final = Fraction(9, 10)
+
+
+@dataclass(frozen=True)
+class Table10Row:
+    """One row of the table, every field with the digits that are printed."""
+
+    table: str
+    tau: str
+    population_group_level: str
+    moe_target_90: str
+    rho_unbounded: str
+    rho_bounded: str
+
+
+def table10_rows(config: PhsafeConfig) -> tuple[Table10Row, ...]:
+    """Rho of every table and level from its target: (2 tau + 2)^2 z^2 / (2 MOE^2) with z = 1.645.
+
+    The result is rounded to the digits that the paper prints and must equal the budget; the bounded loss is
+    twice the rounded value.
+
+    Args:
+        config: a zCDP configuration of the Bureau's calibration with stored targets.
+
+    Raises:
+        ConfigError: no targets, or another definition or calibration than the paper's.
+        CheckError: budgets that do not follow from their targets; all of them are named.
+
+    Source: PHSafe paper, Table 10 and the section on budget planning.
+    """
+    if not config.moe_targets:
+        raise ConfigError(
+            f"{config.origin}: no moe_target is stored; the paper's table needs one (see sdhc-us)"
+        )
+    if config.definition is not Definition.ZCDP or config.sensitivity != "bureau":
+        raise ConfigError(
+            f"{config.origin}: the paper's table is for privacy_definition zcdp and sensitivity bureau, "
+            f"not {config.definition.value} and {config.sensitivity}"
+        )
+    rows, wrong = [], []
+    for table in MEASURED_TABLES:
+        for level in PAPER_LABELS:
+            target = config.moe_targets.get((table, level))
+            places = config.paper_places(table, level)
+            if target is None or places is None:
+                continue
+            rho = _rounded_rho(config.tau_of(table), target, places)
+            if rho != config.budgets[table, level]:
+                wrong.append(f"  {table}.{level}: target {target} asks for rho {fixed_text(rho, places)}")
+            rows.append(_row(table, config.tau_of(table), level, target, rho, places))
+    if wrong:
+        raise CheckError("\n".join([f"{config.origin}: budgets differ from their targets", *wrong]))
+    return tuple(rows)
+
+
+def _rounded_rho(tau: int | None, target: Fraction, places: int) -> Fraction:
+    bound = sensitivity_bound("bureau", Neighbours.ADD_REMOVE, tau)
+    return round(rho_for_margin(target, bound.l2_squared, _CONFIDENCE), places)
+
+
+def _row(table: str, tau: int | None, level: str, target: Fraction, rho: Fraction, places: int) -> Table10Row:
+    return Table10Row(
+        table=table,
+        tau="NA" if tau is None else str(tau),
+        population_group_level=PAPER_LABELS[level],
+        moe_target_90=decimal_text(target),
+        rho_unbounded=fixed_text(rho, places),
+        rho_bounded=decimal_text(2 * rho),
+    )
+
+
+def largest_change(sensitivity: Sensitivity, tau: int | None) -> tuple[int, int]:
+    """Cells, and the step of each, of a change with the largest squared sum that the noise is made for.
+
+    Example:
+        >>> largest_change("bureau", 10), largest_change("household-local", 10), largest_change("bureau", None)
+        ((1, 22), (2, 10), (1, 2))
+    """
+    rows = 1 if tau is None else tau
+    if sensitivity == "bureau":
+        return 1, 2 if tau is None else 2 * rows + 2
+    return 2, rows if sensitivity == "household-local" else 2 * rows
+
+
+def reaches(config: PhsafeConfig) -> tuple[Reach, ...]:
+    """One question: is the record of this person as supposed? Every query moves by the whole bound.
+
+    Example:
+        >>> from censafe.privacy.loss.loss_law import loss_of
+        >>> from censafe.products.phsafe.config import load_config
+        >>> found = reaches(load_config("sdhc-us"))[0]
+        >>> found.loss == loss_of(found.queries)
+        True
+    """
+    plan = plan_release(config)
+    touched = []
+    for part in plan.parts:
+        for query in part.queries:
+            cells, step = largest_change(config.sensitivity, config.tau_of(query.table))
+            if plan.definition is Definition.ZCDP:
+                touched.append(TouchedQuery(query.law.parameter, cells, step))
+    words = relation_text(config.sensitivity, neighbours_of(config.sensitivity))
+    return (Reach("one person's record, all tables", words, tuple(touched), plan.total, plan.definition),)
+
 
 CONFIDENCE: Final = Fraction(9, 10)
 _RUNS: Final = (
@@ -60,7 +237,7 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
 
 def paper(config: PhsafeConfig) -> str:
     """Table 10 of the PHSafe paper."""
-    return paper_csv(paper_rows(config))
+    return paper_csv(table10_rows(config))
 
 
 def asked(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:

@@ -7,28 +7,28 @@ from functools import partial
 from pathlib import Path
 
 from censafe.errors import UsageError
-from censafe.estimation.sdhc.settings import parse_settings
+from censafe.estimation.sdhc.settings import parse_estimate_settings
 from censafe.model import Measurements
-from censafe.model.sdhc_settings import EstimateSettings
+from censafe.model.observer import Observer
+from censafe.model.sdhc import EstimateSettings
 from censafe.population.findings import Finding
-from censafe.population.validation import ValidationReport
-from censafe.products.account import one_file
-from censafe.products.door import VECTOR_FILES, Door, measure_vectors
-from censafe.products.observer import Observer
-from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
+from censafe.population.households.validation import ValidationReport
 from censafe.products.phsafe.config import PhsafeConfig, load_config
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.estimates import ESTIMATES, STATEMENT
-from censafe.products.phsafe.intake import Intake
-from censafe.products.phsafe.plan import measured_levels, plan_release
+from censafe.products.phsafe.intake import HouseholdIntake
+from censafe.products.phsafe.plan import measured_table_levels, plan_release
 from censafe.products.phsafe.release import Estimating, publish, republish
-from censafe.products.run_folder import FILES, finished_run
-from censafe.products.runner import Release, RunResult, run_job
-from censafe.products.scratch import private_scratch
+from censafe.products.run.account import one_file
+from censafe.products.run.door import VECTOR_FILES, Door, measure_vectors
+from censafe.products.run.folder import FILES, finished_run
+from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
+from censafe.products.run.runner import Release, RunResult, run_job
+from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
-from censafe.publication.measurement_files import read_measurements
+from censafe.publication.measurements.vectors import read_measurements
 from censafe.publication.sums import require_confidence
-from censafe.tabulation.counting import CountAccumulator
+from censafe.tabulation.tables.counting import CountAccumulator
 
 __all__ = ["RunResult", "estimate", "run", "validate"]
 
@@ -57,7 +57,7 @@ def validate(
     plan_release(chosen)
     with (
         private_scratch(data, reading.scratch) as scratch,
-        Intake(data, chosen.reader, chosen.states, scratch, reading) as intake,
+        HouseholdIntake(data, chosen.reader, chosen.states, scratch, reading) as intake,
     ):
         return intake.validate().findings
 
@@ -110,7 +110,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
             "PHSafe estimates from the measurements of the run alone, so --data and --config change nothing. Leave them out."
         )
     tail = EstimateSettings(alpha=float((1 - options.confidence) / 2))
-    estimating = Estimating(parse_settings(options.settings, tail), options.workers)
+    estimating = Estimating(parse_estimate_settings(options.settings, tail), options.workers)
     observer = options.observer
     with finished_run(out) as (folder, manifest):
         if manifest.plan.product != "phsafe":
@@ -142,8 +142,8 @@ class _Job:
         self.config = ConfigRecord(config.origin, config.overrides, config.settings)
         self.config_digest = config.digest
 
-    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
-        return Intake(data, self._config.reader, self._config.states, scratch, reading)
+    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> HouseholdIntake:
+        return HouseholdIntake(data, self._config.reader, self._config.states, scratch, reading)
 
     def place(self, part: str) -> str:
         return one_file(part)
@@ -151,10 +151,10 @@ class _Job:
     def verify(self, path: Path) -> None:
         read_measurements(path, plan_digest=self.plan.digest())
 
-    def measure(self, source: Intake, door: Door, reading: ReadOptions) -> list[Measurements]:
+    def measure(self, source: HouseholdIntake, door: Door, reading: ReadOptions) -> list[Measurements]:
         if door.done():
             return [answer for part in self.plan.parts for answer in door.read(part, VECTOR_FILES)]
-        levels = measured_levels(self._config)
+        levels = measured_table_levels(self._config)
         counts = CountAccumulator(phsafe_definitions(), tables=list(levels), tau=self._config.tau)
         report = source.count(counts)
         _tell(report, counts, reading.observer)

@@ -10,22 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from censafe.errors import CheckError
-from censafe.geography.states import states
+from censafe.geography.regions import states
 from censafe.model import Measurements, PublishedQuery
-from censafe.model.sdhc_settings import EstimateSettings
-from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.products.phsafe.derived import published_queries
+from censafe.model.sdhc import EstimateSettings
+from censafe.products.phsafe.definitions import phsafe_definitions, published_queries
 from censafe.products.phsafe.estimates import (
     ESTIMATES,
     EstimateSources,
-    noisy_cells,
     summary_of,
+    table_noisy_cells,
     write_estimates,
 )
-from censafe.products.run_folder import FILES, RunFolder
-from censafe.publication.certificate import write_certificate
-from censafe.publication.check import DerivedTable, check_tables, expected_levels
-from censafe.publication.codebook import CodebookInput, TableLabel, write_codebook
+from censafe.products.run.folder import FILES, RunFolder
+from censafe.publication.certificate.certificate import write_certificate
+from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.generation import move_into_place
 from censafe.publication.manifest import (
     Manifest,
@@ -34,11 +32,12 @@ from censafe.publication.manifest import (
     verify_outputs,
     write_manifest,
 )
-from censafe.publication.measurement_files import read_measurements
+from censafe.publication.measurements.vectors import read_measurements
 from censafe.publication.stamps import STAMP, Stamp
-from censafe.publication.statement import CertificateInput, CheckGroup
-from censafe.publication.tables import TableLayout, write_tables
-from censafe.publication.tidy import TidyContext, write_tidy
+from censafe.publication.tables.bureau import TableLayout, write_tables
+from censafe.publication.tables.check import DerivedTable, check_tables, expected_levels
+from censafe.publication.tables.codebook import CodebookInput, TableLabel, write_codebook
+from censafe.publication.tables.tidy import TidyContext, write_tidy
 
 __all__ = ["Estimating", "phsafe_codebook", "publish", "republish"]
 
@@ -123,7 +122,7 @@ def publish(
     done: dict[str, Any] = {}
     if estimating is not None:
         sources = EstimateSources(
-            [noisy_cells(queries, puerto_rico=manifest.plan.settings["states"] == _PUERTO_RICO)],
+            [table_noisy_cells(queries, puerto_rico=manifest.plan.settings["states"] == _PUERTO_RICO)],
             codebook,
             {part.file: part.sha256 for part in manifest.parts},
             stamp,

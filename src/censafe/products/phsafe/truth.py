@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.counting import ITERATION_AXIS, REGION_AXIS, CountAccumulator
-from censafe.tabulation.definitions import EVERYONE
+from censafe.tabulation.tables.counting import ITERATION_AXIS, REGION_AXIS, CountAccumulator
+from censafe.tabulation.tables.definitions import EVERYONE
 
 __all__ = ["TruthRow", "TruthTable", "truth_tables"]
 

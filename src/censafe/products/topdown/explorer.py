@@ -8,33 +8,33 @@ from typing import Final
 
 from censafe.model import CellQuery, Definition
 from censafe.planning.explorer.sheets import (
-    Bound,
+    ExplorerSheet,
     Facet,
     Question,
-    Relation,
     Row,
     Shares,
-    Sheet,
+    SheetBound,
+    SheetRelation,
     Touch,
 )
-from censafe.products.configs import ShippedConfig
-from censafe.products.topdown.config import TopdownConfig, load_config
-from censafe.products.topdown.config_source import read_document
+from censafe.products.configuration.shipped import ShippedConfig
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.keys import read_document
 from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
 from censafe.products.topdown.planner import CONFIDENCE
-from censafe.products.topdown.reaches import record_changes
+from censafe.products.topdown.readings import record_changes
 
 __all__ = ["sheet"]
 
 _BOUNDED: Final = "replace"
-_TWO_CELLS: Final = (Touch(Bound(coefficients=(Fraction(2),)), Bound(coefficients=(Fraction(1),))),)
+_TWO_CELLS: Final = (Touch(SheetBound(coefficients=(Fraction(2),)), SheetBound(coefficients=(Fraction(1),))),)
 
 
-def sheet(shipped: ShippedConfig) -> Sheet:
+def sheet(shipped: ShippedConfig) -> ExplorerSheet:
     """One shipped configuration of TopDown.
 
     Example:
-        >>> from censafe.products.configs import get_shipped
+        >>> from censafe.products.configuration.shipped import get_shipped
         >>> found = sheet(get_shipped("e2e-1940"))
         >>> found.law, found.rows[0].name, str(found.rows[0].budget)
         ('geometric', 'persons, National, detailed', '1/160')
@@ -46,7 +46,7 @@ def sheet(shipped: ShippedConfig) -> Sheet:
         Facet("Levels", tuple(level.name for level in config.run_levels)),
         Facet("Queries", tuple(dict.fromkeys(query.name for load in loads for query in load.queries))),
     )
-    return Sheet(
+    return ExplorerSheet(
         key=shipped.name,
         product="topdown",
         title=shipped.title,
@@ -55,7 +55,7 @@ def sheet(shipped: ShippedConfig) -> Sheet:
         unit=plan.unit.value,
         counted="persons or units",
         confidence=CONFIDENCE,
-        relations=(Relation(_BOUNDED, "bounded", Fraction(1), plan.settings[f"neighbours.{_BOUNDED}"]),),
+        relations=(SheetRelation(_BOUNDED, "bounded", Fraction(1), plan.settings[f"neighbours.{_BOUNDED}"]),),
         settings=(),
         facets=facets,
         totals=(0, 1),
@@ -102,7 +102,7 @@ def _rows(load: LevelWorkload, facets: tuple[Facet, ...]) -> Iterator[Row]:
                 for facet, word in zip(facets, (histogram, level, query.name), strict=True)
             ),
             budget=plan.cost,
-            bound=Bound(coefficients=(plan.law.parameter * doubled * plan.cost,)),
+            bound=SheetBound(coefficients=(plan.law.parameter * doubled * plan.cost,)),
             cells=query.answers,
             shares=(histogram, level, query.name),
             touched=_TWO_CELLS if plan.law.kind == "gaussian" else (),

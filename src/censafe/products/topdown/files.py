@@ -11,20 +11,20 @@ from typing import Protocol
 from censafe.geography.area_names import AreaNames
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.model.histograms import MeasuredHistogram
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.facts import PublicFacts
-from censafe.products.topdown.shipped import shipped_schemas
-from censafe.publication.block_histograms import write_histograms
-from censafe.publication.microdata import (
+from censafe.publication.microdata.check import check_e2e_persons, check_pl94_persons, check_pl94_units
+from censafe.publication.microdata.histograms import write_histograms
+from censafe.publication.microdata.writer import (
     write_e2e_persons,
     write_e2e_units,
     write_pl94_persons,
     write_pl94_units,
 )
-from censafe.publication.microdata_check import check_e2e_persons, check_pl94_persons, check_pl94_units
-from censafe.publication.pl94_tables import TableLevel, write_pl94_tables
 from censafe.publication.stamps import STAMP_NOTES, Stamp
+from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
 
 __all__ = ["area_names", "form_of", "write_files"]
 

@@ -9,21 +9,20 @@ from types import TracebackType
 from typing import Self
 
 from censafe.errors import DataError
-from censafe.geography.run_spine import RunSpine
-from censafe.geography.spine import Spine
-from censafe.geography.spine_sums import reordered, sum_histograms
+from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.sums import reordered, sum_histograms
+from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, ProtectedUnit
+from censafe.model.histograms import MeasuredHistogram
+from censafe.population.blocks import BlockData, block_files, read_block_files
 from censafe.population.findings import Finding, raise_if_fatal
-from censafe.population.histograms import BlockData, block_files, read_block_files
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.exact_totals import declared_totals
-from censafe.products.topdown.facts import PublicFacts, public_facts, run_spine
-from censafe.products.topdown.layout import histogram_layout
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import histogram_layout
+from censafe.products.topdown.facts import PublicFacts, declared_totals, public_facts, run_spine
 from censafe.products.topdown.plan import exact_levels
 
-__all__ = ["Intake", "Loaded", "PublicFacts", "lone_state"]
+__all__ = ["BlockIntake", "Loaded", "PublicFacts", "lone_state"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ class Loaded:
     findings: tuple[Finding, ...] = ()
 
 
-class Intake:
+class BlockIntake:
     """CONFIDENTIAL. One opened data folder; a context manager.
 
     Args:

@@ -6,27 +6,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from censafe.estimation.topdown.normal_equations import LevelObjective
-from censafe.geography.run_spine import standard_levels
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.products.account import one_file
-from censafe.products.door import Door
-from censafe.products.observer import Observer
-from censafe.products.options import ReadOptions
-from censafe.products.runner import Release
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.descending import Descent
-from censafe.products.topdown.informing import informed
-from censafe.products.topdown.intake import Intake, PublicFacts
+from censafe.model.observer import Observer
+from censafe.products.run.account import one_file
+from censafe.products.run.door import Door
+from censafe.products.run.options import ReadOptions
+from censafe.products.run.runner import Release
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.descent import Descent
+from censafe.products.topdown.information import informed
+from censafe.products.topdown.intake import BlockIntake, PublicFacts
 from censafe.products.topdown.joint import bounded_facts, estimation_order
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
 from censafe.products.topdown.stored import place_of, stored_files
-from censafe.publication.finished_levels import read_finished_level
-from censafe.publication.level_statement import LevelFacts
+from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord
-from censafe.publication.nmf_reader import read_noisy_measurements
+from censafe.publication.measurements.final_levels import read_finished_level
+from censafe.publication.measurements.reader import read_noisy_measurements
 
 __all__ = ["TopdownJob"]
 
@@ -49,9 +49,9 @@ class TopdownJob:
         self.files: tuple[str, ...] = output_files(config)
         self._places = place_of(config)
 
-    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
+    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> BlockIntake:
         """Open the records."""
-        return Intake(data, self._config, reading)
+        return BlockIntake(data, self._config, reading)
 
     def place(self, part: str) -> str:
         """Where a part is kept."""
@@ -61,7 +61,7 @@ class TopdownJob:
         """Raise unless the file holds complete measurements of the plan."""
         (read_finished_level if self._lazy else read_noisy_measurements)(path, plan_digest=self.plan.digest())
 
-    def measure(self, source: Intake, door: Door, reading: ReadOptions) -> Estimates:
+    def measure(self, source: BlockIntake, door: Door, reading: ReadOptions) -> Estimates:
         """Every histogram from the root down: a level through the door, then its estimate, then the next level.
 
         Which bounds the integers obey beside those that are published exactly is known before a histogram is measured.

@@ -14,30 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.model import SparseLevel
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.facts import PublicFacts
-from censafe.products.topdown.invariants import LevelLimits
-from censafe.products.topdown.joint_limits import (
+from censafe.estimation.topdown.levels.joint_limits import (
+    HOUSEHOLDS,
+    OCCUPIED,
+    JointPair,
     household_limits,
+    joint_pair,
     lived_in_limits,
     occupied_limits,
     require_room,
 )
-from censafe.products.topdown.joint_pair import HOUSEHOLDS, OCCUPIED, JointPair, joint_pair
+from censafe.estimation.topdown.levels.limits import LevelLimits
+from censafe.model import SparseLevel
+from censafe.model.arrays import Integers
+from censafe.model.histograms import MeasuredHistogram
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.facts import PublicFacts
 
 __all__ = ["bounded_facts", "estimation_order", "impossible_blocks", "joint_remarks"]
 
 _AT_ONCE = 1_000_000  # blocks
-Integers = NDArray[np.int64]
 
 
 def estimation_order(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
     """The histograms in the order in which they are estimated: what bounds the other one comes first.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> [one.name for one in estimation_order(load_config("pl94-us", {"joint": "true"}))]
         ['units', 'persons']
     """

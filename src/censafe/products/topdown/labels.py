@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from censafe.model.histograms import MeasuredHistogram
 from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
-from censafe.model.spreadsheets import csv_text
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.model.safe_text import csv_text
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.shipped import gq_kinds, race_sets, shipped_schemas
 from censafe.products.topdown.files import form_of
-from censafe.products.topdown.interval_queries import interval_labels
-from censafe.products.topdown.shipped import gq_kinds, race_sets, shipped_schemas
+from censafe.products.topdown.intervals.queries import interval_labels
 from censafe.publication.atomic import atomic_text
-from censafe.publication.codebook import GEOID_MEANING, GISJOIN_MEANING
-from censafe.publication.csv_copies import write_csv_copy
 from censafe.publication.stamps import STAMP_NOTES, STAMP_REASONS, Stamp
+from censafe.publication.tables.codebook import GEOID_MEANING, GISJOIN_MEANING
+from censafe.publication.tables.copies import write_csv_copy
 
 __all__ = ["COPIES", "item_labels", "write_labeled"]
 

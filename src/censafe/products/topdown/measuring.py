@@ -10,18 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
 from censafe.model.families import Wanted
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
-from censafe.privacy.histograms import level_variances, measure_level
-from censafe.privacy.keys import ReleasePartKey, TestPartKey
-from censafe.privacy.lazy import LazyAnswers
-from censafe.products.door import Door, MeasurementFiles
-from censafe.products.observer import Observer
-from censafe.products.topdown.descending import Descent
+from censafe.model.observer import Observer
+from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.measure.histograms import level_variances, measure_histograms
+from censafe.privacy.measure.lazy import LazyAnswers
+from censafe.products.run.door import Door, MeasurementFiles
+from censafe.products.topdown.descent import Descent
 from censafe.products.topdown.plan import LevelWorkload
-from censafe.publication.finished_levels import FinishedLevel, read_finished_level, write_finished_level
+from censafe.publication.measurements.final_levels import (
+    FinishedLevel,
+    read_finished_level,
+    write_finished_level,
+)
 from censafe.publication.stamps import Stamp
 
 __all__ = ["finish_level", "full_shape", "measure_stored"]
@@ -47,7 +51,7 @@ def measure_stored(
         CheckError: a stored file belongs to another part, plan or kind of key, or was changed.
     """
     shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
-    draw = partial(measure_level, exact, load.part, load.queries, shapes, budgets=budgets)
+    draw = partial(measure_histograms, exact, load.part, load.queries, shapes, budgets=budgets)
     measured = door.once(load.part, draw, files)
     _require_part(door, load.part, measured, exact.geounits, budgets)
     return measured
@@ -151,7 +155,7 @@ def full_shape(schema: Schema, query: CellQuery) -> tuple[int, ...]:
     """How many groups of each attribute a query tells apart, 1 where it sums over the attribute.
 
     Example:
-        >>> from censafe.products.topdown.shipped import shipped_schemas
+        >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
         >>> persons = shipped_schemas()["pl94-persons"]
         >>> full_shape(persons.schema, persons.query("hispanic * hhinstlevels"))
         (3, 1, 2, 1)

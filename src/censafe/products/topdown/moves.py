@@ -8,12 +8,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
-from censafe.geography.path_shares import distinct_paths, shares_apart
-from censafe.geography.run_spine import RunSpine
+from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.path_shares import distinct_paths, shares_apart
 from censafe.model import Definition
+from censafe.model.histograms import MeasuredHistogram
 from censafe.model.proven import proven
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import record_words
 
 __all__ = ["Paths", "known_depth", "move_words", "moved_records", "paths_of", "possible_paths"]
@@ -58,7 +58,7 @@ def possible_paths(config: TopdownConfig) -> Paths:
     lowest geounit of two blocks nothing comes from above it.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> config = load_config("pl94-us", {"measure": "persons"})
         >>> [str(share) for (share,) in possible_paths(config).apart["Block_Group"]]
         ['165/4099']
@@ -113,7 +113,7 @@ def moved_records(histogram: MeasuredHistogram, lowest: str, area: str) -> int |
         places; None where those of a level between are, which tell part of the place of a record to whom all others are known.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> config = load_config("pl94-us")
         >>> [moved_records(one, "Block", "County") for one in config.histograms]
         [1, 2]

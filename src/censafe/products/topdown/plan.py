@@ -1,4 +1,4 @@
-"""What a TopDown release measures, in which order, and what it costs; no data is opened."""
+"""What a TopDown release measures, with which noise, in which order, and what it costs; no data is opened."""
 
 from __future__ import annotations
 
@@ -7,26 +7,55 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import ConfigError
-from censafe.model import CellQuery, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.config_types import GeoLevel, MeasuredHistogram
-from censafe.products.topdown.pass_order import check_pass_order
-from censafe.products.topdown.record_files import measures_occupancy, person_schema
-from censafe.products.topdown.schemas import Facilities
-from censafe.products.topdown.sensitivity import noise_law
-from censafe.products.topdown.shipped import shipped_schemas
+from censafe.model import (
+    CellQuery,
+    Definition,
+    Neighbours,
+    NoiseLaw,
+    PartPlan,
+    ProtectedUnit,
+    QueryPlan,
+    ReleasePlan,
+)
+from censafe.model.histograms import Facilities, GeoLevel, MeasuredHistogram
+from censafe.model.proven import proven
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.pass_order import check_pass_order
+from censafe.products.topdown.configuration.record_files import measures_occupancy, person_schema
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 __all__ = [
     "LevelWorkload",
     "check_spine",
     "exact_figures",
     "exact_levels",
+    "histogram_part",
     "level_costs",
-    "part_name",
+    "noise_law",
     "plan_release",
     "record_words",
     "workloads",
 ]
+
+
+@proven("sensitivity.proof.md", digest="6178e4a289a5c303")
+def noise_law(definition: Definition, cost: Fraction) -> NoiseLaw:
+    """Law of the noise of every answer of a query that costs ``cost`` at its level.
+
+    Args:
+        definition: zCDP (the cost is rho) or pure DP (the cost is epsilon).
+        cost: above 0.
+
+    Source: 2020 production code (sigma2 = 1 / rho); 1940 end-to-end code (two-sided geometric, exp(-epsilon / 2)).
+
+    Example:
+        >>> noise_law(Definition.ZCDP, Fraction(1, 4)).parameter, noise_law(Definition.PURE, Fraction(1, 4)).parameter
+        (Fraction(4, 1), Fraction(8, 1))
+    """
+    if definition is Definition.ZCDP:
+        return NoiseLaw.gaussian(1 / cost)
+    return NoiseLaw.laplace(2 / cost)
+
 
 _LEVELS: Final = (("State", 2), ("County", 5), ("Tract", 11), ("Block_Group", 12), ("Block", 16))
 _SCHEMAS: Final = ("pl94-persons", "pl94-units")
@@ -74,7 +103,7 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
             or the histograms are not those that the files hold.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> plan = plan_release(load_config("e2e-1940"))
         >>> plan.total, plan.parts[0].name, plan.parts[0].queries[1].law.parameter
         (Fraction(1, 4), 'persons_National', Fraction(1280, 9))
@@ -106,7 +135,7 @@ def check_spine(config: TopdownConfig) -> None:
             parts geounits whose totals are exact.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> check_spine(load_config("e2e-1940"))
         >>> check_spine(load_config("e2e-1940", {"spine": "aian"}))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
@@ -145,7 +174,7 @@ def workloads(config: TopdownConfig) -> tuple[LevelWorkload, ...]:
     """The queries of every part, in the order of the plan's parts.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> [(load.part.name, load.answers) for load in workloads(load_config("pl94-pr"))][:2]
         [('persons_State', 2602), ('persons_County', 2603)]
     """
@@ -165,7 +194,7 @@ def workloads(config: TopdownConfig) -> tuple[LevelWorkload, ...]:
     return tuple(loads)
 
 
-def part_name(histogram: MeasuredHistogram, level: GeoLevel) -> str:
+def histogram_part(histogram: MeasuredHistogram, level: GeoLevel) -> str:
     """Name of the part of a histogram at a level, for example ``persons_County``."""
     return f"{histogram.name}_{level.name}"
 
@@ -182,7 +211,7 @@ def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
     """What is published exactly and therefore not protected, as sentences for plan and certificate.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> exact_figures(load_config("pl94-pr", {"measure": "units"}))[0]
         'Published exactly, without noise: units, totals of State, County, Tract, Block_Group, Block.'
     """
@@ -236,7 +265,7 @@ def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel) 
         cost = histogram.cost(level.name, query)
         law = noise_law(config.definition, cost)
         queries.append(QueryPlan(f"{histogram.name}.{query}", level.name, law, cost))
-    return PartPlan(part_name(histogram, level), tuple(queries))
+    return PartPlan(histogram_part(histogram, level), tuple(queries))
 
 
 def _settings(config: TopdownConfig) -> dict[str, str]:

@@ -8,18 +8,17 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import ConfigError
-from censafe.planning.counts import TableCounts, counts_of_queries
-from censafe.planning.effort import Effort, Rate, Run, effort_of
+from censafe.model.histograms import MeasuredHistogram
 from censafe.planning.numbers import decimal_text
-from censafe.planning.readings import QueryShare
-from censafe.planning.render import paper_csv
-from censafe.planning.rows import PlanReport, QueryFacts, plan_report
-from censafe.products.topdown import knobs
-from censafe.products.topdown.config import TopdownConfig, load_config
-from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.planning.prices.counts import TableCounts, counts_of_queries
+from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
+from censafe.planning.prices.readings import QueryShare
+from censafe.planning.prices.render import paper_csv
+from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
+from censafe.products.topdown import budgets as knobs
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
-from censafe.products.topdown.reaches import reaches
-from censafe.products.topdown.readings import loss_readings
+from censafe.products.topdown.readings import loss_readings, reaches
 
 __all__ = ["CONFIDENCE", "asked", "budgets", "effort", "load", "overrides", "paper", "questions", "report"]
 

@@ -1,18 +1,143 @@
-"""What the loss means for one attribute of a record, and for its block within a larger area."""
+"""What the loss means for one attribute of a record or its block within a larger area, and which cells one changed record moves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
+from censafe.model import Definition, Neighbours
+from censafe.model.histograms import MeasuredHistogram
 from censafe.model.proven import proven
-from censafe.planning.readings import LossReading
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.config_types import MeasuredHistogram
-from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
-from censafe.products.topdown.plan import level_costs, workloads
+from censafe.planning.prices.meaning import Reach
+from censafe.planning.prices.readings import LossReading
+from censafe.privacy.loss.attack import TouchedQuery
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.moves import Paths, known_depth, move_words, moved_records, possible_paths
+from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, record_words, workloads
 
-__all__ = ["attribute_losses", "levels_below", "loss_readings", "move_losses"]
+__all__ = [
+    "RecordChange",
+    "attribute_losses",
+    "levels_below",
+    "loss_readings",
+    "move_losses",
+    "reaches",
+    "record_changes",
+]
+
+
+_OWN_SHARES: Final = "; the noise is that of geounits with the levels' own shares"
+
+
+@dataclass(frozen=True, eq=False)
+class RecordChange:
+    """One question about records, and what its answer moves.
+
+    Args:
+        name: of the question.
+        words: the protected change, as a clause.
+        moved: parts of the release that move, and how many times two cells of each of their queries move by one.
+    """
+
+    name: str
+    words: str
+    moved: tuple[tuple[LevelWorkload, int], ...]
+
+
+def record_changes(config: TopdownConfig) -> tuple[RecordChange, ...]:
+    """The whole record, and its block within the next larger area: by histogram, and for all of them at once where there are several.
+
+    The last one is then what the slides of the Bureau count: one record of each histogram, as if a housing unit could be in another
+    block alone.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> for one in record_changes(load_config("pl94-us"))[1:]:
+        ...     print(one.name, [(load.part.name, times) for load, times in one.moved])
+        Block within Block_Group, persons [('persons_Block', 1)]
+        Block within Block_Group, units [('units_Block', 2)]
+        Block within Block_Group, a household [('persons_Block', 1), ('units_Block', 2)]
+        Block within Block_Group, as printed [('persons_Block', 1), ('units_Block', 1)]
+    """
+    words = plan_release(config).settings[f"neighbours.{Neighbours.REPLACE.value}"]
+    spread = _OWN_SHARES if config.choices.bypass else ""
+    whole = RecordChange("the whole record", words + spread, tuple((load, 1) for load in workloads(config)))
+    return whole, *_moves(config, spread)
+
+
+def _moves(config: TopdownConfig, spread: str) -> Iterator[RecordChange]:
+    levels = [level.name for level in config.run_levels]
+    if len(levels) < 2:
+        return
+    lowest, area = levels[-1], levels[-2]
+    below = set(levels[known_depth(config, area) + 1 :])
+    several = len(config.histograms) > 1
+    changes = []
+    for histogram in config.histograms:
+        records = moved_records(histogram, lowest, area)
+        if records is None:
+            continue
+        changes.append((histogram, records))
+        words = f"{move_words(histogram, records, lowest)} of the same {area}, all else being known"
+        name = f"{lowest} within {area}, {histogram.name}" if several else f"its {lowest} within its {area}"
+        yield RecordChange(name, words + spread, _below(config, [(histogram, records)], below))
+    if several and len(changes) == len(config.histograms):
+        words = " and ".join(move_words(histogram, records, lowest) for histogram, records in changes)
+        words = f"{words} of the same {area}, all else being known"
+        name = f"{lowest} within {area}, {_together(changes)}"
+        yield RecordChange(name, words + spread, _below(config, changes, below))
+        if any(records > 1 for _, records in changes):
+            once = [(histogram, 1) for histogram in config.histograms]
+            words = "one record of each histogram is counted, as in the slides of the Bureau; no household moves like this"
+            yield RecordChange(
+                f"{lowest} within {area}, as printed", words + spread, _below(config, once, below)
+            )
+
+
+def _together(changes: Sequence[tuple[MeasuredHistogram, int]]) -> str:
+    """Name of the change of all histograms: one person and the two units left and entered are a household that moves."""
+    kinds = {(record_words(histogram), records) for histogram, records in changes}
+    return "a household" if kinds == {("person", 1), ("housing unit", 2)} else "all histograms"
+
+
+def _below(
+    config: TopdownConfig, changes: Sequence[tuple[MeasuredHistogram, int]], levels: set[str]
+) -> tuple[tuple[LevelWorkload, int], ...]:
+    times = {histogram.name: records for histogram, records in changes}
+    return tuple(
+        (load, times[load.histogram.name])
+        for load in workloads(config)
+        if load.level.name in levels and load.histogram.name in times
+    )
+
+
+def reaches(config: TopdownConfig) -> tuple[Reach, ...]:
+    """The questions of :func:`record_changes` with the noise of the cells that move.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> for one in reaches(load_config("pl94-us")):
+        ...     print(one.name, round(float(one.loss), 7))
+        the whole record 2.6311692
+        Block within Block_Group, persons 0.1028976
+        Block within Block_Group, units 0.0180962
+        Block within Block_Group, a household 0.1209937
+        Block within Block_Group, as printed 0.1119457
+    """
+    return tuple(_reach(config, change) for change in record_changes(config))
+
+
+def _reach(config: TopdownConfig, change: RecordChange) -> Reach:
+    queries = [query for load, times in change.moved for query in load.part.queries * times]
+    touched = (
+        tuple(TouchedQuery(query.law.parameter) for query in queries)
+        if config.definition is Definition.ZCDP
+        else ()
+    )
+    loss = sum((query.cost for query in queries), Fraction(0))
+    return Reach(change.name, change.words, touched, loss, config.definition)
 
 
 @proven("moves.proof.md", digest="dbaea1eea5c6bc58")
@@ -29,7 +154,7 @@ def attribute_losses(
         paths: of the blocks of a run; None for all that a geography can have.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> config = load_config("e2e-1940")
         >>> attribute_losses(config, config.histogram("persons"))["race"]
         Fraction(31, 160)
@@ -59,7 +184,7 @@ def levels_below(config: TopdownConfig, histogram: MeasuredHistogram) -> dict[st
     within the area are published exactly.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> config = load_config("e2e-1940")
         >>> levels_below(config, config.histogram("persons"))["County"]
         Fraction(1, 16)
@@ -84,7 +209,7 @@ def move_losses(
         Levels at which exact totals or areas of one block leave nothing to ask are not there.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> config = load_config("pl94-us")
         >>> found = move_losses(config, config.histograms, possible_paths(config))
         >>> list(found), round(float(found["Block_Group"]), 4)
@@ -125,13 +250,13 @@ def loss_readings(
     for histogram in config.histograms:
         for name, loss in attribute_losses(config, histogram, known).items():
             found.append(LossReading.of(histogram.name, "attribute", name, loss, config.definition, delta))
-        found += _moves(config, (histogram,), histogram.name, known, delta)
+        found += _moves_of_readings(config, (histogram,), histogram.name, known, delta)
     if len(config.histograms) > 1:
-        found += _moves(config, config.histograms, "all", known, delta)
+        found += _moves_of_readings(config, config.histograms, "all", known, delta)
     return tuple(found)
 
 
-def _moves(
+def _moves_of_readings(
     config: TopdownConfig, chosen: tuple[MeasuredHistogram, ...], name: str, paths: Paths, delta: Fraction
 ) -> Iterator[LossReading]:
     lowest = config.run_levels[-1].name

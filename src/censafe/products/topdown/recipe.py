@@ -8,11 +8,11 @@ from pathlib import Path
 
 from censafe.errors import UsageError
 from censafe.population.findings import Finding
-from censafe.products.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.runner import RunResult, run_job
-from censafe.products.topdown.again import estimate_again
-from censafe.products.topdown.config import TopdownConfig, load_config
-from censafe.products.topdown.intake import Intake
+from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
+from censafe.products.run.runner import RunResult, run_job
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.estimate import estimate_again
+from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
 from censafe.publication.sums import require_confidence
@@ -34,7 +34,7 @@ def validate(
     """
     chosen = _load(config, settings, reading)
     plan_release(chosen)
-    with Intake(data, chosen, reading) as intake:
+    with BlockIntake(data, chosen, reading) as intake:
         return intake.load().findings
 
 
@@ -58,7 +58,7 @@ def run(
 
     Raises:
         UsageError: published files without a test key and without ``published_data``.
-        InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.runner.run_job`.
+        InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.run.runner.run_job`.
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
     require_confidence(options.confidence)

@@ -1,31 +1,31 @@
-"""TopDown in memory with a test key, many times over one input: no folder, no ledger, nothing private.
-
-Evaluations and sweeps use it. A rehearsal takes the same path as a release; only what comes through the door is handed on
-instead of being stored.
-"""
+"""TopDown in memory with a test key: many times over one input, or on what was published, which stands in for the truth."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar, cast
 
-from censafe.model import PartPlan, ReleasePlan
-from censafe.model.terms import NoiseSource
-from censafe.privacy.keys import ReleasePartKey, TestKey, TestPartKey, plan_part_key
-from censafe.products.door import Door, MeasurementFiles
-from censafe.products.observer import Observer, SilentObserver
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.intake import Intake, Loaded
+from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.sums import reordered, sum_histograms
+from censafe.model import ExactHistograms, PartPlan, ReleasePlan, SparseLevel
+from censafe.model.observer import Observer, SilentObserver
+from censafe.model.plan import NoiseSource
+from censafe.privacy.keys.keys import ReleasePartKey, TestKey, TestPartKey, plan_part_key
+from censafe.products.run.door import Door, MeasurementFiles
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.facts import PublicFacts
+from censafe.products.topdown.intake import BlockIntake, Loaded
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.release import Estimates
 from censafe.products.topdown.spines import level_budgets
 
-__all__ = ["TestDoor", "at_loss", "rehearse"]
+__all__ = ["TestDoor", "at_loss", "further_runs", "published_as_input", "rehearse", "seed_of_run"]
+
 
 Measured = TypeVar("Measured")
 _COMMITMENT = b"rehearsal"
@@ -109,7 +109,7 @@ def rehearse(
     facts = loaded.facts
     if not own_budgets:
         facts = replace(facts, budgets=level_budgets(config, facts.run))
-    opened = cast(Intake, _Opened(Loaded(loaded.exact, facts)))
+    opened = cast(BlockIntake, _Opened(Loaded(loaded.exact, facts)))
     return TopdownJob(config, workers).measure(opened, door, reading)
 
 
@@ -124,7 +124,7 @@ def at_loss(config: TopdownConfig, loss: Fraction) -> TopdownConfig:
         ValueError: the loss is not above 0.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> plan_release(at_loss(load_config("e2e-1940"), Fraction(2))).total
         Fraction(2, 1)
     """
@@ -133,3 +133,71 @@ def at_loss(config: TopdownConfig, loss: Fraction) -> TopdownConfig:
     factor = loss / plan_release(config).total
     histograms = tuple(replace(one, loss=one.loss * factor) for one in config.histograms)
     return replace(config, histograms=histograms)
+
+
+_SEEDS = 1_000_000
+
+
+def published_as_input(
+    config: TopdownConfig, facts: PublicFacts, blocks: Mapping[str, SparseLevel]
+) -> Loaded:
+    """Published histograms in the place of records.
+
+    Args:
+        config: of the published run.
+        facts: what is known exactly.
+        blocks: by histogram, published histograms of the blocks, in the standard order.
+    """
+    return Loaded(
+        {
+            one.name: _levels(facts.run, blocks[one.name], one.schema.schema.cells)
+            for one in config.histograms
+        },
+        facts,
+    )
+
+
+def _levels(run: RunSpine, found: SparseLevel, cells: int) -> tuple[ExactHistograms, ...]:
+    blocks = ExactHistograms(found.geounits, found.node_ptr, found.cell, found.count)
+    if run.order is not None:
+        blocks = reordered(blocks, run.order, run.spine.leaf.geounits)
+    return sum_histograms(run.spine, blocks, cells)
+
+
+def seed_of_run(seed: int, run: int) -> int:
+    """Seed of the test key of one further run, numbered from 1.
+
+    Example:
+        >>> seed_of_run(3, 12)
+        3000012
+    """
+    return seed * _SEEDS + run
+
+
+def further_runs(
+    config: TopdownConfig,
+    facts: PublicFacts,
+    published: Mapping[str, Sequence[SparseLevel]],
+    *,
+    runs: int,
+    seed: int,
+    workers: int,
+) -> Iterator[Mapping[str, SparseLevel]]:
+    """Histograms of the blocks from further runs of the same configuration on the published ones, with test keys.
+
+    Args:
+        config: of the published run.
+        facts: what is known exactly, with the budgets of every geounit.
+        published: by histogram, published histograms of every standard level, root first.
+        runs: how many.
+        seed: of their noise.
+        workers: threads; results do not depend on them.
+
+    Raises:
+        CheckError: no histograms meet the published figures, or a check of the integers failed.
+    """
+    stored = replace(config, choices=replace(config.choices, noisy_measurements="stored"))
+    source = published_as_input(config, facts, {name: levels[-1] for name, levels in published.items()})
+    for run in range(1, runs + 1):
+        found = rehearse(stored, source, seed_of_run(seed, run), workers=workers, own_budgets=True)
+        yield {name: levels[-1] for name, levels in found.levels.items()}

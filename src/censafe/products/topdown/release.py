@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from censafe.model import SparseLevel
-from censafe.model.terms import NoiseSource
-from censafe.products.observer import SilentObserver
-from censafe.products.topdown.config import TopdownConfig
+from censafe.model.observer import SilentObserver
+from censafe.model.plan import NoiseSource
+from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.files import form_of, write_files
+from censafe.products.topdown.folder import KEPT, write_facts
 from censafe.products.topdown.joint import impossible_blocks, joint_remarks
-from censafe.products.topdown.kept import KEPT, write_facts
 from censafe.products.topdown.labels import COPIES, write_labeled
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
-from censafe.products.topdown.spine_statement import spine_document, spine_remarks
-from censafe.publication.certificate import write_certificate
-from censafe.publication.codebook import CodebookInput
+from censafe.products.topdown.spines import spine_document, spine_remarks
+from censafe.publication.certificate.certificate import write_certificate
+from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
+from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.generation import move_into_place
-from censafe.publication.interval_files import INTERVAL_FILES
-from censafe.publication.level_statement import LevelEstimates, LevelFacts
+from censafe.publication.intervals.files import INTERVAL_FILES
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 from censafe.publication.stamps import stamp_of
-from censafe.publication.statement import CertificateInput, CheckGroup
+from censafe.publication.tables.codebook import CodebookInput
 
 __all__ = ["Estimates", "gathered", "output_files", "publish", "query_facts"]
 

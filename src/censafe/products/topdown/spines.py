@@ -1,19 +1,23 @@
-"""The spine that a configuration chooses, and the budget of every geounit on it."""
+"""The spine that a configuration chooses, the budget of every geounit on it, and what a run says of it."""
 
 from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.geography.bypass import BypassRule
-from censafe.geography.run_spine import RunSpine, SpineChoice
+from censafe.geography.grfc import NO_PLACE, BlockAreas
+from censafe.geography.spines.bypass import BypassRule
+from censafe.geography.spines.choice import RunSpine, SpineChoice
+from censafe.geography.spines.entity_distance import entity_distances
 from censafe.model import Definition
 from censafe.model.level_measurements import LevelBudgets
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.plan import workloads
-from censafe.products.topdown.sensitivity import noise_law
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.plan import noise_law, workloads
 
-__all__ = ["gq_patterns", "level_budgets", "spine_choice"]
+__all__ = ["gq_patterns", "level_budgets", "spine_choice", "spine_document", "spine_remarks"]
 
 
 def spine_choice(config: TopdownConfig) -> SpineChoice:
@@ -35,7 +39,7 @@ def gq_patterns(config: TopdownConfig, facilities: NDArray[np.integer]) -> NDArr
         facilities: published counts of units of every block, kind 0 the housing units, shape (blocks, unit columns).
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> units = np.array([[9, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 2, 0, 0]])
         >>> gq_patterns(load_config("pl94-us"), units).tolist()
         [0, 17]
@@ -78,3 +82,89 @@ def level_budgets(config: TopdownConfig, run: RunSpine) -> dict[str, LevelBudget
         )
         found[load.part.name] = LevelBudgets(shares.index, laws, costs)
     return found
+
+
+_STATE: Final = 10**14
+_PLACES: Final = 100_000
+
+
+def spine_document(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None = None) -> dict[str, Any]:
+    """The spine as JSON values, for the manifest: public, since geography and published counts decide it.
+
+    Args:
+        config: of the run.
+        run: the tree, and the share of every geounit.
+        areas: of the blocks, in the standard order; None where the input has none.
+    """
+    levels = [
+        {
+            "level": level.name,
+            "geounits": level.nodes,
+            "standard_geounits": standard.nodes,
+            "shares": {name: _kinds(run, name, depth) for name in run.shares},
+        }
+        for depth, (level, standard) in enumerate(zip(run.spine.levels, run.standard.levels, strict=True))
+    ]
+    document: dict[str, Any] = {
+        "name": run.name,
+        "bypass": config.choices.bypass,
+        "path_total": {name: str(_path_total(config, name)) for name in run.shares},
+        "paths_checked": True,
+        "levels": levels,
+    }
+    if areas is not None:
+        document["places"] = _places(run, areas)
+    return document
+
+
+def spine_remarks(config: TopdownConfig, run: RunSpine) -> tuple[str, ...]:
+    """The spine in sentences, for the certificate; nothing where it is the standard one with even budgets."""
+    if run.name == "standard" and not config.choices.bypass:
+        return ()
+    geounits = ", ".join(f"{level.name} {level.nodes:,}" for level in run.spine.levels)
+    found = [
+        f"The estimation walked the spine {run.name}: {geounits} geounits. Everything is published under the standard levels."
+    ]
+    if run.name != "standard":
+        found.append(
+            "What is stated of a block within an area holds for the standard areas. Their blocks can lie on different branches of this "
+            "spine, in parts of states inside and outside American Indian, Alaska Native and Hawaiian areas; this is counted."
+        )
+    if config.choices.bypass:
+        found.append(
+            "Where a geounit has one child, its budget and that of the child are spent together, at the upper level. Costs by "
+            "level are those of a geounit with the level's own share; the shares along every path from the root to a block "
+            "add up to the total exactly, which was checked for every block."
+        )
+    return tuple(found)
+
+
+def _kinds(run: RunSpine, histogram: str, depth: int) -> list[dict[str, Any]]:
+    """Exact shares of a level, and how many geounits have each."""
+    shares = run.shares[histogram][depth]
+    counts = np.bincount(shares.index, minlength=len(shares.values)).tolist()
+    return [
+        {"share": str(value), "geounits": count}
+        for value, count in zip(shares.values, counts, strict=True)
+        if count
+    ]
+
+
+def _path_total(config: TopdownConfig, histogram: str) -> Fraction:
+    shares = config.histogram(histogram).level_shares
+    return sum((shares[level.name] for level in config.run_levels), Fraction(0))
+
+
+def _places(run: RunSpine, areas: BlockAreas) -> dict[str, Any]:
+    """Mean distances of the places from the tree of the run and from the standard one."""
+    entity = np.where(areas.place == NO_PLACE, -1, areas.codes // _STATE * _PLACES + areas.place)
+    own = entity if run.order is None else entity[run.order]
+    return {
+        "places": len(np.unique(entity[entity >= 0])),
+        "mean_distance": _mean(entity_distances(run.spine, own)[1]),
+        "mean_distance_standard": _mean(entity_distances(run.standard, entity)[1]),
+    }
+
+
+def _mean(values: NDArray[np.int64]) -> float:
+    return float(values.mean()) if len(values) else 0.0

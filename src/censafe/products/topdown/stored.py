@@ -9,19 +9,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.geography.spine import Spine
+from censafe.estimation.topdown.levels.limits import LevelLimits
+from censafe.geography.spines.tree import Spine
 from censafe.model import Schema
+from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.level_measurements import LevelMeasurements
-from censafe.products.door import MeasurementFiles
-from censafe.products.topdown.config import TopdownConfig
-from censafe.products.topdown.config_types import MeasuredHistogram
+from censafe.products.run.door import MeasurementFiles
+from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.facts import PublicFacts
-from censafe.products.topdown.invariants import LevelLimits
-from censafe.products.topdown.plan import LevelWorkload, part_name
-from censafe.products.topdown.schemas import HistogramSchema
-from censafe.publication.nmf_layout import SUMMED, Constraint, NmfLayout
-from censafe.publication.nmf_reader import read_noisy_measurements
-from censafe.publication.nmf_writer import write_noisy_measurements
+from censafe.products.topdown.plan import LevelWorkload, histogram_part
+from censafe.publication.measurements.layout import SUMMED, Constraint, NmfLayout
+from censafe.publication.measurements.reader import read_noisy_measurements
+from censafe.publication.measurements.writer import write_noisy_measurements
 
 __all__ = ["STATE", "constraints_of", "layout_of", "place_of", "recodes_of", "stored_files"]
 
@@ -33,12 +32,12 @@ def place_of(config: TopdownConfig) -> Callable[[str], str]:
     """Folder of a part below the measurements of a run, by the part's name.
 
     Example:
-        >>> from censafe.products.topdown.config import load_config
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> place_of(load_config("pl94-us"))("persons_Tract")
         'US_Person_PL_PROD/Tract.parquet'
     """
     places = {
-        part_name(histogram, level): f"{histogram.folder}/{level.name}.parquet"
+        histogram_part(histogram, level): f"{histogram.folder}/{level.name}.parquet"
         for histogram in config.histograms
         for level in config.run_levels
     }
@@ -78,7 +77,7 @@ def recodes_of(schema: HistogramSchema, query: str) -> tuple[str, ...]:
     """What the column of each attribute says of a query.
 
     Example:
-        >>> from censafe.products.topdown.shipped import shipped_schemas
+        >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
         >>> recodes_of(shipped_schemas()["pl94-persons"], "hispanic * hhinstlevels")
         ('hhinstlevels', '*', 'hispanic', '*')
     """

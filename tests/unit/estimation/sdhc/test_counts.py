@@ -10,16 +10,12 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from censafe.errors import CheckError, ConfigError, DataError
-from censafe.estimation.sdhc.cells import grouped
-from censafe.estimation.sdhc.checks import count_findings
-from censafe.estimation.sdhc.counts import estimate_counts
-from censafe.estimation.sdhc.discrete import count_posterior, geometric_scale
-from censafe.estimation.sdhc.rules import CountRules
-from censafe.estimation.sdhc.settings import parse_settings
+from censafe.estimation.sdhc.counts import estimate_counts, grouped
+from censafe.estimation.sdhc.posteriors import count_posterior, geometric_scale
+from censafe.estimation.sdhc.settings import CountRules, parse_estimate_settings
 from censafe.estimation.sdhc.sums import sum_distribution
-from censafe.model.sdhc_cells import NoisyCells
-from censafe.model.sdhc_estimates import CountEstimates
-from censafe.model.sdhc_settings import EstimateSettings
+from censafe.estimation.sdhc.tables import count_findings
+from censafe.model.sdhc import CountEstimates, EstimateSettings, NoisyCells
 
 RULES = CountRules("PH3", {3: (4, 5), 1: (2, 4, 5)})
 
@@ -33,7 +29,7 @@ def noisy(counts: list[int], variance: float = 147.8, *, geometric: bool = False
 
 
 def solved(cells: NoisyCells, **settings: str) -> CountEstimates:
-    return estimate_counts(grouped(cells, RULES.basis), RULES, parse_settings(settings))
+    return estimate_counts(grouped(cells, RULES.basis), RULES, parse_estimate_settings(settings))
 
 
 def test_sums_come_first_and_add_up_noisy_counts_and_variances() -> None:
@@ -154,7 +150,7 @@ def test_findings_tell_what_noise_cannot_explain() -> None:
 
 
 def test_findings_in_the_conventions_of_the_reference() -> None:
-    settings = parse_settings({"conventions": "reference"})
+    settings = parse_estimate_settings({"conventions": "reference"})
     found = count_findings(solved(noisy([-1000, 30, 5])), settings)
     assert {one.cell for one in found} == {1, 2}
     assert all("reference's check stops" in one.text for one in found)
@@ -182,12 +178,12 @@ def test_impossible_estimates_are_not_published() -> None:
 )
 def test_settings_that_are_not_possible(values: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
-        parse_settings(values)
+        parse_estimate_settings(values)
 
 
 def test_all_problems_of_settings_are_told_at_once() -> None:
     with pytest.raises(ConfigError, match=r"alpha.*colour"):
-        parse_settings({"alpha": "x", "colour": "red"})
+        parse_estimate_settings({"alpha": "x", "colour": "red"})
 
 
 def test_margins_of_error_follow_alpha_but_for_the_reference() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from censafe.estimation.sdhc.truncated_normal import shortest_interval, truncated_mean, truncated_quantile
+from censafe.estimation.sdhc.posteriors import shortest_interval, truncated_mean, truncated_quantile
 
 # true count, equal-tailed coverage and length, shortest coverage and length, bias, root mean squared error; in sigma
 TABLE = [

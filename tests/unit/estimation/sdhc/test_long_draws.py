@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.estimation.sdhc.draws import drawn_counts, drawn_ratios
-from censafe.estimation.sdhc.ratio_types import RatioModel
-from censafe.estimation.sdhc.ratios import estimate_joint
+from censafe.estimation.sdhc.posteriors import truncated_mean, truncated_quantile
+from censafe.estimation.sdhc.ratios.intervals import RatioModel
+from censafe.estimation.sdhc.ratios.quadrature import estimate_joint
 from censafe.estimation.sdhc.sums import sum_distribution
-from censafe.estimation.sdhc.truncated_normal import truncated_mean, truncated_quantile
-from censafe.model.sdhc_settings import EstimateSettings
+from censafe.model.sdhc import EstimateSettings
 
 DRAWS = 1_000_000
 Z = (-100, -64, 5, 30, 400)

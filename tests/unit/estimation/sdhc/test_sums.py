@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtri_exp
 
-from censafe.estimation.sdhc.discrete import count_posterior, geometric_scale, summed
+from censafe.estimation.sdhc.posteriors import (
+    count_posterior,
+    geometric_scale,
+    summed,
+    truncated_mean,
+    truncated_quantile,
+)
 from censafe.estimation.sdhc.sums import sum_quantiles
-from censafe.estimation.sdhc.truncated_normal import truncated_mean, truncated_quantile
 
 P = (0.05, 0.5, 0.95)
 

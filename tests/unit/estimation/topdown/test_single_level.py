@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from censafe.estimation.topdown import L2Status, ParentProblem, solve_l2
-from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
 
 SHAPE = (3, 2, 4)
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from censafe.estimation.topdown import ParentProblem, solve_l2
-from censafe.estimation.topdown.family_kernels import fit_family
-from censafe.estimation.topdown.total_kernels import share_total
-from censafe.estimation.topdown.two_cell_kernels import fit_two_cells
+from censafe.estimation.topdown.least_squares.start import fit_two_cells, share_total
+from censafe.estimation.topdown.levels.families import fit_family
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 
 from censafe.errors import UsageError
-from censafe.evaluation.histograms.areas import level_areas
-from censafe.evaluation.histograms.diversity import (
+from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.counts.diversity import (
     bias_by_diversity,
     diversity_index,
     diversity_quintiles,
     race_groups,
 )
-from censafe.evaluation.histograms.homogeneity import (
+from censafe.evaluation.counts.homogeneity import (
     bias_by_homogeneity,
     homogeneity_index,
     residuals_by_homogeneity,
 )
-from censafe.evaluation.histograms.reliability import Tolerance, reliability
+from censafe.evaluation.counts.reliability import Tolerance, reliability
 from censafe.model import Attribute, ProtectedUnit, Schema
-from censafe.products.topdown.schemas import HistogramSchema
+from censafe.model.histograms import HistogramSchema
 from support.pairs import SMALL, pair_of, population
 
 E2E = HistogramSchema(

@@ -8,14 +8,13 @@ import pytest
 from scipy.optimize import nnls
 
 from censafe.errors import UsageError
-from censafe.evaluation.histograms.areas import level_areas
-from censafe.evaluation.histograms.block_fit_kernels import fit_blocks
-from censafe.evaluation.histograms.cells import match
-from censafe.evaluation.histograms.noisy import block_by_block
-from censafe.evaluation.histograms.pairing import Pair
-from censafe.evaluation.histograms.sampling import matching_rates, sample_runs
-from censafe.geography.spine import E2E_1940, build_spine
-from censafe.products.topdown.config import load_config
+from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.counts.cells import match
+from censafe.evaluation.counts.noisy import block_by_block, fit_blocks
+from censafe.evaluation.counts.pairing import Pair
+from censafe.evaluation.counts.sampling import matching_rates, sample_runs
+from censafe.geography.spines.tree import E2E_1940, build_spine
+from censafe.products.topdown.configuration.config import load_config
 from support.pairs import pair_of, population
 
 CODES = np.array([f"44{county:04d}{place:04d}" for county in (10, 30) for place in range(1, 9)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from censafe.evaluation.topdown_accuracy import _slope
+from censafe.evaluation.topdown.accuracy import _slope
 
 
 @pytest.mark.parametrize("wanted", [0.0, 1.0])

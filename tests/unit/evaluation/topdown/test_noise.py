@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from censafe.evaluation.noise_alone import expected_errors
-from censafe.evaluation.topdown_accuracy import compare_methods, growth_frames
-from censafe.evaluation.topdown_noise import best_query, leaf_loss, noisy_blocks, noisy_level
-from censafe.evaluation.topdown_population import Population, open_population
-from censafe.evaluation.topdown_sweep import loss_of_epsilon
+from censafe.evaluation.topdown.accuracy import compare_methods, growth_frames
+from censafe.evaluation.topdown.noise import best_query, leaf_loss, noisy_blocks, noisy_level
+from censafe.evaluation.topdown.noise_alone import expected_errors
+from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
+from censafe.evaluation.topdown.sweep import loss_of_epsilon
 from censafe.model import Definition
-from censafe.privacy.conversions import tight_epsilon
-from censafe.privacy.variance import exact_variance
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import load_config
+from censafe.privacy.loss.conversions import tight_epsilon
+from censafe.privacy.noise.variance import exact_variance
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.rehearsal import at_loss, rehearse
 from support.topdown_inputs import write_1940
@@ -26,9 +26,9 @@ SEEDS = range(40)
 
 
 @pytest.fixture(scope="module")
-def population(tmp_path_factory: pytest.TempPathFactory) -> Population:
+def population(tmp_path_factory: pytest.TempPathFactory) -> EvaluatedPopulation:
     folder = write_1940(tmp_path_factory.mktemp("noise") / "data")
-    return open_population("e2e-1940", folder, {"epsilon": "2"}, ReadOptions())
+    return open_evaluated("e2e-1940", folder, {"epsilon": "2"}, ReadOptions())
 
 
 def test_the_best_source_of_a_total_is_the_query_whose_answers_add_up_to_the_least_noise() -> None:
@@ -57,7 +57,7 @@ def test_a_characteristic_that_no_measured_query_tells_apart_has_no_source() -> 
 
 
 def test_noise_of_a_level_and_of_added_blocks_has_the_size_that_the_laws_imply(
-    population: Population,
+    population: EvaluatedPopulation,
 ) -> None:
     histogram = population.main
     expected = {
@@ -77,7 +77,7 @@ def test_noise_of_a_level_and_of_added_blocks_has_the_size_that_the_laws_imply(
         assert float(np.sqrt((errors.astype(float) ** 2).mean())) == pytest.approx(wanted, rel=0.17)
 
 
-def test_exact_totals_have_no_noise_and_are_expected_to_have_none(population: Population) -> None:
+def test_exact_totals_have_no_noise_and_are_expected_to_have_none(population: EvaluatedPopulation) -> None:
     cells = noisy_level(population, population.main, "State", "total", 1)
     assert cells is not None
     assert not cells.residual.any()
@@ -89,11 +89,11 @@ def test_exact_totals_have_no_noise_and_are_expected_to_have_none(population: Po
     ] == [0.0]
 
 
-def test_blocks_get_the_loss_of_all_levels(population: Population) -> None:
+def test_blocks_get_the_loss_of_all_levels(population: EvaluatedPopulation) -> None:
     assert plan_release(population.config).total == leaf_loss(population.config, population.main)
 
 
-def test_errors_by_number_of_blocks_hold_every_method_and_area(population: Population) -> None:
+def test_errors_by_number_of_blocks_hold_every_method_and_area(population: EvaluatedPopulation) -> None:
     runs = []
     compared = compare_methods(population, population.main, runs, noise_runs=2, seed=5)
     bins, slopes = growth_frames(population.pairs["persons"], compared)
@@ -108,7 +108,7 @@ def test_an_epsilon_becomes_the_largest_loss_that_keeps_to_it() -> None:
     assert tight_epsilon(rho * Fraction(10001, 10000), Fraction(1, 10**10)) > 4
 
 
-def test_a_rehearsal_repeats_itself_and_another_budget_changes_it(population: Population) -> None:
+def test_a_rehearsal_repeats_itself_and_another_budget_changes_it(population: EvaluatedPopulation) -> None:
     first, again = (rehearse(population.config, population.loaded, 7) for _ in range(2))
     assert first.levels["persons"][-1].count.tolist() == again.levels["persons"][-1].count.tolist()
     large = rehearse(at_loss(population.config, Fraction(10**6)), population.loaded, 7)
@@ -118,15 +118,13 @@ def test_a_rehearsal_repeats_itself_and_another_budget_changes_it(population: Po
     assert first.levels["persons"][-1].count.tolist() != exact.count.tolist()
 
 
-def test_a_budget_of_nothing_is_refused(population: Population) -> None:
+def test_a_budget_of_nothing_is_refused(population: EvaluatedPopulation) -> None:
     with pytest.raises(ValueError, match="above 0"):
         at_loss(population.config, Fraction(0))
 
 
-def test_sources_open_the_same_population(tmp_path: Path, population: Population) -> None:
-    other = open_population("e2e-1940", write_1940(tmp_path / "data"), {"epsilon": "2"}, ReadOptions())
+def test_sources_open_the_same_population(tmp_path: Path, population: EvaluatedPopulation) -> None:
+    other = open_evaluated("e2e-1940", write_1940(tmp_path / "data"), {"epsilon": "2"}, ReadOptions())
     assert population.commitment == other.commitment
-    third = open_population(
-        "e2e-1940", write_1940(tmp_path / "more", seed=4), {"epsilon": "2"}, ReadOptions()
-    )
+    third = open_evaluated("e2e-1940", write_1940(tmp_path / "more", seed=4), {"epsilon": "2"}, ReadOptions())
     assert population.commitment != third.commitment

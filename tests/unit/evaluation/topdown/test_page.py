@@ -7,9 +7,9 @@ import re
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Standing
-from censafe.evaluation.histograms.frames import Subject, Value, long_frame
+from censafe.evaluation.counts.frames import Subject, Value, long_frame
 from censafe.evaluation.outputs import wide_metrics
-from censafe.evaluation.page import Exhibit, Page, PageTable, page_html, svg_text
+from censafe.evaluation.pages.page import Exhibit, Page, PageTable, page_html, svg_text
 
 
 def drawn() -> Figure:

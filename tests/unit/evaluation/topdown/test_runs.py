@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from censafe.evaluation.topdown_runs import RunRequest, SourceOf, read_runs, run_all
-from censafe.products.observer import SilentObserver
-from censafe.products.options import ReadOptions
+from censafe.evaluation.topdown.runs import RunRequest, SourceOf, read_runs, run_all
+from censafe.model.observer import SilentObserver
+from censafe.products.run.options import ReadOptions
 from support.topdown_inputs import write_1940
 
 
@@ -22,7 +22,7 @@ def test_runs_elsewhere_are_those_made_here_and_none_is_made_twice(
     requests = [RunRequest(Fraction(2), number, 1) for number in (1, 2)]
     run_all(population, source, requests, tmp_path / "here", workers=1, observer=SilentObserver())
     run_all(population, source, requests[:1], tmp_path / "there", workers=2, observer=SilentObserver())
-    monkeypatch.setattr("censafe.evaluation.topdown_runs._worth_it", lambda *_: True)
+    monkeypatch.setattr("censafe.evaluation.topdown.runs._worth_it", lambda *_: True)
     observer = SilentObserver()
     run_all(population, source, requests, tmp_path / "there", workers=2, observer=observer)
     assert observer.remarks[0] == "1 of 2 runs are there already."

@@ -10,21 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.geography.spine import E2E_1940, PL94_US
-from censafe.population.histograms import (
-    BlockData,
-    cef,
-    cef_kernels,
-    e2e_layout,
-    ipums,
-    ipums_kernels,
-    line_kernels,
-    pl94_layout,
-    read_blocks,
-)
-from censafe.population.synthetic import block_kernels, fixed_width, histograms
+from censafe.geography.spines.tree import E2E_1940, PL94_US
+from censafe.population.blocks import BlockData, cef, cef_kernels, e2e_layout, ipums, pl94_layout, read_blocks
+from censafe.population.blocks import ipums as ipums_kernels
+from censafe.population.blocks import lines as line_kernels
+from censafe.population.synthetic import block_kernels, fixed_width
+from censafe.population.synthetic import blocks as histograms
+from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.population.synthetic.fixed_width import synthesize_fixed
-from censafe.population.synthetic.histograms import synthesize_histograms
 from support.fixed_width import home_1940, person_1940, person_2020, unit_2020, write_lines
 from support.histograms import E2E, PL94, dense
 

@@ -11,7 +11,7 @@ from censafe.model import Definition, Neighbours, ProtectedUnit
 from censafe.products.phsafe.config import load_config
 from censafe.products.phsafe.config_checks import MEASURED_TABLES, TAU_TABLES, levels_of
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.products.phsafe.plan import definitions_digest, measured_levels, plan_release, query_facts
+from censafe.products.phsafe.plan import definitions_digest, measured_table_levels, plan_release, query_facts
 
 
 def test_one_part_a_table_in_fixed_order() -> None:
@@ -45,7 +45,9 @@ def test_zero_budgets_are_absent() -> None:
     assert "PH6" not in [part.name for part in plan.parts]
     (part,) = (part for part in plan.parts if part.name == "PH3")
     assert [q.level for q in part.queries] == ["usa_H,I", "usa_*", "state_A-G", "state_H,I", "state_*"]
-    assert {part.name: tuple(q.level for q in part.queries) for part in plan.parts} == measured_levels(config)
+    assert {part.name: tuple(q.level for q in part.queries) for part in plan.parts} == measured_table_levels(
+        config
+    )
 
 
 def test_a_plan_without_any_budget_is_an_error() -> None:

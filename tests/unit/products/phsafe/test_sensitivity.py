@@ -10,7 +10,7 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import Definition, Neighbours, NoiseLaw
-from censafe.privacy.variance import reference_variance
+from censafe.privacy.noise.variance import reference_variance
 from censafe.products.phsafe.sensitivity import (
     SENSITIVITIES,
     Sensitivity,

@@ -11,19 +11,18 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.model import GroupMeasurements, PartPlan
-from censafe.population.safetab import encode
-from censafe.population.safetab.totals import PopGroupTotals
-from censafe.privacy.adaptive import suppression_threshold
-from censafe.privacy.groups import ListedGroups, count_groups
-from censafe.privacy.keys import TestKey, derive_part_key
-from censafe.products.safetab.config import SafetabHConfig, SafetabPConfig, load_h_config, load_p_config
-from censafe.products.safetab.counting import GroupCounter
-from censafe.products.safetab.levels import GroupLevel
-from censafe.products.safetab.parameters import read_universe
-from censafe.products.safetab.plan import P_QUERIES, plan_release, stabilities
-from censafe.products.safetab_h.measuring import measure_level as measure_households
-from censafe.products.safetab_h.truth import true_counts as true_households
-from censafe.products.safetab_h.variants import (
+from censafe.population.detailed import encode
+from censafe.population.detailed.totals import PopGroupTotals
+from censafe.privacy.keys.keys import TestKey, derive_part_key
+from censafe.privacy.measure.adaptive import suppression_threshold
+from censafe.privacy.measure.groups import ListedGroups, count_listed_groups
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.universe import PopulationGroupLevel
+from censafe.products.detailed.config import SafetabHConfig, SafetabPConfig, load_h_config, load_p_config
+from censafe.products.detailed.counting import GroupCounter
+from censafe.products.detailed.households.recipe import measure_level as measure_households
+from censafe.products.detailed.households.recipe import true_counts as true_households
+from censafe.products.detailed.households.variants import (
     TABLE_CLASSES,
     household_tables,
     joint_cell,
@@ -31,10 +30,10 @@ from censafe.products.safetab_h.variants import (
     published_tables,
     stat_levels,
 )
-from censafe.products.safetab_p.measuring import adaptive_tables
-from censafe.products.safetab_p.measuring import measure_level as measure_persons
-from censafe.products.safetab_p.tables import TOTAL, most_detailed_cells, person_tables, table_variants
-from censafe.products.safetab_p.truth import private_path
+from censafe.products.detailed.persons.recipe import adaptive_tables, private_path
+from censafe.products.detailed.persons.recipe import measure_level as measure_persons
+from censafe.products.detailed.persons.tables import TOTAL, most_detailed_cells, person_tables, table_variants
+from censafe.products.detailed.plan import P_QUERIES, plan_release, stabilities
 from support.safetab_reference import (
     AGES,
     HOUSEHOLD_BASIS,
@@ -87,9 +86,9 @@ def part_of(config: SafetabPConfig | SafetabHConfig, name: str) -> PartPlan:
     return next(part for part in plan_release(config, UNIVERSE).parts if part.name == name)
 
 
-def level_of(name: str) -> GroupLevel:
+def level_of(name: str) -> PopulationGroupLevel:
     region_type, level = name.rsplit("_", 1)
-    return GroupLevel(region_type.upper().replace("_", "-"), int(level))
+    return PopulationGroupLevel(region_type.upper().replace("_", "-"), int(level))
 
 
 def measure(
@@ -180,7 +179,7 @@ def test_without_suppression_all_regions_times_candidates_are_measured(
     assert groups == key_domain(world, level.level, level.region_type)
     assert tuple(found.laws) == P_QUERIES
     listed = ListedGroups(found.region, found.iteration, found.stat_level, table_variants())
-    truth = count_groups(persons.groups(level, None), listed, threads=1)
+    truth = count_listed_groups(persons.groups(level, None), listed, threads=1)
     np.testing.assert_array_equal(found.indptr, truth.indptr)
     error = found.values - truth.values
     spread = max(float(law.parameter) for law in found.laws.values()) ** 0.5

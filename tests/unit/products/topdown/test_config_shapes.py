@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.privacy.budget import NotFinite, parse_toml_exact
-from censafe.products.configs import get_shipped
-from censafe.products.topdown import config_source
-from censafe.products.topdown.config import load_config
+from censafe.privacy.loss.budget import NotFinite, parse_toml_exact
+from censafe.products.configuration.shipped import get_shipped
+from censafe.products.topdown.configuration import keys as config_source
+from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import plan_release
 
 ODD: tuple[Any, ...] = (Fraction(-1), Fraction(7), "x", True, [], [{}], {"x": "y"}, NotFinite.NAN)

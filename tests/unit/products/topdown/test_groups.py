@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError, DataError
-from censafe.estimation.topdown.normal_equations import LevelObjective
-from censafe.geography.spine import LevelRule, build_spine
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.checks import check_level
+from censafe.estimation.topdown.levels.level import CellRules, LevelTask, estimate_level
+from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits, level_limits
+from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
-from censafe.products.topdown.estimating import CellRules, LevelTask, estimate_level
-from censafe.products.topdown.invariants import GroupTotals, LevelLimits, level_limits
-from censafe.products.topdown.level_checks import check_level
-from censafe.products.topdown.schemas import Facilities, HistogramSchema
+from censafe.model.histograms import Facilities, HistogramSchema
 
 KINDS = 2
 SCHEMA = HistogramSchema(

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError, ConfigError, DataError
-from censafe.geography.spine import LevelRule, build_spine
+from censafe.estimation.topdown.levels.joint_limits import household_limits, joint_pair, occupied_limits
+from censafe.estimation.topdown.levels.limits import LevelLimits
+from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import SparseLevel
-from censafe.products.options import ReadOptions
-from censafe.products.topdown.config import load_config
-from censafe.products.topdown.intake import Intake
-from censafe.products.topdown.invariants import LevelLimits
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.joint import bounded_facts, estimation_order, impossible_blocks, joint_remarks
-from censafe.products.topdown.joint_limits import household_limits, occupied_limits
-from censafe.products.topdown.joint_pair import joint_pair
 from censafe.products.topdown.plan import plan_release
 from support.topdown_joint import write_joint_config, write_joint_data
 
@@ -85,7 +84,7 @@ def test_persons_that_every_housing_unit_must_hold_do_not_go_with_occupancy(tmp_
 def test_bounds_come_from_published_units_and_only_for_these_histograms(tmp_path: Path) -> None:
     config = load_config(write_joint_config(tmp_path / "few.toml"), JOINT)
     data = write_joint_data(tmp_path / "data", 5)
-    with Intake(data, config, ReadOptions()) as intake:
+    with BlockIntake(data, config, ReadOptions()) as intake:
         facts = intake.load().facts
     persons = config.histogram("persons")
     housing = facts.facilities[:, 0].astype(int)
@@ -106,7 +105,7 @@ def test_published_persons_bound_the_occupied_units(tmp_path: Path) -> None:
     path = write_joint_config(tmp_path / "few.toml")
     config = load_config(path, keys)
     data = write_joint_data(tmp_path / "data", 5)
-    with Intake(data, config, ReadOptions()) as intake:
+    with BlockIntake(data, config, ReadOptions()) as intake:
         facts = intake.load().facts
     persons, units = config.histograms
     assert facts.limits["persons"] is bounded_facts(config, persons, facts, {}).limits["persons"]

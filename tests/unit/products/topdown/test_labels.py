@@ -9,10 +9,10 @@ import numpy as np
 
 from censafe.model.pl94 import TABLE_ITEMS
 from censafe.model.sparse import SparseLevel
-from censafe.products.topdown.config import load_config
+from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.labels import item_labels, write_labeled
-from censafe.publication.block_histograms import write_histograms
+from censafe.publication.microdata.histograms import write_histograms
 
 
 def test_every_item_has_a_label_of_its_own() -> None:

@@ -9,20 +9,25 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.normal_equations import LevelObjective
-from censafe.estimation.topdown.passes import ParentEstimate
-from censafe.estimation.topdown.repair import CellChange
-from censafe.estimation.topdown.rounding_steps import ALL_POSITIVE
-from censafe.geography.spine import LevelRule, Spine, build_spine
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels import level as estimating
+from censafe.estimation.topdown.levels.checks import adds_up, check_level
+from censafe.estimation.topdown.levels.general_parents import Family, estimate_family
+from censafe.estimation.topdown.levels.level import (
+    CellRules,
+    LevelReport,
+    LevelTask,
+    PassRule,
+    estimate_level,
+)
+from censafe.estimation.topdown.levels.limits import CutLimits, LevelLimits, facility_bounds
+from censafe.estimation.topdown.levels.passes import ParentEstimate
+from censafe.estimation.topdown.levels.repair import CellChange
+from censafe.estimation.topdown.levels.task import family_rules
+from censafe.estimation.topdown.rounding.steps import ALL_POSITIVE
+from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
-from censafe.products.topdown import estimating
-from censafe.products.topdown.constraints import facility_bounds
-from censafe.products.topdown.estimating import CellRules, LevelReport, LevelTask, PassRule, estimate_level
-from censafe.products.topdown.general_parents import Family, estimate_family
-from censafe.products.topdown.invariants import CutLimits, LevelLimits
-from censafe.products.topdown.level_checks import adds_up, check_level
-from censafe.products.topdown.level_task import family_rules
-from censafe.products.topdown.schemas import Facilities
+from censafe.model.histograms import Facilities
 
 KINDS, RACES = 3, 5
 CELLS = KINDS * RACES
@@ -113,7 +118,7 @@ def test_batches_give_what_the_general_way_gives(monkeypatch, seed, bounded, kno
 def test_one_and_two_workers_give_the_same_bits(monkeypatch):
     spine, parents, task = random_level(1, bounded=True, known=False, parents=40)
     chosen = rules(TOTALS_FIRST, True)
-    monkeypatch.setattr("censafe.estimation.topdown.parents._BATCH_WORK", 2e4)
+    monkeypatch.setattr("censafe.estimation.topdown.levels.parents._BATCH_WORK", 2e4)
     shares: list[float] = []
     one, report = estimated(spine, parents, task, chosen)
     two, again = estimate_level(task, chosen, parents, spine.levels[1], workers=2, progress=shares.append)

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from censafe.model import Definition, Neighbours, ProtectedUnit
-from censafe.planning.terminal import plan_sentences
-from censafe.products.configs import shipped_configs
-from censafe.products.topdown.config import load_config
-from censafe.products.topdown.plan import exact_figures, level_costs, plan_release, workloads
+from censafe.planning.prices.render import plan_sentences
+from censafe.products.configuration.shipped import shipped_configs
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.plan import exact_figures, level_costs, noise_law, plan_release, workloads
 from censafe.products.topdown.planner import report
-from censafe.products.topdown.sensitivity import noise_law
 
 NAMES = [config.name for config in shipped_configs("topdown")]
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
-from censafe.products.options import EstimateOptions, ReadOptions
-from censafe.products.topdown.again import estimate_all
-from censafe.products.topdown.config import load_config
-from censafe.products.topdown.intake import Intake
+from censafe.products.run.options import EstimateOptions, ReadOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.estimate import estimate_all
+from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestDoor
@@ -38,7 +38,7 @@ def apart(measured: LevelMeasurements) -> LevelMeasurements:
 @pytest.mark.parametrize("information", ["level", "lower"])
 def test_final_histograms_do_not_depend_on_what_is_shared(tmp_path: Path, information: str) -> None:
     config = load_config("e2e-1940", {"information": information})
-    with Intake(write_1940(tmp_path / "data"), config, ReadOptions()) as intake:
+    with BlockIntake(write_1940(tmp_path / "data"), config, ReadOptions()) as intake:
         loaded = intake.load()
     facts, door = loaded.facts, TestDoor(plan_release(config), 6)
     measured = {}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.products.topdown.config import load_config
-from censafe.products.topdown.invariants import LevelLimits
-from censafe.products.topdown.shipped import shipped_schemas
+from censafe.estimation.topdown.levels.limits import LevelLimits
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.stored import constraints_of, place_of, recodes_of
 
 NONE = np.zeros((3, 0), np.int64)

@@ -1,4 +1,4 @@
-// Exact composition of discrete Gaussians, as censafe.privacy.loss_law and its proof have it: a bracket of epsilon, and the variance
+// Exact composition of discrete Gaussians, as censafe.privacy.loss.loss_law and its proof have it: a bracket of epsilon, and the variance
 // that could be spared. Every step yields often, so that it runs between edits and never holds one up.
 
 const REACH = 14, MASS_ERROR = 1e-8, POINTS = 1 << 17, SEARCH_POINTS = 1 << 14, PARTS = 1000;

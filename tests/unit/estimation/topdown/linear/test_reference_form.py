@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from censafe.estimation.topdown.linear.cells import CellBlocks
-from censafe.estimation.topdown.linear.upward import TreeLevel, lower_estimates
-from censafe.estimation.topdown.normal_equations import LevelObjective
-from censafe.products.topdown.shipped import shipped_schemas
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.cells import CellBlocks
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 PERSONS = shipped_schemas()["pl94-persons"]
 QUERIES = tuple(

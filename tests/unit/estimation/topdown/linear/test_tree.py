@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.linear.cells import CellBlocks
-from censafe.estimation.topdown.linear.downward import LinearTree, Weights
-from censafe.estimation.topdown.linear.pooling import pooled
-from censafe.estimation.topdown.linear.upward import TreeLevel, lower_estimates
-from censafe.estimation.topdown.normal_equations import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.cells import CellBlocks
+from censafe.estimation.topdown.whole_tree.downward import LinearTree, Weights, pooled
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
 from support.linear_trees import CELLS, LABELS, SIZES, small_tree
 
 

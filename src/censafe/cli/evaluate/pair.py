@@ -1,0 +1,298 @@
+"""``censafe evaluate pair``, ``epl`` and ``reliability``: measures on a true and a published file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from censafe.cli.options import out_argument, parse_settings, published_data_option, set_option
+from censafe.cli.progress import TerminalObserver
+
+if TYPE_CHECKING:
+    from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, UnitFiles
+    from censafe.products.run.options import ReadOptions
+    from censafe.products.topdown.configuration.config import TopdownConfig
+
+__all__ = ["command", "epl", "reliability"]
+
+_PATH = click.Path(exists=True, path_type=Path)
+
+
+class _Also(click.ParamType[tuple[str, Path]]):
+    """A further published run, and the name of its vintage; empty without."""
+
+    name = "also"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Path]:
+        """Parse ``NAME=PATH`` or ``PATH``; what exists as it stands is a path."""
+        if isinstance(value, tuple):
+            return value
+        if Path(value).exists():
+            return "", Path(value)
+        name, separator, place = str(value).partition("=")
+        if not separator or not name.strip() or not place:
+            self.fail(f"{value!r}: there is no such file or folder; write NAME=PATH or PATH.", param, ctx)
+        if not Path(place).exists():
+            self.fail(f"{place}: there is no such file or folder.", param, ctx)
+        return name.strip(), Path(place)
+
+
+_SHARED = (
+    click.option("--quiet", is_flag=True, help="No progress."),
+    click.option(
+        "--mode",
+        type=click.Choice(["corrected", "as_published"]),
+        default="corrected",
+        show_default=True,
+        help="The right formulas, or the arithmetic of Petti & Flaxman.",
+    ),
+    click.option("--groups", metavar="QUERY", help="Exclusive groups, for schemas without race and origin."),
+    click.option(
+        "--by",
+        metavar="COLUMNS",
+        help="Tables: columns whose values make the levels; file for the names of files of folders.",
+    ),
+    click.option("--count", metavar="COLUMN", help="Tables: column of the counts [default: COUNT]."),
+    click.option("--domain", type=_PATH, help="Histograms: file with a column geocode of every block."),
+    click.option(
+        "--also",
+        type=_Also(),
+        multiple=True,
+        metavar="[NAME=]PATH",
+        help="Histograms: a further published run; with a name a vintage, measured by itself, with bars of its own in the figures.",
+    ),
+    click.option(
+        "--areas",
+        type=_PATH,
+        multiple=True,
+        help="Histograms: CSV or Parquet with a column geocode, GEOID20, GEOID or GISJOIN and one of area codes for each kind of area, such as place; or "
+        "the block file GRF-C. Areas that the data folder knows are there without it.",
+    ),
+    click.option("--area-kinds", metavar="KINDS", help="Only these kinds of areas, such as place,cousub."),
+    click.option(
+        "--true-units", type=_PATH, help="Histograms: true housing units [default: those in TRUTH]."
+    ),
+    click.option(
+        "--published-units",
+        type=_PATH,
+        multiple=True,
+        help="Histograms: published housing units, one for each run in the order given, PUBLISHED first "
+        "[default: those in PUBLISHED].",
+    ),
+    click.option(
+        "--characteristics",
+        type=_PATH,
+        help="Histograms: TOML file of further characteristics, queries and areas to measure.",
+    ),
+    click.option(
+        "--tables",
+        type=_PATH,
+        help="Histograms: TOML file of further tables for the workbook, in the form of the Bureau's.",
+    ),
+    click.option(
+        "--bins",
+        type=click.IntRange(min=1),
+        help="Population bins of so many persons, in place of classes of size.",
+    ),
+    click.option(
+        "--side-by-side",
+        metavar="KINDS",
+        help="Levels and lists whose counts are written side by side, or none [default: those of at most 10,000 areas].",
+    ),
+    click.option("--residuals", is_flag=True, help="Write every residual to residuals.parquet as well."),
+    click.option("--histogram", metavar="NAME", help="Histogram of the configuration [default: the first]."),
+    set_option,
+    click.option("--config", metavar="CONFIG", help="Both sides are block histograms of this configuration."),
+    published_data_option,
+    out_argument,
+    click.argument("published", type=_PATH, metavar="PUBLISHED"),
+    click.argument("truth", type=_PATH, metavar="TRUTH"),
+)
+
+
+def _shared(function: Callable[..., None]) -> Callable[..., None]:
+    for option in _SHARED:
+        function = option(function)
+    return function
+
+
+@click.command(name="pair")
+@_shared
+def command(**options: Any) -> None:
+    """Compare a true file with a published one: errors, empirical privacy loss, bias, reliability, impossible areas.
+
+    With --config both are block histograms: a file of geocode, cell and count, microdata of the redistricting data or of
+    1940 (persons.txt), or the folder of a run; TRUTH may be a data folder that the configuration's reader reads.
+    Without it they are tables with the same columns, of any product. Everything written is CONFIDENTIAL, except with
+    --published-data.
+
+    \b
+    Examples:
+      censafe evaluate pair blocks/ redistricting/ comparison/ --config pl94-us --set root=State
+      censafe evaluate pair extract/ release/ comparison/ --config e2e-1940 --set reader=ipums-1940
+      censafe evaluate pair blocks/ august/ comparison/ --config pl94-us --set root=State --also june=june/ --also april=april/
+      censafe evaluate pair truth/tables/PH3/PH3.csv release/tables/PH3/PH3.csv comparison/ --by REGION_TYPE
+    """
+    from censafe.evaluation.pairs.evaluation import SUITES
+
+    _compare(SUITES, **options)
+
+
+@click.command(name="epl")
+@_shared
+def epl(**options: Any) -> None:
+    """Empirical privacy loss of a published file: by every estimator, with intervals. It is no bound on privacy loss.
+
+    TRUTH and PUBLISHED as for ``evaluate pair``.
+
+    \b
+    Example:
+      censafe evaluate epl blocks/ redistricting/ loss/ --config pl94-us --set root=State
+    """
+    _compare(("epl",), **options)
+
+
+@click.command(name="reliability")
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Largest difference of the shares that counts as close.",
+)
+@click.option(
+    "--beta",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Share of areas that may differ by more.",
+)
+@_shared
+def reliability(**options: Any) -> None:
+    """From which population on the share of the largest group is within 5 points in 95% of areas.
+
+    --alpha and --beta put other numbers in place of the 5 points and of the 5% of areas that may be off. TRUTH and PUBLISHED are
+    block histograms; see ``evaluate pair``.
+
+    \b
+    Examples:
+      censafe evaluate reliability blocks/ redistricting/ shares/ --config pl94-us --set root=State
+      censafe evaluate reliability blocks/ redistricting/ shares/ --config pl94-us --alpha 0.03 --beta 0.1
+    """
+    if options["config"] is None:
+        raise click.UsageError("reliability needs block histograms: give --config.")
+    _compare(("reliability",), **options)
+
+
+def _compare(
+    suites: Sequence[str],
+    *,
+    truth: Path,
+    published: Path,
+    out: Path,
+    config: str | None,
+    settings: tuple[str, ...],
+    histogram: str | None,
+    also: tuple[tuple[str, Path], ...],
+    domain: Path | None,
+    count: str | None,
+    by: str | None,
+    groups: str | None,
+    areas: tuple[Path, ...],
+    area_kinds: str | None,
+    characteristics: Path | None,
+    tables: Path | None,
+    bins: int | None,
+    side_by_side: str | None,
+    residuals: bool,
+    true_units: Path | None,
+    published_units: tuple[Path, ...],
+    mode: str,
+    quiet: bool,
+    published_data: bool,
+    alpha: float = 0.05,
+    beta: float = 0.05,
+) -> None:
+    from censafe.evaluation.confidential import Standing
+    from censafe.evaluation.counts.reliability import Tolerance
+    from censafe.evaluation.pairs.definitions import Definitions, read_definitions
+    from censafe.evaluation.pairs.evaluation import PairChoices, evaluate_pair, evaluate_tables
+    from censafe.evaluation.pairs.inputs import AreaLists, UnitFiles
+    from censafe.evaluation.pairs.scope import PairQuestions
+    from censafe.evaluation.pairs.tables import match_tables
+    from censafe.evaluation.pairs.vintages import check_vintages, with_vintages
+    from censafe.evaluation.summary.reading import read_book
+    from censafe.products.run.options import ReadOptions
+    from censafe.products.topdown.configuration.config import load_config
+
+    reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
+    main = [published, *(path for name, path in also if not name)]
+    vintages = {name: path for name, path in also if name}
+    check_vintages([name for name, _ in also if name])
+    sources = {"truth": str(truth), "published": ", ".join(str(path) for path in main)}
+    sources |= {f"vintage {name}": str(path) for name, path in vintages.items()}
+    asked: Any = mode
+    standing = Standing.of(published_data=published_data)
+    if config is None:
+        beyond = (settings, histogram, also, domain, groups, areas, area_kinds, true_units, published_units,
+                  characteristics, tables, bins, side_by_side, residuals)  # fmt: skip
+        if any(beyond):
+            raise click.UsageError(
+                "Tables take --by, --count and --mode only; the other options are for histograms and need --config."
+            )
+        matched = match_tables(truth, published, count=count, by=_names(by))
+        result = evaluate_tables(
+            matched, out, reading, sources=sources, choices=PairChoices(suites, asked, standing=standing)
+        )
+    else:
+        if count or by:
+            raise click.UsageError("--count and --by are for tables; leave out --config.")
+        if bool(true_units) != bool(published_units):
+            raise click.UsageError("--true-units and --published-units go together.")
+        units = UnitFiles(true_units, published_units) if true_units else None
+        defined = read_definitions(characteristics) if characteristics else Definitions()
+        lists = AreaLists(areas, _names(area_kinds), defined.areas)
+        chosen = load_config(config, parse_settings(settings))
+        numbers = itertools.count(1)
+        runs = {name or str(next(numbers)): path for name, path in (("", published), *also)}
+        opened = with_vintages(
+            _opened(chosen, histogram, truth, runs, domain, units, lists, reading), tuple(vintages)
+        )
+        wanted = PairQuestions(
+            defined.queries, defined.characteristics, defined.sets, groups, bins or 0, Tolerance(alpha, beta)
+        )
+        book = read_book(tables) if tables else None
+        choices = PairChoices(suites, asked, wanted, _names(side_by_side), residuals, book, standing)
+        result = evaluate_pair(opened, out, reading, sources=sources, choices=choices, config=chosen)
+    click.echo(result.text())
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _opened(
+    config: TopdownConfig,
+    histogram: str | None,
+    truth: Path,
+    published: Mapping[str, Path],
+    domain: Path | None,
+    units: UnitFiles | None,
+    areas: AreaLists,
+    reading: ReadOptions,
+) -> OpenedPair:
+    from censafe.evaluation.pairs.inputs import open_pair
+
+    names = [one.name for one in config.histograms]
+    chosen = histogram or names[0]
+    if chosen not in names:
+        raise click.UsageError(f"--histogram {chosen}: the configuration has {', '.join(names)}.")
+    return open_pair(
+        config, config.histogram(chosen), truth, published, domain, units=units, areas=areas, reading=reading
+    )

@@ -1,0 +1,40 @@
+"""``censafe evaluate report``: the page of an evaluation again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command(name="report")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="EVALUATION")
+@click.option(
+    "--public",
+    "public",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Instead, write to the new folder OUT what the noise laws alone imply for the same configuration and budgets.",
+)
+def command(folder: Path, public: Path | None) -> None:
+    """Draw the figures and write report.html of a finished evaluation again, from the files in its folder.
+
+    With --public nothing of the comparison is read: OUT holds no number that depends on a record, and may be shown to anyone.
+
+    \b
+    Examples:
+      censafe evaluate report evaluation/
+      censafe evaluate report evaluation/ --public for-everyone/
+    """
+    if public is not None:
+        from censafe.evaluation.topdown.noise_alone import public_report
+        from censafe.products.run.options import ReadOptions
+
+        click.echo(public_report(folder, public, ReadOptions()).text())
+        return
+    from censafe.evaluation.pages.registry import write_report
+
+    for name in write_report(folder):
+        click.echo(folder / name)

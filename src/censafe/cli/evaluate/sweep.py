@@ -1,0 +1,174 @@
+"""``censafe evaluate sweep``: TopDown at several budgets."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from censafe.cli.options import (
+    EXACT,
+    config_argument,
+    data_argument,
+    out_argument,
+    parse_settings,
+    published_data_option,
+    set_option,
+)
+from censafe.cli.progress import TerminalObserver
+
+__all__ = ["command"]
+
+
+class _Exacts(click.ParamType[tuple[Fraction, ...]]):
+    """Exact numbers above zero, separated by commas."""
+
+    name = "list"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Fraction, ...]:
+        """Parse the literal texts."""
+        if isinstance(value, tuple):
+            return value
+        found = tuple(EXACT.convert(part.strip(), param, ctx) for part in str(value).split(","))
+        if any(one <= 0 for one in found):
+            self.fail(f"{value!r}: every budget must be above 0.", param, ctx)
+        return found
+
+
+class _Published(click.ParamType[tuple[Fraction, Path]]):
+    """An epsilon and the files that were published at it."""
+
+    name = "published"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Fraction, Path]:
+        """Parse ``EPS=FOLDER``."""
+        if isinstance(value, tuple):
+            return value
+        text, separator, place = str(value).partition("=")
+        path = Path(place)
+        if not separator or not place:
+            self.fail(f"{value!r}: write EPS=FOLDER, for example 0.25=release-1/.", param, ctx)
+        epsilon = EXACT.convert(text.strip(), param, ctx)
+        if epsilon <= 0:
+            self.fail(f"{value!r}: every budget must be above 0.", param, ctx)
+        if not path.exists():
+            self.fail(f"{place}: there is no such file or folder.", param, ctx)
+        return epsilon, path
+
+
+@click.command(name="sweep")
+@click.argument("product", type=click.Choice(["topdown"]), metavar="PRODUCT")
+@config_argument
+@data_argument
+@out_argument
+@set_option
+@click.option(
+    "--epsilon",
+    "epsilons",
+    type=_Exacts(),
+    default=(),
+    metavar="LIST",
+    help="Budgets of the whole run, for example 0.25,0.5,1,2,4,8; under zCDP by the tight conversion at delta 1e-10.",
+)
+@click.option(
+    "--rho",
+    "losses",
+    type=_Exacts(),
+    default=(),
+    metavar="LIST",
+    help="Budgets of the whole run as rho, for configurations under zCDP.",
+)
+@click.option(
+    "--published",
+    type=_Published(),
+    multiple=True,
+    metavar="EPS=FOLDER",
+    help="Instead of runs: a file or folder that was published at this epsilon, as evaluate pair reads them; once for each run.",
+)
+@click.option(
+    "--runs", type=click.IntRange(1), default=4, show_default=True, help="Independent runs of every budget."
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of test keys and samples."
+)
+@click.option(
+    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Runs at the same time."
+)
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Write only what the noise laws of every budget imply; run nothing, compare with no true count.",
+)
+@published_data_option
+@click.option("--quiet", is_flag=True, help="No progress.")
+def command(
+    product: str,
+    config: str,
+    data: Path,
+    out: Path,
+    settings: tuple[str, ...],
+    epsilons: tuple[Fraction, ...],
+    losses: tuple[Fraction, ...],
+    published: tuple[tuple[Fraction, Path], ...],
+    runs: int,
+    seed: int,
+    workers: int,
+    public: bool,
+    published_data: bool,
+    quiet: bool,
+) -> None:
+    """Run TopDown at several budgets beside simple random samples: errors, bias, empirical privacy loss.
+
+    Makes the tables and figures of Petti & Flaxman's study of the 1940 census for any population, and says which of its
+    findings hold. With --published the runs are files that were published, one or more at each budget. Everything it writes is CONFIDENTIAL, except with --public or
+    --published-data. The same command again goes on where it stopped; more budgets or
+    runs are added to what is there.
+
+    \b
+    Examples:
+      censafe evaluate sweep topdown e2e-1940 blocks/ sweep/ --epsilon 0.25,0.5,0.75,1,2,4,6,8 --runs 4
+      censafe evaluate sweep topdown pl94-us blocks/ sweep/ --set root=State --epsilon 1,2,4,8,16
+      censafe evaluate sweep topdown pl94-us blocks/ sweep/ --set root=State --rho 1/2,2.56
+      censafe evaluate sweep topdown e2e-1940 extract/ study/ --set reader=ipums-1940 --published 0.25=a/ --published 1=b/
+    """
+    from censafe.evaluation.confidential import Standing
+    from censafe.evaluation.topdown.runs import SourceOf
+    from censafe.evaluation.topdown.sweep_evaluation import evaluate_published_sweep, evaluate_sweep
+    from censafe.products.run.options import ReadOptions
+
+    reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
+    source = SourceOf.of(config, data, parse_settings(settings))
+    if published:
+        if epsilons or losses or public:
+            raise click.UsageError("--published says the budgets; leave out --epsilon, --rho and --public.")
+        groups: dict[Fraction, list[Path]] = {}
+        for epsilon, path in published:
+            groups.setdefault(epsilon, []).append(path)
+        standing = Standing.of(published_data=published_data)
+        result = evaluate_published_sweep(
+            source, out, reading, published=groups, seed=seed, standing=standing
+        )
+        click.echo(result.text())
+        return
+    if not epsilons and not losses:
+        raise click.UsageError(
+            "give budgets: --epsilon 0.25,0.5,1,2,4,8 (or --rho under zCDP), or --published EPS=FOLDER."
+        )
+    result = evaluate_sweep(
+        source,
+        out,
+        reading,
+        epsilons=epsilons,
+        losses=losses,
+        runs=runs,
+        seed=seed,
+        workers=workers,
+        standing=Standing.PUBLIC if public else Standing.of(published_data=published_data),
+    )
+    click.echo(result.text())

@@ -1,0 +1,141 @@
+"""``censafe evaluate phsafe | safetab-p | safetab-h``: noise draws of a table product against the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from censafe.cli.options import (
+    EXACT,
+    config_argument,
+    data_argument,
+    engine_options,
+    out_argument,
+    parse_settings,
+    set_option,
+    t1_option,
+)
+from censafe.cli.progress import TerminalObserver
+
+__all__ = ["phsafe", "safetab_h", "safetab_p"]
+
+_SHARED = (
+    engine_options,
+    click.option(
+        "--confidence",
+        type=EXACT,
+        help="Level of the margins of error [default: as in the product's papers].",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the test keys."),
+    set_option,
+    out_argument,
+    data_argument,
+    config_argument,
+)
+
+
+def _shared(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Arguments and options of every product, with its default number of draws."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        for option in _SHARED:
+            function = option(function)
+        return click.option(
+            "--trials",
+            type=click.IntRange(1),
+            default=trials,
+            show_default=True,
+            help="Number of noise draws.",
+        )(function)
+
+    return decorate
+
+
+@click.command(name="phsafe")
+@_shared(50)
+def phsafe(**options: Any) -> None:
+    """Experimental against expected margins of error, and the bias of truncation apart from noise.
+
+    Everything it writes is CONFIDENTIAL. The draws use test keys: nothing is spent or published.
+
+    \b
+    Example:
+      censafe evaluate phsafe sdhc-us data/ evaluation/ --set reader=csv --trials 100
+    """
+    _evaluate("phsafe", **options)
+
+
+@click.command(name="safetab-p")
+@_shared(10)
+def safetab_p(**options: Any) -> None:
+    """Experimental against expected margins, the tables that groups get, and the empty groups that are published.
+
+    Everything it writes is CONFIDENTIAL. The draws use test keys: nothing is spent or published.
+
+    \b
+    Example:
+      censafe evaluate safetab-p ddhca data/ evaluation-p/ --set reader=csv --set run_pr=false
+    """
+    _evaluate("safetab-p", **options)
+
+
+@click.command(name="safetab-h")
+@_shared(10)
+@t1_option
+def safetab_h(**options: Any) -> None:
+    """Experimental against expected margins, and the tables that groups get.
+
+    Everything it writes is CONFIDENTIAL. The draws use test keys: nothing is spent or published.
+
+    \b
+    Example:
+      censafe evaluate safetab-h ddhcb data/ evaluation-h/ --set reader=csv --set run_pr=false --t1 detailed-a/
+    """
+    _evaluate("safetab-h", **options)
+
+
+def _evaluate(
+    product: str,
+    *,
+    config: str,
+    data: Path,
+    out: Path,
+    settings: tuple[str, ...],
+    trials: int,
+    seed: int,
+    confidence: Fraction | None,
+    threads: int | None,
+    memory: str | None,
+    scratch: Path | None,
+    examples: Path | None,
+    quiet: bool,
+    t1: Path | None = None,
+) -> None:
+    from censafe.evaluation.registry import evaluate
+    from censafe.products.registry import planner_of
+    from censafe.products.run.options import ReadOptions
+
+    reading = ReadOptions(
+        examples=examples,
+        threads=threads,
+        memory=memory,
+        scratch=scratch,
+        t1=t1,
+        observer=TerminalObserver(quiet=quiet),
+    )
+    result = evaluate(
+        product,
+        config,
+        data,
+        out,
+        parse_settings(settings),
+        reading,
+        trials=trials,
+        seed=seed,
+        confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
+    )
+    click.echo(result.text())

@@ -1,0 +1,60 @@
+"""``censafe evaluate uncertainty``: error of what is already published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from censafe.cli.options import out_argument
+from censafe.cli.progress import TerminalObserver
+
+__all__ = ["command"]
+
+
+@click.command(name="uncertainty")
+@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="RUN")
+@out_argument
+@click.option(
+    "--runs",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Further runs on the published file.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of their noise.")
+@click.option(
+    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Runs at the same time."
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.999),
+    default=0.9,
+    show_default=True,
+    help="Level of the intervals.",
+)
+@click.option("--quiet", is_flag=True, help="No progress.")
+def command(run: Path, out: Path, runs: int, seed: int, workers: int, confidence: float, quiet: bool) -> None:
+    """Say how far the published counts of the finished topdown run in RUN may be from the truth.
+
+    Runs the same configuration again on what was published (approximate Monte Carlo): root mean square error, bias and an
+    interval for every count. Opens no record and costs nothing: what it writes is as public as RUN itself.
+
+    \b
+    Example:
+      censafe evaluate uncertainty redistricting/ errors/ --runs 20
+    """
+    from censafe.evaluation.topdown.population import PublishedSource
+    from censafe.evaluation.topdown.uncertainty import evaluate_uncertainty
+    from censafe.products.run.options import ReadOptions
+
+    result = evaluate_uncertainty(
+        PublishedSource(run),
+        out,
+        ReadOptions(observer=TerminalObserver(quiet=quiet)),
+        runs=runs,
+        seed=seed,
+        workers=workers,
+        confidence=confidence,
+    )
+    click.echo(result.text())

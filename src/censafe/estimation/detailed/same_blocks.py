@@ -1,0 +1,179 @@
+"""Areas of different types that consist of the same blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, StorageError
+from censafe.estimation.detailed.additive import GOLDEN, mixed
+from censafe.geography.areas import Areas
+
+__all__ = ["AreaClasses", "read_block_list", "same_blocks"]
+
+_DIGITS = 15
+_COLUMN = "block"
+
+
+@dataclass(frozen=True)
+class AreaClasses:
+    """Classes of areas with equal, non-empty sets of blocks.
+
+    Args:
+        classes: each with two or more areas, as (region type, region id), in the order in which the types were asked for.
+    """
+
+    classes: tuple[tuple[tuple[str, str], ...], ...]
+
+    def by_type(self, region_type: str) -> dict[str, int]:
+        """Position of the class of every area of a type that is in one."""
+        return {
+            region: position
+            for position, members in enumerate(self.classes)
+            for kind, region in members
+            if kind == region_type
+        }
+
+
+def read_block_list(path: Path) -> NDArray[np.int64]:
+    """Read a public list of blocks: one 15-digit block code a line, below the header ``block``.
+
+    The code is state, county, tract and block of GRF-C one after another, as in Census Bureau block identifiers.
+
+    Args:
+        path: the file.
+
+    Returns:
+        sorted block numbers without repeats, int64, as in ``Areas.keys``.
+
+    Raises:
+        DataError: another header, or lines that are not such codes.
+        StorageError: the file cannot be read.
+    """
+    try:
+        table = pc.read_csv(
+            path,
+            convert_options=pc.ConvertOptions(column_types={_COLUMN: pa.string()}),
+        )
+    except OSError:
+        raise StorageError(f"{path.name}: the list of blocks cannot be read; check that it exists") from None
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{path.name}: not a list of blocks; allowed: a header '{_COLUMN}' and one code a line"
+        ) from None
+    if table.column_names != [_COLUMN]:
+        raise DataError(
+            f"{path.name}: the header must be '{_COLUMN}', and nothing else may stand in the file"
+        )
+    texts = np.asarray(table[_COLUMN].to_numpy(zero_copy_only=False), dtype=np.str_)
+    bad = sum(not _is_code(text) for text in texts.tolist())
+    if bad:
+        raise DataError(
+            f"{path.name}, column {_COLUMN}: {bad} lines are not block codes; allowed: exactly {_DIGITS} digits"
+        )
+    return np.unique(texts.astype(np.int64))
+
+
+def same_blocks(
+    areas: Areas,
+    region_types: Sequence[str],
+    *,
+    empty: NDArray[np.int64] | None = None,
+    populated: NDArray[np.int64] | None = None,
+) -> AreaClasses:
+    """Find the areas of different types that consist of the same blocks.
+
+    Sets are compared by size and by a 64-bit sum of hashes of their blocks, and what agrees in both is compared block
+    by block, so that a class is never wrong.
+
+    Args:
+        areas: blocks and their regions.
+        region_types: which types take part.
+        empty: numbers of blocks to leave out, such as those that are water only.
+        populated: numbers of the blocks to keep, for example all that have a housing unit or group quarters.
+
+    Returns:
+        the classes, sorted by their first member.
+
+    Source: SafeTab-H paper, section 6.4 (equal areas get equal statistics).
+    """
+    kept = np.ones(areas.blocks, np.bool_)
+    if populated is not None:
+        kept &= np.isin(areas.keys, populated)
+    if empty is not None:
+        kept &= ~np.isin(areas.keys, empty)
+    hashes = mixed(areas.keys.astype(np.uint64) + GOLDEN)
+    sets = [_BlockSets.of(areas, kind, kept, hashes) for kind in region_types]
+    kinds = np.repeat(np.arange(len(sets)), [len(found.sizes) for found in sets])
+    regions = (
+        np.concatenate([np.arange(len(found.sizes)) for found in sets]) if sets else np.empty(0, np.int64)
+    )
+    sizes = np.concatenate([found.sizes for found in sets]) if sets else np.empty(0, np.int64)
+    sums = np.concatenate([found.sums for found in sets]) if sets else np.empty(0, np.uint64)
+    order = np.lexsort((kinds, sums, sizes))
+    order = order[sizes[order] > 0]
+    same = (sizes[order][1:] == sizes[order][:-1]) & (sums[order][1:] == sums[order][:-1])
+    starts = np.flatnonzero(np.concatenate(([True], ~same))) if len(order) else np.empty(0, np.int64)
+    long = np.flatnonzero(np.diff([*starts.tolist(), len(order)]) > 1)
+    ends = [*starts[1:].tolist(), len(order)]
+    candidates = [order[starts[position] : ends[position]] for position in long.tolist()]
+    names = [areas.regions(kind) for kind in region_types]
+    classes = [
+        tuple((region_types[kinds[one]], names[kinds[one]][regions[one]]) for one in members)
+        for candidate in candidates
+        for members in _verified([(int(kinds[one]), int(regions[one]), int(one)) for one in candidate], sets)
+    ]
+    position = {kind: number for number, kind in enumerate(region_types)}
+    return AreaClasses(tuple(sorted(classes, key=lambda members: (position[members[0][0]], members[0][1]))))
+
+
+@dataclass(frozen=True, eq=False)
+class _BlockSets:
+    """The blocks of every region of one type: ``order[starts[i]:starts[i + 1]]``, ascending."""
+
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sums: NDArray[np.uint64]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.starts)
+
+    def blocks(self, region: int) -> NDArray[np.int64]:
+        return self.order[self.starts[region] : self.starts[region + 1]]
+
+    @classmethod
+    def of(cls, areas: Areas, kind: str, kept: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> _BlockSets:
+        ordinals = areas.ordinals(kind)
+        inside = np.flatnonzero(kept & (ordinals >= 0))
+        found = ordinals[inside]
+        if np.any(found[1:] < found[:-1]):
+            turn = np.argsort(found, kind="stable")
+            inside, found = inside[turn], found[turn]
+        starts = np.zeros(len(areas.numbers(kind)) + 1, np.int64)
+        np.cumsum(np.bincount(found, minlength=len(starts) - 1), out=starts[1:])
+        running = np.zeros(len(inside) + 1, np.uint64)
+        np.cumsum(hashes[inside], out=running[1:])
+        return cls(inside, starts, running[starts[1:]] - running[starts[:-1]])
+
+
+def _verified(candidate: Sequence[tuple[int, int, int]], sets: Sequence[_BlockSets]) -> Iterable[list[int]]:
+    """Split areas of equal size and hash into classes of really equal block sets."""
+    left = list(candidate)
+    while left:
+        kind, region, _ = left[0]
+        first = sets[kind].blocks(region)
+        equal = [one for one in left if np.array_equal(sets[one[0]].blocks(one[1]), first)]
+        if len(equal) > 1:
+            yield [one for _, _, one in equal]
+        left = [one for one in left if one not in equal]
+
+
+def _is_code(text: str) -> bool:
+    return len(text) == _DIGITS and text.isascii() and text.isdigit()

@@ -1,0 +1,150 @@
+"""Totals and cells of population groups from their measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.detailed.additive import add_to_totals
+from censafe.model.groups.cells import GroupTable
+from censafe.model.groups.estimates import GroupEstimates, GroupNoise, NoiseTerm
+from censafe.model.groups.levels import GroupMeasurements
+from censafe.model.laws import NoiseLaw
+from censafe.privacy.noise.variance import exact_variance
+
+__all__ = ["LEAST_VARIANCE", "NEAR_DEVIATIONS", "nonnegative", "totals"]
+
+NEAR_DEVIATIONS = 3  # standard deviations of the first stage within which a threshold is near
+LEAST_VARIANCE = (
+    1e-200  # stands for variances too small for a float, under budgets of thousands; weights need one above 0
+)
+
+
+def totals(
+    measurements: GroupMeasurements,
+    table: GroupTable,
+    *,
+    t1: Literal["stage2", "pooled"] = "stage2",
+    thresholds: Sequence[int] = (),
+    near: Literal["flag", "fallback"] = "flag",
+    conditional: bool = False,
+) -> GroupEstimates:
+    """Cells and totals of the groups of one level.
+
+    With ``stage2`` the cells are the measured ones and a total is their sum. With ``pooled`` the total of a group of K
+    cells is the mean of that sum (variance K v) and of the total that chose its table (variance v1), weighted
+    by their inverse variances and rounded; the difference is spread evenly over the cells, whole numbers first and what
+    remains one by one over cells chosen by a fixed permutation of the group.
+
+    The first total chose the table, and that choice biases it near a threshold: of groups whose true count is the
+    threshold, those with the longer table have a first total 0.8 of its standard deviations too high on average, those with the
+    shorter one as much too low. A pooled total inherits the share K v / (v1 + K v) of that; over both tables together 0.4
+    standard deviations times the difference of the two shares are left. Totals within three standard deviations of a threshold
+    are flagged, or fall back to ``stage2``, which has no such bias. Falling back makes no new one, because the difference of the two
+    totals is uncorrelated with the pooled one.
+
+    Args:
+        measurements: of one level, SafeTab-P or SafeTab-H; the latter has only the one kind of total.
+        table: what is measured.
+        t1: ``stage2`` or ``pooled``.
+        thresholds: of the level, for ``pooled``.
+        near: whether pooled totals near a threshold are flagged or fall back to ``stage2``.
+        conditional: whether the level suppresses small totals, so that what is published of stat level 0 had a
+            noisy total above the limit.
+
+    Raises:
+        ValueError: measurements of another table, or ``pooled`` for measurements without a first total.
+
+    Source: specification of SafeTab-P, sections 5 and 10.3.
+    """
+    if measurements.table != table.key:
+        raise ValueError(f"measurements of {measurements.table} are not of the table {table.key}")
+    if t1 == "pooled" and measurements.stage1 is None:
+        raise ValueError("totals of households are measured once, there is nothing to pool")
+    found = _measured(measurements, table.sizes, conditional=conditional)
+    return _pooled(found, measurements, thresholds, near) if t1 == "pooled" else found
+
+
+def nonnegative(estimates: GroupEstimates) -> GroupEstimates:
+    """Replace negative cells by zero; totals are sums of what results.
+
+    This biases totals of small groups upwards: a cell of true count 0 has mean 0.4 standard deviations afterwards, and a total
+    adds that up over its cells. Variances and margins still describe the noise before the replacement.
+    """
+    return replace(estimates, values=np.maximum(estimates.values, 0))
+
+
+def _measured(
+    measurements: GroupMeasurements, sizes: tuple[int, ...], *, conditional: bool
+) -> GroupEstimates:
+    kind = measurements.stat_level.astype(np.int32)
+    if measurements.stage1 is None:
+        noises = [GroupNoise(measurements.laws["cells"], size) for size in sizes]
+        cost = measurements.costs["cells"]
+    else:
+        noises = [GroupNoise(measurements.laws["stage2"], size) for size in sizes]
+        cost = measurements.costs["stage1"] + measurements.costs["stage2"]
+        if "detailed_only" in measurements.laws:
+            noises.append(GroupNoise(measurements.laws["detailed_only"], 1))
+            kind[_detailed_only(measurements)] = len(sizes)
+            cost = max(cost, measurements.costs["detailed_only"])
+    return GroupEstimates(
+        level=measurements.level,
+        table=measurements.table,
+        sizes=sizes,
+        region=measurements.region,
+        iteration=measurements.iteration,
+        stat_level=measurements.stat_level,
+        indptr=measurements.indptr,
+        values=measurements.values,
+        noise=kind,
+        noises=tuple(noises),
+        conditional=(measurements.stat_level == 0) & conditional,
+        near=np.zeros(len(kind), np.bool_),
+        shared=np.zeros(len(kind), np.bool_),
+        cost=cost,
+        source=measurements.source,
+    )
+
+
+def _detailed_only(measurements: GroupMeasurements) -> NDArray[np.bool_]:
+    return measurements.level.detailed_only[measurements.iteration]
+
+
+def _pooled(
+    found: GroupEstimates,
+    measurements: GroupMeasurements,
+    thresholds: Sequence[int],
+    near: Literal["flag", "fallback"],
+) -> GroupEstimates:
+    first, second = measurements.laws["stage1"], measurements.laws["stage2"]
+    one, cell = (max(exact_variance(law), LEAST_VARIANCE) for law in (first, second))
+    sizes = np.diff(found.indptr)
+    before = found.totals
+    stage1 = before if measurements.stage1 is None else measurements.stage1
+    exact = (sizes * cell * stage1 + one * before) / (one + sizes * cell)
+    close = np.zeros(found.rows, np.bool_)
+    for threshold in thresholds:
+        close |= np.abs(exact - threshold) <= NEAR_DEVIATIONS * np.sqrt(one)
+    chosen = ~_detailed_only(measurements)
+    close &= chosen
+    if near == "fallback":
+        chosen &= ~close
+    change = np.where(chosen, np.rint(exact).astype(np.int64) - before, 0)
+    pooled = tuple(_pooled_noise(size, first, one, second, cell) for size in found.sizes)
+    return replace(
+        found,
+        values=add_to_totals(found, change),
+        noises=(*found.noises, *pooled),
+        noise=np.where(chosen, len(found.noises) + found.stat_level, found.noise).astype(np.int32),
+        near=close,
+    )
+
+
+def _pooled_noise(size: int, first: NoiseLaw, one: float, second: NoiseLaw, cell: float) -> GroupNoise:
+    share = cell / (one + size * cell)
+    return GroupNoise(second, size, -share, (NoiseTerm(first, 1, share),))

@@ -1,0 +1,1 @@
+"""How far published counts and unbiased estimates are from the truth, from public figures alone."""

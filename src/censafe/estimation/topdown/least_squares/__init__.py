@@ -1,0 +1,1 @@
+"""The fractional histograms of one parent's children: exact, certified least squares under all constraints."""

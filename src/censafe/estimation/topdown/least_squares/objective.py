@@ -1,0 +1,241 @@
+"""The weighted least squares objective of a level, for the cells that a parent has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from censafe.estimation.topdown.least_squares.right_sides import gather_stored, label_matrix, right_sides
+from censafe.estimation.topdown.whole_tree.cells import Below
+from censafe.model.compiled import compiled
+from censafe.model.families import Families, Gathering, Wanted
+from censafe.model.level_measurements import Answers, LevelMeasurements
+
+__all__ = ["AnswerSource", "LevelObjective", "StoredAnswers", "add_weighted", "query_weight"]
+
+_LEAST_VARIANCE = 1e-4
+
+
+def query_weight(variance: float) -> float:
+    """Weight of an answer: the inverse of its variance, and 10,000 where the noise is almost surely zero.
+
+    Any weight gives the same point where the measurements are exact; a limit keeps the equations well scaled. What is
+    not measured has an infinite variance and no weight.
+
+    Example:
+        >>> query_weight(4.0), query_weight(0.0), query_weight(float("inf"))
+        (0.25, 10000.0, 0.0)
+    """
+    return 1.0 / max(variance, _LEAST_VARIANCE)
+
+
+class AnswerSource(Gathering, Protocol):
+    """Where noisy answers come from: kept ones, or ones that are drawn when they are asked for."""
+
+    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Some noisy answers of one query at consecutive geounits.
+
+        Args:
+            query: ordinal of the query.
+            first: of the geounits.
+            last: one past the last of them.
+            chosen: positions of the answers, rising, shape (m,).
+
+        Returns:
+            int64, shape (last - first, m), in C order; 0 where nothing is measured.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class StoredAnswers:
+    """Noisy answers that are kept whole.
+
+    Args:
+        values: of every query, shape (geounits, answers).
+    """
+
+    values: tuple[Answers, ...] = field(repr=False)
+
+    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Some noisy answers of one query at consecutive geounits, int64, shape (last - first, m)."""
+        rows = self.values[query][first:last]
+        if len(chosen) == rows.shape[1]:
+            return np.ascontiguousarray(rows, dtype=np.int64)
+        return np.ascontiguousarray(rows[:, chosen], dtype=np.int64)
+
+    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
+        """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
+        return gather_stored(self.values, wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelObjective:
+    """Measurements of all geounits of a level with their weights.
+
+    Args:
+        labels: of every query, the answer of each cell of the schema, shape (cells,).
+        weights: of an answer, by kind of geounits and query, shape (kinds, queries); 0 where nothing is measured.
+        kinds: kind of every geounit, int32, shape (geounits,).
+        source: of the noisy answers.
+        below: what the answers below the geounits say, by the same kinds; None where these are not used.
+    """
+
+    labels: tuple[NDArray[np.int32], ...] = field(repr=False)
+    weights: NDArray[np.float64]
+    kinds: NDArray[np.int32] = field(repr=False)
+    source: AnswerSource = field(repr=False)
+    below: Below | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of(
+        labels: Sequence[NDArray[np.int32]],
+        variances: ArrayLike,
+        values: Sequence[Answers],
+        kinds: NDArray[np.int32] | None = None,
+    ) -> LevelObjective:
+        """Weight every query by the inverse of its variance.
+
+        Args:
+            labels: of every query, the answer of each cell of the schema.
+            variances: of an answer, shape (queries,), or (kinds, queries) where geounits differ.
+            values: noisy answers of every query, shape (geounits, answers).
+            kinds: of every geounit; None where all are of the first kind.
+        """
+        some = np.zeros(len(values[0]), np.int32) if kinds is None else kinds
+        return LevelObjective.drawing(labels, variances, some, StoredAnswers(tuple(values)))
+
+    @staticmethod
+    def measured(labels: Sequence[NDArray[np.int32]], part: LevelMeasurements) -> LevelObjective:
+        """The objective of the stored measurements of a part."""
+        return LevelObjective.of(labels, part.variances, part.values, part.kinds)
+
+    @staticmethod
+    def drawing(
+        labels: Sequence[NDArray[np.int32]],
+        variances: ArrayLike,
+        kinds: NDArray[np.int32],
+        source: AnswerSource,
+    ) -> LevelObjective:
+        """The objective of answers from any source; variances of shape (queries,) or (kinds, queries)."""
+        table = np.atleast_2d(np.asarray(variances, dtype=np.float64))
+        weights = np.array([[query_weight(float(one)) for one in row] for row in table]).reshape(table.shape)
+        return LevelObjective(tuple(labels), weights, kinds, source)
+
+    def equations(
+        self, first: int, last: int, support: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
+        """H, the sum of w A'A, and B, the sum of w A'y, of consecutive geounits on some cells.
+
+        Args:
+            first: of the geounits.
+            last: one past the last of them.
+            support: cells, shape (K,).
+
+        Returns:
+            The distinct H of these geounits, shape (G, K, K); which one each geounit has, int32, shape (last - first,);
+            B, shape (last - first, K). The answers of a query enter B after those of the queries before it.
+
+        Example:
+            >>> both = LevelObjective.of((np.array([0, 0], np.int32), np.array([0, 1], np.int32)), (1.0, 0.5),
+            ...                          (np.array([[5]]), np.array([[4, 3]])))
+            >>> h, h_of, b = both.equations(0, 1, np.array([0, 1]))
+            >>> h.tolist(), h_of.tolist(), b.tolist()
+            ([[[3.0, 1.0], [1.0, 3.0]]], [0], [[13.0, 11.0]])
+        """
+        present, h_of = np.unique(self.kinds[first:last], return_inverse=True)
+        h = np.zeros((len(present), len(support), len(support)))
+        b = np.zeros((last - first, len(support)))
+        for query, label in enumerate(self.labels):
+            answer = label[support]
+            weights = self.weights[present, query]
+            h += weights[:, None, None] * (answer[:, None] == answer[None, :])
+            chosen, columns = np.unique(answer, return_inverse=True)
+            values = self.source.answers(query, first, last, chosen.astype(np.int64))
+            add_weighted(b, weights[h_of], values, columns.astype(np.int64))
+        if self.below is not None:
+            h += self.below.curvatures(present, support)
+            b += self.below.right[first:last][:, support]
+        return h, h_of.astype(np.int32), b
+
+    def fitting(self, queries: Sequence[int]) -> LevelObjective:
+        """The objective of some queries alone.
+
+        What is known from below stays whole beside them; where the queries are the total alone, the total as it is known from
+        own answers and those below takes their place.
+
+        Args:
+            queries: ordinals.
+        """
+        chosen = list(queries)
+        weights = np.zeros_like(self.weights)
+        if self.below is not None and chosen and all(not self.labels[query].any() for query in chosen):
+            return replace(self, weights=weights, below=self.below.of_totals())
+        weights[:, chosen] = self.weights[:, chosen]
+        return replace(self, weights=weights)
+
+    @property
+    def coarse(self) -> CoarseObjective | None:
+        """What is known about the sums that are fitted before the cells; None where there are none."""
+        if self.below is None or self.below.coarse is None:
+            return None
+        one = self.below.coarse
+        below = replace(self.below, tables=one.tables, right=one.right, coarse=None)
+        return CoarseObjective(one.label, replace(self, weights=np.zeros_like(self.weights), below=below))
+
+    @cached_property
+    def label_matrix(self) -> NDArray[np.int32]:
+        """Labels of all queries, shape (queries, cells)."""
+        return label_matrix(self.labels)
+
+    def right_sides(self, families: Families) -> NDArray[np.float64]:
+        """B of many parents at once; the same bits as from :meth:`equations`.
+
+        Args:
+            families: parents with their cells; their children need not be all of them, nor consecutive.
+
+        Returns:
+            float64: parent by parent the matrix (children, cells) in C order, one after another.
+        """
+        found = right_sides(families, self.label_matrix, self.weights, self.kinds, self.source)
+        if self.below is not None:
+            self.below.add_right_sides(families, found)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseObjective:
+    """Sums of cells and their objective.
+
+    Args:
+        label: which sum each cell belongs to, int32, shape (cells,).
+        objective: the same for all cells of a sum.
+    """
+
+    label: NDArray[np.int32] = field(repr=False)
+    objective: LevelObjective = field(repr=False)
+
+
+@compiled()
+def add_weighted(
+    b: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    values: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> None:
+    """Add weight times answer to every cell of B, in place: the one place where B is summed, so that sums are the same bits.
+
+    Args:
+        b: shape (C, K), in C order.
+        weights: of the query at every child, shape (C,).
+        values: answers, shape (C, m), in C order.
+        columns: position among the m answers of the answer of each cell, shape (K,).
+    """
+    for child in range(b.shape[0]):
+        for cell in range(b.shape[1]):
+            b[child, cell] += weights[child] * np.float64(values[child, columns[cell]])

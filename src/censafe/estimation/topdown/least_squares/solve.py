@@ -1,0 +1,209 @@
+"""The fractional histograms of one parent's children: exact, certified least squares under all constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.least_squares.active_set import solve_active_set
+from censafe.estimation.topdown.least_squares.certificate import GAP_TOLERANCE, VIOLATION_TOLERANCE, certify
+from censafe.estimation.topdown.least_squares.feasibility import has_point, violated_cut
+from censafe.estimation.topdown.least_squares.interior import interior_point
+from censafe.estimation.topdown.least_squares.problem import L2Result, L2Status, ParentProblem
+from censafe.estimation.topdown.least_squares.sides import Tightened, tighten
+from censafe.estimation.topdown.least_squares.start import start_point
+from censafe.model.arrays import Floats
+
+__all__ = ["solve_l2"]
+
+
+_EPS = 1e-8
+_MOST_STEPS = 8  # towards the optimum of a singular objective
+_RESOLUTION = 1e-15  # of the size of the objective, which is all that floating-point numbers can tell apart
+
+
+@dataclass(eq=False)
+class _State:
+    """Iterates of one solve, written by the compiled kernel."""
+
+    free: NDArray[np.bool_]
+    active: NDArray[np.int8]
+    x: Floats
+    multipliers: Floats
+    nu: Floats
+    iterations: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """What the kernels need, in their types."""
+
+    problem: ParentProblem
+    tight: Tightened
+    h: Floats
+    p: Floats
+    ridge: float
+    start: Floats
+    curvature: Floats
+
+    @property
+    def coupled(self) -> bool:
+        return self.problem.p is not None
+
+
+def solve_l2(problem: ParentProblem) -> L2Result:
+    """Minimise the weighted squared distance of all children to their measurements.
+
+    Where the objective is singular the optimum nearest to the point before is taken, step by step, until what is left is
+    below the tolerance. The start solves without bounds; then cells and rows are fixed and freed by their signs, in blocks while that
+    makes progress and one by one otherwise. No point is called a solution by its signs alone: sums, bounds, rows
+    and the duality gap are checked, and what fails goes to a slower method and back.
+
+    Args:
+        problem: one parent.
+
+    Returns:
+        The point with its status, gap and violation. An infeasible problem has the status, a reason and zeros.
+
+    Source: primal-dual active set with least-index backup: Murty (1974), "Note on a Bard-type scheme for solving
+        the complementarity problem"; Judice & Pires (1994).
+
+    Example:
+        >>> import numpy as np
+        >>> H = 2 * np.eye(3) + 1
+        >>> B = np.array([[13.0, 3, 5], [7, 9, 11]])
+        >>> solve_l2(ParentProblem.without_rows(H, B, np.array([5, 1, 4]))).x
+        array([[4.125, 0.   , 0.625],
+               [0.875, 1.   , 3.375]])
+    """
+    result = _solve(problem)
+    return _without_ridge(problem, result) if result.ridge and result.status.exact else result
+
+
+def _without_ridge(problem: ParentProblem, result: L2Result) -> L2Result:
+    """Proximal steps: the ridge is measured from the last point, and fades with the length of the steps.
+
+    With the ridge r around the point before, the objective of a step of length d is at most its gap plus r d D
+    above the optimum, where D is the largest distance of two points that meet the sums.
+
+    Source: Rockafellar (1976), "Monotone operators and the proximal point algorithm".
+    """
+    size = problem.p if problem.p is not None else result.x.sum(keepdims=True)
+    reach = float(np.sqrt(2.0 * (size.astype(np.float64) ** 2).sum()))
+    enough = max(GAP_TOLERANCE, _RESOLUTION * float(np.abs(problem.B * result.x).sum()))
+    best, iterations, before = replace(result, gap=np.inf), result.iterations, result.x
+    for _ in range(_MOST_STEPS):
+        step = _solve(replace(problem, B=problem.B + result.ridge * before))
+        iterations += step.iterations
+        gap = step.gap + result.ridge * float(np.sqrt(((step.x - before) ** 2).sum())) * reach
+        stalled = gap > 0.5 * best.gap
+        if step.status.exact and gap < best.gap:
+            best = replace(step, gap=gap)
+        if best.gap <= GAP_TOLERANCE or stalled or not step.status.exact:
+            break
+        before = step.x
+    good = best.gap <= enough
+    return replace(best, iterations=iterations, status=best.status if good else L2Status.APPROXIMATE)
+
+
+def _solve(problem: ParentProblem) -> L2Result:
+    """Solve with a ridge on a singular objective."""
+    tight = tighten(problem)
+    if tight.reason:
+        return _infeasible(problem, tight.reason, 0)
+    if problem.cells == 0 or (problem.p is not None and (problem.children == 1 or not problem.p.any())):
+        return _without_choice(problem, tight)
+    setting = _setting(problem, tight)
+    state = _State(
+        (setting.start > 0) & tight.allowed,
+        np.where(tight.lo == tight.hi, 2, 0).astype(np.int8),
+        np.zeros(problem.B.shape),
+        np.zeros(problem.cells + len(problem.group_totals)),
+        np.zeros(tight.lo.shape),
+    )
+    result = _run(setting, state, L2Status.OK)
+    if result is not None:
+        return result
+    if not has_point(problem):
+        return _infeasible(
+            problem, violated_cut(problem) or "no point meets sums, bounds and rows", state.iterations
+        )
+    return _after_interior(setting, state)
+
+
+def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:
+    h, start = problem.H.copy(), np.empty(problem.B.shape)
+    p = np.zeros(problem.cells) if problem.p is None else problem.p.astype(np.float64)
+    curvature, ridge = np.empty(len(h)), np.empty(len(h))
+    start_point(h, problem.h_of, problem.B, p, problem.p is not None, start, curvature, ridge)
+    # one ridge for all children, as the steps assume
+    h += (ridge.max() - ridge)[:, None, None] * np.eye(problem.cells)
+    return _Setting(problem, tight, h, p, float(ridge.max()), start, curvature)
+
+
+def _run(setting: _Setting, state: _State, status: L2Status) -> L2Result | None:
+    problem, tight = setting.problem, setting.tight
+    eps_x = _EPS * min(100.0, max(1.0, 1e-4 * float(np.abs(setting.start).max())))
+    eps_mu = _EPS * max(1.0, 1e-6 * float(np.abs(problem.B).max()))
+    made = solve_active_set(
+        setting.h, problem.h_of, problem.B, setting.p, setting.coupled, tight.allowed, problem.rows, tight.lo, tight.hi,
+        problem.group, problem.group_totals, state.free, state.active, eps_x, eps_mu, True,
+        state.x, state.multipliers, state.nu,
+    )  # fmt: skip
+    state.iterations += abs(made)
+    if not np.isfinite(state.x).all():
+        return None
+    x = np.maximum(state.x, 0.0)
+    violation, gap = _certified(setting, x, state.nu, state.multipliers[problem.cells :])
+    if violation > VIOLATION_TOLERANCE or gap > GAP_TOLERANCE:
+        return None
+    return L2Result(x, status, gap, violation, state.iterations, state.nu, setting.ridge)
+
+
+def _certified(setting: _Setting, x: Floats, nu: Floats, gamma: Floats) -> tuple[float, float]:
+    problem, tight = setting.problem, setting.tight
+    violation, gap = certify(
+        setting.h, problem.h_of, problem.B, setting.p, setting.coupled, tight.allowed, problem.rows, tight.lo, tight.hi,
+        problem.group, problem.group_totals, x, nu, gamma, setting.curvature,
+    )  # fmt: skip
+    return float(violation), float(gap)
+
+
+def _after_interior(setting: _Setting, state: _State) -> L2Result:
+    """The active set once more, from the state of an interior point; if that fails too, the interior point itself."""
+    problem, tight = setting.problem, setting.tight
+    point = interior_point(problem, setting.h, tight)
+    state.free[:], state.active[:] = point.free, point.active
+    result = _run(setting, state, L2Status.OK_AFTER_INTERIOR)
+    if result is not None:
+        return result
+    nu = point.row_multipliers
+    violation, gap = _certified(setting, point.x, nu, point.group_multipliers)
+    good = violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
+    status = L2Status.OK_AFTER_INTERIOR if good else L2Status.APPROXIMATE
+    return L2Result(point.x, status, gap, violation, state.iterations, nu, setting.ridge)
+
+
+def _without_choice(problem: ParentProblem, tight: Tightened) -> L2Result:
+    """No cells, a parent without persons, or an only child, which is a copy of its parent."""
+    x = np.zeros(problem.B.shape)
+    if problem.p is not None and problem.children == 1:
+        x[0] = problem.p
+    totals = x @ problem.rows.T
+    violation = float(max((tight.lo - totals).max(initial=0.0), (totals - tight.hi).max(initial=0.0)))
+    held = np.bincount(
+        problem.group[problem.group >= 0], x.sum(axis=1)[problem.group >= 0], len(problem.group_totals)
+    )
+    if violation > 0 or (held != problem.group_totals).any():
+        return _infeasible(problem, "the only possible children break a side row or the total of a group", 0)
+    return L2Result(x, L2Status.OK, 0.0, 0.0, 0, np.zeros(problem.lo.shape))
+
+
+def _infeasible(problem: ParentProblem, reason: str, iterations: int) -> L2Result:
+    zero = np.zeros(problem.lo.shape)
+    infinite = float("inf")
+    return L2Result(
+        np.zeros(problem.B.shape), L2Status.INFEASIBLE, infinite, infinite, iterations, zero, reason=reason
+    )

@@ -1,0 +1,143 @@
+"""Integer checks of estimated histograms, made on every run for every geounit and independent of the solver."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numba import int32, int64, uint8, void
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.levels.limits import LevelLimits
+from censafe.geography.spines.tree import SpineLevel
+from censafe.model import SparseLevel
+from censafe.model.compiled import compiled
+
+__all__ = ["adds_up", "check_level", "writable"]
+
+_NAMED = 5
+_COUNT, _TOTAL, _BOUND = 1, 2, 4
+_Array = TypeVar("_Array", NDArray[np.int32], NDArray[np.int64])
+
+
+def check_level(
+    level: SpineLevel,
+    found: SparseLevel,
+    limits: LevelLimits,
+    kinds: NDArray[np.int32] | None,
+    cells: int,
+    parents: SparseLevel | None,
+) -> None:
+    """Check counts, sums to parents, exact totals and bounds of every geounit, as integers.
+
+    Args:
+        level: the geounits.
+        found: their estimated histograms.
+        limits: what they must obey.
+        kinds: kind of unit of each cell; None where units bound nothing.
+        cells: of the schema.
+        parents: histograms of the level above, to which these must add up; None for the root.
+
+    Raises:
+        CheckError: names the level, what is broken, and some geounits.
+    """
+    flags, totals = np.zeros(found.nodes, np.uint8), np.zeros(found.nodes, np.int64)
+    exact = np.zeros(0, np.int64) if limits.totals is None else limits.totals
+    none = np.zeros((0, 0), np.int64)
+    unit_kind = np.zeros(0, np.int32) if kinds is None else writable(kinds)
+    _flag(
+        writable(found.node_ptr), writable(found.cell), writable(found.count), writable(exact), unit_kind,
+        none if kinds is None else writable(limits.lower), none if kinds is None else writable(limits.upper),
+        flags, totals,
+    )  # fmt: skip
+    _require(level, "counts below 1", flags & _COUNT)
+    if parents is not None and not adds_up(level, found, cells, parents):
+        raise CheckError(
+            f"level {level.name}: children do not add up to their parents; please report this as a bug"
+        )
+    _require(level, "totals that are not the exact ones", flags & _TOTAL)
+    _require(level, "records that do not fit the published units", flags & _BOUND)
+    if limits.groups is not None:
+        inside = limits.groups.of >= 0
+        held = np.zeros(len(limits.groups.totals), np.int64)
+        np.add.at(held, limits.groups.of[inside], totals[inside])
+        wrong = held != limits.groups.totals
+        _require(level, "totals that are not the exact ones of their group", inside & wrong[limits.groups.of])
+
+
+def adds_up(level: SpineLevel, found: SparseLevel, cells: int, parents: SparseLevel) -> bool:
+    """Whether histograms are those of the level above when they are added up cell by cell.
+
+    Args:
+        level: the geounits, with their parents.
+        found: their histograms.
+        cells: of the schema.
+        parents: histograms of the level above.
+    """
+    first_child = np.searchsorted(level.parent, np.arange(parents.nodes + 1)).astype(np.int64)
+    wrong = np.zeros(1, np.int64)
+    _compare(
+        first_child, writable(found.node_ptr), writable(found.cell), writable(found.count),
+        writable(parents.node_ptr), writable(parents.cell), writable(parents.count), cells, wrong,
+    )  # fmt: skip
+    return int(wrong[0]) == 0
+
+
+def writable(values: _Array) -> _Array:
+    """The array itself in C order, or a copy where it is a view of a file; kernels know writable arrays only."""
+    return np.require(values, requirements=["C", "W"])
+
+
+def _require(level: SpineLevel, what: str, wrong: NDArray[np.integer] | NDArray[np.bool_]) -> None:
+    places = np.flatnonzero(wrong)
+    if len(places):
+        names = ", ".join(level.geounits[places[:_NAMED]].tolist())
+        raise CheckError(f"level {level.name}: {len(places)} geounits have {what}, among them {names}")
+
+
+@compiled(
+    void(
+        int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64[:, ::1], int64[:, ::1],
+        uint8[::1], int64[::1],
+    )
+)  # fmt: skip
+def _flag(node_ptr, cell, count, exact, unit_kind, lower, upper, flags, totals):  # type: ignore[no-untyped-def]
+    """Mark every geounit with what it breaks, and add up its records."""
+    kinds = lower.shape[1]
+    held = np.zeros(kinds, dtype=np.int64)
+    for node in range(flags.shape[0]):
+        held[:] = 0
+        for entry in range(node_ptr[node], node_ptr[node + 1]):
+            totals[node] += count[entry]
+            if count[entry] < 1:
+                flags[node] |= _COUNT
+            if kinds > 0:
+                held[unit_kind[cell[entry]]] += count[entry]
+        if exact.shape[0] > 0 and totals[node] != exact[node]:
+            flags[node] |= _TOTAL
+        for kind in range(kinds):
+            if held[kind] < lower[node, kind] or held[kind] > upper[node, kind]:
+                flags[node] |= _BOUND
+
+
+@compiled(
+    void(
+        int64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int64, int64[::1],
+    )
+)  # fmt: skip
+def _compare(first_child, node_ptr, cell, count, above_ptr, above_cell, above_count, cells, wrong):  # type: ignore[no-untyped-def]
+    """Count parents whose children do not add up to them."""
+    held = np.zeros(cells, dtype=np.int64)
+    for parent in range(first_child.shape[0] - 1):
+        first, last = node_ptr[first_child[parent]], node_ptr[first_child[parent + 1]]
+        for entry in range(first, last):
+            held[cell[entry]] += count[entry]
+        bad = False
+        for entry in range(above_ptr[parent], above_ptr[parent + 1]):
+            bad = bad or held[above_cell[entry]] != above_count[entry]
+            held[above_cell[entry]] = 0
+        for entry in range(first, last):
+            bad = bad or held[cell[entry]] != 0
+            held[cell[entry]] = 0
+        wrong[0] += bad

@@ -1,0 +1,334 @@
+"""Bounds that occupied units and persons in households put on each other, and which histograms they hold between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError, DataError
+from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits, level_limits
+from censafe.geography.spines.sums import sum_vectors
+from censafe.geography.spines.tree import Spine, SpineLevel
+from censafe.model import ProtectedUnit
+from censafe.model.arrays import Integers
+from censafe.model.histograms import Facilities, HistogramSchema, MeasuredHistogram
+from censafe.model.proven import proven
+
+__all__ = [
+    "HOUSEHOLDS",
+    "OCCUPIED",
+    "JointPair",
+    "household_limits",
+    "joint_pair",
+    "lived_in_limits",
+    "occupied_limits",
+    "require_room",
+]
+
+
+OCCUPIED: Final = 1
+"""Cell of the occupied units."""
+HOUSEHOLDS: Final = 0
+"""Kind of unit of the persons in households."""
+_OCCUPANCY: Final = (2,)
+
+
+@dataclass(frozen=True)
+class JointPair:
+    """Persons and the units they live in.
+
+    Args:
+        persons: whose first kind of unit is that of households.
+        units: vacant and occupied ones.
+        facilities: bounds of the persons from counts of units.
+    """
+
+    persons: MeasuredHistogram
+    units: MeasuredHistogram
+    facilities: Facilities
+
+
+def joint_pair(histograms: Sequence[MeasuredHistogram]) -> JointPair | None:
+    """The first histogram of persons with bounds by kind of unit, and that of occupancy; None where one is missing.
+
+    Bounds that ask for somebody in every housing unit, vacant or not, do not go with occupancy.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> pair = joint_pair(load_config("pl94-us").histograms)
+        >>> pair.persons.name, pair.units.name
+        ('persons', 'units')
+        >>> joint_pair(load_config("e2e-1940").histograms) is None
+        True
+    """
+    units = [
+        one
+        for one in histograms
+        if one.schema.record is ProtectedUnit.HOUSEHOLD and one.schema.schema.shape == _OCCUPANCY
+    ]
+    for persons in histograms:
+        rule = persons.schema.facilities
+        if persons.schema.record is ProtectedUnit.PERSON and rule is not None and units:
+            return JointPair(persons, units[0], rule) if rule.minimum[HOUSEHOLDS] == 0 else None
+    return None
+
+
+_NAMED = 5
+_CELLS = 2
+_FREE = 2**31 - 1
+_Sides = tuple[Integers, Integers]
+"""Fewest and most occupied units of every geounit of a level."""
+
+
+@proven("joint.proof.md", digest="23e4afe4f1b66a00")
+def household_limits(
+    spine: Spine,
+    schema: HistogramSchema,
+    units: Integers,
+    limits: Sequence[LevelLimits],
+    occupied: Integers,
+    largest: int,
+    fewest: int = 1,
+) -> tuple[LevelLimits, ...]:
+    """Limits of the persons of every level, root first: as many in households as occupied units, and nobody without one.
+
+    Args:
+        spine: the tree.
+        schema: of the persons.
+        units: published counts of units by kind in every block, housing units first, shape (blocks, kinds).
+        limits: of the persons without the units, whose exact totals stay.
+        occupied: published estimates of the occupied units of every block, shape (blocks,); or its housing units, any of which may
+            be occupied.
+        largest: most persons of one household.
+        fewest: fewest persons of each of these units.
+
+    Raises:
+        DataError: a total cannot be met; it can where `occupied` obeys :func:`occupied_limits`.
+        ValueError: the schema has no bounds by kind of unit.
+
+    Example:
+        >>> from censafe.geography.spines.tree import LevelRule, build_spine
+        >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+        >>> spine = build_spine(np.array([440, 441]), (LevelRule("State", 2), LevelRule("Block", 3)))
+        >>> units = np.array([[9, 0, 0, 0, 0, 0, 0, 1], [4, 0, 0, 0, 0, 0, 0, 0]])
+        >>> none = (LevelLimits(np.array([20]), units[:0], units[:0]), LevelLimits(None, units[:0], units[:0]))
+        >>> persons = shipped_schemas()["pl94-persons"]
+        >>> state, blocks = household_limits(spine, persons, units, none, np.array([6, 0]), 99_999)
+        >>> state.lower[0, [0, 7]].tolist(), state.upper[0, [0, 7]].tolist(), blocks.upper[:, 0].tolist()
+        ([6, 1], [19, 14], [599994, 0])
+    """
+    rule = schema.facilities
+    if rule is None:
+        raise ValueError("the schema of the persons has no bounds by kind of unit")
+    own = Facilities(
+        rule.attribute,
+        _with_households(rule.minimum, fewest),
+        _with_households(rule.largest, min(largest, rule.largest[HOUSEHOLDS])),
+    )
+    counts = units.copy()
+    counts[:, HOUSEHOLDS] = occupied
+    totals = {
+        level.name: one.totals
+        for level, one in zip(spine.levels, limits, strict=True)
+        if one.totals is not None
+    }
+    groups = {
+        level.name: one.groups
+        for level, one in zip(spine.levels, limits, strict=True)
+        if one.groups is not None
+    }
+    return level_limits(spine, replace(schema, facilities=own), counts, totals, groups)
+
+
+@proven("joint.proof.md", digest="69cc3546548b9687")
+def occupied_limits(
+    spine: Spine,
+    rule: Facilities,
+    units: Integers,
+    persons: Sequence[LevelLimits],
+    limits: Sequence[LevelLimits],
+    largest: int,
+) -> tuple[LevelLimits, ...]:
+    """Limits of the units of every level, root first, so that persons can live in the occupied ones and nowhere else.
+
+    Exact totals of persons, less those that group quarters must and can have, say how many units may and must be occupied. Where
+    they say nothing, which is the ordinary case, limits stay as they are.
+
+    Args:
+        spine: the tree.
+        rule: how counts of units bound persons.
+        units: published counts of units by kind in every block, housing units first, shape (blocks, kinds).
+        persons: limits of the persons, whose exact totals are used.
+        limits: of the units.
+        largest: most persons of one household.
+
+    Returns:
+        The limits, with bounds of single cells in two columns (vacant, occupied) at levels where they may bind.
+
+    Raises:
+        DataError: exact totals of units are not those of the housing units.
+        CheckError: `largest` is too small for the exact totals.
+    """
+    known = [depth for depth, one in enumerate(persons) if one.totals is not None or one.groups is not None]
+    if not known:
+        return tuple(limits)
+    found, counts = list(limits), sum_vectors(spine, units)
+    cap = min(largest, rule.largest[HOUSEHOLDS])
+    least, most = _own_sides(spine.levels[known[-1]], rule, counts[known[-1]], persons[known[-1]], cap)
+    for depth in range(known[-1], -1, -1):
+        level, housing = spine.levels[depth], counts[depth][:, HOUSEHOLDS]
+        _require_same(level, housing, limits[depth].totals)
+        if depth < known[-1]:
+            starts = level.first_child[:-1]
+            least, most = np.add.reduceat(least, starts), np.add.reduceat(most, starts)
+        if (least > 0).any() or (most < housing).any():
+            found[depth] = _of_cells(limits[depth], least, most)
+    return tuple(found)
+
+
+@proven("joint.proof.md", digest="31d84f0475a6fcc6")
+def lived_in_limits(
+    spine: Spine, housing: Integers, limits: Sequence[LevelLimits], homes: Integers, largest: int
+) -> tuple[LevelLimits, ...]:
+    """Limits of the units of every level, root first: as many occupied as the persons in households need and can fill.
+
+    Args:
+        spine: the tree.
+        housing: published counts of housing units of every block, shape (blocks,).
+        limits: of the units.
+        homes: published estimates of the persons in households of every block, shape (blocks,).
+        largest: most persons of one household.
+
+    Returns:
+        The limits, with bounds of single cells in two columns (vacant, occupied).
+
+    Raises:
+        DataError: exact totals of units are not those of the housing units.
+
+    Example:
+        >>> from censafe.geography.spines.tree import LevelRule, build_spine
+        >>> spine = build_spine(np.array([440, 441]), (LevelRule("State", 2), LevelRule("Block", 3)))
+        >>> none = np.zeros((0, 0), np.int64)
+        >>> plain = (LevelLimits(np.array([13]), none, none), LevelLimits(np.array([9, 4]), none, none))
+        >>> state, blocks = lived_in_limits(spine, np.array([9, 4]), plain, np.array([2, 11]), 5)
+        >>> blocks.lower[:, 1].tolist(), blocks.upper[:, 1].tolist(), state.lower[0, 1].item(), state.upper[0, 1].item()
+        ([1, 3], [2, 4], 4, 6)
+    """
+    needed, filled = -(-homes // largest), np.minimum(homes, housing)
+    found = []
+    for level, one, own, least, most in zip(
+        spine.levels, limits, *(sum_vectors(spine, each) for each in (housing, needed, filled)), strict=True
+    ):
+        _require_same(level, own, one.totals)
+        found.append(_of_cells(one, least, most))
+    return tuple(found)
+
+
+def require_room(
+    spine: Spine, rule: Facilities, units: Integers, persons: Sequence[LevelLimits], largest: int
+) -> None:
+    """Stop where exact totals of persons cannot be met by households of at most a size in all housing units.
+
+    Args:
+        spine: the tree.
+        rule: how counts of units bound persons.
+        units: published counts of units by kind in every block, shape (blocks, kinds).
+        persons: limits of the persons, whose exact totals are used.
+        largest: most persons of one household.
+
+    Raises:
+        CheckError: `largest` is too small.
+    """
+    plain = [LevelLimits(None, units[:0], units[:0])] * len(spine.levels)
+    occupied_limits(spine, rule, units, persons, plain, largest)
+
+
+def _of_cells(limits: LevelLimits, least: Integers, most: Integers) -> LevelLimits:
+    """The limits with bounds of the occupied units; vacant ones are bounded by their totals alone."""
+    lower, upper = np.zeros((2, len(least), _CELLS), np.int64)
+    lower[:, OCCUPIED], upper[:, OCCUPIED], upper[:, 1 - OCCUPIED] = least, most, _FREE
+    return replace(limits, lower=lower, upper=upper)
+
+
+def _with_households(values: tuple[int, ...], households: int) -> tuple[int, ...]:
+    return tuple(households if kind == HOUSEHOLDS else value for kind, value in enumerate(values))
+
+
+def _own_sides(
+    level: SpineLevel, rule: Facilities, counts: Integers, limits: LevelLimits, largest: int
+) -> _Sides:
+    """Sides of the lowest level with exact totals of persons; parts of a group share those of the group."""
+    others = [kind for kind in range(len(rule.minimum)) if kind != HOUSEHOLDS]
+    inside = counts[:, others]
+    fewest = inside @ np.array([rule.minimum[kind] for kind in others], np.int64)
+    room = inside @ np.array([rule.largest[kind] for kind in others], np.int64)
+    housing = counts[:, HOUSEHOLDS]
+    groups = limits.groups
+    if groups is None:
+        totals = np.zeros(level.nodes, np.int64) if limits.totals is None else limits.totals
+        return _sides(level.geounits, totals, fewest, room, housing, largest)
+    least, most = np.zeros(level.nodes, np.int64), housing.copy()
+    names = np.array([level.geounits[groups.of == group][0] for group in range(len(groups.totals))])
+    together = _sides(
+        names,
+        groups.totals,
+        _grouped(groups, fewest),
+        _grouped(groups, room),
+        _grouped(groups, housing),
+        largest,
+    )
+    for group, (low, high) in enumerate(zip(*together, strict=True)):
+        members = np.flatnonzero(groups.of == group)
+        most[members] = _apportioned(int(high), housing[members])
+        least[members] = _apportioned(int(low), most[members])
+    return least, most
+
+
+def _grouped(groups: GroupTotals, values: Integers) -> Integers:
+    inside = groups.of >= 0
+    sums = np.zeros(len(groups.totals), np.int64)
+    np.add.at(sums, groups.of[inside], values[inside])
+    return sums
+
+
+def _sides(
+    names: NDArray[np.str_],
+    totals: Integers,
+    fewest: Integers,
+    room: Integers,
+    housing: Integers,
+    largest: int,
+) -> _Sides:
+    """Fewest and most occupied units beside exact totals: a household has from one person to the largest number."""
+    most = np.minimum(totals - fewest, housing)
+    least = -(-np.maximum(totals - room, 0) // largest)
+    wrong = np.flatnonzero(least > most)
+    if len(wrong):
+        raise CheckError(
+            f"joint_max_household_size: with {largest} persons in every housing unit the exact totals of {len(wrong)} geounits cannot be "
+            f"met, among them {', '.join(names[wrong[:_NAMED]].tolist())}; fix: allow larger households, or leave the key out"
+        )
+    return least, most
+
+
+def _apportioned(total: int, weights: Integers) -> Integers:
+    """Integers at most as large as the weights that add up to a total not above their sum, nearly in proportion."""
+    whole = max(int(weights.sum()), 1)
+    found, rest = total * weights // whole, total * weights % whole
+    found[np.argsort(-rest, kind="stable")[: total - int(found.sum())]] += 1
+    return np.asarray(found, dtype=np.int64)
+
+
+def _require_same(level: SpineLevel, housing: Integers, totals: Integers | None) -> None:
+    if totals is None:
+        return
+    wrong = np.flatnonzero(housing != totals)
+    if len(wrong):
+        raise DataError(
+            f"joint, level {level.name}: in {', '.join(level.names(wrong[:_NAMED]).tolist())} ({len(wrong)} geounits) the exact total of "
+            "units is not the count of housing units that bounds the persons; fix: name files of one release"
+        )

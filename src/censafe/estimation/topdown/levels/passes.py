@@ -1,0 +1,244 @@
+"""The passes of one parent: fits in order, whose answers later fits keep, and rounding after each outer pass.
+
+One list of passes describes every product. Redistricting data fit the total alone, hold it, and fit the rest; the
+demographic file fits and rounds coarse queries in a first outer pass, whose integers are equality rows of the next.
+A pass is solved on the coarsest cells that its queries, the side rows and the masks can tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.least_squares.problem import L2Result, L2Status, ParentProblem
+from censafe.estimation.topdown.least_squares.solve import solve_l2
+from censafe.estimation.topdown.levels.repair import CellChange, repair_parent
+from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
+from censafe.estimation.topdown.rounding.programme import Rounding, round_point
+from censafe.model.arrays import Floats, Integers
+
+__all__ = ["Equations", "Fit", "OuterPass", "ParentEstimate", "coarsen", "estimate_parent"]
+
+Labels = NDArray[np.int32]
+Equations = Callable[[Integers], tuple[Floats, NDArray[np.int32], Floats]]
+"""From ordinals of cells of the parent, shape (M,), to H (G, M, M), h_of (C,) and B (C, M) of a pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """One inner pass of least squares.
+
+    Args:
+        labels: answer of every cell in each of its queries, each of shape (K,).
+        equations: normal equations of its queries on some cells.
+        held: queries whose fitted answers the fits after it in the outer pass keep, each of shape (K,).
+    """
+
+    labels: tuple[Labels, ...]
+    equations: Equations
+    held: tuple[Labels, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class OuterPass:
+    """Fits in order, then one rounding.
+
+    Args:
+        fits: the inner passes of least squares, at least one.
+        rounding: inner passes of rounding: groups of the cells, coarse to fine over all of them, each of shape (K,).
+        held: queries whose integers the outer passes after it keep, each of shape (K,).
+    """
+
+    fits: tuple[Fit, ...]
+    rounding: tuple[tuple[Labels, ...], ...]
+    held: tuple[Labels, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ParentEstimate:
+    """Integer histograms of a parent's children and how they came about.
+
+    Args:
+        counts: shape (C, K).
+        solves: every fit, in order.
+        roundings: how every outer pass was rounded.
+        changes: cells of the parent that were changed because its children had no point.
+    """
+
+    counts: Integers
+    solves: tuple[L2Result, ...]
+    roundings: tuple[str, ...]
+    changes: tuple[CellChange, ...] = ()
+
+
+def estimate_parent(
+    problem: ParentProblem,
+    passes: tuple[OuterPass, ...],
+    *,
+    slack: float = 0.0,
+    infeasible: Literal["repair", "stop"] = "stop",
+    leaves: Leaves = "fractional",
+    detailed_cost: DetailedCost = "fraction",
+) -> ParentEstimate:
+    """Fit and round the children of one parent, pass by pass.
+
+    Args:
+        problem: parent's counts, masks, side rows and groups; its H and B are not read, the passes bring their own.
+        passes: outer passes in order; the last one must tell all cells apart.
+        slack: persons by which a held answer of an earlier fit may still move; 0 makes it an equality.
+        infeasible: what happens when the children have no point: repair the parent for this solve, or stop.
+        leaves: as in ``round_parent``.
+        detailed_cost: as in ``round_parent``.
+
+    Raises:
+        CheckError: the children have no point, or the passes do not determine the cells.
+    """
+    options = _Options(slack, leaves, detailed_cost)
+    try:
+        return _through(problem, passes, options)
+    except _InfeasibleError:
+        if infeasible == "stop" or problem.p is None:
+            raise
+    repair = repair_parent(problem)
+    return replace(_through(replace(problem, p=repair.p), passes, options), changes=repair.changes)
+
+
+class _InfeasibleError(CheckError):
+    """The children of a parent have no point."""
+
+
+@dataclass(frozen=True)
+class _Options:
+    slack: float
+    leaves: Leaves
+    detailed_cost: DetailedCost
+
+
+def _through(problem: ParentProblem, passes: tuple[OuterPass, ...], options: _Options) -> ParentEstimate:
+    """All passes of a parent in order."""
+    solves: list[L2Result] = []
+    roundings: list[str] = []
+    counts = np.zeros(problem.allowed.shape, dtype=np.int64)
+    for number, outer in enumerate(passes):
+        x, coarse, cell = _fitted(problem, outer, options.slack, solves)
+        first = np.unique(cell, return_index=True)[1]
+        rounded = _rounded(x, coarse, outer.rounding, first, options)
+        roundings.append(rounded.method)
+        counts = rounded.counts
+        if number < len(passes) - 1:
+            problem = _holding(problem, outer.held, counts, cell, 0.0)
+        elif len(first) != problem.cells:
+            raise CheckError("the last pass of a level does not tell all cells apart")
+    return ParentEstimate(counts, tuple(solves), tuple(roundings))
+
+
+def _fitted(
+    problem: ParentProblem, outer: OuterPass, slack: float, solves: list[L2Result]
+) -> tuple[Floats, ParentProblem, Integers]:
+    """The last fit of an outer pass, its problem without the answers held inside the pass, its coarse cells."""
+    finest = [*outer.fits[-1].labels, *(label for inner in outer.rounding for label in inner)]
+    finest += outer.held
+    current = problem
+    for fit in outer.fits[:-1]:
+        coarse, cell = coarsen(current, fit, [*fit.labels, *fit.held])
+        current = _holding(current, fit.held, _solved(coarse, solves), cell, slack)
+    coarse, cell = coarsen(current, outer.fits[-1], finest)
+    x, unheld = _solved(coarse, solves), len(problem.rows)
+    return (
+        x,
+        replace(coarse, rows=coarse.rows[:unheld], lo=coarse.lo[:, :unheld], hi=coarse.hi[:, :unheld]),
+        cell,
+    )
+
+
+def _rounded(
+    x: Floats,
+    problem: ParentProblem,
+    passes: tuple[tuple[Labels, ...], ...],
+    first: Integers,
+    options: _Options,
+) -> Rounding:
+    """Round on coarse cells; levels that tell all of them apart say nothing beyond the cells themselves."""
+    levels = [[label[first] for label in inner] for inner in passes]
+    total_first = len(levels) > 1 and len(levels[0]) == 1 and bool((levels[0][0] == levels[0][0][0]).all())
+    if len(levels) > 1 + total_first:
+        raise CheckError("rounding knows one inner pass, or the total alone and then one")
+    tree = tuple(label for inner in levels for label in inner if 1 < len(np.unique(label)) < problem.cells)
+    return round_point(
+        x, problem, tree,
+        leaves=options.leaves, detailed_cost=options.detailed_cost, total_first=total_first,
+    )  # fmt: skip
+
+
+def _solved(problem: ParentProblem, solves: list[L2Result]) -> Floats:
+    result = solve_l2(problem)
+    solves.append(result)
+    if result.status is L2Status.INFEASIBLE:
+        raise _InfeasibleError(f"no histograms meet the counts and limits of a parent: {result.reason}")
+    return result.x
+
+
+def coarsen(problem: ParentProblem, fit: Fit, labels: list[Labels]) -> tuple[ParentProblem, Integers]:
+    """The problem of a fit on the coarsest cells that labels, side rows and masks tell apart.
+
+    Args:
+        problem: the parent on its own cells.
+        fit: gives the normal equations.
+        labels: what must stay apart, each of shape (K,).
+
+    Returns:
+        The problem on M cells in the order of their first cell; the coarse cell of every cell, shape (K,).
+    """
+    parts = [np.asarray(label, dtype=np.int64)[None] for label in labels]
+    parts += [problem.rows.astype(np.int64), np.packbits(problem.allowed, axis=0).astype(np.int64)]
+    _, first, found = np.unique(np.vstack(parts), axis=1, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    cell, chosen = place[found.ravel()], first[order].astype(np.int64)
+    p = None
+    if problem.p is not None:
+        p = np.zeros(len(chosen), dtype=np.int64)
+        np.add.at(p, cell, problem.p)
+    h, h_of, b = fit.equations(chosen)
+    coarse = replace(
+        problem, H=h, B=b, h_of=h_of, p=p, allowed=problem.allowed[:, chosen], rows=problem.rows[:, chosen]
+    )
+    return coarse, cell
+
+
+def _holding(
+    problem: ParentProblem, held: tuple[Labels, ...], x: Floats | Integers, cell: Integers, slack: float
+) -> ParentProblem:
+    """The problem with answers of a coarse point as side rows; of queries that refine each other only the finest."""
+    rows, answers = [], []
+    for label in held:
+        if any(other is not label and _refines(other, label) for other in held):
+            continue
+        groups, group = np.unique(label, return_inverse=True)
+        member = np.zeros((len(groups), problem.cells), dtype=np.uint8)
+        member[group, np.arange(problem.cells)] = 1
+        of_coarse = np.zeros((x.shape[1], len(groups)))
+        of_coarse[cell, group] = 1.0
+        rows.append(member)
+        answers.append(x @ of_coarse)
+    if not rows:
+        return problem
+    value = np.hstack(answers)
+    return replace(
+        problem,
+        rows=np.vstack([problem.rows, *rows]),
+        lo=np.hstack([problem.lo, np.maximum(value - slack, 0.0)]),
+        hi=np.hstack([problem.hi, value + slack]),
+    )
+
+
+def _refines(fine: Labels, coarse: Labels) -> bool:
+    """Whether every group of ``fine`` lies in one group of ``coarse``, and ``fine`` is really finer."""
+    _, first, group = np.unique(fine, return_index=True, return_inverse=True)
+    return bool((coarse[first][group] == coarse).all()) and len(first) > len(np.unique(coarse))

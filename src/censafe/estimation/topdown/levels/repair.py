@@ -1,0 +1,168 @@
+"""Elastic repair: the smallest change of a parent's cells that gives its children a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.least_squares.feasibility import repaired_counts, type_rows, violated_cut
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from censafe.estimation.topdown.rounding.network import min_cost_flow
+from censafe.model.arrays import Integers
+
+__all__ = ["CellChange", "Repair", "repair_parent"]
+
+_Whole = Integers | np.int64
+
+_STEEP = 1_000  # price of a person below a lower side or outside the network; a moved person costs 2
+_FAR = np.int64(1) << 40
+
+
+@dataclass(frozen=True)
+class CellChange:
+    """One cell of the parent whose count was changed for the solve of its children."""
+
+    cell: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, eq=False)
+class Repair:
+    """Counts that the children can add up to, and the log of what was changed.
+
+    Args:
+        p: shape (K,); every type has the persons it had.
+        changes: cells that differ, in order.
+    """
+
+    p: Integers
+    changes: tuple[CellChange, ...]
+
+    @property
+    def moved(self) -> int:
+        """Persons moved between cells."""
+        return sum(abs(change.after - change.before) for change in self.changes) // 2
+
+
+class _Arcs:
+    """Arcs of a network under construction."""
+
+    def __init__(self) -> None:
+        self.tail: list[Integers] = []
+        self.head: list[Integers] = []
+        self.capacity: list[Integers] = []
+        self.cost: list[Integers] = []
+        self.count = 0
+
+    def add(self, tail: _Whole, head: _Whole, capacity: _Whole, cost: int) -> slice:
+        parts = np.broadcast_arrays(tail, head, capacity, np.int64(cost))
+        for store, part in zip((self.tail, self.head, self.capacity, self.cost), parts, strict=True):
+            store.append(np.ascontiguousarray(part, dtype=np.int64).ravel())
+        start, self.count = self.count, self.count + parts[0].size
+        return slice(start, self.count)
+
+    def solve(self, supply: Integers) -> Integers:
+        parts = [np.concatenate(part) for part in (self.tail, self.head, self.capacity, self.cost)]
+        parts[3] *= len(supply) + 1  # makes the flow the cheapest one
+        flow = np.zeros(self.count, dtype=np.int64)
+        min_cost_flow(len(supply), *parts, supply, flow)
+        return flow
+
+
+def repair_parent(problem: ParentProblem) -> Repair:
+    """Change as few persons of a parent as possible, within their types, so that its children become feasible.
+
+    The persons of every type stay as they are, and with them the parent's total. Children are given to their types
+    and cells by a flow; what a cell cannot place in any child goes to other cells of its type at a price. Where side
+    rows overlap, or totals of groups are known, a mixed-integer programme does the same and keeps the sums of all
+    sets of cells that the rows tell apart.
+
+    Args:
+        problem: an infeasible parent.
+
+    Returns:
+        The counts for this solve with a log of every changed cell.
+
+    Raises:
+        CheckError: a root, or no change within types is enough.
+    """
+    if problem.p is None:
+        raise CheckError("a root has no parent counts that could be repaired")
+    chosen, total = type_rows(problem)
+    if len(chosen) + (total is not None) != len(problem.rows) or len(problem.group_totals):
+        found = repaired_counts(problem)
+        if found is None:
+            raise CheckError("no change of cells within types makes the children of a parent feasible")
+        return _logged(problem.p, found)
+    group = np.full(problem.cells, len(chosen))
+    for g, row in enumerate(chosen):
+        group[problem.rows[row] != 0] = g
+    low, high = _sides(problem, chosen)
+    totals = (low.sum(axis=1), high.sum(axis=1)) if total is None else _total_sides(problem, total)
+    p, met = _repaired(problem, problem.p, group, low, high, totals)
+    if not met:
+        raise CheckError(
+            "no change of cells within types makes the children of a parent feasible: "
+            + (violated_cut(problem) or "masks leave too few cells")
+        )
+    return _logged(problem.p, p)
+
+
+def _logged(before: Integers, after: Integers) -> Repair:
+    cells = np.flatnonzero(before != after)
+    return Repair(after, tuple(CellChange(int(k), int(before[k]), int(after[k])) for k in cells))
+
+
+def _sides(problem: ParentProblem, chosen: Integers) -> tuple[Integers, Integers]:
+    """Sides of the types and of the cells of no type, shape (C, T + 1)."""
+    low, high = np.maximum(problem.lo[:, chosen], 0), np.minimum(problem.hi[:, chosen], float(_FAR))
+    none = np.zeros((problem.children, 1))
+    return (
+        np.hstack([np.ceil(low), none]).astype(np.int64),
+        np.hstack([np.floor(high), none + float(_FAR)]).astype(np.int64),
+    )
+
+
+def _total_sides(problem: ParentProblem, total: int) -> tuple[Integers, Integers]:
+    low, high = np.maximum(problem.lo[:, total], 0), np.minimum(problem.hi[:, total], float(_FAR))
+    return np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
+
+
+def _repaired(
+    problem: ParentProblem,
+    p: Integers,
+    group: Integers,
+    low: Integers,
+    high: Integers,
+    totals: tuple[Integers, Integers],
+) -> tuple[Integers, bool]:
+    """Counts of the cheapest flow, and whether it meets all sides."""
+    children, types = low.shape
+    cells = problem.cells
+    child: Integers = 1 + np.arange(children)
+    kind: Integers = 1 + children + np.arange(children * types).reshape(children, types)
+    cell = 1 + children * (1 + types) + np.arange(cells)
+    hub = cell[-1] + 1 + np.arange(types)
+    demand = hub[-1] + 1 + np.arange(cells)
+    everyone = np.int64(p.sum())
+    arcs, source = _Arcs(), np.int64(0)
+    paid = []
+    layers: tuple[tuple[_Whole, Integers, Integers, Integers], ...]
+    layers = ((source, child, *totals), (child[:, None], kind, low, high))
+    for tail, head, least, most in layers:
+        paid.append((arcs.add(tail, head, least, -_STEEP), least))
+        arcs.add(tail, head, np.maximum(most - least, 0), 0)
+    c, k = np.nonzero(problem.allowed)
+    arcs.add(kind[c, group[k]], cell[k], everyone, 0)
+    own = arcs.add(cell, demand, everyone, 0)
+    away = arcs.add(cell, hub[group], everyone, 1)
+    arcs.add(hub[group], demand, everyone, 1)
+    outside = arcs.add(source, demand, everyone, 8 * _STEEP)
+    supply = np.zeros(demand[-1] + 1, dtype=np.int64)
+    supply[0], supply[demand] = everyone, -p
+    flow = arcs.solve(supply)
+    met = not flow[outside].any() and all((flow[part] == least.ravel()).all() for part, least in paid)
+    return flow[own] + flow[away], bool(met and (low <= high).all() and (totals[0] <= totals[1]).all())

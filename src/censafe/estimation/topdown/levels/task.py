@@ -1,0 +1,250 @@
+"""What the estimation of one level is given, and how its parents were solved, for the manifest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown import L2Result
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.checks import writable
+from censafe.estimation.topdown.levels.limits import LevelLimits
+from censafe.estimation.topdown.levels.parents import BatchFound, FamilyRules
+from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves, rounding_options
+from censafe.geography.spines.tree import SpineLevel
+
+__all__ = ["CellRules", "LevelReport", "LevelTask", "PassRule", "RepairedParent", "family_rules", "together"]
+
+
+_DOMINANT = 1_000  # weight of totals that are rounded first
+
+
+@dataclass(frozen=True, eq=False)
+class PassRule:
+    """One outer pass.
+
+    Args:
+        fits: inner passes of least squares, of ordinals of measured queries.
+        rounding: inner passes of rounding, of groups of the cells, coarse to fine over all of them.
+        held: groups of the cells whose integers later outer passes keep.
+    """
+
+    fits: tuple[tuple[int, ...], ...]
+    rounding: tuple[tuple[NDArray[np.int32], ...], ...] = field(repr=False)
+    held: tuple[NDArray[np.int32], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class CellRules:
+    """What is known about the cells of a histogram, and how it is fitted and rounded.
+
+    Args:
+        cells: number of cells.
+        allowed: which cells may hold records, shape (cells,).
+        kinds: kind of unit of each cell, shape (cells,); None where units bound nothing.
+        tree: groups of the cells that rounding keeps close, coarse to fine, each of shape (cells,).
+        passes: outer passes; none for one fit of all queries.
+        infeasible: a parent whose children cannot meet its counts is changed and logged, or the run stops.
+        leaves: cells that rounding may raise.
+        detailed_cost: whether rounding prefers the larger fraction of a cell, or is flat between rounded ones.
+    """
+
+    cells: int
+    allowed: NDArray[np.bool_] = field(repr=False)
+    kinds: NDArray[np.int32] | None = field(repr=False)
+    tree: tuple[NDArray[np.int32], ...] = field(repr=False)
+    passes: tuple[PassRule, ...] = ()
+    infeasible: Literal["repair", "stop"] = "repair"
+    leaves: Leaves = "fractional"
+    detailed_cost: DetailedCost = "fraction"
+
+    def outer_passes(self, queries: int) -> tuple[PassRule, ...]:
+        """The passes, or the one that fits all queries."""
+        return self.passes or (PassRule((tuple(range(queries)),), (self.tree,)),)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelTask:
+    """One level, ready to be estimated.
+
+    Args:
+        level: its geounits.
+        objective: its weighted measurements.
+        limits: what its histograms must obey.
+    """
+
+    level: SpineLevel
+    objective: LevelObjective
+    limits: LevelLimits
+
+
+def family_rules(task: LevelTask, rules: CellRules) -> FamilyRules | None:
+    """Rules for ordinary parents, or None where every parent of the level goes the general way.
+
+    Ordinary are one fit of all queries, or the totals first and then the rest; and limits of single geounits.
+    """
+    limits, labels = task.limits, task.objective.labels
+    passes = rules.outer_passes(len(labels))
+    fits, rounding = passes[0].fits, passes[0].rounding
+    total = -1
+    if len(fits) == 2 and len(fits[0]) == 1 and not labels[fits[0][0]].any():
+        total = fits[0][0]
+    first = len(rounding) > 1 and len(rounding[0]) == 1 and not rounding[0][0].any()
+    if (
+        len(passes) > 1
+        or len(fits) > 1 + (total >= 0)
+        or len(rounding) > 1 + first
+        or limits.groups is not None
+    ):
+        return None
+    levels = [label for inner in rounding[int(first) :] for label in inner]
+    nodes, kinds = task.level.nodes, limits.lower.shape[1] if rules.kinds is not None else 0
+    cuts, no_sets = limits.cuts, np.zeros((nodes, 0))
+    return FamilyRules(
+        unit_kind=np.zeros(rules.cells, np.int32) if rules.kinds is None else writable(rules.kinds),
+        lower=writable(limits.lower[:, :kinds]),
+        upper=writable(limits.upper[:, :kinds]),
+        totals=np.zeros(0, np.int64) if limits.totals is None else writable(limits.totals),
+        sets=np.zeros((0, kinds), np.uint8) if cuts is None else np.ascontiguousarray(cuts.sets),
+        least=no_sets if cuts is None else np.ascontiguousarray(cuts.lower),
+        most=no_sets if cuts is None else np.ascontiguousarray(cuts.upper),
+        levels=np.array(levels, np.int32).reshape(len(levels), rules.cells),
+        total_query=total,
+        total_weight=_DOMINANT if first else 1,
+        options=rounding_options(rules.leaves, rules.detailed_cost),
+    )
+
+
+@dataclass(frozen=True)
+class RepairedParent:
+    """A parent whose cells were changed because its children could not meet them.
+
+    Args:
+        geounit: of the parent.
+        cells: flat cell of the schema, count before, count after.
+    """
+
+    geounit: str
+    cells: tuple[tuple[int, int, int], ...]
+
+    def document(self) -> dict[str, Any]:
+        """The change as JSON values; counts are estimates, not records."""
+        return {"geounit": self.geounit, "cells": [list(change) for change in self.cells]}
+
+
+@dataclass
+class LevelReport:
+    """How the parents of one level were solved; everything here follows from measurements and invariants.
+
+    Args:
+        level: name of the level whose histograms were estimated.
+        geounits: of the level.
+        parents: all of them; of the root one, which stands for no parent.
+        empty: parents without records.
+        copied: parents with one child.
+        statuses: solved parents by status.
+        iterations: of all solves.
+        most_iterations: of one solve.
+        gap: largest duality gap, in half chi-square units.
+        violation: largest relative violation before rounding.
+        most_cells: largest number of cells of a solved parent.
+        general: parents that were not ordinary and went the general way.
+        rounded: solved parents by the method of rounding.
+        rounding_cost: of all ordinary parents: distance of cells to fractions and of marginals to rounded fractions.
+        approximate: geounits of parents that were solved without a certificate of optimality.
+        repairs: parents that were changed.
+    """
+
+    level: str
+    geounits: int
+    parents: int = 0
+    empty: int = 0
+    copied: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    iterations: int = 0
+    most_iterations: int = 0
+    gap: float = 0.0
+    violation: float = 0.0
+    most_cells: int = 0
+    general: int = 0
+    rounded: Counter[str] = field(default_factory=Counter)
+    rounding_cost: float = 0.0
+    approximate: list[str] = field(default_factory=list)
+    repairs: list[RepairedParent] = field(default_factory=list)
+
+    def add(self, result: L2Result, cells: int) -> None:
+        """Count one solve of the general way."""
+        self.iterations += result.iterations
+        self.most_iterations = max(self.most_iterations, result.iterations)
+        self.gap = max(self.gap, result.gap)
+        self.violation = max(self.violation, result.violation)
+        self.most_cells = max(self.most_cells, cells)
+
+    def add_batch(self, found: BatchFound, most_cells: int) -> None:
+        """Count the ordinary parents of a batch."""
+        done = found.done
+        if not done.any():
+            return
+        self.statuses["ok"] += int(done.sum())
+        self.rounded["flow"] += int(done.sum())
+        self.iterations += int(found.iterations[done].sum())
+        self.most_iterations = max(self.most_iterations, int(found.iterations[done].max()))
+        self.gap = max(self.gap, float(found.gap[done].max()))
+        self.violation = max(self.violation, float(found.violation[done].max()))
+        self.rounding_cost += float(found.cost[done].sum())
+        self.most_cells = max(self.most_cells, most_cells)
+
+    def document(self) -> dict[str, Any]:
+        """The report as JSON values, for the manifest."""
+        return {
+            "level": self.level,
+            "geounits": self.geounits,
+            "parents": self.parents,
+            "parents_empty": self.empty,
+            "parents_with_one_child": self.copied,
+            "parents_general": self.general,
+            "solved": dict(sorted(self.statuses.items())),
+            "iterations": self.iterations,
+            "iterations_most": self.most_iterations,
+            "gap_most": self.gap,
+            "violation_most": self.violation,
+            "cells_most": self.most_cells,
+            "rounded": dict(sorted(self.rounded.items())),
+            "rounding_cost": self.rounding_cost,
+            "violations": 0,
+            "approximate": list(self.approximate),
+            "repairs": [repair.document() for repair in self.repairs],
+            "integers_checked": True,
+        }
+
+
+def together(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The report of a level from those of its parts, as JSON values.
+
+    Args:
+        documents: of one level, at least one.
+
+    Example:
+        >>> one, other = (LevelReport("Block", 2, iterations=3, gap=gap).document() for gap in (1e-9, 1e-12))
+        >>> both = together([one, other])
+        >>> both["geounits"], both["iterations"], both["gap_most"]
+        (4, 6, 1e-09)
+    """
+    found: dict[str, Any] = {}
+    for name, first in documents[0].items():
+        values = [document[name] for document in documents]
+        if isinstance(first, str | bool):
+            found[name] = first
+        elif isinstance(first, Mapping):
+            counts = sum((Counter(value) for value in values), Counter[str]())
+            found[name] = dict(sorted(counts.items()))
+        elif isinstance(first, list):
+            found[name] = [item for value in values for item in value]
+        else:
+            found[name] = max(values) if name.endswith("_most") else sum(values)
+    return found

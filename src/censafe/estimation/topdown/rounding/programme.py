@@ -1,0 +1,180 @@
+"""Rounding where side rows cross the tree: a linear programme, and a mixed-integer one if its vertex is not integral."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves, round_parent, tree_of
+from censafe.estimation.topdown.rounding.steps import SNAP
+from censafe.model.arrays import Floats, Integers
+
+__all__ = ["Rounding", "round_point"]
+
+
+_INTEGRAL = 1e-6
+_DOMINANT = 1_000.0  # weight of totals that are rounded first
+
+
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """Integers and how they were found.
+
+    Args:
+        counts: shape (C, K).
+        method: "flow"; where side rows do not fit a flow "linear programme", or "mixed-integer programme" if the vertex of
+            that was not integral.
+    """
+
+    counts: Integers
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Programme:
+    """Entries that may go up by one, then deviations above and below the targets of the tree nodes."""
+
+    cost: Floats
+    matrix: Any
+    low: Floats
+    high: Floats
+    upper: Floats
+
+
+def round_point(
+    x: Floats,
+    problem: ParentProblem,
+    tree: tuple[NDArray[np.int32], ...],
+    *,
+    leaves: Leaves = "fractional",
+    detailed_cost: DetailedCost = "fraction",
+    total_first: bool = False,
+) -> Rounding:
+    """Round a parent's children by a flow, and by a programme where the flow breaks rows that are no tree nodes.
+
+    Args:
+        x: fractional point, shape (C, K), which meets sums and bounds to about 1e-6.
+        problem: the parent it solves.
+        tree: as in ``round_parent``.
+        leaves: as in ``round_parent``; the programme may take all allowed entries where these are too few.
+        detailed_cost: as in ``round_parent``.
+        total_first: as in ``round_parent``.
+
+    Raises:
+        CheckError: no integers next to the point meet all sides.
+
+    Example:
+        >>> x = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 1.0]])
+        >>> crossing = np.array([[1, 1, 0], [0, 1, 1]], np.uint8)
+        >>> sides = x @ crossing.T
+        >>> problem = ParentProblem(np.eye(3), x, np.array([1, 1, 1]), x >= 0, crossing, np.floor(sides), np.ceil(sides))
+        >>> found = round_point(x, problem, ())
+        >>> bool(((found.counts @ crossing.T >= problem.lo) & (found.counts @ crossing.T <= problem.hi)).all())
+        True
+    """
+    try:
+        counts = round_parent(
+            x, problem, tree, leaves=leaves, detailed_cost=detailed_cost, total_first=total_first
+        )
+    except CheckError:
+        if not len(problem.rows):
+            raise
+    else:
+        return Rounding(counts, "flow")
+    whole: Integers = np.floor(np.maximum(x, 0.0) + SNAP).astype(np.int64)
+    f = np.where(problem.allowed, np.maximum(x - whole, 0.0), 0.0)
+    f[f < SNAP] = 0.0
+    few = (f > 0) if leaves == "fractional" else problem.allowed
+    weights = _DOMINANT if total_first else 1.0
+    for entries in (few, problem.allowed):
+        made = _programme(whole, f, entries, problem, tree, detailed_cost == "flat", weights)
+        found = _integral(made, int(entries.sum()))
+        if found is not None:
+            counts = whole.copy()
+            counts[entries] += found[0]
+            return Rounding(_checked(counts, problem), found[1])
+    raise CheckError("no integers next to the fractional point of a parent meet all its side rows")
+
+
+def _programme(
+    whole: Integers,
+    f: Floats,
+    entries: NDArray[np.bool_],
+    problem: ParentProblem,
+    tree: tuple[NDArray[np.int32], ...],
+    flat: bool,
+    weight: float,
+) -> _Programme:
+    from scipy import sparse
+
+    children, cells = f.shape
+    nested = tree_of(tree, cells)
+    member = np.zeros((len(nested.parent), cells))
+    for level in nested.label:
+        member[level, np.arange(cells)] = 1.0
+    chosen = np.flatnonzero(entries.ravel())
+    each = sparse.eye(children)
+    nodes = sparse.kron(each, member, format="csc")[:, chosen]
+    deviation = sparse.eye(nodes.shape[0])
+    rows = sparse.kron(each, problem.rows.astype(np.float64), format="csc")[:, chosen]
+    pairs = np.zeros((len(problem.group_totals), children))
+    pairs[problem.group[problem.group >= 0], np.flatnonzero(problem.group >= 0)] = 1.0
+    groups = sparse.kron(pairs, np.ones((1, cells)), format="csc")[:, chosen]
+    sums, need = _sums(whole, problem)
+    have = whole @ problem.rows.T.astype(np.int64)
+    rest = problem.group_totals - pairs @ whole.sum(axis=1)
+    target = np.rint(f @ member.T).ravel()
+    share = np.rint(f) if flat else f
+    price = np.ones((children, len(nested.parent)))
+    price[:, 0] = weight
+    return _Programme(
+        np.concatenate([(1.0 - 2.0 * share).ravel()[chosen], price.ravel(), price.ravel()]),
+        sparse.bmat(
+            [[nodes, -deviation, deviation], [sums[:, chosen], None, None], [groups, None, None], [rows, None, None]],
+            format="csr",
+        ),
+        np.concatenate([target, need, rest, (np.ceil(problem.lo - SNAP) - have).ravel()]),
+        np.concatenate([target, need, rest, (np.floor(problem.hi + SNAP) - have).ravel()]),
+        np.concatenate([np.ones(len(chosen)), np.full(2 * len(target), np.inf)]),
+    )  # fmt: skip
+
+
+def _sums(whole: Integers, problem: ParentProblem) -> tuple[Any, Floats]:
+    """The sums over children that entries must meet; a root has none."""
+    from scipy import sparse
+
+    children, cells = whole.shape
+    if problem.p is None:
+        return sparse.csc_matrix((0, cells)), np.zeros(0)
+    over = sparse.kron(np.ones((1, children)), sparse.eye(cells), format="csc")
+    return over, (problem.p - whole.sum(axis=0)).astype(np.float64)
+
+
+def _integral(made: _Programme, entries: int) -> tuple[Integers, str] | None:
+    """The programme's integral answer and its kind, or None where it has none."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    sides = LinearConstraint(made.matrix, made.low, made.high)
+    kinds = np.zeros(len(made.cost))
+    for method in ("linear programme", "mixed-integer programme"):
+        answer = milp(made.cost, constraints=sides, bounds=Bounds(0, made.upper), integrality=kinds)
+        if answer.x is None:
+            return None
+        found = answer.x[:entries]
+        if np.abs(found - np.rint(found)).max(initial=0.0) <= _INTEGRAL:
+            return np.rint(found).astype(np.int64), method
+        kinds[:entries] = 1
+    return None
+
+
+def _checked(counts: Integers, problem: ParentProblem) -> Integers:
+    totals = counts @ problem.rows.T.astype(np.int64)
+    sums = problem.p is None or bool((counts.sum(axis=0) == problem.p).all())
+    if not sums or (totals < problem.lo).any() or (totals > problem.hi).any():
+        raise CheckError("rounding a parent by a programme broke its sums or side rows")
+    return counts

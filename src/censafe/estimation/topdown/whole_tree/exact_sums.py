@@ -1,0 +1,194 @@
+"""Sums that are published exactly, found by connectivity, and the subspace that they leave for the linear estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.whole_tree.cells import CellBlocks
+from censafe.estimation.topdown.whole_tree.operators import inverse
+from censafe.model.arrays import Flags, Floats, Ordinals
+from censafe.model.compiled import compiled
+
+__all__ = [
+    "add_estimates",
+    "add_rows",
+    "beside",
+    "filled",
+    "joined_sums",
+    "known_values",
+    "precision_beside",
+    "projections",
+    "shifts",
+]
+
+
+@compiled()
+def add_rows(values: NDArray[np.integer], group: Ordinals, found: Ordinals) -> None:
+    """Add up rows of answers by group."""
+    for row in range(values.shape[0]):
+        target, own = found[group[row]], values[row]
+        for column in range(values.shape[1]):
+            target[column] += own[column]
+
+
+@compiled()
+def add_estimates(values: Floats, group: Ordinals, found: Floats) -> None:
+    """Add up rows of estimates by group, in their order."""
+    for row in range(values.shape[0]):
+        target, own = found[group[row]], values[row]
+        for column in range(values.shape[1]):
+            target[column] += own[column]
+
+
+Groups = NDArray[np.int32]
+
+
+def joined_sums(children: Iterable[tuple[Flags, Groups]], combinations: int) -> Groups:
+    """Which sums over the children of a parent are known: those that no child's unknown cells and no two sums of a child cut.
+
+    Args:
+        children: of every pattern among them, its support and the sum of every combination, -1 for none.
+        combinations: number of combinations.
+
+    Returns:
+        Sum of every combination, numbered by their first combinations, -1 for none, shape (M,).
+
+    Example:
+        >>> one, two = np.array([True, False, False]), np.array([False, True, True])
+        >>> joined_sums([(one, np.array([0, -1, -1])), (two, np.array([-1, 0, 0]))], 3).tolist()
+        [0, 1, 1]
+        >>> joined_sums([(one, np.array([-1, -1, -1])), (two, np.array([-1, 0, 0]))], 3).tolist()
+        [-1, 0, 0]
+    """
+    free = np.zeros(combinations, np.bool_)
+    sums: list[Flags] = []
+    for support, group in children:
+        free |= support & (group < 0)
+        for number in range(int(group.max(initial=-1)) + 1):
+            own = group == number
+            apart = [one for one in sums if not (one & own).any()]
+            touched = [one for one in sums if (one & own).any()]
+            sums = [*apart, np.logical_or.reduce([own, *touched])]
+    found = np.full(combinations, -1, np.int32)
+    whole = sorted((one for one in sums if not (one & free).any()), key=lambda one: int(np.argmax(one)))
+    for number, one in enumerate(whole):
+        found[one] = number
+    return found
+
+
+def projections(groups: Groups, support: Flags) -> tuple[Floats, Floats]:
+    """Q, which takes the mean of every known sum away, and the means, each of shape (n, M, M).
+
+    Args:
+        groups: sum of every combination, shape (n, M).
+        support: combinations that may hold records, shape (n, M).
+    """
+    inside = support & (groups >= 0)
+    same = (groups[:, :, None] == groups[:, None, :]) & inside[:, :, None] & inside[:, None, :]
+    means = same / np.maximum(1, same.sum(axis=2, keepdims=True))
+    return np.eye(groups.shape[1]) * support[:, None, :] - means, means
+
+
+def precision_beside(covariances: Floats, support: Flags, groups: Groups) -> tuple[Floats, Floats]:
+    """Precisions of sums of children, in the subspace that known sums leave.
+
+    Args:
+        covariances: of sums, shape (n, subsets, M, M).
+        support: combinations that may hold records, shape (n, M).
+        groups: known sums, shape (n, M).
+
+    Returns:
+        The precisions, 0 along the known sums; and the same with the precision :func:`filled` in along them.
+    """
+    beside_known, means = projections(groups, support)
+    within = covariances.copy()
+    within[:, -1] = beside_known @ covariances[:, -1] @ beside_known
+    within[:, -1] += _scale(within[:, -1])[:, None, None] * means
+    found = inverse(within, support)
+    found[:, -1] = beside_known @ found[:, -1] @ beside_known
+    return found, filled(found, means)
+
+
+def filled(precisions: Floats, means: Floats) -> Floats:
+    """Precisions with an entry of their own size along the known sums, where any would do: what is known is not estimated."""
+    found = precisions.copy()
+    size = np.abs(precisions).max(axis=(1, 2, 3), initial=0.0)
+    found[:, -1] += np.where(size > 0, size, 1.0)[:, None, None] * means
+    return found
+
+
+def beside(
+    blocks: CellBlocks,
+    answers: Sequence[tuple[NDArray[np.integer], Floats]],
+    below: Floats,
+    support: Flags,
+    groups: Groups,
+    sums: int,
+) -> tuple[Floats, Floats]:
+    """Covariances of averages over the exchangeable attributes once sums are known, and what the values of these shift.
+
+    Args:
+        blocks: structure of the cells.
+        answers: of every query, the answer of each cell, and the weight of an answer in each of n patterns.
+        below: precisions from below in the subspace, shape (n, subsets, M, M).
+        support: combinations that may hold records, shape (n, M).
+        groups: known sums, shape (n, M).
+        sums: largest number K of them.
+
+    Returns:
+        H of shape (n, M, M), and L of shape (n, M, K): the estimate is H h + L b for right sides h and known values b.
+    """
+    projection, means = projections(groups, support)
+    members = (groups[:, :, None] == np.arange(sums)) & support[:, :, None]
+    spread = members / np.maximum(1, members.sum(axis=1, keepdims=True)) / blocks.others
+    left = projection @ below[:, -1]
+    curvature, pull = left @ projection, left @ spread
+    for label, weight in answers:
+        ask, factor = blocks.averaged(label)
+        left = ask @ projection
+        weighted = np.swapaxes(left, -1, -2) * (weight * factor)[:, None, None]
+        curvature += weighted @ left
+        pull += weighted @ (ask @ spread)
+    within = curvature + _scale(curvature)[:, None, None] * (
+        means + np.eye(support.shape[1]) * ~support[:, None, :]
+    )
+    held = projection @ np.linalg.inv(within) @ projection
+    held = 0.5 * (held + np.swapaxes(held, -1, -2))
+    return held, spread - held @ pull
+
+
+def known_values(groups: Groups, estimates: Floats | None, totals: NDArray[np.int64] | None) -> Floats:
+    """Values of the known sums of some geounits, shape (n, K).
+
+    Args:
+        groups: sum of every combination of each, shape (n, M).
+        estimates: sums of the children's estimates, which obey what is known, shape (n, M, *sizes); None without children.
+        totals: exact totals; None where these are not known. They decide where one sum is known.
+    """
+    number = groups.max(axis=1, initial=-1) + 1
+    found = np.zeros((len(groups), int(number.max(initial=0))))
+    if estimates is not None:
+        sums = estimates.sum(axis=tuple(range(2, estimates.ndim)))
+        for place in range(found.shape[1]):
+            found[:, place] = np.where(groups == place, sums, 0.0).sum(axis=1)
+    if totals is not None and found.shape[1]:
+        last, rows = np.maximum(number - 1, 0), np.arange(len(groups))
+        found[rows, last] = 0.0
+        rest = totals - found.sum(axis=1)
+        found[rows, last] = np.where(number > 0, rest, 0.0)
+    return found
+
+
+def shifts(lift: Floats, values: Floats, trailing: int) -> Floats:
+    """What known values add to estimates, shape (n, M, 1, ...) with as many trailing axes."""
+    found: Floats = (lift * values[:, None, :]).sum(axis=2)
+    return found.reshape(*found.shape, *(1,) * trailing)
+
+
+def _scale(operators: Floats) -> Floats:
+    """A number of the size of the entries of each, 1 where all are 0."""
+    size = np.abs(operators).max(axis=(1, 2), initial=0.0)
+    return np.where(size > 0, size, 1.0)

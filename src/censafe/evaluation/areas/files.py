@@ -1,0 +1,211 @@
+"""Areas off the spine: from lists as CSV or Parquet, from the block file GRF-C, or from what a run read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, StorageError, UsageError
+from censafe.evaluation.areas.areas import ComparedAreas, areas_of_codes
+from censafe.evaluation.files.histograms import whole_geocodes
+from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
+from censafe.geography.identifiers import BLOCK_COLUMNS, block_column
+from censafe.geography.spines.tree import Spine
+
+__all__ = [
+    "GRFC_BLOCK",
+    "area_kinds",
+    "known_areas",
+    "read_area_list",
+    "read_area_lists",
+    "read_named_lists",
+]
+
+_BLOCKS: Final = (*BLOCK_COLUMNS, "blockid", "block")
+GRFC_BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
+_GRFC_GROUP: Final = "TABBLKGRPCE"
+_KINDS: Final = {"placefp": "place", "cousubfp": "cousub", "aiannhce": "aiannh"}
+_WITHIN: Final = {
+    "place": 2,
+    "cousub": 5,
+    "aiannh": 0,
+}  # digits of the block's code that make the code unique
+_CENSUS_DIGITS: Final = 16
+_NONE: Final = ("", str(NO_PLACE), str(NO_AIANNH))
+
+
+def known_areas(spine: Spine, known: BlockAreas) -> tuple[ComparedAreas, ...]:
+    """Places, county subdivisions and American Indian, Alaska Native and Hawaiian areas, as far as there are any.
+
+    Args:
+        spine: tree over census blocks.
+        known: areas of its blocks, as a run reads them.
+    """
+    columns = {"place": (known.place, 5), "cousub": (known.cousub, 5), "aiannh": (known.aiannh, 4)}
+    found = []
+    for kind, (numbers, digits) in columns.items():
+        codes = np.char.zfill(numbers.astype(np.str_), digits)
+        areas = areas_of_codes(spine, kind, known.codes, _unique(kind, known.codes, codes))
+        if areas.number:
+            found.append(areas)
+    return tuple(found)
+
+
+def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
+    """Kinds of areas that a file lists: columns of text that are neither geocodes nor levels of the spine.
+
+    Args:
+        path: see :func:`read_area_list`.
+        spine: the tree.
+
+    Raises:
+        DataError: not such a file.
+        StorageError: the file cannot be read.
+    """
+    return tuple(_held(_read(path), spine))
+
+
+def read_area_list(path: Path, spine: Spine, column: str) -> ComparedAreas:
+    """Read which area every block lies in.
+
+    Args:
+        path: CSV or Parquet file with a column of blocks (``geocode``, ``GEOID20``, ``GEOID``, ``GISJOIN``, ``BLOCKID`` or ``block``) and columns of
+            area codes as text, where an empty code means that the block lies in no area; or the block file GRF-C, which has
+            the kinds ``place``, ``cousub`` and ``aiannh``.
+        spine: the tree. Blocks of the file that it does not have are left out; its blocks that the file does not have lie
+            in no area. Geocodes of 15 digits are those of 16 without the block group.
+        column: whose areas are wanted.
+
+    Raises:
+        DataError: columns are missing, geocodes are of another form, a block is given twice, or none is in the spine.
+        StorageError: the file cannot be read.
+    """
+    return _areas(path, _read(path), spine, column)
+
+
+def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tuple[ComparedAreas, ...]:
+    """The same for several kinds of areas of a file.
+
+    Args:
+        path: the file.
+        spine: the tree.
+        columns: which; without, all kinds of the file that the blocks of the spine lie in.
+
+    Raises:
+        DataError: as for :func:`read_area_list`.
+        StorageError: the file cannot be read.
+    """
+    table = _read(path)
+    kinds = tuple(columns) or tuple(_held(table, spine))
+    if not kinds:
+        raise DataError(
+            f"{path.name}: no column of area codes beside that of geocodes; allowed: one for each kind of area, as text"
+        )
+    found = [_areas(path, table, spine, one) for one in kinds]
+    return tuple(one for one in found if columns or one.number)
+
+
+def read_named_lists(spine: Spine, files: Sequence[Path]) -> tuple[ComparedAreas, ...]:
+    """All areas of some files, each kind once.
+
+    Args:
+        spine: the tree.
+        files: see :func:`read_area_list`.
+
+    Raises:
+        DataError: a file is no list of areas.
+        StorageError: a file cannot be read.
+        UsageError: two files list one kind, or a kind has the name of a level.
+    """
+    found = [one for path in files for one in read_area_lists(path, spine)]
+    names = [one.level for one in found]
+    wrong = sorted({name for name in names if names.count(name) > 1 or name in spine.names})
+    if wrong:
+        raise UsageError(
+            f"areas {', '.join(wrong)} are listed twice or have the name of a level; name every kind of area once"
+        )
+    return tuple(found)
+
+
+def _held(table: pa.Table, spine: Spine) -> dict[str, str]:
+    """Columns by kind of area."""
+    levels = {name.lower() for name in spine.names}
+    if set(GRFC_BLOCK) <= set(table.column_names):
+        return {_KINDS[name.lower()]: name for name in table.column_names if name.lower() in _KINDS}
+    return {
+        _KINDS.get(field.name.lower(), field.name): field.name
+        for field in table.schema
+        if field.name.lower() not in _BLOCKS and field.name.lower() not in levels and _is_text(field.type)
+    }
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
+
+
+def _areas(path: Path, table: pa.Table, spine: Spine, column: str) -> ComparedAreas:
+    grfc = set(GRFC_BLOCK) <= set(table.column_names)
+    held = _held(table, spine).get(column, column)
+    block = block_column(table.column_names, _BLOCKS)
+    if not (grfc or block) or held not in table.column_names:
+        raise DataError(
+            f"{path.name}: no column {held if grfc or block else 'of geocodes'}; allowed: one of geocode, GEOID20, GEOID, GISJOIN, "
+            f"BLOCKID or block, and {held}"
+        )
+    texts = _grfc_codes(table) if grfc else table.column(block).cast(pa.string()).combine_chunks()
+    blocks = whole_geocodes(texts, spine.leaf.digits)
+    if (blocks < 0).any():
+        raise DataError(
+            f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {spine.leaf.digits} decimal "
+            "digits"
+        )
+    codes = np.array([one or "" for one in table.column(held).cast(pa.string()).to_pylist()], np.str_)
+    plain = held.lower() not in _KINDS or spine.leaf.digits != _CENSUS_DIGITS
+    return areas_of_codes(spine, column, blocks, codes if plain else _unique(column, blocks, codes))
+
+
+def _grfc_codes(table: pa.Table) -> Any:
+    """Geocodes of the rows of GRF-C, of 16 digits, or of 15 where it has no block groups."""
+    parts = [np.array(table.column(name).to_pylist(), np.str_) for name in GRFC_BLOCK]
+    if _GRFC_GROUP in table.column_names:
+        parts.insert(3, np.array(table.column(_GRFC_GROUP).to_pylist(), np.str_))
+    whole = parts[0]
+    for one in parts[1:]:
+        whole = np.char.add(whole, one)
+    return pa.array(whole.tolist(), pa.string())
+
+
+def _unique(kind: str, blocks: NDArray[np.int64], codes: NDArray[np.str_]) -> NDArray[np.str_]:
+    """Codes with those of the state or county before them, where they are unique within it; empty for none."""
+    digits = _WITHIN[kind]
+    empty = np.isin(codes, _NONE)
+    if digits:
+        codes = np.char.add(
+            np.char.zfill((blocks // 10 ** (_CENSUS_DIGITS - digits)).astype(np.str_), digits), codes
+        )
+    return np.where(empty, "", codes)
+
+
+def _read(path: Path) -> pa.Table:
+    """The whole file; columns of a text file stay text."""
+    try:
+        if path.suffix == ".parquet":
+            return pq.read_table(path)
+        with path.open(encoding="utf-8-sig") as stream:
+            parse = pa_csv.ParseOptions(delimiter="|" if "|" in stream.readline() else ",")
+        names = pa_csv.read_csv(path, parse_options=parse).column_names
+        types = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+        return pa_csv.read_csv(path, parse_options=parse, convert_options=types)
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        raise DataError(
+            f"{path.name}: not a file with a header and one row a block; allowed: CSV, Parquet, or GRF-C"
+        ) from None

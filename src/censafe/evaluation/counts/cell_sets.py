@@ -1,0 +1,250 @@
+"""Named sets of cells, such as ``female`` or ``age 65-74``, for every schema that tells them apart."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import ConfigError, UsageError
+from censafe.model import ProtectedUnit
+from censafe.model.histograms import HistogramSchema
+from censafe.products.configuration.source import nearest
+
+__all__ = ["AttributeSets", "CellSets", "read_cell_sets", "read_levels", "shipped_cell_sets"]
+
+_ALL: Final = "all"
+_NOT: Final = "not "
+_OR: Final = "|"
+_AGE: Final = re.compile(r"^(?P<word>.*age) (?P<low>\d+)(?:-(?P<high>\d+)|(?P<open>\+))?$")
+_KEYS: Final = ("names", "levels", "record", "beside", "sets", "ages", "age_word")
+
+
+@dataclass(frozen=True)
+class AttributeSets:
+    """What the levels of one attribute mean.
+
+    Args:
+        names: of the attribute, in different schemas.
+        levels: how many it has.
+        record: whose attribute it is.
+        beside: an attribute that the schema must have as well; empty for none.
+        sets: levels by name of the set.
+        ages: youngest age of every level; empty where levels are no ages.
+        age_word: first words of sets of ages, such as ``age`` in ``age 65+``.
+    """
+
+    names: tuple[str, ...]
+    levels: int
+    record: ProtectedUnit = ProtectedUnit.PERSON
+    beside: str = ""
+    sets: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    ages: tuple[int, ...] = ()
+    age_word: str = "age"
+
+    def fits(self, schema: HistogramSchema) -> str:
+        """Name of the attribute of the schema that this describes; empty for none."""
+        if schema.record is not self.record or (self.beside and self.beside not in schema.schema.names):
+            return ""
+        known = schema.schema
+        return next(
+            (
+                name
+                for name in self.names
+                if name in known.names and known.shape[known.position(name)] == self.levels
+            ),
+            "",
+        )
+
+    def levels_in(self, name: str) -> tuple[int, ...] | None:
+        """Levels in a set; None where this attribute does not tell them apart."""
+        if name in self.sets:
+            return self.sets[name]
+        asked = _AGE.match(name)
+        if asked is None or not self.ages or asked["word"] != self.age_word:
+            return None
+        low = int(asked["low"])
+        above = None if asked["open"] else int(asked["high"] or low) + 1
+        if low not in self.ages or (above is not None and above not in self.ages):
+            return None
+        return tuple(range(self.ages.index(low), self.levels if above is None else self.ages.index(above)))
+
+
+@dataclass(frozen=True)
+class CellSets:
+    """Meanings of attributes, the first that fits a schema first.
+
+    Args:
+        attributes: what is known of them.
+        aliases: names of sets that a set is the common part of.
+    """
+
+    attributes: tuple[AttributeSets, ...]
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def cells(self, schema: HistogramSchema, sets: Sequence[str]) -> NDArray[np.bool_] | None:
+        """Cells that lie in every one of some sets, shape (cells,); None where the schema does not tell them apart.
+
+        Args:
+            schema: of the cells.
+            sets: names; ``not x`` for all other cells, ``x | y`` for either.
+
+        Raises:
+            UsageError: a name that no attribute has.
+
+        Example:
+            >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+            >>> persons = shipped_schemas()["pl94-persons"]
+            >>> int(shipped_cell_sets().cells(persons, ["age 18+", "two or more races"]).sum())
+            912
+            >>> shipped_cell_sets().cells(persons, ["female"]) is None
+            True
+        """
+        found = np.ones(schema.schema.cells, np.bool_)
+        for term in sets:
+            part = self._term(schema, term)
+            if part is None:
+                return None
+            found &= part
+        return found
+
+    def untold(self, schema: HistogramSchema, sets: Sequence[str]) -> tuple[str, ...]:
+        """Those of some sets that a schema does not tell apart."""
+        return tuple(term for term in sets if self._term(schema, term) is None)
+
+    def _term(self, schema: HistogramSchema, term: str) -> NDArray[np.bool_] | None:
+        found = np.zeros(schema.schema.cells, np.bool_)
+        for name in term.split(_OR):
+            part = self._set(schema, name.strip())
+            if part is None:
+                return None
+            found |= part
+        return found
+
+    def _set(self, schema: HistogramSchema, name: str) -> NDArray[np.bool_] | None:
+        if name == _ALL:
+            return np.ones(schema.schema.cells, np.bool_)
+        self._known(name)
+        described: set[str] = set()
+        for one in self.attributes:
+            attribute = one.fits(schema)
+            levels = one.levels_in(name) if attribute and attribute not in described else None
+            described.add(attribute)
+            if levels is not None:
+                return np.isin(schema.schema.levels_of(attribute), levels)
+        if name in self.aliases:
+            return self.cells(schema, self.aliases[name])
+        if name.startswith(_NOT):
+            other = self._set(schema, name.removeprefix(_NOT))
+            return None if other is None else ~other
+        return None
+
+    def _known(self, name: str) -> None:
+        bare = name.removeprefix(_NOT)
+        known = {_ALL, *self.aliases, *(one for item in self.attributes for one in item.sets)}
+        asked = _AGE.match(bare)
+        words = {item.age_word for item in self.attributes if item.ages}
+        if not {name, bare} & known and (asked is None or asked["word"] not in words):
+            raise UsageError(
+                f"{name!r} names no set of cells.{nearest(bare, sorted(known))} Allowed are the names of the attributes, "
+                "'age 18+', 'age 5-9', 'not x' and 'x | y'"
+            )
+
+
+@lru_cache(maxsize=1)
+def shipped_cell_sets() -> CellSets:
+    """The meanings of the attributes of the Bureau's schemas."""
+    text = (
+        resources.files("censafe.evaluation").joinpath("data", "cell_sets.toml").read_text(encoding="utf-8")
+    )
+    return read_cell_sets(tomllib.loads(text), "cell_sets.toml")
+
+
+def read_cell_sets(document: Mapping[str, Any], where: str, beside: CellSets | None = None) -> CellSets:
+    """Meanings of attributes from the keys ``attributes`` and ``aliases`` of a TOML document.
+
+    Args:
+        document: the parsed file.
+        where: its name, for messages.
+        beside: further meanings, which count after those of the document.
+
+    Raises:
+        ConfigError: a key or a value is not allowed.
+    """
+    listed = document.get("attributes", [])
+    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+        raise ConfigError(f"{where}, attributes: allowed are tables [[attributes]]")
+    own = tuple(_attribute(one, f"{where}, attributes[{place}]") for place, one in enumerate(listed))
+    aliases = document.get("aliases", {})
+    if not isinstance(aliases, Mapping) or not all(_texts(value) for value in aliases.values()):
+        raise ConfigError(f"{where}, aliases: allowed are lists of names of sets")
+    read = {str(name): tuple(value) for name, value in aliases.items()}
+    if beside is None:
+        return CellSets(own, read)
+    return CellSets((*own, *beside.attributes), {**beside.aliases, **read})
+
+
+def _attribute(raw: Mapping[str, Any], where: str) -> AttributeSets:
+    unknown = [name for name in raw if name not in _KEYS]
+    if unknown:
+        raise ConfigError(f"{where}: unknown key {', '.join(unknown)}; allowed: {', '.join(_KEYS)}")
+    levels, names = raw.get("levels"), raw.get("names")
+    if not isinstance(levels, int) or levels < 1 or not _texts(names):
+        raise ConfigError(f"{where}: give names (a list of texts) and levels (a whole number)")
+    sets = raw.get("sets", {})
+    if not isinstance(sets, Mapping):
+        raise ConfigError(f"{where}.sets: allowed are lists of levels by name")
+    ages = list(range(levels)) if raw.get("ages") == "single" else raw.get("ages", [])
+    rising = (
+        isinstance(ages, list) and all(isinstance(one, int) for one in ages) and ages == sorted(set(ages))
+    )
+    if not rising or len(ages) not in (0, levels):
+        raise ConfigError(
+            f"{where}.ages: give the youngest age of each of {levels} levels, rising, or 'single'"
+        )
+    if raw.get("record", "person") not in ("person", "household"):
+        raise ConfigError(f"{where}.record: allowed: person, household")
+    return AttributeSets(
+        tuple(names),
+        levels,
+        ProtectedUnit(raw.get("record", "person")),
+        str(raw.get("beside", "")),
+        {str(name): read_levels(items, levels, f"{where}.sets.{name}") for name, items in sets.items()},
+        tuple(ages),
+        str(raw.get("age_word", "age")),
+    )
+
+
+def read_levels(items: object, levels: int, where: str) -> tuple[int, ...]:
+    """Levels from whole numbers and runs such as ``"3-7"``.
+
+    Raises:
+        ConfigError: another value, or a level that the attribute does not have.
+
+    Example:
+        >>> read_levels([0, "3-5"], 8, "sets.x")
+        (0, 3, 4, 5)
+    """
+    found: list[int] = []
+    for one in items if isinstance(items, list) else [None]:
+        ends = re.fullmatch(r"(\d+)-(\d+)", one) if isinstance(one, str) else None
+        if ends:
+            found += range(int(ends[1]), int(ends[2]) + 1)
+        elif isinstance(one, int) and not isinstance(one, bool):
+            found.append(one)
+        else:
+            raise ConfigError(f'{where}: give a list of levels such as [0, "3-7"]')
+    if not found or len(set(found)) < len(found) or not 0 <= min(found) <= max(found) < levels:
+        raise ConfigError(f"{where}: give distinct levels from 0 to {levels - 1}")
+    return tuple(found)
+
+
+def _texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in value)

@@ -1,0 +1,259 @@
+"""CONFIDENTIAL. True and published counts of one query, side by side, at the areas of a level or list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+from numba import int32, int64, types
+from numpy.typing import NDArray
+
+from censafe.evaluation.areas.areas import ComparedAreas
+from censafe.evaluation.counts.pairing import Pair
+from censafe.model.compiled import compiled
+from censafe.model.schema import CellQuery
+
+__all__ = [
+    "MatchedCells",
+    "cells_of_counts",
+    "match",
+    "match_entries",
+    "match_labels",
+    "match_runs",
+    "true_answers",
+]
+
+
+@compiled(
+    int64(
+        int64[::1], int64[::1], int32[::1],
+        types.Array(int64, 1, "C", readonly=True), types.Array(int32, 1, "C", readonly=True),
+        types.Array(int32, 1, "C", readonly=True),
+        types.Array(int64, 1, "C", readonly=True), types.Array(int32, 1, "C", readonly=True),
+        types.Array(int32, 1, "C", readonly=True),
+        int64[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1],
+    )
+)  # fmt: skip
+def match_entries(order, starts, label, c_ptr, c_cell, c_count, p_ptr, p_cell, p_count, held, ptr, answer, true, public):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Write one entry for every area and answer at which either side is not zero, answers rising within an area.
+
+    Args:
+        order: blocks by area, shape (blocks,).
+        starts: shape (areas + 1,).
+        label: answer of every cell; below 0 for cells that are not counted.
+        c_ptr: true histograms of the blocks, with ``c_cell`` and ``c_count``.
+        c_cell: see there.
+        c_count: see there.
+        p_ptr: published ones, with ``p_cell`` and ``p_count``.
+        p_cell: see there.
+        p_count: see there.
+        held: zeros, shape (2, answers); zeros again at the end.
+        ptr: receives where the entries of each area start, shape (areas + 1,).
+        answer: receives the answer of every entry.
+        true: receives its true count.
+        public: receives its published count.
+
+    Returns:
+        Number of entries.
+    """
+    written = 0
+    ptr[0] = 0
+    for area in range(len(starts) - 1):
+        first = written
+        for at in range(starts[area], starts[area + 1]):
+            block = order[at]
+            for entry in range(c_ptr[block], c_ptr[block + 1]):
+                one = label[c_cell[entry]]
+                if one < 0:
+                    continue
+                if held[0, one] == 0 and held[1, one] == 0:
+                    answer[written] = one
+                    written += 1
+                held[0, one] += c_count[entry]
+            for entry in range(p_ptr[block], p_ptr[block + 1]):
+                one = label[p_cell[entry]]
+                if one < 0:
+                    continue
+                if held[0, one] == 0 and held[1, one] == 0:
+                    answer[written] = one
+                    written += 1
+                held[1, one] += p_count[entry]
+        answer[first:written].sort()
+        for entry in range(first, written):
+            true[entry] = held[0, answer[entry]]
+            public[entry] = held[1, answer[entry]]
+            held[0, answer[entry]] = 0
+            held[1, answer[entry]] = 0
+        ptr[area + 1] = written
+    return written
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedCells:
+    """CONFIDENTIAL. Counts of the answers of one query; those that are zero on both sides are left out and counted.
+
+    Args:
+        level: of the areas.
+        area_class: name of the area list; empty for the spine.
+        areas: codes, shape (n,).
+        query: its text.
+        answers: of the query.
+        run_id: of the published side.
+        ptr: int64, shape (n + 1,); area i owns the entries ptr[i] .. ptr[i + 1] - 1.
+        answer: int32, shape (m,), rising within an area.
+        confidential: int64, shape (m,).
+        published: int64, or float64 where a sample was weighted, shape (m,).
+    """
+
+    level: str
+    area_class: str
+    areas: NDArray[np.str_] = field(repr=False)
+    query: str
+    answers: int
+    run_id: str
+    ptr: NDArray[np.int64] = field(repr=False)
+    answer: NDArray[np.int32] = field(repr=False)
+    confidential: NDArray[np.int64] = field(repr=False)
+    published: NDArray[Any] = field(repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("matched counts are confidential and cannot be pickled")
+
+    @property
+    def residual(self) -> NDArray[Any]:
+        """Published minus true count of every entry, shape (m,)."""
+        return self.published - self.confidential
+
+    @property
+    def area_of_entry(self) -> NDArray[np.int32]:
+        """Position of the area of every entry, shape (m,)."""
+        return np.repeat(np.arange(len(self.areas), dtype=np.int32), np.diff(self.ptr))
+
+    @property
+    def number(self) -> int:
+        """Answers of all areas, those that are zero on both sides included."""
+        return len(self.areas) * self.answers
+
+    @property
+    def zero_zero(self) -> int:
+        """How many answers are zero on both sides."""
+        return self.number - len(self.answer)
+
+    def dense(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """True and published counts, each of shape (n, answers); for queries of few answers."""
+        found = []
+        for values in (self.confidential, self.published):
+            grid = np.zeros((len(self.areas), self.answers), values.dtype)
+            grid[self.area_of_entry, self.answer] = values
+            found.append(grid)
+        return found[0], found[1]
+
+
+def match(pair: Pair, areas: ComparedAreas, query: str | CellQuery, run: int = 0) -> MatchedCells:
+    """Add both sides of a pair up to areas and the answers of a query.
+
+    Args:
+        pair: truth and published runs.
+        areas: where to add up to, of :func:`~.areas.level_areas` or :func:`~.area_files.read_area_list`.
+        query: text that the schema knows, such as ``total``, ``hispanic * cenrace``, ``detailed``; or a query.
+        run: position of the published run.
+
+    Raises:
+        UsageError: the schema has no such query.
+        ValueError: areas of another spine.
+    """
+    asked = pair.query(query) if isinstance(query, str) else query
+    return match_labels(pair, areas, asked.name, asked.label, asked.answers, run)
+
+
+def match_labels(
+    pair: Pair, areas: ComparedAreas, name: str, label: NDArray[np.int32], answers: int, run: int = 0
+) -> MatchedCells:
+    """The same for any sorting of cells into answers, in which cells may count towards none.
+
+    Args:
+        pair: truth and published runs.
+        areas: where to add up to.
+        name: what the answers are, in place of a query.
+        label: answer of every cell, shape (cells,); below 0 for none.
+        answers: how many there are.
+        run: position of the published run.
+
+    Raises:
+        ValueError: areas of another spine.
+    """
+    if len(areas.of_block) != pair.spine.leaf.nodes:
+        raise ValueError("the areas are not made of the blocks of the pair")
+    order, starts = areas.blocks
+    true, public = pair.confidential, pair.runs[run].histograms
+    space = min(len(true.cell) + len(public.cell), areas.number * answers)
+    ptr = np.zeros(areas.number + 1, np.int64)
+    answer = np.empty(space, np.int32)
+    counts = np.empty((2, space), np.int64)
+    held = np.zeros((2, answers), np.int64)
+    written = match_entries(
+        order, starts, label, true.node_ptr, true.cell, true.count, public.node_ptr, public.cell, public.count,
+        held, ptr, answer, counts[0], counts[1],
+    )  # fmt: skip
+    weight = pair.runs[run].weight
+    published = counts[1, :written] if weight == 1 else counts[1, :written] * float(weight)
+    return MatchedCells(
+        areas.level, areas.area_class, areas.names, name, answers, pair.runs[run].run_id, ptr,
+        answer[:written], counts[0, :written], published,
+    )  # fmt: skip
+
+
+def match_runs(pair: Pair, areas: ComparedAreas, query: str | CellQuery) -> tuple[MatchedCells, ...]:
+    """The same of every published run."""
+    asked = pair.query(query) if isinstance(query, str) else query
+    return tuple(match(pair, areas, asked, run) for run in range(len(pair.runs)))
+
+
+def cells_of_counts(
+    confidential: NDArray[np.integer],
+    published: NDArray[Any],
+    *,
+    areas: NDArray[np.str_] | None = None,
+    level: str = "",
+    query: str = "",
+    run_id: str = "1",
+) -> MatchedCells:
+    """Counts of two tidy tables with one row an area, or of noisy answers, as cells to compare.
+
+    Args:
+        confidential: shape (n,) or (n, answers).
+        published: of the same shape; may be negative.
+        areas: codes, shape (n,); positions without.
+        level: of the areas.
+        query: what was counted.
+        run_id: of the published side.
+
+    Raises:
+        ValueError: the shapes differ.
+
+    Example:
+        >>> cells_of_counts(np.array([0, 0, 10]), np.array([0, 3, 12])).residual.tolist()
+        [3, 2]
+    """
+    true, public = (np.asarray(one).reshape(len(one), -1) for one in (confidential, published))
+    if true.shape != public.shape:
+        raise ValueError("true and published counts must have one shape")
+    names = np.arange(len(true)).astype(np.str_) if areas is None else areas
+    area, answer = np.nonzero((true != 0) | (public != 0))
+    ptr = np.searchsorted(area, np.arange(len(true) + 1)).astype(np.int64)
+    kind = np.int64 if public.dtype.kind in "iu" else np.float64
+    return MatchedCells(
+        level, "", names, query, true.shape[1], run_id, ptr, answer.astype(np.int32),
+        true[area, answer].astype(np.int64), public[area, answer].astype(kind),
+    )  # fmt: skip
+
+
+def true_answers(pair: Pair, areas: ComparedAreas) -> NDArray[np.int64]:
+    """CONFIDENTIAL. True total of every area, shape (n,); what population bins are cut from."""
+    held = np.append(0, np.cumsum(pair.confidential.count, dtype=np.int64))
+    blocks = np.diff(held[pair.confidential.node_ptr])
+    inside = areas.of_block >= 0
+    sums = np.zeros(areas.number, np.int64)
+    np.add.at(sums, areas.of_block[inside], blocks[inside])
+    return sums

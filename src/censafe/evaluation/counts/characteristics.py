@@ -1,0 +1,158 @@
+"""CONFIDENTIAL. Characteristics: records in named sets of cells, counted in the truth and in every published run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.errors import UsageError
+from censafe.evaluation.areas.areas import ComparedAreas
+from censafe.evaluation.counts.cell_sets import CellSets, shipped_cell_sets
+from censafe.evaluation.counts.cells import MatchedCells, match_labels
+from censafe.evaluation.counts.frames import frame_of, stacked
+from censafe.evaluation.counts.pairing import Pair
+from censafe.model import ProtectedUnit
+from censafe.model.histograms import HistogramSchema
+
+__all__ = [
+    "Characteristic",
+    "characteristic_counts",
+    "characteristic_runs",
+    "told_and_untold",
+    "why_untold",
+]
+
+
+@dataclass(frozen=True)
+class Characteristic:
+    """Records that are counted: those in every one of some sets of cells.
+
+    Args:
+        name: short and stable, such as ``hispanic_65``.
+        label: for readers.
+        sets: names that :class:`~.cell_sets.CellSets` knows; empty for all records.
+        universe: of which records it is a part, for readers.
+        record: whose records are counted.
+    """
+
+    name: str
+    label: str
+    sets: tuple[str, ...] = ()
+    universe: str = "Total population"
+    record: ProtectedUnit = ProtectedUnit.PERSON
+
+
+def characteristic_runs(
+    pair: Pair, areas: ComparedAreas, characteristic: Characteristic, *, sets: CellSets | None = None
+) -> tuple[MatchedCells, ...]:
+    """True and published counts of one characteristic, one answer an area, for every published run.
+
+    Args:
+        pair: truth and published runs.
+        areas: where to add up to.
+        characteristic: which records.
+        sets: meanings of attributes; the shipped ones without.
+
+    Raises:
+        UsageError: the schema of the pair does not tell these records apart, or a set has no such name.
+    """
+    label = _label(pair.schema, characteristic, sets or shipped_cell_sets())
+    return tuple(
+        match_labels(pair, areas, characteristic.name, label, 1, run) for run in range(len(pair.runs))
+    )
+
+
+def characteristic_counts(
+    pair: Pair,
+    areas: ComparedAreas,
+    characteristics: Iterable[Characteristic],
+    *,
+    sets: CellSets | None = None,
+) -> pa.Table:
+    """True and published counts of characteristics at every area, zeros filled in, as a tidy frame.
+
+    Args:
+        pair: truth and published runs.
+        areas: where to add up to.
+        characteristics: which records.
+        sets: meanings of attributes; the shipped ones without.
+
+    Returns:
+        Columns run_id, level, area_class, geocode, characteristic, confidential, published, residual.
+
+    Raises:
+        UsageError: the schema of the pair does not tell these records apart, or a set has no such name.
+    """
+    frames = [
+        _frame(cells) for one in characteristics for cells in characteristic_runs(pair, areas, one, sets=sets)
+    ]
+    if not frames:
+        raise UsageError("no characteristic is asked for; name at least one")
+    return stacked(frames)
+
+
+def _frame(cells: MatchedCells) -> pa.Table:
+    true, public = (side[:, 0] for side in cells.dense())
+    size = len(cells.areas)
+    return frame_of(
+        {
+            "run_id": [cells.run_id] * size,
+            "level": [cells.level] * size,
+            "area_class": [cells.area_class] * size,
+            "geocode": cells.areas.tolist(),
+            "characteristic": [cells.query] * size,
+            "confidential": true,
+            "published": public,
+            "residual": public - true,
+        }
+    )
+
+
+def told_and_untold(
+    schema: HistogramSchema, characteristics: Iterable[Characteristic], *, sets: CellSets | None = None
+) -> tuple[list[Characteristic], list[tuple[Characteristic, str]]]:
+    """Which characteristics a schema tells apart; the others with the reason.
+
+    Args:
+        schema: of a histogram.
+        characteristics: asked for.
+        sets: meanings of attributes; the shipped ones without.
+    """
+    told: list[Characteristic] = []
+    untold: list[tuple[Characteristic, str]] = []
+    for one in characteristics:
+        reason = why_untold(schema, one, sets=sets)
+        if reason:
+            untold.append((one, reason))
+        else:
+            told.append(one)
+    return told, untold
+
+
+def why_untold(
+    schema: HistogramSchema, characteristic: Characteristic, *, sets: CellSets | None = None
+) -> str:
+    """Why a schema cannot count a characteristic; empty where it can.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+        >>> why_untold(shipped_schemas()["pl94-persons"], Characteristic("w", "Women", ("female",)))
+        'pl94-persons does not tell: female'
+    """
+    if characteristic.record is not schema.record:
+        return f"{schema.name} holds no {characteristic.record.value} records"
+    missing = (sets or shipped_cell_sets()).untold(schema, characteristic.sets)
+    return f"{schema.name} does not tell: {', '.join(missing)}" if missing else ""
+
+
+def _label(schema: HistogramSchema, characteristic: Characteristic, sets: CellSets) -> NDArray[np.int32]:
+    """0 for cells that count and -1 for the others, shape (cells,)."""
+    reason = why_untold(schema, characteristic, sets=sets)
+    cells = None if reason else sets.cells(schema, characteristic.sets)
+    if cells is None:
+        raise UsageError(f"characteristic {characteristic.name}: {reason}")
+    return np.where(cells, 0, -1).astype(np.int32)

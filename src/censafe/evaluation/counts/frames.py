@@ -1,0 +1,94 @@
+"""The shape of every result: one number a row, with what it is about and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+__all__ = ["LONG", "LossMode", "Subject", "Value", "frame_of", "long_frame", "stacked"]
+
+LossMode = Literal["corrected", "as_published"]
+
+LONG: Final = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("suite", pa.string()),
+        ("mode", pa.string()),
+        ("level", pa.string()),
+        ("area_class", pa.string()),
+        ("size_class", pa.string()),
+        ("characteristic", pa.string()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),
+        ("lo", pa.float64()),
+        ("hi", pa.float64()),
+        ("n_units", pa.int64()),
+        ("n_runs", pa.int64()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a number is about; the first columns of a long frame.
+
+    Args:
+        run_id: of one run, or ``pooled``.
+        suite: which family of measures, such as ``accuracy``.
+        mode: the right formula (``corrected``) or the arithmetic of the study (``as_published``).
+        level: of the spine, or kind of area.
+        area_class: name of the area list; empty for the spine.
+        size_class: stratum of areas, such as a population bin; ``all`` without.
+        characteristic: query, or query and answer.
+    """
+
+    run_id: str
+    suite: str
+    mode: LossMode
+    level: str
+    area_class: str
+    size_class: str
+    characteristic: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number, its interval where there is one, and why it is missing where it is NaN."""
+
+    subject: Subject
+    metric: str
+    value: float
+    n_units: int
+    n_runs: int
+    lo: float = float("nan")
+    hi: float = float("nan")
+    reason: str = ""
+
+
+def long_frame(values: Iterable[Value]) -> pa.Table:
+    """A table with the columns of ``LONG``.
+
+    Example:
+        >>> subject = Subject("1", "accuracy", "corrected", "State", "", "all", "total")
+        >>> long_frame([Value(subject, "mean_ae", 2.0, 51, 1)]).column("value").to_pylist()
+        [2.0]
+    """
+    rows = [
+        {**vars(one.subject), **{name: field for name, field in vars(one).items() if name != "subject"}}
+        for one in values
+    ]
+    return pa.Table.from_pylist(rows, schema=LONG)
+
+
+def frame_of(columns: dict[str, Any]) -> pa.Table:
+    """A table from named vectors of one length."""
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def stacked(frames: Sequence[pa.Table]) -> pa.Table:
+    """Frames of one shape below each other."""
+    return pa.concat_tables(frames).combine_chunks()

@@ -1,0 +1,192 @@
+"""CONFIDENTIAL. Bias of totals by how homogeneous an area is, in two definitions, with areas as clusters over runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything
+from censafe.evaluation.counts.cells import match
+from censafe.evaluation.counts.error_metrics import tally_of
+from censafe.evaluation.counts.frames import LossMode, frame_of, stacked
+from censafe.evaluation.counts.pairing import Pair
+
+__all__ = [
+    "bias_by_homogeneity",
+    "bias_rows",
+    "class_bias",
+    "homogeneity_index",
+    "residuals_by_homogeneity",
+    "total_residuals",
+]
+
+
+_DEVIATIONS: Final = 1.6448536269514722  # of a 90 % interval
+
+
+def total_residuals(pair: Pair, areas: ComparedAreas) -> NDArray[np.float64]:
+    """Residuals of the total, shape (runs, areas)."""
+    found = np.zeros((len(pair.runs), areas.number))
+    for run in range(len(pair.runs)):
+        cells = match(pair, areas, "total", run)
+        found[run, cells.area_of_entry] = cells.residual
+    return found
+
+
+def class_bias(residuals: NDArray[np.float64], classes: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Number of areas, mean residual, standard error and 90 % interval of every class, rising; class -1 is left out.
+
+    Args:
+        residuals: shape (runs, areas).
+        classes: shape (areas,).
+    """
+    rows = []
+    means = residuals.mean(axis=0)
+    for one in np.unique(classes[classes >= 0]).tolist():
+        own = means[classes == one]
+        error = float(own.std(ddof=1) / np.sqrt(len(own))) if len(own) > 1 else float("nan")
+        bias = float(own.mean())
+        rows.append(
+            {
+                "class": one,
+                "n_areas": len(own),
+                "n_runs": len(residuals),
+                "bias": bias,
+                "se": error,
+                "lo": bias - _DEVIATIONS * error,
+                "hi": bias + _DEVIATIONS * error,
+            }
+        )
+    return rows
+
+
+def bias_rows(
+    pair: Pair,
+    areas: ComparedAreas,
+    classes: NDArray[np.int64],
+    strata: Strata | None = None,
+    residuals: Mapping[str, NDArray[np.float64]] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Rows of :func:`class_bias`, of all areas and of those of each stratum, for everything that was counted.
+
+    Args:
+        pair: truth and runs.
+        areas: areas.
+        classes: class of every area, such as its index; shape (areas,).
+        strata: classes of size, beside all areas.
+        residuals: by characteristic, shape (runs, areas); without, those of the total.
+    """
+    about = {"level": areas.level, "area_class": areas.area_class}
+    counted = residuals if residuals is not None else {"total": total_residuals(pair, areas)}
+    for one in (everything(areas.number), *([] if strata is None else [strata])):
+        for at, size_class in enumerate(one.names):
+            inside = np.where(one.of_area == at, classes, -1)
+            for name, own in counted.items():
+                for row in class_bias(own, inside):
+                    yield {**about, "size_class": size_class, "characteristic": name, **row}
+
+
+def homogeneity_index(
+    pair: Pair, areas: ComparedAreas, attributes: Sequence[str], *, mode: LossMode = "corrected"
+) -> NDArray[np.int64]:
+    """How many of the cells of some attributes are empty in the truth, shape (areas,).
+
+    Args:
+        pair: of which the true side is read.
+        areas: areas.
+        attributes: names of attributes or recodes, such as ``("age18plus", "race", "hispanic")``; their product are the cells.
+        mode: ``corrected`` counts empty cells; ``as_published`` takes cells less the product of the numbers of levels that
+            occur, as the study's code does. An area without anybody has the number of all cells in both.
+
+    Raises:
+        UsageError: the schema has no such attribute.
+
+    Source: Petti & Flaxman (2020) and their published code.
+    """
+    whole = pair.query(" * ".join(attributes))
+    if mode == "corrected":
+        return whole.answers - _occurring(pair, areas, whole.name)
+    product = np.ones(areas.number, np.int64)
+    for name in attributes:
+        product *= _occurring(pair, areas, name)
+    return whole.answers - product
+
+
+def _occurring(pair: Pair, areas: ComparedAreas, query: str) -> NDArray[np.int64]:
+    """How many answers are not zero in the truth of every area."""
+    cells = match(pair, areas, query)
+    return np.bincount(cells.area_of_entry[cells.confidential > 0], minlength=areas.number).astype(np.int64)
+
+
+def bias_by_homogeneity(
+    pair: Pair,
+    areas: ComparedAreas,
+    attributes: Sequence[str],
+    *,
+    mode: LossMode = "corrected",
+    strata: Strata | None = None,
+    residuals: Mapping[str, NDArray[np.float64]] | None = None,
+) -> pa.Table:
+    """Mean residual by index, pooled over runs.
+
+    Args:
+        pair: truth and runs.
+        areas: areas.
+        attributes: see :func:`homogeneity_index`.
+        mode: see :func:`homogeneity_index`.
+        strata: classes of areas that are told apart as well.
+        residuals: by characteristic, shape (runs, areas); without, those of the total.
+
+    Returns:
+        Columns mode, level, area_class, size_class, characteristic, index, cells (of the attributes), n_areas, n_runs, bias, se (areas as clusters), lo, hi
+        (90 %).
+    """
+    cells = math.prod(pair.query(name).answers for name in attributes)
+    index = homogeneity_index(pair, areas, attributes, mode=mode)
+    rows = [
+        {
+            "mode": mode,
+            **{"index" if key == "class" else key: value for key, value in row.items()},
+            "cells": cells,
+        }
+        for row in bias_rows(pair, areas, index, strata, residuals)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def residuals_by_homogeneity(
+    pair: Pair, areas: ComparedAreas, attributes: Sequence[str], *, mode: LossMode = "corrected"
+) -> pa.Table:
+    """Residuals of the total by index, for violins: columns mode, level, index, run_id, residual, n.
+
+    Args:
+        pair: truth and runs.
+        areas: areas.
+        attributes: see :func:`homogeneity_index`.
+        mode: see :func:`homogeneity_index`.
+    """
+    index = homogeneity_index(pair, areas, attributes, mode=mode)
+    residuals = total_residuals(pair, areas)
+    frames = []
+    for one in np.unique(index).tolist():
+        for run, values in zip(pair.runs, residuals[:, index == one], strict=True):
+            tally = tally_of(values)
+            size = len(tally.values)
+            frames.append(
+                frame_of(
+                    {
+                        "mode": [mode] * size,
+                        "level": [areas.level] * size,
+                        "index": np.full(size, one, np.int64),
+                        "run_id": [run.run_id] * size,
+                        "residual": tally.values,
+                        "n": tally.counts,
+                    }
+                )
+            )
+    return stacked(frames)

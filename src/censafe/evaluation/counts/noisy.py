@@ -1,0 +1,230 @@
+"""CONFIDENTIAL. Comparator: blocks that are protected one by one with the whole budget, without a hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numba import boolean, float64, int32, int64, void
+from numpy.typing import NDArray
+
+from censafe.evaluation.counts.pairing import Pair, PublishedRun
+from censafe.model.compiled import compiled
+from censafe.model.histograms import MeasuredHistogram
+from censafe.model.laws import NoiseLaw
+from censafe.model.schema import CellQuery
+from censafe.model.sparse import ExactHistograms, SparseLevel
+from censafe.privacy.keys.keys import ReleasePartKey, TestKey, TestPartKey, derive_part_key
+from censafe.privacy.measure.claims import Claim, fingerprint
+from censafe.privacy.noise.sampler import add_noise
+from censafe.privacy.noise.variance import exact_variance
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.plan import noise_law
+
+__all__ = ["block_by_block", "fit_blocks"]
+
+
+@compiled(
+    void(
+        int64[:, ::1],
+        int32[:, ::1],
+        int64[::1],
+        float64[::1],
+        boolean[:, ::1],
+        float64,
+        int64,
+        int32[:, ::1],
+    )
+)
+def fit_blocks(noisy, label, first, weight, allowed, tolerance, sweeps, out):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Least squares with weights, cell by cell in turn until no cell moves, then the largest fractions are rounded up.
+
+    Args:
+        noisy: answers of all queries, shape (blocks, answers).
+        label: answer of every cell within its query, shape (queries, cells).
+        first: where the answers of each query start, shape (queries,).
+        weight: of the answers of each query, shape (queries,).
+        allowed: cells that may hold records, shape (blocks, cells).
+        tolerance: no cell moves by more than this at the end.
+        sweeps: most rounds over the cells.
+        out: receives whole counts whose sum is that of the fit, rounded; shape (blocks, cells).
+    """
+    blocks, answers = noisy.shape
+    queries, cells = label.shape
+    curvature = 0.0
+    for query in range(queries):
+        curvature += weight[query]
+    apart = np.empty(answers)
+    count = np.empty(cells)
+    fraction = np.empty(cells)
+    for block in range(blocks):
+        for answer in range(answers):
+            apart[answer] = -noisy[block, answer]
+        count[:] = 0.0
+        for _ in range(sweeps):
+            moved = 0.0
+            for cell in range(cells):
+                if not allowed[block, cell]:
+                    continue
+                slope = 0.0
+                for query in range(queries):
+                    slope += weight[query] * apart[first[query] + label[query, cell]]
+                value = max(0.0, count[cell] - slope / curvature)
+                step = value - count[cell]
+                if step != 0.0:
+                    count[cell] = value
+                    for query in range(queries):
+                        apart[first[query] + label[query, cell]] += step
+                    moved = max(moved, abs(step))
+            if moved < tolerance:
+                break
+        total = 0.0
+        held = 0
+        for cell in range(cells):
+            whole = int(count[cell])
+            out[block, cell] = whole
+            fraction[cell] = whole - count[cell]
+            total += count[cell]
+            held += whole
+        more = int(total + 0.5) - held
+        if more > 0:
+            order = np.argsort(fraction, kind="mergesort")
+            for place in range(more):
+                out[block, order[place]] += 1
+
+
+_CHUNK: Final = 1 << 22  # answers at a time
+_TOLERANCE: Final = 1e-3
+_SWEEPS: Final = 1_000
+_LEAST_VARIANCE: Final = 1e-4
+_PART: Final = "blocks one by one"
+
+
+@dataclass(frozen=True, eq=False)
+class _Workload:
+    """The queries of a block, answers one after the other."""
+
+    queries: tuple[CellQuery, ...]
+    laws: tuple[NoiseLaw, ...]
+    label: NDArray[np.int32] = field(repr=False)
+    first: NDArray[np.int64] = field(repr=False)
+    weight: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def answers(self) -> int:
+        return sum(query.answers for query in self.queries)
+
+
+def block_by_block(
+    pair: Pair,
+    config: TopdownConfig,
+    histogram: str,
+    *,
+    seed: int,
+    run_id: str = "",
+    facilities: NDArray[np.integer] | None = None,
+) -> PublishedRun:
+    """Each block's queries with the whole budget of the histogram, fitted to whole counts of zero or more, block alone.
+
+    The queries and their shares are those of the lowest level; the budget is what all levels of a run get together. Answers are
+    fitted by least squares with one over the variance as weight (to a thousandth of a record), then the largest fractions are
+    rounded up so that the total is the nearest whole number. No block knows of any other.
+
+    Args:
+        pair: whose truth is measured.
+        config: budget, and queries with their shares.
+        histogram: of the configuration.
+        seed: of the noise; a test key.
+        run_id: name of the run.
+        facilities: published facilities, shape (blocks, kinds), as the readers give them: kinds without any hold nobody. Without
+            them every kind may hold records.
+
+    Raises:
+        KeyError: the configuration does not measure that histogram.
+    """
+    measured = config.histogram(histogram)
+    work = _workload(config, measured)
+    exact, cells = pair.confidential, measured.schema.schema.cells
+    nodes, found_cells, counts = [], [], []
+    with TestKey(seed) as run_key:
+        key = derive_part_key(run_key, "", b"evaluation", _PART)
+    try:
+        level = fingerprint(exact.node_ptr, exact.cell, exact.count)
+        claims = [
+            key.claim(ordinal, fingerprint(query.label, after=level).digest())
+            for ordinal, query in enumerate(work.queries)
+        ]
+        for first, last in _chunks(exact.nodes, max(work.answers, cells)):
+            noisy = _noisy(exact, work, key, claims, first, last)
+            fitted = np.zeros((last - first, cells), np.int32)
+            allowed = _allowed(measured, facilities, first, last)
+            fit_blocks(noisy, work.label, work.first, work.weight, allowed, _TOLERANCE, _SWEEPS, fitted)
+            node, cell = np.nonzero(fitted)
+            nodes.append(node + first)
+            found_cells.append(cell.astype(np.int32))
+            counts.append(fitted[node, cell])
+    finally:
+        key.close()
+    pointer = np.searchsorted(np.concatenate(nodes), np.arange(exact.nodes + 1)).astype(np.int64)
+    histograms = SparseLevel(exact.geounits, pointer, np.concatenate(found_cells), np.concatenate(counts))
+    return PublishedRun(run_id or f"blocks {seed}", histograms, setting="blocks one by one")
+
+
+def _workload(config: TopdownConfig, measured: MeasuredHistogram) -> _Workload:
+    loss = sum(
+        (measured.loss * measured.level_shares[level.name] for level in config.run_levels), Fraction(0)
+    )
+    shares = measured.query_shares[config.run_levels[-1].name]
+    queries = tuple(measured.schema.query(text) for text in shares)
+    laws = tuple(noise_law(config.definition, loss * share) for share in shares.values())
+    answers = np.array([query.answers for query in queries], np.int64)
+    return _Workload(
+        queries,
+        laws,
+        np.ascontiguousarray(np.stack([query.label for query in queries])),
+        np.cumsum(answers) - answers,
+        np.array([1 / max(exact_variance(law), _LEAST_VARIANCE) for law in laws]),
+    )
+
+
+def _chunks(blocks: int, width: int) -> Iterator[tuple[int, int]]:
+    step = max(1, _CHUNK // width)
+    for first in range(0, blocks, step):
+        yield first, min(first + step, blocks)
+
+
+def _noisy(
+    exact: ExactHistograms,
+    work: _Workload,
+    key: ReleasePartKey | TestPartKey,
+    claims: Sequence[Claim],
+    first: int,
+    last: int,
+) -> NDArray[np.int64]:
+    """Noisy answers of some blocks, shape (last - first, answers)."""
+    entries = slice(int(exact.node_ptr[first]), int(exact.node_ptr[last]))
+    node = np.repeat(np.arange(last - first), np.diff(exact.node_ptr[first : last + 1]))
+    found = np.empty((last - first, work.answers), np.int64)
+    geounits = np.arange(first, last, dtype=np.uint64)
+    for ordinal, (query, law) in enumerate(zip(work.queries, work.laws, strict=True)):
+        true = np.zeros((last - first, query.answers), np.int64)
+        np.add.at(true, (node, query.label[exact.cell[entries]]), exact.count[entries])
+        start = int(work.first[ordinal])
+        noisy = add_noise(true, law, key, claims[ordinal], geounits=geounits)
+        found[:, start : start + query.answers] = noisy
+    return found
+
+
+def _allowed(
+    measured: MeasuredHistogram, facilities: NDArray[np.integer] | None, first: int, last: int
+) -> NDArray[np.bool_]:
+    """Cells that may hold records, shape (last - first, cells)."""
+    allowed = np.broadcast_to(measured.schema.allowed(), (last - first, measured.schema.schema.cells)).copy()
+    rule = measured.schema.facilities
+    if facilities is not None and rule is not None:
+        held = facilities[first:last, : len(rule.minimum)] > 0
+        allowed &= held[:, measured.schema.schema.levels_of(rule.attribute)]
+    return np.ascontiguousarray(allowed)

@@ -1,0 +1,313 @@
+"""CONFIDENTIAL. The truth and what was published from it, over one spine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, UsageError
+from censafe.evaluation.files.histograms import (
+    BlockCells,
+    is_unit_table,
+    read_block_cells,
+    read_geocodes,
+    read_unit_table,
+)
+from censafe.evaluation.files.microdata import (
+    is_district_microdata,
+    is_microdata,
+    read_district_microdata,
+    read_microdata,
+)
+from censafe.evaluation.files.tables import (
+    is_legacy_folder,
+    is_table_file,
+    read_legacy_cells,
+    read_table_cells,
+)
+from censafe.geography.spines.tree import LevelRule, Spine, build_spine
+from censafe.model.histograms import HistogramSchema
+from censafe.model.schema import CellQuery
+from censafe.model.sparse import ExactHistograms, SparseLevel
+
+__all__ = ["Pair", "PublishedRun", "pair_beside", "pair_files", "pair_histograms", "pair_with_files"]
+
+_LARGEST: Final = 2**31 - 1
+_OCCUPANCY: Final = 2
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedRun:
+    """Published block histograms.
+
+    Args:
+        run_id: name of the run.
+        histograms: of the blocks, in the order of the spine.
+        weight: what a count stands for: 1, or the inverse of the rate of a sample.
+        setting: what distinguishes runs of different parameters, such as an epsilon; runs of one setting may be pooled.
+    """
+
+    run_id: str
+    histograms: SparseLevel = field(repr=False)
+    weight: Fraction = Fraction(1)
+    setting: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """CONFIDENTIAL. True block histograms and one or more published runs.
+
+    Args:
+        schema: of all of them.
+        spine: tree over every block of the domain.
+        confidential: true histograms of its blocks.
+        runs: published ones.
+        facts: counted when the files were matched: ``only_confidential`` and ``only_published``, blocks with records on
+            one side only, where no list of blocks was given.
+    """
+
+    schema: HistogramSchema
+    spine: Spine = field(repr=False)
+    confidential: ExactHistograms = field(repr=False)
+    runs: tuple[PublishedRun, ...]
+    facts: Mapping[str, int] = field(default_factory=dict)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a pair holds confidential counts and cannot be pickled")
+
+    def query(self, text: str) -> CellQuery:
+        """The query that ``text`` names; UsageError when the schema has none such."""
+        try:
+            return self.schema.query(text)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+    def with_runs(self, runs: Sequence[PublishedRun]) -> Pair:
+        """The same truth with other published runs."""
+        return replace(self, runs=tuple(runs))
+
+
+def pair_histograms(
+    schema: HistogramSchema, spine: Spine, confidential: ExactHistograms, runs: Sequence[PublishedRun]
+) -> Pair:
+    """A pair of histograms that are in memory and in the order of one spine.
+
+    Args:
+        schema: of all histograms.
+        spine: tree over the blocks.
+        confidential: true histograms of the blocks.
+        runs: published ones.
+
+    Raises:
+        DataError: histograms of other blocks, or cells that the schema does not have.
+        UsageError: two runs of one name.
+    """
+    if len({run.run_id for run in runs}) != len(runs):
+        raise UsageError("two published runs have one name; give each its own")
+    sides: list[tuple[str, ExactHistograms | SparseLevel]] = [("the truth", confidential)]
+    sides += [(f"run {run.run_id}", run.histograms) for run in runs]
+    for name, side in sides:
+        if not np.array_equal(side.geounits, spine.leaf.geounits):
+            raise DataError(
+                f"{name}: histograms of other blocks than those of the spine; fix: match the files first"
+            )
+        if len(side.cell) and not 0 <= int(side.cell.min()) <= int(side.cell.max()) < schema.schema.cells:
+            raise DataError(
+                f"{name}: cells outside the schema {schema.name}; allowed: 0 to {schema.schema.cells - 1}"
+            )
+    return Pair(schema, spine, confidential, tuple(runs))
+
+
+def pair_files(
+    schema: HistogramSchema,
+    rules: Sequence[LevelRule],
+    confidential: Path,
+    published: Mapping[str, Path],
+    *,
+    domain: Path | None = None,
+    more: Sequence[tuple[Path, HistogramSchema]] = (),
+) -> Pair:
+    """Read and match files of histograms (geocode, cell, count) or microdata of the redistricting data.
+
+    Args:
+        schema: of all files. A file that names another schema in its metadata is refused.
+        rules: levels of the spine, root first; the last one is that of the files' geocodes.
+        confidential: Parquet or CSV file, or a folder of them.
+        published: the same by name of the run.
+        domain: a file with a column ``geocode`` that lists every block, such as ``units.parquet``; without it the blocks
+            are those of any file, and blocks of one side only are counted in ``facts`` and are zero on the other side.
+        more: files of housing units with their schema, whose blocks belong to the domain as well where no list was given.
+
+    Raises:
+        DataError: a file has blocks that the domain does not have (their number and widest level are told, no count), cells
+            outside the schema, repeated or negative counts, or no block in common with the truth.
+        StorageError: a file cannot be read.
+    """
+    digits = rules[-1].digits
+    true = _rows(confidential, digits, schema)
+    public = {name: _rows(path, digits, schema) for name, path in published.items()}
+    facts: dict[str, int] = {}
+    if domain is not None:
+        blocks = read_geocodes(domain, digits)
+        for one in (true, *public.values()):
+            _inside(one, blocks, rules)
+    else:
+        known = true.codes
+        others = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.codes for one in public.values())]))
+        common = len(np.intersect1d(known, others, assume_unique=True))
+        if public and len(known) and len(others) and not common:
+            raise DataError(
+                f"{', '.join(one.name for one in public.values())}: no {rules[-1].name} in common with the truth; fix: compare "
+                "files of the same areas"
+            )
+        facts = {"only_confidential": len(known) - common, "only_published": len(others) - common}
+        blocks = np.unique(
+            np.concatenate([known, others, *(_rows(path, digits, one).codes for path, one in more)])
+        )
+    spine = build_spine(blocks, rules)
+    exact = ExactHistograms(*_sparse(true, spine, schema))
+    runs = [PublishedRun(name, SparseLevel(*_sparse(one, spine, schema))) for name, one in public.items()]
+    return replace(pair_histograms(schema, spine, exact, runs), facts=facts)
+
+
+def pair_with_files(truth: Pair, rules: Sequence[LevelRule], published: Mapping[str, Path]) -> Pair:
+    """Published files beside a truth that was read already, whose blocks are the domain.
+
+    Args:
+        truth: without published runs.
+        rules: levels of its spine.
+        published: files of histograms or microdata by name of the run.
+
+    Raises:
+        DataError: a file has blocks that the truth does not have, or breaks a rule.
+        StorageError: a file cannot be read.
+    """
+    read = {name: _rows(path, rules[-1].digits, truth.schema) for name, path in published.items()}
+    for one in read.values():
+        _inside(one, truth.spine.leaf.codes, rules)
+    runs = [
+        PublishedRun(name, SparseLevel(*_sparse(one, truth.spine, truth.schema)))
+        for name, one in read.items()
+    ]
+    return pair_histograms(truth.schema, truth.spine, truth.confidential, runs)
+
+
+def pair_beside(
+    persons: Pair, schema: HistogramSchema, confidential: Path | ExactHistograms, published: Sequence[Path]
+) -> Pair:
+    """Another histogram of the blocks and runs of a pair, such as occupied and vacant housing units.
+
+    Args:
+        persons: whose blocks and runs they belong to.
+        schema: of the other histogram.
+        confidential: a table of units (geocode, gq0, occupied), a histogram file, or microdata of units; or histograms of the
+            blocks of the pair.
+        published: the same for every run, in the order of the runs.
+
+    Raises:
+        DataError: a file has blocks that the pair does not have, or breaks a rule.
+        StorageError: a file cannot be read.
+        UsageError: there is not one file for each run.
+    """
+    if len(published) != len(persons.runs):
+        raise UsageError(
+            f"{len(published)} files of units for {len(persons.runs)} published runs; give one for each"
+        )
+    spine = persons.spine
+    if isinstance(confidential, Path):
+        confidential = ExactHistograms(*_sparse(_block_rows(confidential, spine, schema), spine, schema))
+    sides = [_block_rows(path, spine, schema) for path in published]
+    runs = [
+        PublishedRun(run.run_id, SparseLevel(*_sparse(one, spine, schema)), setting=run.setting)
+        for run, one in zip(persons.runs, sides, strict=True)
+    ]
+    return pair_histograms(schema, spine, confidential, runs)
+
+
+def _block_rows(path: Path, spine: Spine, schema: HistogramSchema) -> BlockCells:
+    """Rows of a file, of blocks of a spine only."""
+    read = _rows(path, spine.leaf.digits, schema)
+    foreign = len(np.setdiff1d(read.codes, spine.leaf.codes, assume_unique=True))
+    if foreign:
+        raise DataError(
+            f"{read.name}, geocode: {foreign} blocks are not among those of the persons; allowed: blocks of the list of areas"
+        )
+    return read
+
+
+def _rows(path: Path, digits: int, schema: HistogramSchema) -> BlockCells:
+    """Checked rows of a file of any of the allowed kinds."""
+    if is_microdata(path):
+        return _checked(read_microdata(path, schema), schema)
+    if is_district_microdata(path):
+        return _checked(read_district_microdata(path, schema), schema)
+    if is_legacy_folder(path):
+        return _checked(read_legacy_cells(path, schema), schema)
+    if is_table_file(path):
+        return _checked(read_table_cells(path, schema), schema)
+    if not is_unit_table(path):
+        return _checked(read_block_cells(path, digits, schema.schema), schema)
+    if schema.schema.cells != _OCCUPANCY:
+        raise DataError(
+            f"{path.name}: a table of units tells occupied and vacant ones only; allowed for the schema {schema.name}: a file of "
+            "histograms"
+        )
+    return read_unit_table(path, digits)
+
+
+def _checked(rows: BlockCells, schema: HistogramSchema) -> BlockCells:
+    if rows.schema not in ("", schema.name):
+        raise DataError(
+            f"{rows.name}: histograms of the schema {rows.schema}; allowed: {schema.name}, as of the truth"
+        )
+    wrong = int((rows.cell >= schema.schema.cells).sum())
+    if wrong:
+        raise DataError(
+            f"{rows.name}, cell: {wrong} rows are outside the schema {schema.name}; allowed: 0 to {schema.schema.cells - 1}"
+        )
+    if bool((rows.count > _LARGEST).any()):
+        raise DataError(f"{rows.name}, count: values do not fit 32 bits; allowed: at most {_LARGEST:,}")
+    return rows
+
+
+def _inside(rows: BlockCells, blocks: NDArray[np.int64], rules: Sequence[LevelRule]) -> None:
+    """Refuse areas that the list of blocks does not have; name the widest level at which they differ."""
+    digits = rules[-1].digits
+    foreign = np.setdiff1d(rows.codes, blocks, assume_unique=True)
+    if not len(foreign):
+        return
+    for rule in rules:
+        cut = 10 ** (digits - rule.digits)
+        missing = np.setdiff1d(foreign // cut, blocks // cut) if rule.digits else foreign[:0]
+        if len(missing):
+            raise DataError(
+                f"{rows.name}, geocode: {len(foreign)} {rules[-1].name} geounits are not in the list of areas, the first at level "
+                f"{rule.name} ({len(missing)} of that level are unknown); allowed: areas of the list; fix: compare files of the "
+                "same areas"
+            )
+
+
+def _sparse(
+    rows: BlockCells, spine: Spine, schema: HistogramSchema
+) -> tuple[NDArray[np.str_], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Rows in the order of the spine; cells of count zero are left out."""
+    cells = schema.schema.cells
+    key = (np.searchsorted(spine.leaf.codes, rows.codes) * cells)[rows.row] + rows.cell
+    count = rows.count
+    if bool((np.diff(key) <= 0).any()):
+        order = np.argsort(key, kind="stable")
+        key, count = key[order], count[order]
+        repeated = int((np.diff(key) == 0).sum())
+        if repeated:
+            raise DataError(
+                f"{rows.name}: {repeated} rows repeat a geocode and cell; allowed: one row for each"
+            )
+    key, count = key[count > 0], count[count > 0]
+    pointer = np.searchsorted(key, np.arange(spine.leaf.nodes + 1, dtype=np.int64) * cells).astype(np.int64)
+    return spine.leaf.geounits, pointer, (key % cells).astype(np.int32), count.astype(np.int32)

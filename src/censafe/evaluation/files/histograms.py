@@ -1,0 +1,329 @@
+"""Histogram files of any origin, geocode, cell and count, and the housing units and facilities of blocks beside them."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, StorageError
+from censafe.geography.identifiers import geocode_texts
+from censafe.model import Schema
+
+__all__ = [
+    "BlockCells",
+    "facilities_of",
+    "is_unit_table",
+    "read_block_cells",
+    "read_geocodes",
+    "read_unit_table",
+    "table_columns",
+    "whole_geocodes",
+]
+
+
+_COLUMNS: Final = ("geocode", "cell", "count")
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCells:
+    """CONFIDENTIAL or public. Rows of a file.
+
+    Args:
+        name: of the file.
+        schema: that its metadata name; empty when they name none.
+        codes: int64, shape (b,), geocodes that occur, as numbers.
+        row: int64, shape (rows,), position of the geocode of every row.
+        cell: int64, shape (rows,).
+        count: int64, shape (rows,).
+    """
+
+    name: str
+    schema: str
+    codes: NDArray[np.int64] = field(repr=False)
+    row: NDArray[np.int64] = field(repr=False)
+    cell: NDArray[np.int64] = field(repr=False)
+    count: NDArray[np.int64] = field(repr=False)
+
+
+def read_block_cells(path: Path, digits: int, schema: Schema | None = None) -> BlockCells:
+    """Read a file, or all files of a folder.
+
+    Args:
+        path: Parquet or CSV with the columns geocode, cell and count, or a folder of either. In the place of ``cell`` there may be
+            one column for each attribute of the schema (levels from 0), and then without ``count`` every row is one record.
+        digits: of a geocode; where 16, codes of 15 digits are read as well.
+        schema: of the attributes; None where the file must have cells.
+
+    Raises:
+        DataError: columns are missing, or values are not of the right form.
+        StorageError: nothing can be read there.
+    """
+    choices = (
+        _COLUMNS,
+        *(() if schema is None else (("geocode", *schema.names, "count"), ("geocode", *schema.names))),
+    )
+    tables = [_table(file, choices) for file in _files(path)]
+    cell = np.concatenate([_cells(table, schema, path.name) for table in tables])
+    count = np.concatenate([_counts(table, path.name) for table in tables])
+    read = [_codes(table.column("geocode"), digits, path.name) for table in tables]
+    codes, place = np.unique(np.concatenate([known for known, _ in read]), return_inverse=True)
+    ends = np.cumsum([0, *(len(known) for known, _ in read)]).tolist()
+    parts = [
+        place[start : start + len(known)][index] for start, (known, index) in zip(ends, read, strict=False)
+    ]
+    row = np.concatenate(parts)
+    if schema is not None and any("count" not in table.column_names for table in tables):
+        key, count = np.unique(row * schema.cells + cell, return_counts=True)
+        row, cell = np.divmod(key, schema.cells)
+    named = {(table.schema.metadata or {}).get(b"schema", b"").decode() for table in tables}
+    if len(named) > 1:
+        raise DataError(f"{path.name}: its files name different schemas; allowed: one schema")
+    return BlockCells(path.name, named.pop(), codes, row, cell, count)
+
+
+def _cells(table: pa.Table, schema: Schema | None, file: str) -> NDArray[np.int64]:
+    """Flat index of the cell of every row, from the column of it or from those of the attributes."""
+    if schema is None or "cell" in table.column_names:
+        return _whole(table.column("cell"), file, "cell")
+    cell = np.zeros(table.num_rows, np.int64)
+    for attribute in schema.attributes:
+        level = _whole(table.column(attribute.name), file, attribute.name)
+        wrong = int((level >= attribute.levels).sum())
+        if wrong:
+            raise DataError(
+                f"{file}, {attribute.name}: {wrong} levels are not in the schema {schema.name}; allowed: 0 to "
+                f"{attribute.levels - 1}"
+            )
+        cell = cell * attribute.levels + level
+    return cell
+
+
+def _counts(table: pa.Table, file: str) -> NDArray[np.int64]:
+    if "count" not in table.column_names:
+        return np.ones(table.num_rows, np.int64)
+    return _whole(table.column("count"), file, "count")
+
+
+def read_geocodes(path: Path, digits: int) -> NDArray[np.int64]:
+    """Geocodes of a file or folder with a column ``geocode``, each once, rising.
+
+    Args:
+        path: Parquet or CSV, or a folder of either.
+        digits: of a geocode.
+
+    Raises:
+        DataError: the column is missing or has values of another form.
+        StorageError: nothing can be read there.
+    """
+    found = [
+        _codes(_table(file, (_COLUMNS[:1],)).column("geocode"), digits, path.name)[0] for file in _files(path)
+    ]
+    return np.unique(np.concatenate(found))
+
+
+def table_columns(path: Path) -> list[str]:
+    """Names of the columns of a Parquet file, or of the first line of a text file with commas.
+
+    Raises:
+        OSError, pyarrow.ArrowInvalid: it is neither.
+    """
+    if path.suffix == ".parquet":
+        return list(pq.read_schema(path).names)
+    with path.open("rb") as stream:
+        return list(pa_csv.read_csv(io.BytesIO(stream.readline())).column_names)
+
+
+def whole_geocodes(texts: pa.Array, digits: int) -> NDArray[np.int64]:
+    """Geocodes as numbers; -1 where a text is none. Census blocks given by a GEOID or GISJOIN get their block group.
+
+    Args:
+        texts: Arrow array of text.
+        digits: that every geocode must have.
+
+    Example:
+        >>> whole_geocodes(pa.array(["440010301001000", "4400103010011001", "44", None]), 16).tolist()
+        [4400103010011000, 4400103010011001, -1, -1]
+    """
+    texts = geocode_texts(texts, digits)
+    length = pc.fill_null(pc.utf8_length(texts), 0).to_numpy(zero_copy_only=False)
+    decimal = pc.fill_null(pc.ascii_is_decimal(texts), fill_value=False)
+    good = decimal.to_numpy(zero_copy_only=False) & (length == digits)
+    if not good.all():
+        texts = pc.if_else(pa.array(good), texts, "0")
+    codes: NDArray[np.int64] = pc.cast(texts, pa.int64()).to_numpy(zero_copy_only=False)
+    return np.where(good, codes, -1)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        found = sorted([*path.glob("*.parquet"), *path.glob("*.csv")])
+        if not found:
+            raise StorageError(f"{path}: the folder holds no Parquet or CSV file; name a file of histograms")
+        return found
+    if not path.is_file():
+        raise StorageError(f"{path}: there is no such file; name a file of histograms")
+    return [path]
+
+
+def _table(path: Path, choices: tuple[tuple[str, ...], ...]) -> pa.Table:
+    """The columns of the first choice that a file has; geocodes of a CSV stay text."""
+    try:
+        names = table_columns(path)
+        columns = next((list(one) for one in choices if set(one) <= set(names)), list(choices[0]))
+        if path.suffix != ".parquet":
+            options = pa_csv.ConvertOptions(column_types={"geocode": pa.string()}, include_columns=columns)
+            return pa_csv.read_csv(path, convert_options=options)
+        return pq.read_table(path, columns=columns, read_dictionary=["geocode"]).select(columns)
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
+    except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError):
+        allowed = " or ".join(", ".join(one) for one in choices)
+        raise DataError(
+            f"{path.name}: not a file of histograms; allowed: the columns {allowed} as Parquet or CSV"
+        ) from None
+
+
+def _whole(column: Any, file: str, name: str) -> NDArray[np.int64]:
+    numbers = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    read = column.to_numpy() if numbers and not column.null_count else None
+    if read is None or not np.array_equal(read, np.floor(read)):
+        raise DataError(f"{file}, {name}: not whole numbers in every row; allowed: whole numbers from 0")
+    values: NDArray[np.int64] = read.astype(np.int64)
+    if bool((values < 0).any()):
+        raise DataError(f"{file}, {name}: {int((values < 0).sum())} values are below 0; allowed: 0 or more")
+    return values
+
+
+def _codes(column: Any, digits: int, file: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Geocodes that occur as numbers, rising, and the position of that of every row; each text is read once a chunk."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    kind = column.type.value_type
+    if column.null_count or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise DataError(f"{file}, geocode: not text in every row; allowed: {digits} decimal digits as text")
+    parts, rows, start = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for chunk in column.chunks:
+        index = chunk.indices.to_numpy()
+        used = np.bincount(index, minlength=len(chunk.dictionary)) > 0
+        parts.append(whole_geocodes(chunk.dictionary.filter(pa.array(used)), digits))
+        rows.append((np.cumsum(used) - 1 + start)[index])
+        start += len(parts[-1])
+    found = np.concatenate(parts)
+    wrong = int((found < 0).sum())
+    if wrong:
+        raise DataError(
+            f"{file}, geocode: {wrong} codes are not of the right form; allowed: {digits} decimal digits, leading zeros included"
+        )
+    codes, place = np.unique(found, return_inverse=True)
+    return codes, place[np.concatenate(rows)]
+
+
+_HOMES, _OCCUPIED = "gq0", "occupied"
+_FACILITIES: Final = tuple(f"gq{kind}" for kind in range(1, 8))
+
+
+def is_unit_table(path: Path) -> bool:
+    """Whether a file has the columns geocode, gq0 and occupied."""
+    return path.is_file() and {"geocode", _HOMES, _OCCUPIED} <= set(_names(path))
+
+
+def read_unit_table(path: Path, digits: int) -> BlockCells:
+    """Vacant (cell 0) and occupied (cell 1) housing units of blocks.
+
+    Args:
+        path: CSV or Parquet with geocode, gq0 (housing units) and occupied.
+        digits: of a geocode.
+
+    Raises:
+        DataError: values are of another form, or more units are occupied than there are.
+        StorageError: the file cannot be read.
+    """
+    table = _table_of_unit_files(path)
+    codes = _codes_of_unit_files(path, table, digits)
+    homes, occupied = (_whole_of_unit_files(path, table, name) for name in (_HOMES, _OCCUPIED))
+    wrong = int((occupied > homes).sum())
+    if wrong:
+        raise DataError(
+            f"{path.name}: {wrong} blocks have more occupied than housing units; allowed: at most as many"
+        )
+    order = np.argsort(codes)
+    row = np.repeat(np.arange(len(codes)), 2)
+    count = np.column_stack([homes - occupied, occupied])[order].reshape(-1)
+    return BlockCells(path.name, "", codes[order], row, np.tile([0, 1], len(codes)), count)
+
+
+def facilities_of(path: Path, digits: int, blocks: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Facilities of group quarters, shape (blocks, 8), column 0 unused; None where the file does not have them.
+
+    Args:
+        path: as of :func:`read_unit_table`.
+        digits: of a geocode.
+        blocks: geocodes as numbers, rising; those that the file does not have get none.
+    """
+    if not set(_FACILITIES) <= set(_names(path)):
+        return None
+    table = _table_of_unit_files(path)
+    codes = _codes_of_unit_files(path, table, digits)
+    place = np.searchsorted(blocks, codes)
+    inside = place < len(blocks)
+    inside[inside] = blocks[place[inside]] == codes[inside]
+    found = np.zeros((len(blocks), 8), np.int64)
+    for kind, name in enumerate(_FACILITIES, 1):
+        found[place[inside], kind] = _whole_of_unit_files(path, table, name)[inside]
+    return found
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        return table_columns(path)
+    except (OSError, pa.ArrowInvalid):
+        raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
+
+
+def _table_of_unit_files(path: Path) -> Any:
+    options = pa_csv.ConvertOptions(column_types={"geocode": pa.string()})
+    try:
+        return (
+            pq.read_table(path)
+            if path.suffix == ".parquet"
+            else pa_csv.read_csv(path, convert_options=options)
+        )
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{path.name}: rows that do not have the columns of the header; allowed: a table of units as Parquet or CSV"
+        ) from None
+
+
+def _codes_of_unit_files(path: Path, table: Any, digits: int) -> NDArray[np.int64]:
+    column = table.column("geocode").cast(pa.string()).combine_chunks()
+    codes = whole_geocodes(column, digits)
+    wrong, twice = int((codes < 0).sum()), len(codes) - len(np.unique(codes))
+    if wrong or twice:
+        raise DataError(
+            f"{path.name}, geocode: {wrong or twice} codes are {'not of the right form' if wrong else 'repeated'}; allowed: "
+            f"{digits} decimal digits, each block once"
+        )
+    return codes
+
+
+def _whole_of_unit_files(path: Path, table: Any, name: str) -> NDArray[np.int64]:
+    column = table.column(name)
+    if not pa.types.is_integer(column.type) or column.null_count:
+        raise DataError(f"{path.name}, {name}: not whole numbers in every row; allowed: whole numbers from 0")
+    values: NDArray[np.int64] = column.to_numpy().astype(np.int64)
+    if bool((values < 0).any()):
+        raise DataError(
+            f"{path.name}, {name}: {int((values < 0).sum())} values are below 0; allowed: 0 or more"
+        )
+    return values

@@ -1,0 +1,262 @@
+"""What the estimators of empirical privacy loss say about noise whose loss is known, beside what was measured."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.evaluation.counts.frames import frame_of
+from censafe.evaluation.loss.epl import epl_curve, epl_summary
+from censafe.evaluation.loss.residuals import Residuals, residuals_of
+from censafe.model import NoiseLaw
+
+__all__ = ["calibrate", "epl_noise_frames", "linear_noise_examples", "noise_law_masses"]
+
+
+_STATISTICS: Final = (
+    ("kernel", "max"),
+    ("kernel", "median"),
+    ("discrete", "max"),
+    ("discrete", "median"),
+    ("discrete", "mean"),
+)
+_FAR: Final = 9.2  # standard deviations, beyond which a Gaussian has a mass of about 1e-19
+_MASS: Final = 1_000_000_000_000
+_DEVIATIONS: Final = 1.6448536269514722
+
+
+def noise_law_masses(law: NoiseLaw, added: int = 1) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Values and probabilities of the sum of independent draws of a noise law, its far tails cut off.
+
+    Args:
+        law: of one draw.
+        added: how many draws are added up.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> for added in (1, 10):
+        ...     k, p = noise_law_masses(NoiseLaw.laplace(Fraction(1)), added)
+        ...     print(round(float((p * k**2).sum()), 6))
+        1.841347
+        18.413472
+    """
+    k, mass = _one_draw(law)
+    if added == 1:
+        return k, mass
+    deviation = float(np.sqrt(added * (mass * k.astype(float) ** 2).sum()))
+    reach = max(int(k[-1]), int(np.ceil(_FAR * deviation)) + 2)
+    length = 1 << (2 * reach + 1).bit_length()
+    circle = np.zeros(length)
+    circle[k] = mass
+    summed = np.fft.irfft(np.fft.rfft(circle) ** added, length)
+    wide = np.arange(-reach, reach + 1)
+    held = np.maximum(summed[wide], 0.0)
+    return wide, held / held.sum()
+
+
+def _one_draw(law: NoiseLaw) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The same of one draw, tails below 1e-18 cut off."""
+    size = float(law.parameter)
+    reach = int(np.ceil(_FAR * np.sqrt(size))) + 2 if law.kind == "gaussian" else int(np.ceil(45 * size)) + 2
+    k = np.arange(-reach, reach + 1)
+    exponent = k * k / (2 * size) if law.kind == "gaussian" else np.abs(k) / size
+    mass = np.exp(-exponent)
+    return k, mass / mass.sum()
+
+
+def calibrate(
+    law: NoiseLaw,
+    sizes: Sequence[int],
+    *,
+    added: int = 1,
+    trials: int = 20,
+    seed: int = 1,
+    bandwidth_factor: float | None = 0.1,
+    n_min: int = 25,
+) -> pa.Table:
+    """Estimates of pure noise beside their true values.
+
+    Args:
+        law: two-sided geometric (the true loss is one over the scale everywhere) or discrete Gaussian (it grows with the
+            residual; the truth is then the value that the estimator has for the exact law, on the range it sees on average).
+        sizes: numbers of residuals.
+        added: draws of the law that are added up for one residual; of more than one the truth is the value of the estimator for
+            the exact law of their sum.
+        trials: repetitions.
+        seed: of the draws.
+        bandwidth_factor: of the kernel.
+        n_min: of the discrete estimator.
+
+    Returns:
+        Columns law, parameter, n, estimator, statistic, truth, mean, lo, hi, bias; bias = mean - truth, lo and hi a 90 %
+        interval of the mean over trials. What cannot be estimated is NaN.
+    """
+    k, mass = noise_law_masses(law, added)
+    rng = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    for size in sizes:
+        draws = rng.multinomial(size, mass, size=trials)
+        found = [_values(_held(k, counts), bandwidth_factor, n_min) for counts in draws]
+        exact = _values(
+            _held(k, np.round(mass * _MASS).astype(np.int64)), bandwidth_factor, max(1, n_min * _MASS // size)
+        )
+        for key in _STATISTICS:
+            values = np.array([one[key] for one in found])
+            truth = 1 / float(law.parameter) if law.kind == "laplace" and added == 1 else exact[key]
+            mean = float(values.mean())
+            width = _DEVIATIONS * float(values.std(ddof=1)) / np.sqrt(trials) if trials > 1 else np.nan
+            rows.append(
+                {
+                    "law": law.kind, "parameter": float(law.parameter), "n": size, "estimator": key[0], "statistic": key[1],
+                    "truth": truth, "mean": mean, "lo": mean - width, "hi": mean + width, "bias": mean - truth,
+                }
+            )  # fmt: skip
+    return pa.Table.from_pylist(rows)
+
+
+def _held(k: NDArray[np.int64], counts: NDArray[np.int64]) -> Residuals:
+    return Residuals(k[counts > 0], counts[counts > 0])
+
+
+def _values(residuals: Residuals, factor: float | None, n_min: int) -> dict[tuple[str, str], float]:
+    found = epl_summary(residuals, bandwidth_factor=factor, n_min=n_min, replicates=0)
+    keys = zip(found.column("estimator").to_pylist(), found.column("statistic").to_pylist(), strict=True)
+    held = dict(zip(keys, found.column("value").to_pylist(), strict=True))
+    return {key: held.get(key, float("nan")) for key in _STATISTICS}
+
+
+def linear_noise_examples(epsilons: Sequence[float], *, trees: int = 4, seed: int = 1) -> pa.Table:
+    """Three mechanisms on trees of 9,261 leaves of 100 persons: noise at leaves, a mean of four draws, raking to the root.
+
+    The first is geometric noise of epsilon at every leaf, the second the mean of four draws of epsilon / 4 each, the third has a
+    quarter of epsilon at each of root, two levels and leaves, and children are scaled to the total of their parent.
+
+    Args:
+        epsilons: losses.
+        trees: whose residuals are taken together.
+        seed: of the draws.
+
+    Returns:
+        Columns mechanism, epsilon, epl, ratio (epl over epsilon): about 1, 1/2 and 1/4. The median loss over the middle of the
+        residuals, kernel factor 0.15. Below an epsilon of about 0.04 noisy sums of 21 leaves come near zero, scaling by them
+        makes errors of any size, and the third ratio falls further.
+    """
+    rng = np.random.default_rng(seed)
+    columns: dict[str, list[Any]] = {"mechanism": [], "epsilon": [], "epl": [], "ratio": []}
+    for epsilon in epsilons:
+        found: dict[str, list[NDArray[np.float64]]] = {}
+        for true in rng.multinomial(1_000_000, np.full(21**3, 21.0**-3), size=trees):
+            for name, error in _linear_errors(rng, true.reshape(21, 21, 21), epsilon).items():
+                found.setdefault(name, []).append(error.reshape(-1))
+        for name, parts in found.items():
+            curve = epl_curve(residuals_of(np.concatenate(parts)), bandwidth_factor=0.15, multiplier=1.5)
+            loss = np.abs(curve.column("smooth_epl").to_numpy()[:-1])
+            value = float(np.median(loss[np.isfinite(loss)]))
+            for column, item in zip(columns, (name, epsilon, value, value / epsilon), strict=True):
+                columns[column].append(item)
+    return frame_of(columns)
+
+
+def _linear_errors(
+    rng: np.random.Generator, true: NDArray[np.int64], epsilon: float
+) -> dict[str, NDArray[np.float64]]:
+    """Residuals of the leaves under each mechanism."""
+    draws = [_geometric(rng, epsilon / 4, true.shape) for _ in range(4)]
+    return {
+        "noise at leaves": _geometric(rng, epsilon, true.shape),
+        "mean of four draws": np.mean(draws, axis=0),
+        "raked from the root": _raked(rng, true, epsilon / 4) - true,
+    }
+
+
+def _geometric(rng: np.random.Generator, z: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Two-sided geometric noise: the difference of two geometric draws."""
+    chance = -np.expm1(-z)
+    return (rng.geometric(chance, shape) - rng.geometric(chance, shape)).astype(np.float64)
+
+
+def _raked(rng: np.random.Generator, true: NDArray[np.int64], z: float) -> NDArray[np.float64]:
+    """Noisy counts of every level, children scaled so that they add up to their parent."""
+    held = np.array(true.sum() + _geometric(rng, z, ()))
+    for depth in range(1, 4):
+        noisy = true.reshape(*true.shape[:depth], -1).sum(axis=-1) + _geometric(rng, z, true.shape[:depth])
+        held = noisy * (held / noisy.sum(axis=-1))[..., None]
+    return held
+
+
+_TRIALS: Final = 10
+_FEWEST: Final = 100  # errors
+_LEAST: Final = 0.003  # loss, below which the law has so many values that nothing can be told
+_EPSILONS: Final = (0.05, 0.1)
+_ABOUT: Final = ("level", "area_class", "characteristic")
+_SCHEMA: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in (*_ABOUT, "law")),
+        ("parameter", pa.float64()),
+        ("n", pa.int64()),
+        *((name, pa.string()) for name in ("estimator", "statistic")),
+        *((name, pa.float64()) for name in ("truth", "mean", "lo", "hi", "bias", "measured_epl")),
+    ]
+)
+
+
+def epl_noise_frames(epl: pa.Table) -> dict[str, pa.Table]:
+    """What the same estimators say of pure noise of the loss that was measured, and of three known mechanisms.
+
+    Args:
+        epl: frame of measured losses: level, area_class, size_class, characteristic, and the columns of
+            :func:`censafe.evaluation.loss.epl.epl_summary`.
+
+    Returns:
+        ``epl_noise``: for every level and characteristic of 100 errors or more, two-sided geometric noise whose loss is the reported
+        one, and discrete Gaussian noise of the same variance, drawn as many times as there are errors; mean estimate, its true
+        value, 90 % interval and bias beside the measured value. ``epl_examples``: noise at leaves, a mean of four draws, and
+        raking from the root, whose losses are as 1 : 1/2 : 1/4.
+    """
+    measured: dict[tuple[Any, ...], dict[tuple[str, str], Mapping[str, Any]]] = {}
+    for row in epl.to_pylist():
+        if row["size_class"] == "all":
+            key = tuple(row[name] for name in _ABOUT)
+            measured.setdefault(key, {})[row["estimator"], row["statistic"]] = row
+    rows = [
+        dict(zip(_ABOUT, key, strict=True)) | one
+        for key, values in measured.items()
+        for one in _beside(values)
+    ]
+    return {"epl_noise": pa.Table.from_pylist(rows, schema=_SCHEMA), "epl_examples": _examples()}
+
+
+def _beside(values: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[dict[str, Any]]:
+    reported = next((row for row in values.values() if row["reported"]), None)
+    if reported is None or reported["n"] < _FEWEST:
+        return []
+    loss = reported["value"]
+    if loss is None or not _LEAST <= loss < math.inf:
+        return []
+    found = []
+    for law in _laws(loss):
+        for row in calibrate(law, [reported["n"]], trials=_TRIALS).to_pylist():
+            own = values.get((row["estimator"], row["statistic"]))
+            found.append(row | {"measured_epl": None if own is None else own["value"]})
+    return found
+
+
+def _laws(loss: float) -> tuple[NoiseLaw, NoiseLaw]:
+    """Two-sided geometric noise of a loss, and discrete Gaussian noise of its variance."""
+    share = math.exp(-loss)
+    variance = 2 * share / (1 - share) ** 2
+    exact = (Fraction(value).limit_denominator(10**6) for value in (1 / loss, max(variance, 1e-3)))
+    scale, sigma2 = exact
+    return NoiseLaw.laplace(scale), NoiseLaw.gaussian(sigma2)
+
+
+@functools.cache
+def _examples() -> pa.Table:
+    return linear_noise_examples(_EPSILONS)

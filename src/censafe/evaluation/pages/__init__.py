@@ -1,0 +1,1 @@
+"""Pages of evaluations, each made from the files in its folder alone."""

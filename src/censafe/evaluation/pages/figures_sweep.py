@@ -1,0 +1,174 @@
+"""Figures 1 to 3 of Petti & Flaxman, on any population."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from censafe.evaluation.pages.page import COLOURS, plain_log
+
+__all__ = ["draw_bias", "draw_curves", "draw_error_by_budget", "draw_trade"]
+
+_Rows = Sequence[Mapping[str, Any]]
+
+
+def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
+    """Figure 1: residuals of stratified counts on the unit grid, and their empirical privacy loss.
+
+    Args:
+        curves: by budget, rows with x, hist and smooth_epl.
+        symbol: of the budget.
+    """
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for place, (budget, rows) in enumerate(curves.items()):
+        colour = colormaps["viridis"](0.1 + 0.75 * place / max(1, len(curves) - 1))
+        label = f"{symbol} = {budget:g}"
+        x = [row["x"] for row in rows]
+        left.step(x, [row["hist"] for row in rows], where="mid", color=colour, linewidth=1.3, label=label)
+        right.plot(x, [_number(row["smooth_epl"]) for row in rows], color=colour, linewidth=1.3, label=label)
+    for axes, title, words in (
+        (left, "(a) residuals", "counts with this residual"),
+        (right, "(b) empirical privacy loss", "log ratio of neighbouring densities"),
+    ):
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel("published less true count, records", fontsize=9)
+        axes.set_ylabel(words, fontsize=9)
+        axes.set_xlim(-50, 50)
+        _quiet(axes)
+    right.axhline(0, color="#555555", linewidth=0.8)
+    left.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
+    """Figure 2: error against empirical privacy loss, TopDown by budget and samples by rate.
+
+    Args:
+        topdown: rows with epsilon, epl and median_ae.
+        srs: rows with sample_pct, epl and median_ae.
+        symbol: of the budget.
+    """
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for rows, method, words, key, unit in (
+        (topdown, "topdown", "TopDown", "epsilon", ""),
+        (srs, "srs", "simple random sample (not differentially private)", "sample_pct", "%"),
+    ):
+        shown = [row for row in rows if np.isfinite(_number(row["epl"])) and _number(row["epl"]) > 0]
+        if not shown:
+            continue
+        x, y = [row["epl"] for row in shown], [row["median_ae"] for row in shown]
+        form = "o-" if method == "topdown" else "s"
+        axes.plot(x, y, form, color=COLOURS[method], markersize=6, linewidth=1.3, label=words)
+        for row, left, up in zip(shown, x, y, strict=True):
+            text = f"{symbol} {row[key]:g}" if not unit else f"{row[key]:g}{unit}"
+            place = (6, 5) if method == "topdown" else (6, -10)
+            axes.annotate(
+                text, (left, up), place, textcoords="offset points", fontsize=7, color=COLOURS[method]
+            )
+    axes.set_xscale("log")
+    plain_log(axes.xaxis)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("empirical privacy loss (to the left: more private)", fontsize=9)
+    axes.set_ylabel("median absolute error of stratified counts, records", fontsize=9)
+    axes.legend(frameon=False, fontsize=9)
+    _quiet(axes)
+    return figure
+
+
+def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
+    """Figure 3: distribution of the residual of the total by homogeneity index, three budgets beside each other.
+
+    Args:
+        violins: rows with setting, index, residual and n.
+        symbol: of the budget.
+        largest: residuals beyond it are not drawn (means are of all).
+    """
+    settings = sorted({row["setting"] for row in violins})
+    indices = sorted({row["index"] for row in violins})
+    figure = Figure(figsize=(max(8.0, 0.62 * len(indices) + 2), 4.6), layout="constrained")
+    axes = figure.subplots()
+    for place, setting in enumerate(settings):
+        colour = colormaps["viridis"](0.1 + 0.75 * place / max(1, len(settings) - 1))
+        offset = (place - (len(settings) - 1) / 2) * 0.27
+        _violins(
+            axes, [row for row in violins if row["setting"] == setting], indices, offset, colour, largest
+        )
+        axes.plot(
+            [], [], marker="D", color=colour, linestyle="", markersize=5, label=f"{symbol} = {setting:g}"
+        )
+    axes.axhline(0, color="#555555", linewidth=0.8)
+    axes.set_xticks(range(len(indices)), [str(index) for index in indices], fontsize=8)
+    axes.set_ylim(-largest, largest)
+    axes.set_xlabel("homogeneity index: left diverse areas, right homogeneous ones", fontsize=9)
+    axes.set_ylabel("published less true total, records", fontsize=9)
+    axes.legend(frameon=False, fontsize=9, title="diamonds: means", title_fontsize=8)
+    _quiet(axes)
+    return figure
+
+
+def _violins(
+    axes: Axes, rows: _Rows, indices: Sequence[int], offset: float, colour: Any, largest: float
+) -> None:
+    for place, index in enumerate(indices):
+        own = [row for row in rows if row["index"] == index]
+        if not own:
+            continue
+        values = np.repeat([row["residual"] for row in own], [row["n"] for row in own]).astype(float)
+        shown = values[np.abs(values) <= largest]
+        if len(np.unique(shown)) > 1:
+            parts = axes.violinplot(shown, [place + offset], widths=0.25, showextrema=False)
+            bodies: Any = parts["bodies"]
+            for body in bodies:
+                body.set(facecolor=colour, alpha=0.45, linewidth=0)
+        mean = float(values.mean())
+        axes.plot(place + offset, np.clip(mean, -largest, largest), marker="D", color=colour, markersize=4)
+
+
+def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Figure:
+    """Mean absolute error of totals and of stratified counts against the budget, a line for each level.
+
+    Args:
+        rows: rows with stat, level, epsilon and mean_ae.
+        levels: names, the widest first.
+        symbol: of the budget.
+    """
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    grid = figure.subplots(1, 2)
+    for axes, stat, title in zip(grid, ("TC", "SC"), ("total", "stratified counts"), strict=True):
+        for place, level in enumerate(levels):
+            own = [row for row in rows if (row["stat"], row["level"]) == (stat, level) and row["mean_ae"] > 0]
+            if own:
+                colour = colormaps["viridis"](0.9 * place / max(1, len(levels) - 1))
+                axes.plot(
+                    [row["epsilon"] for row in own], [row["mean_ae"] for row in own],
+                    marker="o", color=colour, markersize=4, linewidth=1.3, label=level.replace("_", " "),
+                )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        plain_log(axes.xaxis)
+        plain_log(axes.yaxis)
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel(symbol, fontsize=9)
+        if axes.lines:
+            axes.legend(frameon=False, fontsize=8)
+        _quiet(axes)
+    grid[0].set_ylabel("mean absolute error, records", fontsize=9)
+    return figure
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _quiet(axes: Axes) -> None:
+    axes.grid(color="#e3e7ec", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)

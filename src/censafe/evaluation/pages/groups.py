@@ -1,0 +1,270 @@
+"""The page of ``evaluate safetab-p`` and ``evaluate safetab-h``, from its files alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from matplotlib.figure import Figure
+
+from censafe.evaluation.confidential import label_rows
+from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.pages.groups_bias import (
+    UNITS,
+    bias_exhibit,
+    level_words,
+    shares_exhibit,
+    zero_words,
+    zeros_exhibit,
+)
+from censafe.evaluation.pages.page import Exhibit, Page, PageTable
+from censafe.evaluation.tables.document import (
+    bias_doubt,
+    pooled_share,
+    share_doubt,
+    short_name,
+    signed_text,
+    table_facts,
+    table_settings,
+)
+from censafe.evaluation.tables.groups_accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
+from censafe.evaluation.tables.groups_figure import below_figure, draw_margins, frequent_rows
+from censafe.publication.pages.markup import count_of
+
+__all__ = ["safetab_page"]
+
+_Errors = Sequence[ErrorRow]
+_PRODUCTS: Final = {"safetab-p": "SafeTab-P", "safetab-h": "SafeTab-H"}
+_TEXTS: Final = ("table", "cell", "region_type", "size", "measured")
+
+
+def safetab_page(folder: Path) -> Page:
+    """The page of a folder that ``evaluate safetab-p`` or ``evaluate safetab-h`` wrote.
+
+    Raises:
+        UsageError: a file is missing.
+    """
+    document = read_document(folder)
+    errors = [ErrorRow(**row) for row in _rows(folder, "accuracy")]
+    shares = [ShareRow(**row) for row in _rows(folder, "tables")]
+    zeros = [ZeroRow(**row) for row in _rows(folder, "zeros")] if (folder / "zeros.csv").exists() else []
+    exhibits = [_margins(errors, document), _coverage(errors), _sums(errors, document)]
+    exhibits += [bias_exhibit(errors, document), shares_exhibit(shares, document)]
+    if zeros:
+        exhibits.append(zeros_exhibit(zeros))
+    name = _PRODUCTS[document["kind"]]
+    return Page(
+        title=f"Are the margins of {name} as promised, and which groups get which tables?",
+        kicker=f"Evaluation of {name}, {short_name(document)}",
+        answer=[_coverage_words(errors), *([zero_words(zeros)] if zeros else [])],
+        facts=table_facts(document),
+        exhibits=exhibits,
+        settings=table_settings(document),
+    )
+
+
+def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    rows = read_frame(folder, name, _TEXTS).to_pylist()
+    return [{key: math.nan if value is None else value for key, value in row.items()} for row in rows]
+
+
+def _single(errors: _Errors) -> list[ErrorRow]:
+    """Cells of all sizes that hold one draw of noise: no two share it."""
+    return [row for row in errors if row.size == ALL_SIZES and row.draws_a_cell == 1 and row.noise_cells]
+
+
+def _number(rows: _Errors) -> int:
+    return sum(row.noise_cells for row in rows)
+
+
+def _share(rows: _Errors, name: str) -> float:
+    return pooled_share([row.noise_cells for row in rows], [getattr(row, name) for row in rows])
+
+
+def _percent(share: float) -> str:
+    return "n/a" if math.isnan(share) else f"{100 * share:.2f}%"
+
+
+def _coverage_words(errors: _Errors) -> str:
+    rows = _single(errors)
+    share, exact = _share(rows, "noise_coverage"), _share(rows, "expected_coverage")
+    doubt = share_doubt(exact, _number(rows))
+    verdict = "as promised" if abs(share - exact) <= doubt else "which chance alone would seldom show"
+    return (
+        f"Of {_number(rows):,} noisy counts {_percent(share)} are within their margin of error; by the exact noise laws it should be "
+        f"{_percent(exact)} give or take {100 * doubt:.2f} points: {verdict}."
+    )
+
+
+def _kind_words(row: ErrorRow) -> str:
+    only = ", detailed only" if row.detailed_only else ""
+    return f"{row.table}{only}: {row.cell}"
+
+
+_MARGINS_HOW: Final = (
+    "The records were counted once and released many times with test keys, by the code that a release runs. The margin found "
+    "is the smallest error that the promised share of all draws does not exceed; the promised one is the smallest whole "
+    "number whose interval covers at least the promised share by the exact noise law.",
+    "As rho, as epsilon: margins in the papers' form if the same budgets were rho of zCDP, or epsilon of pure differential privacy.",
+    "Regional and Detailed are the two levels of groups; detailed only are groups of which nothing but a total is published. "
+    "The bias of the noise should be near 0; behind it two standard errors, from the promised margins.",
+)
+
+
+def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
+    rows = _single(errors)
+    shown = frequent_rows(errors)
+    labels = list(dict.fromkeys(level_words(row) for row in rows))
+    groups = [(label, [row for row in rows if level_words(row) == label]) for label in labels]
+    close = sum(abs(row.noise_moe - row.expected_moe_exact) <= _slack(row) for row in rows)
+    unit = UNITS[document["kind"]]
+    return Exhibit(
+        name="margins",
+        question="Is the noise as large as was promised, level by level?",
+        answer=f"In {close:,} of {len(rows):,} kinds of counts the margin found is as close to the promised one as its draws can tell.",
+        figure=_margins_figure(shown) if shown else None,
+        alt=(
+            "Margin of error found in the draws over the exact one, a row for every level, a colour for every table; 1 is as promised. "
+            "Bars are two standard errors and rounding; kinds of counts with few draws are left out."
+        ),
+        tables=[
+            PageTable(
+                f"Margins of error of counts that hold one draw of noise, in {unit}",
+                ("Count", "Noisy counts", "Promised", "Found", "Bias of noise", "As rho", "As epsilon"),
+                [_margin_line(row, document) for _, members in groups for row in members],
+                numbers=6,
+                groups=[(label, len(members)) for label, members in groups],
+            )
+        ],
+        how=_MARGINS_HOW,
+        files=["accuracy.csv"],
+    )
+
+
+def _margin_line(row: ErrorRow, document: Mapping[str, Any]) -> list[str]:
+    return [
+        _kind_words(row),
+        f"{row.noise_cells:,}",
+        f"{row.expected_moe_exact:,}",
+        number_text(row.noise_moe, 0),
+        signed_text(row.noise_bias, bias_doubt(document, [row.noise_cells], [row.expected_moe]), 2),
+        number_text(row.expected_moe_zcdp),
+        number_text(row.expected_moe_puredp),
+    ]
+
+
+def _slack(row: ErrorRow) -> float:
+    """Two standard errors of a margin found in independent Gaussian draws, and a whole number of rounding."""
+    return 1.0 + 1.903 / math.sqrt(row.noise_cells) * row.expected_moe_exact
+
+
+def _margins_figure(rows: _Errors) -> Figure:
+    labels = dict.fromkeys(level_words(row) for row in rows)
+    figure = Figure(figsize=(9, 0.42 * len(labels) + 1.9), layout="constrained")
+    axes = figure.subplots()
+    draw_margins(axes, rows)
+    axes.set_title("")
+    below_figure(figure, axes, columns=4)
+    return figure
+
+
+_COVERAGE_HOW: Final = (
+    "Margins are whole numbers, so they cover a little more than the promised share; the smaller the margin, the more. Only "
+    "counts with one draw of noise of their own are used, so that all of them are independent. Doubt is two standard errors.",
+)
+
+
+def _coverage(errors: _Errors) -> Exhibit:
+    rows = _single(errors)
+    labels = list(dict.fromkeys(level_words(row) for row in rows))
+    levels = [[row for row in rows if level_words(row) == label] for label in labels]
+    found = [_share(own, "noise_coverage") for own in levels]
+    exact = [_share(own, "expected_coverage") for own in levels]
+    doubt = [share_doubt(share, _number(own)) for share, own in zip(exact, levels, strict=True)]
+    inside = sum(abs(a - b) <= c for a, b, c in zip(found, exact, doubt, strict=True))
+    return Exhibit(
+        name="coverage",
+        question="How often does an interval hold the count before noise?",
+        answer=(
+            f"In {inside} of {count_of(len(labels), 'level')} the share is within two standard errors of the exact chance; by luck "
+            "alone one in twenty is not."
+        ),
+        figure=_coverage_figure(labels, found, exact, doubt),
+        alt="Share of noisy counts within their exact margin of error, by level, beside the chance that the noise law gives.",
+        tables=[
+            PageTable(
+                "Share of noisy counts within their margin of error, by level",
+                ("Level", "Noisy counts", "By the exact law", "Found", "Doubt, points"),
+                [
+                    [label, f"{_number(own):,}", _percent(b), _percent(a), number_text(100 * c, 2)]
+                    for label, own, a, b, c in zip(labels, levels, found, exact, doubt, strict=True)
+                ],
+                numbers=4,
+            )
+        ],
+        how=_COVERAGE_HOW,
+        files=["accuracy.csv"],
+    )
+
+
+def _coverage_figure(
+    labels: Sequence[str], found: Sequence[float], exact: Sequence[float], doubt: Sequence[float]
+) -> Figure:
+    figure = Figure(figsize=(9, 0.3 * len(labels) + 1.7), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(exact, range(len(labels)), "|", color="#555555", markersize=14, label="by the exact law")
+    axes.errorbar(
+        found, range(len(labels)), xerr=doubt, fmt="o", markersize=4, linewidth=1, color="#0b5c7a",
+        label="found, two standard errors",
+    )  # fmt: skip
+    axes.set_xlabel("share of noisy counts within their margin of error", fontsize=9)
+    label_rows(axes, labels)
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
+    )
+    return figure
+
+
+def _sums(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
+    rows = [row for row in errors if row.size == ALL_SIZES and row.noise_cells]
+    kinds = sorted({(row.table, row.draws_a_cell) for row in rows})
+    lines = []
+    for table, draws in kinds:
+        own = [row for row in rows if (row.table, row.draws_a_cell) == (table, draws)]
+        lines.append(
+            [
+                f"{table}: {', '.join(dict.fromkeys(row.cell for row in own))}",
+                f"{draws:,}",
+                f"{min(row.expected_moe_exact for row in own):,}",
+                f"{max(row.expected_moe_exact for row in own):,}",
+                f"{_number(own):,}",
+                _percent(_share(own, "noise_coverage")),
+            ]
+        )
+    most = max(rows, key=lambda row: row.draws_a_cell)
+    return Exhibit(
+        name="sums",
+        question="How much worse are counts that are added up from others?",
+        answer=(
+            f"A {most.table} {most.cell.lower()} of a group whose table has more detail is the sum of {most.draws_a_cell} noisy counts: its margin is "
+            f"about {math.sqrt(most.draws_a_cell):.1f} times that of one count."
+            if most.draws_a_cell > 1
+            else "No count of this release is a sum of others."
+        ),
+        tables=[
+            PageTable(
+                f"Margins of error by number of noisy counts in a sum, in {UNITS[document['kind']]}, over all levels",
+                ("Counts", "Draws in one", "Smallest margin", "Largest margin", "Noisy counts", "Within it"),
+                lines,
+                numbers=5,
+            )
+        ],
+        how=(
+            "A group gets one table, the most detailed that its size allows; its totals are sums of the cells of that table, so more "
+            "detail means less exact totals. The margin grows with the root of the number of draws. Sums share draws with the cells they "
+            "are made of, so their shares are not independent.",
+        ),
+        files=["accuracy.csv"],
+    )

@@ -1,0 +1,268 @@
+"""Population groups on the page of a SafeTab evaluation: bias by size, tables, and empty groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from censafe.evaluation.confidential import label_rows
+from censafe.evaluation.outputs import number_text
+from censafe.evaluation.pages.page import Exhibit, PageTable, quiet
+from censafe.evaluation.tables.groups_accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
+from censafe.evaluation.tables.groups_cells import SIZES
+from censafe.evaluation.tables.groups_figure import shares_figure
+from censafe.products.detailed.codes.universe import PopulationGroupLevel
+
+__all__ = ["UNITS", "bias_exhibit", "level_words", "shares_exhibit", "zero_words", "zeros_exhibit"]
+
+_Errors = Sequence[ErrorRow]
+UNITS: Final = {"safetab-p": "persons", "safetab-h": "households"}
+"""What a product counts."""
+
+
+_ENOUGH: Final = 30  # published totals whose mean is more than a hint
+
+
+def level_words(row: ErrorRow | ShareRow | ZeroRow) -> str:
+    """The population group level of a row in words.
+
+    Args:
+        row: of any frame of the evaluation.
+    """
+    return PopulationGroupLevel(row.region_type, row.iteration_level).label
+
+
+def zero_words(zeros: Sequence[ZeroRow]) -> str:
+    """Published empty groups beside their exact number, in a sentence.
+
+    Args:
+        zeros: of all levels below the states.
+    """
+    found, expected = sum(row.published for row in zeros), sum(row.expected for row in zeros)
+    deviation = math.sqrt(sum(row.deviation**2 for row in zeros))
+    verdict = (
+        "as it should be" if abs(found - expected) <= 2 * deviation else "further off than chance explains"
+    )
+    return (
+        f"Groups without a single record were published below the states {found:,} times in all draws; by the exact law it should be "
+        f"{expected:,.1f} give or take {2 * deviation:,.1f}: {verdict}."
+    )
+
+
+_BIAS_HOW: Final = (
+    "The noise itself has no bias. Where small totals are left out, only groups with upward noise pass, so the published totals "
+    "of small groups are too large on average; negative totals raised to zero do the same. Only published totals of groups "
+    "that get a total and no further table are here.",
+)
+
+
+def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
+    """Bias of the published totals of groups that get nothing but a total, by true size.
+
+    Args:
+        errors: rows of ``accuracy.csv``.
+        document: of the evaluation.
+    """
+    first = min((row.table for row in errors), default="")
+    rows = [
+        row
+        for row in errors
+        if row.table == first and row.stat_level == 0 and not row.detailed_only and row.size != ALL_SIZES
+        and row.published_cells
+    ]  # fmt: skip
+    sizes = [size for size in SIZES if any(row.size == size for row in rows)]
+    labels = list(dict.fromkeys(level_words(row) for row in rows))
+    cells = {(level_words(row), row.size): row for row in rows}
+    enough = [row for row in rows if row.published_cells >= _ENOUGH]
+    worst = max(enough, key=lambda row: abs(row.published_bias), default=None)
+    return Exhibit(
+        name="bias",
+        question="Are small groups published too large?",
+        answer=(
+            f"No size of groups has {_ENOUGH} published totals or more; the numbers below are hints."
+            if worst is None
+            else f"Where at least {_ENOUGH} were drawn, totals of groups with {_size_words(worst.size)} {UNITS[document['kind']]} are off most: "
+            f"{worst.published_bias:+,.1f} on average ({level_words(worst)}, {worst.published_cells:,} published totals)."
+        ),
+        figure=_bias_figure(cells, labels, sizes) if len(sizes) > 1 else None,
+        alt="Mean of published less true totals, by true size of the group, a line for every level; 0 is no bias.",
+        tables=[
+            PageTable(
+                f"Mean of published less true totals in {UNITS[document['kind']]}, with the number of totals in brackets, by true size of the group",
+                ("Level", *(_size_words(size) for size in sizes)),
+                [[label, *(_bias_cell(cells.get((label, size))) for size in sizes)] for label in labels],
+                numbers=len(sizes),
+            )
+        ]
+        if rows
+        else [],
+        how=_BIAS_HOW,
+        files=["accuracy.csv"],
+    )
+
+
+def _bias_cell(row: ErrorRow | None) -> str:
+    return (
+        "" if row is None else f"{number_text(round(row.published_bias, 1) + 0.0)} ({row.published_cells:,})"
+    )
+
+
+def _size_words(size: str) -> str:
+    low, dash, high = size.rstrip("+").partition("-")
+    more = " or more" if size.endswith("+") else ""
+    return f"{int(low):,} to {int(high):,}" if dash else f"{int(low):,}{more}"
+
+
+def _bias_figure(
+    cells: Mapping[tuple[str, str], ErrorRow], labels: Sequence[str], sizes: Sequence[str]
+) -> Figure:
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for number, label in enumerate(labels):
+        known = [(place, cells[label, size]) for place, size in enumerate(sizes) if (label, size) in cells]
+        axes.plot(
+            [place for place, _ in known], [row.published_bias for _, row in known], marker="o", markersize=4,
+            linewidth=1.2, color=colormaps["tab20"](number % 20), label=label,
+        )  # fmt: skip
+    axes.axhline(0.0, color="#555555", linewidth=1)
+    axes.set_yscale("symlog", linthresh=10)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_xticks(range(len(sizes)), [_size_words(size) for size in sizes])
+    axes.set_xlabel("true size of the group", fontsize=9)
+    axes.set_ylabel("mean of published less true total", fontsize=9)
+    quiet(axes)
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
+    )
+    return figure
+
+
+def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> Exhibit:
+    """The tables that groups get, by level and true size.
+
+    Args:
+        shares: rows of ``tables.csv``.
+        document: of the evaluation.
+    """
+    return Exhibit(
+        name="tables",
+        question="Which table does a group get?",
+        answer=_share_words(shares),
+        figure=shares_figure(shares) if shares else None,
+        alt="Share of groups by the most detailed table that they get, by place and true size; the number of groups is at the right.",
+        tables=[_share_table(shares, document)],
+        how=(
+            "The table follows from a first noisy total and public thresholds, so a group near a threshold gets one table in some draws "
+            "and another in others. Shares are over all groups of a size and all draws.",
+        ),
+        files=["tables.csv"],
+    )
+
+
+def _share_table(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> PageTable:
+    tables = list(dict.fromkeys(row.table for row in shares))
+    groups: dict[str, list[ShareRow]] = {}
+    for row in shares:
+        several = len({one.measured for one in shares}) > 1
+        groups.setdefault(f"{level_words(row)}{f', {row.measured}' if several else ''}", []).append(row)
+    lines: list[list[str]] = []
+    heads: list[tuple[str, int]] = []
+    for label, own in groups.items():
+        sizes = [size for size in SIZES if any(row.size == size for row in own)]
+        lines += [
+            [_size_words(size), *_share_line([row for row in own if row.size == size], tables)]
+            for size in sizes
+        ]
+        heads.append((label, len(sizes)))
+    return PageTable(
+        f"Share of groups by table, in percent, by true size in {UNITS[document['kind']]}",
+        ("True size", "Groups", *("no table" if one == "none" else one for one in tables)),
+        lines,
+        numbers=1 + len(tables),
+        groups=heads,
+    )
+
+
+def _share_line(rows: Sequence[ShareRow], tables: Sequence[str]) -> list[str]:
+    numbers = {row.detailed_only: row.groups for row in rows}
+    total = sum(numbers.values())
+    sums = {table: sum(row.share * row.groups for row in rows if row.table == table) for table in tables}
+    return [f"{total:,}", *(number_text(100 * sums[table] / total) if total else "n/a" for table in tables)]
+
+
+def _share_words(shares: Sequence[ShareRow]) -> str:
+    own = [row for row in shares if row.size != "0"]
+    total = sum(row.share * row.groups for row in own)
+    none = sum(row.share * row.groups for row in own if row.table == "none")
+    if not total:
+        return "There is no group with a record."
+    return f"Of groups with at least one record {100 * none / total:.1f}% get no table at all, all levels together."
+
+
+def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
+    """Published groups without a record beside the exact tail of the noise law.
+
+    Args:
+        zeros: rows of ``zeros.csv``.
+    """
+    rows = [row for row in zeros if row.groups]
+    return Exhibit(
+        name="zeros",
+        question="How many groups without a record are published?",
+        answer=zero_words(zeros),
+        figure=_zeros_figure(rows) if rows else None,
+        alt="Published groups without a record by level, beside the number that the exact tail of the noise law gives.",
+        tables=[
+            PageTable(
+                "Groups without a record that are published below the states, all draws together",
+                (
+                    "Level",
+                    "Empty groups",
+                    "Published",
+                    "By the exact law",
+                    "Std. deviation",
+                    "Of a million",
+                    "Exact",
+                ),
+                [
+                    [
+                        level_words(row),
+                        f"{row.groups:,}",
+                        f"{row.published:,}",
+                        number_text(row.expected),
+                        number_text(row.deviation),
+                        number_text(1e6 * row.share),
+                        number_text(1e6 * row.expected_share),
+                    ]
+                    for row in rows
+                ],
+                numbers=6,
+            )
+        ],
+        how=(
+            "Below the states most groups are empty in most areas; a total is published only above a bound that noise alone seldom "
+            "reaches. The chance of it is the tail of the exact noise law; groups are independent, so the number is binomial.",
+        ),
+        files=["zeros.csv"],
+    )
+
+
+def _zeros_figure(rows: Sequence[ZeroRow]) -> Figure:
+    figure = Figure(figsize=(9, 0.34 * len(rows) + 1.7), layout="constrained")
+    axes = figure.subplots()
+    axes.errorbar(
+        [row.expected for row in rows], range(len(rows)), xerr=[2 * row.deviation for row in rows], fmt="|",
+        markersize=14, color="#9aa5b1", linewidth=5, label="by the exact law, two standard deviations",
+    )  # fmt: skip
+    axes.plot([row.published for row in rows], range(len(rows)), "o", color="#0b5c7a", label="published")
+    axes.set_xlabel("empty groups published, all draws together", fontsize=9)
+    label_rows(axes, [level_words(row) for row in rows])
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
+    )
+    return figure

@@ -1,0 +1,272 @@
+"""Public. The page of what the noise laws alone imply, from its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from matplotlib.figure import Figure
+
+from censafe.evaluation.confidential import Standing
+from censafe.evaluation.loss.epl import CAUTION
+from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
+from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_levels
+from censafe.publication.certificate.tables import SYMBOLS
+
+__all__ = ["noise_page"]
+
+_Rows = Sequence[Mapping[str, Any]]
+_NAN: Final = float("nan")
+_EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
+_METHODS: Final = {"noisy": "noisy counts of the level", "blocks_noise": "noisy blocks, added up"}
+_TEXTS: Final = ("histogram", "method", "law", "estimator", "statistic", "question", "words")
+
+
+def noise_page(folder: Path) -> Page:
+    """The page of a folder that an evaluation wrote with ``--public``.
+
+    Raises:
+        UsageError: a file is missing.
+    """
+    document = read_document(folder)
+    expected = read_frame(folder, "expected", _TEXTS).to_pylist()
+    losses = read_frame(folder, "noise_loss", _TEXTS).to_pylist()
+    attacks = read_frame(folder, "attack", _TEXTS).to_pylist()
+    exhibits = [
+        _expected(document, histogram, [row for row in expected if row["histogram"] == histogram])
+        for histogram in document["histograms"]
+    ]
+    exhibits += [_hidden(document, losses), _attack(document, attacks)]
+    overrides = "; ".join(f"{name} = {value}" for name, value in document["overrides"].items())
+    return Page(
+        title=f"What the noise laws of {document['configuration']} imply",
+        kicker="Public evaluation of TopDown",
+        answer=[
+            "How far noisy counts are from the truth, and how well the noise hides one person, as far as this is known without "
+            "looking at any data. What becomes of the noise when counts are fitted and rounded depends on the data and is not here."
+        ],
+        facts=_facts(document),
+        exhibits=exhibits,
+        settings=[
+            ("Configuration", document["configuration"]),
+            ("Changed settings", overrides or "none"),
+            ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
+        ],
+        standing=Standing.PUBLIC,
+    )
+
+
+def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    budgets = document["budgets"]
+    symbol = SYMBOLS[document["symbol"]]
+    words = "of the whole run" if len(budgets) == 1 else "budgets of whole runs"
+    loss = " to ".join(number_text(budgets[at]["loss"], 4) for at in ((0,) if len(budgets) == 1 else (0, -1)))
+    return [
+        (f"Privacy loss {symbol}", loss, words),
+        (
+            "Lowest level",
+            f"{list(document['geounits'].values())[-1]:,}",
+            f"{list(document['geounits'])[-1].replace('_', ' ')} geounits",
+        ),
+    ]
+
+
+def _budget(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """The budget of a row, where there are several."""
+    return f"{_EPSILON} {row['epsilon']:g}"
+
+
+def _expected(document: Mapping[str, Any], histogram: str, rows: _Rows) -> Exhibit:
+    words: Mapping[str, str] = document["histograms"][histogram]
+    several = len(document["budgets"]) > 1
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for query, name in words.items():
+        own = [row for row in rows if row["characteristic"] == query]
+        before = len(lines)
+        for row in own:
+            if row["method"] != "noisy":
+                continue
+            other = next(
+                (
+                    one
+                    for one in own
+                    if (one["loss"], one["level"], one["method"])
+                    == (row["loss"], row["level"], "blocks_noise")
+                ),
+                None,
+            )
+            level = row["level"].replace("_", " ")
+            lines.append(
+                [
+                    f"{level}, {_budget(document, row)}" if several else level,
+                    f"{row['n_units']:,}",
+                    *(number_text(row[key], 2) for key in ("expected_mean_ae", "expected_rmse")),
+                    number_text(row["within_95"], 0),
+                    number_text(_NAN if other is None else other["expected_rmse"], 2),
+                ]
+            )
+        groups.append((name[:1].upper() + name[1:], len(lines) - before))
+    return Exhibit(
+        name=f"noise-{histogram}",
+        question=f"How much noise is in the {histogram} before anything is fitted?",
+        answer="Adding up blocks gives more noise the higher the level; measuring every level keeps it alike.",
+        figure=_budget_figure(document, words, rows)
+        if several
+        else _level_figure(document, histogram, words, rows),
+        alt="Error that the noise laws imply, by budget, one line a level; exact totals have no line."
+        if several
+        else "Root mean square error that the noise laws imply, by level, for both kinds of noisy counts.",
+        tables=[
+            PageTable(
+                "Errors of a noisy count that the laws imply, in records",
+                ("Level", "Areas", "Mean size", "RMSE", "19 of 20 within", "RMSE of blocks added up"),
+                lines,
+                numbers=5,
+                groups=groups,
+            )
+        ],
+        how=(
+            "Exact noise laws of the measured query that gives a characteristic with the least noise, its answers added up; no record "
+            "was used. Sums of blocks are for an area of the average number of blocks. Counts that are published exactly have no "
+            "error.",
+        ),
+        files=["expected.csv", "codebook.csv"],
+    )
+
+
+def _level_figure(
+    document: Mapping[str, Any], histogram: str, words: Mapping[str, str], rows: _Rows
+) -> Figure:
+    levels = list(document["geounits"])
+    values = {(row["characteristic"], row["method"], row["level"]): row["expected_rmse"] for row in rows}
+    panels = {
+        f"{histogram}: {name}": {
+            method: [(values.get((query, method, level), _NAN), _NAN, _NAN) for level in levels]
+            for method in _METHODS
+        }
+        for query, name in words.items()
+    }
+    figure = draw_levels(panels, levels, _METHODS)
+    for axes in figure.axes:
+        axes.set_ylabel("RMSE, records", fontsize=9)
+    return figure
+
+
+def _budget_figure(document: Mapping[str, Any], words: Mapping[str, str], rows: _Rows) -> Figure:
+    first, last = next(iter(words)), list(words)[-1]
+    shown = [
+        {**row, "stat": stat, "mean_ae": row["expected_mean_ae"]}
+        for stat, query in (("TC", first), ("SC", last))
+        for row in rows
+        if (row["method"], row["characteristic"]) == ("noisy", query)
+    ]
+    figure = draw_error_by_budget(shown, list(document["geounits"]), _EPSILON)
+    for axes, query in zip(figure.axes, (first, last), strict=True):
+        axes.set_title(words[query], fontsize=10)
+    return figure
+
+
+def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
+    found: dict[tuple[str, str, str, float], dict[tuple[str, str], Mapping[str, Any]]] = {}
+    for row in rows:
+        key = row["histogram"], row["characteristic"], row["level"], row["epsilon"]
+        found.setdefault(key, {})[row["estimator"], row["statistic"]] = row
+    several = len(document["budgets"]) > 1
+    lines: list[list[str]] = []
+    groups: dict[str, int] = {}
+    for (histogram, query, level, _), values in found.items():
+        largest, middle = values["kernel", "max"], values["kernel", "median"]
+        whole = values["discrete", "median"]
+        level = level.replace("_", " ")
+        lines.append(
+            [
+                f"{level}, {_budget(document, largest)}" if several else level,
+                f"{largest['n']:,}",
+                number_text(_number(middle["truth"]), 3),
+                *(number_text(_number(one["mean"]), 3) for one in (largest, middle, whole)),
+            ]
+        )
+        name = f"{histogram}: {document['histograms'][histogram][query]}"
+        groups[name] = groups.get(name, 0) + 1
+    return Exhibit(
+        name="noise-loss",
+        question="What would the measure of the 1940 study say of the noise alone?",
+        answer=(
+            "Empirical privacy loss tells how fast large errors become rarer than small ones: small hides well. Its largest value is "
+            "too high, the more so the fewer errors there are; the median is near the truth up to about 0.5."
+        ),
+        tables=[
+            PageTable(
+                "Empirical privacy loss of noisy counts, on as many drawn errors as one run has",
+                (
+                    "Level",
+                    "Errors",
+                    "True value",
+                    "Largest (as in the study)",
+                    "Median, kernel",
+                    "Median, whole errors",
+                ),
+                lines,
+                numbers=5,
+                groups=list(groups.items()),
+            )
+        ],
+        how=(
+            "Errors were drawn from the noise law ten times, as many as a run has at the level, and measured in the three ways; the "
+            "table gives means. The true value is one over the scale for two-sided geometric noise, and otherwise the median that "
+            "the kernel has for the exact law, whose loss grows with the size of the error. Fewer than 100 errors are left out.",
+            CAUTION,
+        ),
+        files=["noise_loss.csv", "codebook.csv"],
+    )
+
+
+def _attack(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
+    several = len(document["budgets"]) > 1
+    by_place = {(row["question"], row["epsilon"], row["false_alarm"]): row for row in rows}
+    alarms = sorted({row["false_alarm"] for row in rows})
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for question in dict.fromkeys(row["question"] for row in rows):
+        budgets = list(dict.fromkeys(row["epsilon"] for row in rows if row["question"] == question))
+        for epsilon in budgets:
+            own = [by_place[question, epsilon, alarm] for alarm in alarms]
+            lines.append(
+                [
+                    f"{_EPSILON} {epsilon:g}" if several else "of 100 attacks",
+                    *(number_text(100 * _number(row["best_attack"]), 1) for row in own),
+                    *(number_text(100 * row["bound"], 1) for row in own),
+                ]
+            )
+        groups.append((f"{question[:1].upper()}{question[1:]}", len(budgets)))
+    heads = [f"{100 * alarm:g} false" for alarm in alarms]
+    return Exhibit(
+        name="attack",
+        question="How well can an attacker who knows all else find out a fact about one person?",
+        answer=(
+            "So many of 100 attacks find it, when the attacker accepts 1, 5 or 10 false alarms in 100. Without any data it would be as "
+            "many as there are false alarms."
+        ),
+        tables=[
+            PageTable(
+                "Attacks of 100 that succeed",
+                ("Budget" if several else "", *heads, *(f"at most, {head}" for head in heads)),
+                lines,
+                numbers=2 * len(heads),
+                groups=groups,
+            )
+        ],
+        how=(
+            "The likelihood-ratio test over all noisy answers that the record moves, which no test beats; its power is computed from the "
+            "exact noise laws. The last columns bound every attack on every mechanism of that loss. Where only the bound is known the "
+            "first columns say n/a.",
+        ),
+        files=["attack.csv", "codebook.csv"],
+    )
+
+
+def _number(value: float | None) -> float:
+    return _NAN if value is None else float(value)

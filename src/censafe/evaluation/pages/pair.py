@@ -1,0 +1,400 @@
+"""The page of ``evaluate pair``, from its files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from censafe.evaluation.counts.reliability import Tolerance
+from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
+from censafe.evaluation.pages.epl import examples_exhibit, loss_exhibit, noise_exhibit
+from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_levels
+from censafe.evaluation.pages.vintages import MAIN, vintage_exhibits
+from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_ASKED
+
+__all__ = ["pair_page"]
+
+_Rows = Sequence[Mapping[str, Any]]
+_NAN = float("nan")
+_BANDS = 12
+
+
+def pair_page(folder: Path) -> Page:
+    """The page of a folder that ``evaluate pair`` wrote.
+
+    Raises:
+        UsageError: a file is missing.
+    """
+    document = read_document(folder)
+    builders = {
+        "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
+        "epl_examples": (examples_exhibit,), "bias": (_homogeneity,), "diversity": (_diversity,),
+        "reliability": (_reliability,), "inconsistency": (_inconsistency,), "characteristics_untold": (_untold,),
+        "left_out": (_left_out,),
+    }  # fmt: skip
+    texts = (
+        "mechanism",
+        "law",
+        "estimator",
+        "statistic",
+        "kind",
+        "group",
+        "status",
+        "answer",
+        "answer_alone",
+        "label",
+        "measure",
+        "vintage",
+    )
+    vintages = document.get("vintages", [])
+    exhibits = vintage_exhibits(folder, document) if len(vintages) > 1 else []
+    for name, build in builders.items():
+        if (folder / f"{name}.csv").exists():
+            rows = _of_main(read_frame(folder, name, texts).to_pylist(), every=name == "reliability")
+            made = [one(rows, document) for one in build]
+            exhibits += [one for one in made if one.tables]
+    facts = [("Published runs", str(document["runs"]), "compared with one truth")]
+    if len(vintages) > 1:
+        facts.append(("Further vintages", str(len(vintages) - 1), "each compared with the same truth"))
+    facts += [
+        (
+            "Rows on one side only" if "only" in name else name,
+            f"{count:,}",
+            f"{name.replace('_', ' ')}, counted as 0",
+        )
+        for name, count in document["facts"].items()
+    ]
+    return Page(
+        title="How far are the published counts from the true ones?",
+        kicker="Two files compared",
+        answer=[
+            f"{document['sources']['published']} against {document['sources']['truth']}.",
+            *_beside(vintages),
+        ],
+        facts=facts,
+        exhibits=exhibits,
+        settings=[
+            ("Truth", document["sources"]["truth"]),
+            ("Published", document["sources"]["published"]),
+            *((f"Vintage {name}", document["sources"][f"vintage {name}"]) for name in vintages[1:]),
+            ("Arithmetic", str(document["mode"]).replace("_", " ")),
+            *((("Areas off the spine", ", ".join(document["lists"])),) if document.get("lists") else ()),
+            *(("As it was read", note) for note in document.get("notes", [])),
+        ],
+        standing=standing_of(document),
+    )
+
+
+def _of_main(rows: _Rows, *, every: bool = False) -> _Rows:
+    """Rows of the files without a name of their own, which the other exhibits are about, or of all vintages."""
+    return [row for row in rows if every or row.get("vintage", MAIN) == MAIN]
+
+
+def _beside(vintages: Sequence[str]) -> list[str]:
+    if len(vintages) < 2:
+        return []
+    return [
+        f"Beside it, against the same truth: {', '.join(vintages[1:])}. Where nothing else is said, the tables below are of the first."
+    ]
+
+
+def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    kept = [row for row in _one_run(rows) if row["size_class"] == "all"]
+    values = {(row["characteristic"], row["level"], row["metric"]): row for row in kept}
+    panels = {}
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for query, words in document["words"].items():
+        found = [values.get((query, level, "mean_ae")) for level in document["levels"]]
+        everywhere = [*document["levels"], *document.get("lists", [])]
+        shown = [level for level in everywhere if (query, level, "mean_ae") in values]
+        lines += [
+            [
+                level.replace("_", " "),
+                f"{values[query, level, 'mean_ae']['n_units']:,}",
+                *(
+                    number_text(_value(values.get((query, level, metric))), 2)
+                    for metric in ("count_mean", "mean_ae", "rmse", "me", "pct95_ae", "max_ae")
+                ),
+            ]
+            for level in shown
+        ]
+        groups.append((words[:1].upper() + words[1:], len(shown)))
+        if any(_value(row) > 0 for row in found):
+            panels[words] = {"topdown": [_triple(row) for row in found]}
+    few = len(document["levels"]) <= 8 and panels
+    return Exhibit(
+        name="accuracy",
+        question="How wrong are the published counts?",
+        answer=_worst(values, document),
+        figure=draw_levels(panels, document["levels"], {"topdown": "published"}) if few else None,
+        alt="Mean absolute error by level, one panel a characteristic; bars are 90% intervals.",
+        tables=[
+            PageTable(
+                "Errors in records",
+                ("Level", "Areas", "Mean count", "Mean error", "RMSE", "Bias", "95th pct.", "Largest"),
+                lines,
+                numbers=7,
+                groups=groups,
+            )
+        ],
+        how=(
+            "Error is the published count less the true one. The mean error is that of its size; the bias is the mean with its sign. "
+            "Cells that are empty on both sides are counted, unless the arithmetic is that of the study.",
+        ),
+        files=["metrics_long.csv", "metrics_wide.csv", "codebook.csv"],
+    )
+
+
+def _one_run(rows: _Rows) -> _Rows:
+    """Rows of the errors of all runs together, or of the only run."""
+    own = [row for row in rows if row["suite"] == "accuracy"]
+    several = any(row["run_id"] == "pooled" for row in own)
+    return [row for row in own if row["run_id"] == "pooled" or not several]
+
+
+def _sizes(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    query, words = next(iter(document["words"].items()))
+    found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in _one_run(rows):
+        if row["size_class"] != "all" and row["characteristic"] == query:
+            found.setdefault((row["level"], row["size_class"]), {})[row["metric"]] = row
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for level in dict.fromkeys(level for level, _ in found):
+        own = [
+            [size, f"{one['mean_ae']['n_units']:,}", *(
+                number_text(_value(one.get(metric)), 2) for metric in ("mean_ae", "rmse", "me", "mape", "malpe", "cv")
+            )]
+            for (at, size), one in found.items() if at == level and one["mean_ae"]["n_units"]
+        ]  # fmt: skip
+        lines += own
+        groups.append((level.replace("_", " "), len(own)))
+    heads = ("Population", "Areas", "Mean error", "RMSE", "Bias", "MAPE", "MALPE", "CV")
+    caption = f"Errors of the {words} by size of area; MAPE, MALPE and CV in percent"
+    return Exhibit(
+        name="sizes",
+        question="Are small areas worse off?",
+        answer="The same errors by true population of the areas. A percentage says more about small areas, a number about large ones.",
+        tables=[PageTable(caption, heads, lines, numbers=7, groups=groups)] if lines else [],
+        how=(
+            "Classes of counties, places, American Indian areas and blocks are those of the Bureau's demonstration metrics and "
+            "slides. Every measure of every characteristic by class is in the files.",
+        ),
+        files=["metrics_long.csv", "metrics_wide.csv"],
+    )
+
+
+def _worst(values: Mapping[tuple[str, str, str], Mapping[str, Any]], document: Mapping[str, Any]) -> str:
+    query, words = next(iter(document["words"].items()))
+    parts = [
+        f"{number_text(_value(values.get((query, level, 'mean_ae'))), 1)} at {level.replace('_', ' ')}"
+        for level in document["levels"]
+    ]
+    return f"Mean absolute error of the {words}: {', '.join(parts[:6])}."
+
+
+def _value(row: Mapping[str, Any] | None) -> float:
+    return _NAN if row is None or row["value"] is None else float(row["value"])
+
+
+def _triple(row: Mapping[str, Any] | None) -> tuple[float, float, float]:
+    if row is None:
+        return _NAN, _NAN, _NAN
+    low, high = (_NAN if row[name] is None else float(row[name]) for name in ("lo", "hi"))
+    return _value(row), low, high
+
+
+def _homogeneity(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    return _classes(
+        rows, "index", "bias", "Who gains and who loses? Totals by homogeneity of the area",
+        "The index counts empty cells of voting age, race and origin: a high index is a homogeneous area. The definition of the "
+        "study's code, other characteristics and classes of size are in the file.", "bias.csv",
+    )  # fmt: skip
+
+
+def _diversity(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    return _classes(
+        rows, "quintile", "diversity", "Do diverse areas lose people?",
+        "Quintile 0 holds the least diverse fifth of the areas of a level, quintile 4 the most diverse one.", "diversity.csv",
+    )  # fmt: skip
+
+
+def _classes(rows: _Rows, column: str, name: str, question: str, how: str, file: str) -> Exhibit:
+    rows = [
+        row
+        for row in rows
+        if row["size_class"] == "all"
+        and row["characteristic"] == "total"
+        and row.get("mode") != "as_published"
+    ]
+    levels = list(dict.fromkeys(row["level"] for row in rows))
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for level in levels:
+        own = [row for row in rows if row["level"] == level]
+        shown = _bands(own, column)
+        lines += shown
+        groups.append((level.replace("_", " "), len(shown)))
+    extremes = [
+        f"{level.replace('_', ' ')}: {number_text(own[0]['bias'], 1)} to {number_text(own[-1]['bias'], 1)}"
+        for level in levels
+        for own in [[row for row in rows if row["level"] == level]]
+    ]
+    return Exhibit(
+        name=name,
+        question=question,
+        answer=f"Mean error of the total from the first class to the last, {'; '.join(extremes)}.",
+        tables=[
+            PageTable(
+                "Mean error of the total, in records",
+                (column.capitalize(), "Areas", "Bias", "Standard error"),
+                lines,
+                numbers=3,
+                groups=groups,
+            )
+        ],
+        how=(how,),
+        files=[file],
+    )
+
+
+def _bands(rows: _Rows, column: str) -> list[list[str]]:
+    """A line for each class; neighbouring classes together where there are many, each line with about as many areas."""
+    total = sum(row["n_areas"] for row in rows)
+    bands: list[list[Mapping[str, Any]]] = []
+    before = 0
+    for row in rows:
+        place = before * _BANDS // total
+        if (
+            len(rows) <= 2 * _BANDS
+            or not bands
+            or place != (before - bands[-1][-1]["n_areas"]) * _BANDS // total
+        ):
+            bands.append([])
+        bands[-1].append(row)
+        before += row["n_areas"]
+    lines = []
+    for band in bands:
+        number = sum(row["n_areas"] for row in band)
+        bias = sum(row["n_areas"] * row["bias"] for row in band) / number
+        first, last = band[0][column], band[-1][column]
+        error = band[0]["se"] if len(band) == 1 else _NAN
+        name = str(first) if first == last else f"{first} to {last}"
+        lines.append([name, f"{number:,}", number_text(bias, 2), number_text(error, 2)])
+    return lines
+
+
+def _reliability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    first = [row for row in rows if row["run_id"] == rows[0]["run_id"]]
+    chosen = document.get("choices", {})
+    tolerance = Tolerance(
+        **{name: chosen[name] for name in ("alpha", "beta") if name in chosen}
+    )  # older ones lack them
+    return Exhibit(
+        name="reliability",
+        question="From which population on can the share of the largest group be trusted?",
+        answer="; ".join(f"{row['level'].replace('_', ' ')}: {row['answer']}" for row in first) + ".",
+        tables=[
+            PageTable(
+                f"Smallest class of population in which {tolerance.areas} of areas are within {tolerance.points}",
+                ("Level", "Run", "It and all larger ones", "It alone"),
+                [
+                    [row["level"].replace("_", " "), row["run_id"], row["answer"], row["answer_alone"]]
+                    for row in rows
+                ],
+                numbers=2,
+            )
+        ],
+        how=(
+            "The largest race or ethnic group of the true file is fixed; its share may differ by at most "
+            f"{tolerance.points} (Wright & Irimata).",
+        ),
+        files=["reliability.csv", "reliability_bins.csv"],
+    )
+
+
+def _inconsistency(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    words = document["inconsistencies"]
+    whole = [row for row in rows if row["size_class"] == "all"]
+    pairs: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in whole:
+        if row["status"] == COUNTED:
+            key = (f"{row['number']} {row['kind']}", row["group"], row["level"])
+            pairs.setdefault(key, {})[row["run_id"]] = row
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for name in dict.fromkeys(name for name, _, _ in pairs):
+        own = [_pair_of_counts(key, one) for key, one in pairs.items() if key[0] == name]
+        own = [line for line in own if line[2:5] != ["0", "0", "0"]] or own[-1:]
+        lines += own
+        groups.append((f"{name.split()[0]}. {words[name][:1].upper()}{words[name][1:]}", len(own)))
+    untold = [
+        [f"{row['number']}. {words[str(row['number']) + ' ' + row['kind']]}", row["reason"]]
+        for row in whole if row["status"] not in (COUNTED, NOT_ASKED)
+    ]  # fmt: skip
+    tables = [
+        PageTable(
+            "Areas by kind of contradiction: the areas concerned in the published file, and how many it is true of",
+            ("Level", "Group", "Concerned", "In truth", "Published", "Percent"),
+            lines, numbers=4, groups=groups,
+        ),
+        PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), untold),
+    ]  # fmt: skip
+    return Exhibit(
+        name="inconsistency",
+        question="How many areas cannot exist as published?",
+        answer="Areas whose published figures contradict each other, the truth or common sense, beside how many there are in truth.",
+        tables=[one for one in tables if one.rows],
+        how=(
+            "The kinds are the Bureau's 23 tables of inconsistencies, at every level and list of areas. An area has no group quarters "
+            "when the list of facilities says so, or, without such a list, when nobody lives in one on the side that is looked at. "
+            "Quarters for adults are those that are for adults by name, nursing homes and military quarters; of 1940, prisons and "
+            "barracks. Twice the couples are set against persons of 15 and older, as the label of that table reads to us. Published "
+            "is the first run; all runs and classes of size are in the file.",
+        ),
+        files=["inconsistency.csv"],
+    )
+
+
+def _pair_of_counts(key: tuple[str, str, str], runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Cells of one kind, group and level: the truth beside the first run."""
+    true = runs["truth"]
+    public = next((row for name, row in runs.items() if name != "truth"), true)
+    return [
+        key[2].replace("_", " "), key[1] or "all", f"{public['universe']:,}", f"{true['n']:,}", f"{public['n']:,}",
+        number_text(public["percent"], 1),
+    ]  # fmt: skip
+
+
+def _untold(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    return Exhibit(
+        name="untold",
+        question="Which characteristics could not be counted?",
+        answer=f"{len(rows)} of those asked for need attributes that these files do not have.",
+        tables=[
+            PageTable(
+                "Characteristics that no file tells",
+                ("Characteristic", "Reason"),
+                [[row["label"], row["reason"]] for row in rows],
+            )
+        ],
+        files=["characteristics_untold.csv"],
+    )
+
+
+def _left_out(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    return Exhibit(
+        name="left-out",
+        question="What could not be measured?",
+        answer=f"Left out: {', '.join(row['measure'] for row in rows)}.",
+        tables=[
+            PageTable(
+                "Measures and reasons",
+                ("Measure", "Reason"),
+                [[row["measure"], row["reason"]] for row in rows],
+            )
+        ],
+        files=["left_out.csv"],
+    )

@@ -1,0 +1,207 @@
+"""The page of ``evaluate semantics``, from its files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from censafe.evaluation.confidential import Standing
+from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.pages.page import Exhibit, Page, PageTable, quiet
+from censafe.planning.prices.meaning import ALARMS
+from censafe.publication.certificate.tables import SYMBOLS
+
+__all__ = ["semantics_page"]
+
+_Rows = Sequence[Mapping[str, Any]]
+_CURVES: Final = (
+    ("bound", "no attack on any mechanism of this loss does better", "#d1762a", "-"),
+    ("discrete_gaussian_randomised", "best attack on the noise that is drawn", "#0b5c7a", "-"),
+    ("gaussian", "the same on continuous Gaussian noise", "#10202e", ":"),
+)
+_READINGS: Final = (
+    ("epsilon_prefactor", "with prefactor", "#6b4c9a", "-."),
+    ("epsilon_slide", "as the Bureau states it", "#9aa5b1", "--"),
+    ("epsilon_tight", "tight bound on rho", "#0b5c7a", "-"),
+    ("epsilon_gaussian", "one Gaussian answer", "#d1762a", ":"),
+)
+
+
+def semantics_page(folder: Path) -> Page:
+    """The page of a folder that ``evaluate semantics`` wrote.
+
+    Raises:
+        UsageError: a file is missing.
+    """
+    document = read_document(folder)
+    power = read_frame(folder, "power", ("question", "symbol")).to_pylist()
+    exhibits = [
+        _power(f"power-{place}", one, _of(power, one)) for place, one in enumerate(document["questions"], 1)
+    ]
+    if (folder / "epsilon.csv").exists():
+        readings = read_frame(folder, "epsilon", ("question", "symbol")).to_pylist()
+        exhibits.append(_epsilon(document["questions"], readings))
+    settings = "; ".join(f"{name} = {value}" for name, value in document["settings"].items())
+    return Page(
+        title=f"What does the budget mean for one person? {document['configuration']}",
+        kicker="Semantics of a privacy loss",
+        answer=[
+            "An attacker knows everything but one fact about one record, and all published figures. How often does the best "
+            "possible test find the fact, if it may be wrong only so often?"
+        ],
+        facts=[
+            (f"{SYMBOLS[one['symbol']]} of {one['name']}", number_text(one["loss"], 4), one["words"])
+            for one in document["questions"]
+        ],
+        exhibits=exhibits,
+        settings=[
+            ("Product", document["product"]),
+            ("Configuration", document["configuration"]),
+            ("Settings", settings or "as shipped"),
+        ],
+        standing=Standing.PUBLIC,
+    )
+
+
+def _of(rows: _Rows, question: Mapping[str, Any]) -> _Rows:
+    return [row for row in rows if row["question"] == question["name"]]
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and value == value
+
+
+def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
+    alarms = [float(one) for one in ALARMS]
+    shown = [row for row in rows if row["false_alarm"] in alarms]
+    column = "discrete_gaussian_randomised" if _known(shown[0]["discrete_gaussian"]) else "bound"
+    found = ", ".join(
+        f"{number_text(100 * row[column], 1)} with {number_text(100 * row['false_alarm'], 0)}"
+        for row in shown
+    )
+    words = "finds it" if column != "bound" else "finds it at most"
+    return Exhibit(
+        name=name,
+        question=f"How well can an attacker tell {question['name']}?",
+        answer=f"In 100 tries the best attack {words}: {found} false alarms. A coin finds it as often as it raises false alarms.",
+        figure=_power_figure(rows),
+        alt="Chance that the attack finds the fact, by chance of a false alarm; on the diagonal the published figures are of no use.",
+        tables=[
+            PageTable(
+                f"Power of the best test when {question['words']}",
+                ("False alarms", "Best attack", "Without a coin", "Gaussian noise", "Bound"),
+                [
+                    [
+                        f"{row['false_alarm']:g}",
+                        *(
+                            number_text(row[kind], 4) if _known(row[kind]) else "none stated"
+                            for kind in (
+                                "discrete_gaussian_randomised", "discrete_gaussian", "gaussian", "bound",
+                            )
+                        ),
+                    ]
+                    for row in shown
+                ],
+                numbers=4,
+            )
+        ],
+        how=(
+            f"Loss {SYMBOLS[question['symbol']]} = {question['loss']:.7g} over {question['cells']} answers that the record moves. The best attack is the "
+            "likelihood-ratio test over all of them (Neyman & Pearson); its power is computed from the exact law of the discrete "
+            "Gaussian by convolution, to 1e-5, with and without a toss of a coin at its threshold."
+            if column != "bound"
+            else f"Loss {SYMBOLS[question['symbol']]} = {question['loss']:.7g}: the two inequalities of pure differential privacy bound every test.",
+            "The bound holds for every mechanism of that loss: Renyi divergences of the outcomes of the test at all orders."
+            if column != "bound"
+            else "The best attack on the very noise is not stated for this kind of noise.",
+        ),
+        files=["power.csv"],
+    )  # fmt: skip
+
+
+def _power_figure(rows: _Rows) -> Figure:
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for axes, most in ((left, 1.0), (right, 0.1)):
+        axes.plot([0, 1], [0, 1], color="#c3ccd6", linewidth=1.0, label="a coin")
+        for name, words, colour, style in _CURVES:
+            known = [row for row in rows if _known(row[name])]
+            if known:
+                x = [0.0, *(row["false_alarm"] for row in known), 1.0]
+                y = [0.0, *(row[name] for row in known), 1.0]
+                axes.plot(x, y, color=colour, linestyle=style, linewidth=1.6, label=words)
+        inside = [row["bound"] for row in rows if row["false_alarm"] <= most]
+        axes.set_xlim(0, most)
+        axes.set_ylim(0, min(1.0, 1.08 * max(inside)))
+        axes.set_xlabel("chance of a false alarm", fontsize=9)
+        quiet(axes)
+    left.set_ylabel("chance that the attack finds it", fontsize=9)
+    left.set_title("all attacks", fontsize=10)
+    right.set_title("cautious attacks", fontsize=10)
+    lines, names = left.get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _epsilon(questions: _Rows, rows: _Rows) -> Exhibit:
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for question in questions:
+        own = _of(rows, question)
+        lines += [
+            [
+                f"{row['delta']:.0e}",
+                *(number_text(row[name], 3) for name, *_ in _READINGS),
+                f"{row['loss_tail']:.1e}",
+            ]
+            for row in own
+        ]
+        groups.append((f"{question['name'][:1].upper()}{question['name'][1:]}", len(own)))
+    return Exhibit(
+        name="epsilon",
+        question="Which epsilon is it?",
+        answer="There is one for every delta, and several bounds: the tight one is the one to quote.",
+        figure=_epsilon_figure(questions, rows),
+        alt="Epsilon by delta, one panel a question, one line a conversion; delta on a logarithmic axis.",
+        tables=[
+            PageTable(
+                "Epsilon by delta",
+                ("Delta", *(words for _, words, *_ in _READINGS), "chance of more than the tight one"),
+                lines,
+                numbers=5,
+                groups=groups,
+            )
+        ],
+        how=(
+            "As the Bureau states it: rho + 2 sqrt(rho ln(1/delta)). With prefactor: the same with sqrt(pi rho)/delta. Tight: the "
+            "optimum over orders of Canonne, Kamath & Steinke, valid for every mechanism of that rho. One Gaussian answer: exact for "
+            "continuous noise, for comparison only. The last column is the chance that the privacy loss of one Gaussian answer of that rho "
+            "exceeds the tight epsilon.",
+        ),
+        files=["epsilon.csv"],
+    )  # fmt: skip
+
+
+def _epsilon_figure(questions: _Rows, rows: _Rows) -> Figure:
+    figure = Figure(figsize=(max(5.0, 4.5 * len(questions)), 3.8), layout="constrained")
+    grid = np.atleast_1d(figure.subplots(1, len(questions)))
+    for axes, question in zip(grid, questions, strict=True):
+        own = _of(rows, question)
+        for name, words, colour, style in _READINGS:
+            axes.plot(
+                [row["delta"] for row in own], [row[name] for row in own], color=colour, linestyle=style,
+                linewidth=1.6, label=words,
+            )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("delta", fontsize=9)
+        axes.set_title(question["name"], fontsize=10)
+        quiet(axes)
+    grid[0].set_ylabel("epsilon", fontsize=9)
+    lines, names = grid[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    return figure

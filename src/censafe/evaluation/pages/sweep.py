@@ -1,0 +1,382 @@
+"""The page of ``evaluate sweep``, from its files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from censafe.evaluation.loss.epl import CAUTION
+from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
+from censafe.evaluation.pages.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
+from censafe.evaluation.pages.page import Exhibit, Page, PageTable
+
+__all__ = ["sweep_page"]
+
+_Rows = Sequence[Mapping[str, Any]]
+_EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
+_TEXTS: Final = ("method", "stat", "epl_estimator", "epl_reason")
+
+
+def sweep_page(folder: Path) -> Page:
+    """The page of a folder that ``evaluate sweep`` wrote.
+
+    Raises:
+        UsageError: a file is missing.
+    """
+    document = read_document(folder)
+    full = read_frame(folder, "full_table", _TEXTS).to_pylist()
+    exhibits = [
+        _findings(folder),
+        _budget(full, document),
+        _curves(folder),
+        _hidden(full, document),
+        _trade(folder, full, document),
+        *_bias(folder, document),
+        _full(full),
+    ]
+    return Page(
+        title=f"What does a budget buy? TopDown with {document['configuration']}",
+        kicker="Sweep over budgets",
+        answer=_answer(full, document),
+        facts=_facts(document),
+        exhibits=[one for one in exhibits if one is not None],
+        settings=[
+            ("Configuration", document["configuration"]),
+            ("Changed settings", "; ".join(f"{k} = {v}" for k, v in document["overrides"].items()) or "none"),
+            ("Choices", "; ".join(f"{k} = {v}" for k, v in document["choices"].items())),
+            ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
+            ("Seed", str(document["seed"])),
+        ],
+        standing=standing_of(document),
+    )
+
+
+def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    epsilons = document["epsilons"]
+    words = "of the whole run"
+    if document["definition"] == "zcdp":
+        words += "; tight conversion at delta 10⁻¹⁰"
+    return [
+        (f"Budgets {_EPSILON}", f"{epsilons[0]:g} to {epsilons[-1]:g}", words),
+        ("Runs", *_runs_words(document)),
+        ("Lowest level", f"{list(document['geounits'].values())[-1]:,}", document["levels"][-1]),
+    ]
+
+
+def _runs_words(document: Mapping[str, Any]) -> tuple[str, str]:
+    """How many runs there are, and of which kind."""
+    runs = document.get("runs_of") or [document["runs"]] * len(document["epsilons"])
+    few, many = min(runs), max(runs)
+    kind = "published files, " if document.get("published") else ""
+    return str(sum(runs)), f"{kind}{few if few == many else f'{few} to {many}'} for each budget"
+
+
+def _answer(full: _Rows, document: Mapping[str, Any]) -> list[str]:
+    own = [row for row in _chosen(full, "topdown", "corrected", "TC") if row["level"] == document["middle"]]
+    if not own:
+        return []
+    first, last = own[0], own[-1]
+    return [
+        f"The total of an area of level {document['middle']} is off by {number_text(first['mean_ae'])} records on average at "
+        f"{_EPSILON} = {first['epsilon']:g}, and by {number_text(last['mean_ae'])} at {_EPSILON} = {last['epsilon']:g}."
+    ]
+
+
+def _chosen(full: _Rows, method: str, mode: str, stat: str | None = None) -> list[Mapping[str, Any]]:
+    found = [
+        row for row in full if (row["method"], row["mode"]) == (method, mode) and stat in (None, row["stat"])
+    ]
+    return sorted(found, key=lambda row: row["epsilon"] if method == "topdown" else row["sample_pct"])
+
+
+def _findings(folder: Path) -> Exhibit:
+    rows = read_frame(folder, "findings").to_pylist()
+    yes, partly = (sum(row["verdict"] == word for row in rows) for word in ("yes", "partly"))
+    return Exhibit(
+        name="findings",
+        question="Does this population show what the study of the 1940 census found?",
+        answer=f"{yes} of {len(rows)} statements of the study hold here as well, {partly} more in part; the table says what differs.",
+        tables=[
+            PageTable(
+                "Statements of the study, its numbers, the numbers found here, and why they may differ",
+                ("Statement", "Here too?", "Found here", "In the study", "What differs"),
+                [
+                    [row["finding"], row["verdict"], row["measured"], row["published"], row["why"]]
+                    for row in rows
+                ],
+            )
+        ],
+        how=(
+            "The study ran the Census Bureau's 2018 code on the 1940 census four times at each of eight budgets. Its files hold the "
+            "published numbers; the rules for yes and no are in the code (evaluation/topdown/findings.py).",
+        ),
+        files=["findings.csv"],
+    )
+
+
+def _budget(full: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    rows = _chosen(full, "topdown", "corrected")
+    return Exhibit(
+        name="budget",
+        question="How much more accurate do counts become with a larger budget?",
+        answer="Lines that fall by a factor of ten over a factor of ten in the budget mean: twice the budget, half the error.",
+        figure=draw_error_by_budget(rows, document["levels"], _EPSILON),
+        alt="Mean absolute error against the budget, both axes logarithmic, one line a level; exact totals have no line.",
+        tables=[_budget_table(rows, document)],
+        how=(
+            "Mean of absolute errors over all areas of a level and all runs of a budget; for stratified counts (voting age by race by "
+            "origin) over all cells, also those that are truly empty.",
+        ),
+        files=["full_table.csv"],
+    )
+
+
+def _budget_table(rows: _Rows, document: Mapping[str, Any]) -> PageTable:
+    epsilons = document["epsilons"]
+    lines, groups = [], []
+    for stat, words in (("TC", "Total"), ("SC", "Stratified counts")):
+        for level in document["levels"]:
+            own = {
+                row["epsilon"]: row["mean_ae"] for row in rows if (row["stat"], row["level"]) == (stat, level)
+            }
+            lines.append([level, *(number_text(own.get(one), 2) for one in epsilons)])
+        groups.append((words, len(document["levels"])))
+    headers = ("Level", *(f"{_EPSILON} {one:g}" for one in epsilons))
+    return PageTable("Mean absolute error in records", headers, lines, numbers=len(epsilons), groups=groups)
+
+
+def _curves(folder: Path) -> Exhibit | None:
+    rows = read_frame(folder, "epl_curves", ("method",)).to_pylist()
+    own = [row for row in rows if row["method"] == "topdown"]
+    if not own:
+        return None
+    curves: dict[float, list[Mapping[str, Any]]] = {}
+    for row in own:
+        curves.setdefault(row["setting"], []).append(row)
+    return Exhibit(
+        name="figure-1",
+        question="How far do published counts lie from the truth, and how well does that hide one record?",
+        answer="The flatter the distribution of errors, the less a published count tells about one record more or less.",
+        figure=draw_curves(curves, _EPSILON),
+        alt="Left: histogram of residuals of stratified counts at the lowest level. Right: empirical privacy loss by residual.",
+        how=(
+            "Figure 1 of the study, by its arithmetic: unit grid within the 95th percentile, kernel of 0.1 standard deviations, log "
+            "ratio of neighbouring points.",
+            CAUTION,
+        ),
+        files=["epl_curves.csv"],
+    )
+
+
+def _hidden(full: _Rows, document: Mapping[str, Any]) -> Exhibit | None:
+    """Measured empirical loss beside that of the level's noise alone."""
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    comparable = below = 0
+    for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full):
+        own = {
+            mode: {
+                row["epsilon"]: row for row in _chosen(full, "topdown", mode, stat) if row["level"] == level
+            }
+            for mode in ("as_published", "corrected")
+        }
+        shown = [one for one in own["corrected"] if _known(own["corrected"][one].get("noise_epl"))]
+        for epsilon in shown:
+            largest, middle = own["as_published"][epsilon], own["corrected"][epsilon]
+            lines.append(
+                [
+                    f"{_EPSILON} {epsilon:g}",
+                    number_text(middle["noise_loss"], 3),
+                    *(number_text(middle[name], 3) for name in ("noise_epl", "epl")),
+                    f"{number_text(middle['epl_lo'], 3)} to {number_text(middle['epl_hi'], 3)}",
+                    *(number_text(largest[name], 3) for name in ("noise_epl", "epl")),
+                ]
+            )
+            if _known(middle["epl"]):
+                comparable += 1
+                below += middle["epl"] <= middle["noise_epl"]
+        groups.append((f"{stat}, {level.replace('_', ' ')}", len(shown)))
+    if not lines:
+        return None
+    return Exhibit(
+        name="noise-loss",
+        question="Does fitting and rounding hide more than the noise alone does?",
+        answer=(
+            f"In {below} of {comparable} combinations of level, count and budget the measured loss is at most that of the level's own "
+            "noise: levels help each other, and that makes errors smaller as well, so it is no proof of more privacy."
+        ),
+        tables=[
+            PageTable(
+                "Empirical privacy loss of the errors beside that of as many draws of the level's noise",
+                (
+                    "Budget",
+                    "Noise, true",
+                    "Noise, median",
+                    "Measured, median",
+                    "90% interval",
+                    "Noise, largest",
+                    "Measured, largest",
+                ),
+                lines,
+                numbers=6,
+                groups=[one for one in groups if one[1]],
+            )
+        ],
+        how=(
+            "For every row as many errors as were compared were drawn ten times from the noise law of the measured query that gives "
+            "the count with the least noise, and measured in the same way. Medians are those of mode corrected (of ratios of whole "
+            "errors, or of the kernel where these are too rare); largest values are those of the study, whose upward bias shows where "
+            "the largest value of the noise is above its true loss. Exact totals have no noise and no row.",
+            CAUTION,
+        ),
+        files=["full_table.csv", "codebook.csv"],
+    )
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and value == value
+
+
+def _trade(folder: Path, full: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    middle = document["middle"]
+    topdown, srs = (
+        [row for row in _chosen(full, method, "as_published", "SC") if row["level"] == middle]
+        for method in ("topdown", "srs")
+    )
+    matched = read_frame(folder, "table_one").to_pylist()
+    return Exhibit(
+        name="figure-2",
+        question="Which simple random sample would be about as accurate and as revealing?",
+        answer="Each budget is matched with the share of persons whose sample has the most similar error and empirical loss.",
+        figure=draw_trade(topdown, srs, _EPSILON),
+        alt=f"Error of stratified counts against empirical privacy loss at level {middle}; TopDown by budget, samples by share.",
+        tables=[
+            PageTable(
+                f"Table 1: the most similar sample, by stratified counts of level {middle}",
+                (f"Budget {_EPSILON}", "Sample, % of persons", "Distance"),
+                [
+                    [
+                        f"{row['epsilon']:g}",
+                        number_text(row["sample_pct"], 0),
+                        number_text(row["distance"], 2),
+                    ]
+                    for row in matched
+                ],
+                numbers=2,
+            )
+        ],
+        how=(
+            "Samples are drawn without replacement and weighted up, independently in every run (the study drew one sample four "
+            "times). Nearest means the smallest sum of the absolute log ratios of median error and empirical loss. A sample is not "
+            "differentially private: it publishes real records.",
+            CAUTION,
+        ),
+        files=["table_one.csv", "full_table.csv"],
+    )
+
+
+def _bias(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
+    if not (folder / "bias.csv").exists():
+        return []
+    bias = read_frame(folder, "bias", ("method",)).to_pylist()
+    violins = (
+        read_frame(folder, "violins", ("method",)).to_pylist() if (folder / "violins.csv").exists() else []
+    )
+    found = []
+    for level in dict.fromkeys((document["levels"][-1], document["middle"])):
+        own = [row for row in bias if (row["level"], row["mode"]) == (level, "as_published")]
+        shown = [row for row in violins if row["level"] == level]
+        if own and any(row["bias"] for row in own):
+            found.append(_bias_exhibit(level, own, shown))
+    return found
+
+
+def _bias_exhibit(level: str, bias: _Rows, violins: _Rows) -> Exhibit:
+    settings = sorted({row["setting"] for row in bias})
+    indices = sorted({row["index"] for row in bias})
+    by_place = {(row["index"], row["setting"]): row for row in bias}
+    lines = []
+    for index in indices:
+        areas = next(by_place[index, one]["n_areas"] for one in settings if (index, one) in by_place)
+        numbers = [_bias_text(by_place.get((index, one))) for one in settings]
+        lines.append([str(index), f"{areas:,}", *numbers])
+    sizes = np.abs([row["residual"] for row in violins for _ in range(row["n"])])
+    largest = max(5.0, float(np.quantile(sizes, 0.98))) if len(sizes) else 75.0
+    return Exhibit(
+        name=f"figure-3-{level}",
+        question=f"Who gains and who loses? Bias of totals at level {level}",
+        answer="Counts below zero are not published, so small groups are rounded up; areas that have many of them pay for it.",
+        figure=draw_bias(violins, _EPSILON, largest) if violins else None,
+        alt="Distribution of the residual of the total by homogeneity index, three budgets beside each other, diamonds at the means.",
+        tables=[
+            PageTable(
+                f"Mean residual of the total by homogeneity index, {level}, with twice its standard error",
+                ("Index", "Areas", *(f"{_EPSILON} {one:g}" for one in settings)),
+                lines,
+                numbers=1 + len(settings),
+            )
+        ],
+        how=(
+            "The index of the study: number of cells of voting age, race and origin less the product of how many of each occur in the "
+            "true file. The file has the corrected index (number of empty cells) as well. Standard errors take areas as clusters.",
+        ),
+        files=["bias.csv", "violins.csv"],
+    )
+
+
+def _bias_text(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "n/a"
+    error = row["se"]
+    return number_text(row["bias"]) + ("" if error is None or error != error else f" ±{2 * error:.1f}")
+
+
+def _full(full: _Rows) -> Exhibit:
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full):
+        before = len(lines)
+        for method, key, unit in (("topdown", "epsilon", _EPSILON), ("srs", "sample_pct", "%")):
+            own = [row for row in _chosen(full, method, "as_published", stat) if row["level"] == level]
+            for row in own:
+                name = f"{unit} {row[key]:g}" if method == "topdown" else f"sample {row[key]:g}{unit}"
+                lines.append(
+                    [
+                        name,
+                        *(number_text(row[metric], 0) for metric in ("count_median", "count_pct95")),
+                        *(number_text(row[metric], 0) for metric in ("median_ae", "pct95_ae", "max_ae")),
+                        number_text(row["epl"], 3),
+                    ]
+                )
+        groups.append((f"{stat}, {level}", len(lines) - before))
+    return Exhibit(
+        name="full-table",
+        question="All numbers of the study's supplementary tables",
+        answer="TC is the total of an area, SC its counts by voting age, race and origin; EPL is empirical privacy loss.",
+        tables=[
+            PageTable(
+                "True counts, errors and empirical privacy loss by budget and by sampling rate, by the arithmetic of the study",
+                (
+                    "Setting",
+                    "Count, median",
+                    "Count, 95th",
+                    "Error, median",
+                    "Error, 95th",
+                    "Error, largest",
+                    "EPL",
+                ),
+                lines,
+                numbers=6,
+                groups=groups,
+            )
+        ],
+        how=(
+            "Rows of mode as_published in full_table.csv; rows of mode corrected count cells that are empty on both sides as well, and "
+            "give the median empirical loss with a bootstrap interval.",
+            CAUTION,
+        ),
+        files=["full_table.csv", "codebook.csv"],
+    )

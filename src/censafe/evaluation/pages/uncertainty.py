@@ -1,0 +1,148 @@
+"""The page of ``evaluate uncertainty``, from its files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+
+from censafe.evaluation.confidential import Standing
+from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.pages.page import Exhibit, Page, PageTable, plain_log
+from censafe.publication.certificate.tables import SYMBOLS
+
+__all__ = ["uncertainty_page"]
+
+_Rows = Sequence[Mapping[str, Any]]
+
+
+def uncertainty_page(folder: Path) -> Page:
+    """The page of a folder that ``evaluate uncertainty`` wrote.
+
+    Raises:
+        UsageError: a file is missing.
+    """
+    document = read_document(folder)
+    rows = read_frame(folder, "uncertainty", ("histogram", "size_class")).to_pylist()
+    exhibits = [
+        _exhibit(document, histogram, query, words, rows)
+        for histogram, named in document["histograms"].items()
+        for query, words in named.items()
+    ]
+    stamp = "" if document["private"] else "NOT PRIVATE: the run used a test key. "
+    return Page(
+        title=f"How far may the published counts be from the truth? {document['configuration']}",
+        kicker="Uncertainty of a published run",
+        answer=[
+            f"{stamp}Every published count has an expected error and an interval here, made without looking at any confidential "
+            "record."
+        ],
+        facts=[
+            (
+                f"Privacy loss {SYMBOLS[document['symbol']]}",
+                number_text(document["loss"], 4),
+                "of the published run",
+            ),
+            ("Further runs", str(document["runs"]), "on the published file"),
+            ("Intervals", f"{100 * document['confidence']:g}%", "of the true count"),
+        ],
+        exhibits=[one for one in exhibits if one is not None],
+        settings=[
+            ("Configuration", document["configuration"]),
+            ("Choices", "; ".join(f"{name} = {value}" for name, value in document["choices"].items())),
+            ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
+            ("Seed", str(document["seed"])),
+        ],
+        standing=Standing.PUBLIC,
+    )
+
+
+def _exhibit(
+    document: Mapping[str, Any], histogram: str, query: str, words: str, rows: _Rows
+) -> Exhibit | None:
+    own = [row for row in rows if (row["histogram"], row["characteristic"]) == (histogram, query)]
+    if not any(row["rmse"] > 0 for row in own):
+        return None
+    levels = [level for level in document["levels"] if any(row["level"] == level for row in own)]
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for level in levels:
+        chosen = [row for row in own if row["level"] == level]
+        lines += [
+            [
+                f"{int(row['size_class']):,} or more" if int(row["size_class"]) else "0",
+                f"{row['n_cells'] // document['runs']:,}",
+                number_text(row["rmse"], 2),
+                number_text(row["bias"], 2),
+                f"{number_text(row['lo'], 0)} to {number_text(row['hi'], 0)}",
+            ]
+            for row in chosen
+        ]
+        groups.append((level.replace("_", " "), len(chosen)))
+    return Exhibit(
+        name=f"{histogram}-{query.replace(' * ', '-')}",
+        question=f"{histogram.capitalize()}: how sure is {words}?",
+        answer=_answer(own, levels),
+        figure=_figure(own, levels),
+        alt="Root mean square error by size of the published count, one line a level; both axes logarithmic.",
+        tables=[
+            PageTable(
+                "Expected error by level and published count, in records",
+                ("Published count", "Counts", "RMSE", "Bias", "Truth less published"),
+                lines,
+                numbers=4,
+                groups=groups,
+            )
+        ],
+        how=(
+            "The published file was used as the input of further runs of the same configuration, with new noise. How far these are from "
+            "the published file is taken for how far the published file is from the truth (approximate Monte Carlo, arXiv 2503.19714). "
+            "Errors of all counts of a level of which the further run made a similar number are put together.",
+            "It is an approximation: where the published file is smoother than the truth, such as in cells that were rounded to zero, "
+            "the errors are a little too small. Figures that are published exactly have no error.",
+            "The folder intervals has every count with its own interval. The bias is of a further run against the published count; the "
+            "published count is expected to be off from the truth by as much.",
+        ),
+        files=["uncertainty.csv", "intervals/", "codebook.csv"],
+    )
+
+
+def _answer(rows: _Rows, levels: Sequence[str]) -> str:
+    parts = []
+    for level in (levels[0], levels[-1]) if len(levels) > 1 else levels:
+        own = [row for row in rows if row["level"] == level]
+        weights = np.array([row["n_cells"] for row in own], float)
+        mean = float((np.array([row["rmse"] for row in own]) ** 2 * weights).sum() / weights.sum()) ** 0.5
+        parts.append(f"{number_text(mean, 1)} records at level {level.replace('_', ' ')}")
+    return f"Published counts are expected to be off by {' and '.join(parts)} (root mean square)."
+
+
+def _figure(rows: _Rows, levels: Sequence[str]) -> Figure:
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.subplots()
+    for place, level in enumerate(levels):
+        own = [row for row in rows if row["level"] == level and row["rmse"] > 0]
+        if own:
+            colour = colormaps["viridis"](0.9 * place / max(1, len(levels) - 1))
+            x = [max(int(row["size_class"]), 0.5) for row in own]
+            axes.plot(
+                x, [row["rmse"] for row in own], marker="o", color=colour, markersize=5, linewidth=1.3,
+                label=level.replace("_", " "),
+            )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    plain_log(axes.yaxis)
+    axes.set_xticks(
+        [0.5, 1, 10, 100, 1000, 10000, 100000], ["0", "1", "10", "100", "1,000", "10,000", "100,000"]
+    )
+    axes.set_xlabel("published count, this or more", fontsize=9)
+    axes.set_ylabel("RMSE, records", fontsize=9)
+    axes.grid(color="#e3e7ec", linewidth=0.7)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    axes.legend(frameon=False, fontsize=8)
+    return figure

@@ -1,0 +1,1 @@
+"""CONFIDENTIAL. Every measure on a true and a published file."""

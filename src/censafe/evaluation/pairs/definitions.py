@@ -1,0 +1,151 @@
+"""Characteristics and areas that a user defines in a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeGuard
+
+import numpy as np
+
+from censafe.errors import ConfigError, DataError, StorageError
+from censafe.evaluation.areas.areas import ComparedAreas
+from censafe.evaluation.counts.cell_sets import CellSets, read_cell_sets, shipped_cell_sets
+from censafe.evaluation.counts.characteristics import Characteristic
+from censafe.geography.spines.tree import Spine
+from censafe.model import ProtectedUnit
+from censafe.products.configuration.source import nearest
+
+__all__ = ["DefinedAreas", "Definitions", "read_definitions"]
+
+_KEYS: Final = ("characteristics", "queries", "areas", "attributes", "aliases")
+_CHARACTERISTIC: Final = ("name", "label", "sets", "universe", "record")
+_AREAS: Final = ("kind", "codes")
+_RECORDS: Final = ("person", "household")
+
+
+@dataclass(frozen=True)
+class DefinedAreas:
+    """Areas as unions of geounits.
+
+    Args:
+        kind: of the areas.
+        codes: by name of the area, first digits of the geocodes of its blocks, such as those of a county.
+    """
+
+    kind: str
+    codes: Mapping[str, tuple[str, ...]]
+
+    def areas(self, spine: Spine) -> ComparedAreas:
+        """The areas over the blocks of a spine.
+
+        Raises:
+            DataError: an area without blocks, or a block in two areas.
+        """
+        texts = spine.leaf.geounits
+        of_block = np.full(len(texts), -1, np.int32)
+        for place, (name, starts) in enumerate(self.codes.items()):
+            inside = np.zeros(len(texts), np.bool_)
+            for start in starts:
+                inside |= np.char.startswith(texts, start)
+            taken = int((inside & (of_block >= 0)).sum())
+            if taken or not inside.any():
+                what = f"{taken} blocks are in another area as well" if taken else "no block has such a code"
+                raise DataError(
+                    f"areas {self.kind}, {name}: {what}; allowed: first digits of geocodes, each block once"
+                )
+            of_block[inside] = place
+        return ComparedAreas(self.kind, self.kind, np.array(list(self.codes), np.str_), of_block)
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """What a file defines.
+
+    Args:
+        characteristics: named sets of records.
+        queries: texts of queries.
+        areas: areas off the spine.
+        sets: meanings of attributes, those of the file before the shipped ones.
+    """
+
+    characteristics: tuple[Characteristic, ...] = ()
+    queries: tuple[str, ...] = ()
+    areas: tuple[DefinedAreas, ...] = ()
+    sets: CellSets = field(default_factory=shipped_cell_sets)
+
+
+def read_definitions(path: Path) -> Definitions:
+    """Read characteristics, queries, areas and meanings of attributes.
+
+    Args:
+        path: TOML with tables ``[[characteristics]]`` (name, label, sets, and perhaps universe and record), a list ``queries``,
+            tables ``[[areas]]`` (kind, and codes by name of the area), and ``[[attributes]]`` and ``[aliases]`` as the shipped
+            ``cell_sets.toml`` has them.
+
+    Raises:
+        ConfigError: the file breaks a rule; the first breach is told.
+        StorageError: the file cannot be read.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path.name}: not TOML ({error})") from None
+    _known(document, _KEYS, path.name)
+    queries = document.get("queries", [])
+    if queries and not _texts(queries):
+        raise ConfigError(f'{path.name}, queries: give a list of queries such as "votingage * hispanic"')
+    return Definitions(
+        tuple(_characteristic(one, where) for one, where in _tables(document, "characteristics", path.name)),
+        tuple(queries),
+        tuple(_areas(one, where) for one, where in _tables(document, "areas", path.name)),
+        read_cell_sets(document, path.name, shipped_cell_sets()),
+    )
+
+
+def _tables(document: Mapping[str, Any], key: str, file: str) -> list[tuple[Mapping[str, Any], str]]:
+    found = document.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+        raise ConfigError(f"{file}, {key}: allowed are tables [[{key}]]")
+    return [(one, f"{file}, {key}[{place}]") for place, one in enumerate(found)]
+
+
+def _characteristic(raw: Mapping[str, Any], where: str) -> Characteristic:
+    _known(raw, _CHARACTERISTIC, where)
+    name, label, sets = raw.get("name"), raw.get("label"), raw.get("sets", [])
+    if not isinstance(name, str) or not name or (sets and not _texts(sets)):
+        raise ConfigError(
+            f'{where}: give a name, and sets as a list of texts such as ["hispanic", "age 65+"]'
+        )
+    record = raw.get("record", "person")
+    if record not in _RECORDS:
+        raise ConfigError(f"{where}.record: allowed: {', '.join(_RECORDS)}")
+    universe = str(raw.get("universe", "Total population" if record == "person" else "Housing units"))
+    return Characteristic(name, str(label or name), tuple(sets), universe, ProtectedUnit(record))
+
+
+def _areas(raw: Mapping[str, Any], where: str) -> DefinedAreas:
+    _known(raw, _AREAS, where)
+    kind, codes = raw.get("kind"), raw.get("codes")
+    good = isinstance(codes, Mapping) and all(
+        _texts(one) and all(text.isdigit() for text in one) for one in codes.values()
+    )
+    if not isinstance(kind, str) or not kind or not codes or not good:
+        raise ConfigError(f'{where}: give a kind, and codes such as {{ north = ["44001", "440070101"] }}')
+    return DefinedAreas(kind, {str(name): tuple(one) for name, one in codes.items()})
+
+
+def _known(raw: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> None:
+    for name in raw:
+        if name not in allowed:
+            raise ConfigError(
+                f"{where}: unknown key {name}.{nearest(name, allowed)} Allowed: {', '.join(allowed)}"
+            )
+
+
+def _texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in value)

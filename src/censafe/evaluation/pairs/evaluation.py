@@ -1,0 +1,294 @@
+"""CONFIDENTIAL. ``evaluate pair``, ``epl`` and ``reliability``: every measure on a true and a published file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from censafe.evaluation.areas.areas import everything
+from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.counts.accuracy import accuracy
+from censafe.evaluation.counts.frames import LossMode, stacked
+from censafe.evaluation.loss.calibration import epl_noise_frames
+from censafe.evaluation.outputs import wide_metrics, write_document, write_frame, write_frame_codebook
+from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES
+from censafe.evaluation.pairs.inputs import OpenedPair
+from censafe.evaluation.pairs.measures import (
+    Frames,
+    accuracy_frames,
+    bias_frames,
+    epl_frame,
+    epl_frames,
+    inconsistency_frames,
+    left_out_frames,
+    reliability_frames,
+    residual_frames,
+    sources_of,
+    variability_frames,
+)
+from censafe.evaluation.pairs.scope import PairQuestions, Scope, scope_of
+from censafe.evaluation.pairs.tables import MatchedTables, side_frames, write_residuals
+from censafe.evaluation.pairs.vintages import by_vintage, stacked_vintages
+from censafe.evaluation.registry import TopdownEvaluation
+from censafe.evaluation.summary.filling import FilledTable
+from censafe.evaluation.summary.sheets import SHEETLESS, summarise
+from censafe.evaluation.summary.tables import SummaryBook
+from censafe.evaluation.topdown.noise_alone import keep_configuration
+from censafe.evaluation.workbook import write_workbook
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig
+
+__all__ = ["SUITES", "PairChoices", "evaluate_pair", "evaluate_tables", "measure_pair"]
+
+SUITES: Final = ("accuracy", "epl", "bias", "reliability", "impossible", "variability", "summary")
+_PARQUET: Final = ("metrics_long", "side_by_side_long")
+_SHEETLESS: Final = (*SHEETLESS, "side_by_side_long", "residuals")
+
+
+@dataclass(frozen=True)
+class PairChoices:
+    """How a pair is measured.
+
+    Args:
+        suites: which measures.
+        mode: arithmetic of errors and empirical privacy loss.
+        asked: queries, characteristics, groups and population bins.
+        sides: levels and lists whose counts are written side by side; all of at most 10,000 areas where empty.
+        residuals: whether every residual is written as well.
+        book: tables of summary metrics; the Bureau's without.
+        standing: who may see the files.
+    """
+
+    suites: Collection[str] = SUITES
+    mode: LossMode = "corrected"
+    asked: PairQuestions = field(default_factory=PairQuestions)
+    sides: tuple[str, ...] = ()
+    residuals: bool = False
+    book: SummaryBook | None = None
+    standing: Standing = Standing.COMPARED
+
+
+def measure_pair(
+    opened: OpenedPair, choices: PairChoices | None = None, reading: ReadOptions | None = None
+) -> Frames:
+    """Measure a pair of block histograms; nothing is written.
+
+    Args:
+        opened: truth and published runs, units, and areas off the spine. Runs of one setting are pooled; each setting is
+            measured by itself, as a vintage.
+        choices: what is measured.
+        reading: who is told of stages.
+
+    Returns:
+        Tidy frames by name, such as ``metrics_long``; counts side by side and residuals among them. Where there are several
+        vintages they have a first column ``vintage``.
+
+    Raises:
+        UsageError: groups are needed and not there, or something asked for is not known.
+    """
+    asked = choices or PairChoices()
+    frames, _ = _of_vintages(_scopes(opened, asked), asked, reading or ReadOptions())
+    return frames
+
+
+def _scopes(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
+    """What is measured, by vintage."""
+    alone = tuple(choices.suites) == ("reliability",)
+    return {
+        vintage: scope_of(one, choices.asked, choices.mode, need_groups=alone)
+        for vintage, one in by_vintage(opened).items()
+    }
+
+
+def _of_vintages(
+    scopes: Mapping[str, Scope], choices: PairChoices, reading: ReadOptions
+) -> tuple[Frames, tuple[FilledTable, ...]]:
+    """Frames of all vintages; tables of the first one, and those of every other one on a sheet of its own."""
+    first, *others = scopes
+    frames: dict[str, Frames] = {}
+    frames[first], tables = _measured(scopes[first], choices, reading)
+    for vintage in others:
+        frames[vintage], filled = _measured(scopes[vintage], choices, reading)
+        tables += tuple(
+            FilledTable(replace(one.table, sheet=f"vintage {vintage}"), one.lines)
+            for one in filled
+            if one.filled
+        )
+    return stacked_vintages(frames), tables
+
+
+def _measured(
+    scope: Scope, choices: PairChoices, reading: ReadOptions
+) -> tuple[Frames, tuple[FilledTable, ...]]:
+    builders: Mapping[str, Callable[[Scope], Frames]] = {
+        "accuracy": accuracy_frames,
+        "epl": epl_frames,
+        "bias": bias_frames,
+        "reliability": reliability_frames,
+        "impossible": inconsistency_frames,
+        "variability": variability_frames,
+    }
+    frames: Frames = {}
+    tables: tuple[FilledTable, ...] = ()
+    for suite, build in builders.items():
+        if suite in choices.suites:
+            with reading.observer.stage(suite):
+                frames |= build(scope)
+    frames |= left_out_frames(scope, choices.suites)
+    if "epl" in frames:
+        frames |= epl_noise_frames(frames["epl"])
+    if "summary" in choices.suites:
+        with reading.observer.stage("summary"):
+            tables, frames = summarise(sources_of(scope), frames, choices.book)
+    if "accuracy" in choices.suites:
+        with reading.observer.stage("side by side"):
+            frames |= side_frames(scope, choices.sides)
+    if choices.residuals:
+        frames |= residual_frames(scope)
+    if scope.untold:
+        frames["characteristics_untold"] = pa.table(
+            {
+                "characteristic": [one.name for one, _ in scope.untold],
+                "label": [one.label for one, _ in scope.untold],
+                "reason": [reason for _, reason in scope.untold],
+            }
+        )
+    return frames, tables
+
+
+def evaluate_pair(
+    opened: OpenedPair,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    sources: Mapping[str, str],
+    choices: PairChoices | None = None,
+    config: TopdownConfig | None = None,
+) -> TopdownEvaluation:
+    """Measure a pair of block histograms, and write frames and a page.
+
+    Args:
+        opened: truth and published runs, units, and areas off the spine.
+        out: a new or empty folder.
+        reading: who is told of stages.
+        sources: names of both sides, for the page.
+        choices: what is measured.
+        config: of the published side; it is kept, so that a public page of its noise laws can be made.
+
+    Raises:
+        UsageError: the folder holds something else, groups are needed and not there, or something asked for is not known.
+    """
+    asked = choices or PairChoices()
+    scopes = _scopes(opened, asked)
+    scope = next(iter(scopes.values()))
+    frames, tables = _of_vintages(scopes, asked, reading)
+    document = {
+        "kind": "pair",
+        "levels": list(scope.pair.spine.names),
+        "lists": [one.level for one in opened.lists],
+        "words": {one.name: one.words for one in scope.subjects},
+        "inconsistencies": {f"{one.number} {one.kind}": one.words for one in INCONSISTENCIES},
+        "runs": len(scope.pair.runs),
+        "vintages": list(scopes),
+        "facts": dict(scope.pair.facts),
+        "notes": list(opened.notes),
+        "choices": {
+            "bins": asked.asked.bins,
+            "queries": list(asked.asked.queries),
+            "characteristics": [one.name for one in asked.asked.characteristics],
+            "groups": asked.asked.groups or "",
+            "residuals": asked.residuals,
+            "alpha": asked.asked.tolerance.alpha,
+            "beta": asked.asked.tolerance.beta,
+        },
+    }
+    if config is not None:
+        document |= {"geounits": {level.name: level.nodes for level in scope.pair.spine.levels}}
+    document |= {"mode": asked.mode, "sources": dict(sources), "standing": asked.standing.value}
+    return _written(out, frames, document, reading, tables, config)
+
+
+def evaluate_tables(
+    tables: MatchedTables,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    sources: Mapping[str, str],
+    choices: PairChoices | None = None,
+) -> TopdownEvaluation:
+    """The same for two tables of any product: errors and empirical privacy loss.
+
+    Args:
+        tables: both sides.
+        out: a new or empty folder.
+        reading: who is told of stages.
+        sources: names of both sides, for the page.
+        choices: what is measured, of which suites, mode and standing count.
+    """
+    frames: Frames = {}
+    asked = choices or PairChoices()
+    suites, mode = asked.suites, asked.mode
+    if "accuracy" in suites:
+        long = stacked([accuracy([runs], mode=mode) for runs in tables.cells.values()])
+        frames |= {"metrics_long": long, "metrics_wide": wide_metrics(long)}
+    if "epl" in suites:
+        found = [epl_frame((runs,), mode, everything(len(runs.areas))) for runs in tables.cells.values()]
+        frames["epl"] = stacked(found)
+        frames |= epl_noise_frames(frames["epl"])
+    document = {
+        "kind": "pair",
+        "levels": list(tables.cells),
+        "words": {"count": "count"},
+        "runs": 1,
+        "facts": dict(tables.facts),
+    }
+    document |= {"mode": mode, "sources": dict(sources), "standing": asked.standing.value}
+    return _written(out, frames, document, reading)
+
+
+def _written(
+    out: Path,
+    frames: Frames,
+    document: Mapping[str, Any],
+    reading: ReadOptions,
+    tables: Sequence[FilledTable] = (),
+    config: TopdownConfig | None = None,
+) -> TopdownEvaluation:
+    identity = {"kind": "pair", **{name: str(value) for name, value in document["sources"].items()}}
+    standing = Standing(document["standing"])
+    with evaluation_folder(out, identity, standing=standing):
+        with reading.observer.stage("write"):
+            written = {
+                write_frame(
+                    out, name, frame, standing=standing, parquet="/" in name or name in _PARQUET
+                ): frame.column_names
+                for name, frame in frames.items()
+                if name != "residuals"
+            }
+            if "residuals" in frames:
+                written[write_residuals(out, frames["residuals"], standing)] = frames[
+                    "residuals"
+                ].column_names
+            kept = {} if config is None else keep_configuration(out, config)
+            write_document(out, {**document, **kept})
+            sheets = {
+                name: frame for name, frame in frames.items() if name not in _SHEETLESS and "/" not in name
+            }
+            files = [name for name in written if "/" not in name]
+            files += ["side_by_side"] if len(files) < len(written) else []
+            files += [
+                write_frame_codebook(out, written),
+                write_workbook(out, sheets, tables, standing=standing),
+            ]
+        with reading.observer.stage("report"):
+            files += write_report(out)
+    lines = [f"{standing.summary} Published counts against true ones."]
+    lines += [f"{count:,} {name.replace('_', ' ')}" for name, count in document["facts"].items() if count]
+    if "left_out" in frames:
+        lines += [f"Left out: {row['measure']}: {row['reason']}." for row in frames["left_out"].to_pylist()]
+    return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))

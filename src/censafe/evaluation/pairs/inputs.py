@@ -1,0 +1,356 @@
+"""CONFIDENTIAL. What two sides are read from: files of histograms or microdata, data folders, or run folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, UsageError
+from censafe.evaluation.areas.areas import ComparedAreas
+from censafe.evaluation.areas.files import area_kinds, known_areas, read_area_lists
+from censafe.evaluation.counts.cell_sets import shipped_cell_sets
+from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_beside, pair_files, pair_with_files
+from censafe.evaluation.files.histograms import facilities_of, is_unit_table
+from censafe.evaluation.files.microdata import lacks_units
+from censafe.evaluation.files.summing_out import summed_out
+from censafe.evaluation.files.tables import holds_units, is_legacy_folder, is_table_file, made_up
+from censafe.evaluation.pairs.definitions import DefinedAreas
+from censafe.geography.spines.choice import standard_levels
+from censafe.model import ExactHistograms, ProtectedUnit
+from censafe.model.histograms import MeasuredHistogram
+from censafe.population.blocks import block_files
+from censafe.population.blocks.areas import areas_from_grfc
+from censafe.population.findings import Finding, raise_if_fatal
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import level_rules
+from censafe.products.topdown.intake import BlockIntake
+
+__all__ = ["AreaLists", "OpenedPair", "UnitFiles", "open_pair", "read_published", "with_lists"]
+
+_CENSUS_DIGITS: Final = 16
+_TABLES: Final = (".parquet", ".csv", "")
+
+
+@dataclass(frozen=True)
+class UnitFiles:
+    """Files of housing units, for what needs them.
+
+    Args:
+        truth: a table of units (geocode, gq0, occupied), a histogram file, or microdata of units.
+        published: the same for every run.
+    """
+
+    truth: Path
+    published: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class AreaLists:
+    """Files of areas off the spine.
+
+    Args:
+        files: CSV, Parquet, or the block file GRF-C.
+        kinds: kinds of areas wanted; all where empty.
+        defined: areas made of geounits.
+    """
+
+    files: tuple[Path, ...] = ()
+    kinds: tuple[str, ...] = ()
+    defined: tuple[DefinedAreas, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedPair:
+    """CONFIDENTIAL. What is compared.
+
+    Args:
+        persons: or units, where the configuration measures nothing else.
+        units: housing units of the same blocks, occupied and vacant; None without.
+        households: occupied units of the same blocks by householder and type; None without.
+        facilities: published numbers of facilities, shape (blocks, 8); None where they are not known.
+        lists: areas off the spine.
+        notes: how the sides were read, for readers.
+    """
+
+    persons: Pair
+    units: Pair | None = None
+    households: Pair | None = None
+    facilities: NDArray[np.integer] | None = None
+    lists: tuple[ComparedAreas, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def open_pair(
+    config: TopdownConfig,
+    histogram: MeasuredHistogram,
+    truth: Path,
+    published: Mapping[str, Path],
+    domain: Path | None = None,
+    *,
+    units: UnitFiles | None = None,
+    areas: AreaLists | None = None,
+    reading: ReadOptions | None = None,
+) -> OpenedPair:
+    """Histograms, microdata or published tables, or folders that hold them, as a pair.
+
+    Args:
+        config: whose levels and schema they have.
+        histogram: of the configuration.
+        truth: a histogram file, microdata, the tables of blocks of the redistricting data, a data folder of any reader, or the
+            folder of a run.
+        published: the same by name of the run, but of data folders only those of P.L. 94-171 files.
+        domain: a file that lists every block; None for ``units.parquet`` beside the truth, where it is.
+        units: files of housing units; None for those in the folders, where every folder has one.
+        areas: lists of areas off the spine, beside those that the data folder has.
+        reading: who is told of stages.
+
+    Raises:
+        DataError: files that do not belong together, or break a rule.
+        StorageError: a file cannot be read.
+        UsageError: options that do not go together.
+    """
+    config = _with_reader(config, truth)
+    opener = _Opener(config, histogram, dict(published), units)
+    read = truth.is_dir() and config.reader != "histogram" and opener.file(truth, histogram.name) == truth
+    opened = opener.from_data(truth, reading or ReadOptions()) if read else opener.from_files(truth, domain)
+    opened = _without_unknown(
+        opened, [opener.file(one, histogram.name) for one in (truth, *published.values())]
+    )
+    opened = replace(opened, notes=(*opened.notes, *opener.made_up(truth, read=read)))
+    return replace(opened, lists=with_lists(opened, areas or AreaLists()))
+
+
+def read_published(
+    config: TopdownConfig, histogram: MeasuredHistogram, truth: Pair, published: Mapping[str, Path]
+) -> tuple[PublishedRun, ...]:
+    """Published runs beside a truth that was read already.
+
+    Args:
+        config: whose levels and schema they have.
+        histogram: of the configuration.
+        truth: whose blocks they have.
+        published: as for :func:`open_pair`, by name of the run.
+
+    Raises:
+        DataError: a file has blocks that the truth does not have, or breaks a rule.
+        StorageError: a file cannot be read.
+    """
+    opener = _Opener(config, histogram, published, None)
+    files = {name: opener.file(path, histogram.name) for name, path in published.items()}
+    return pair_with_files(truth, level_rules(config), files).runs
+
+
+def _with_reader(config: TopdownConfig, truth: Path) -> TopdownConfig:
+    """The configuration with the reader of a data folder, where it names none of its own."""
+    if config.reader != "histogram" or not truth.is_dir():
+        return config
+    try:
+        return replace(config, reader=block_files(truth, persons=False).reader)
+    except DataError:
+        return config
+
+
+def _without_unknown(opened: OpenedPair, files: Sequence[Path]) -> OpenedPair:
+    """Without the kinds of quarters, where a file of persons has no file of units that tells them."""
+    schema = opened.persons.schema
+    if schema.facilities is None or not any(lacks_units(path) for path in files):
+        return opened
+    kinds = schema.facilities.attribute
+    note = f"{kinds} is left out on both sides: persons without a file of units beside them do not tell it"
+    return replace(opened, persons=summed_out(opened.persons, kinds), notes=(*opened.notes, note))
+
+
+def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...]:
+    """Known lists and those that were named, of the kinds wanted; a named list takes the place of a known one of its kind.
+
+    Args:
+        opened: both sides, with the lists that are known.
+        areas: those that were named.
+
+    Raises:
+        DataError: a file is no list of areas.
+        StorageError: a file cannot be read.
+        UsageError: a kind that is not there, is listed twice, or has the name of a level.
+    """
+    spine = opened.persons.spine
+    named: dict[str, ComparedAreas] = {}
+    for path in areas.files:
+        kinds = [one for one in area_kinds(path, spine) if not areas.kinds or one in areas.kinds]
+        twice = [one for one in kinds if one in named]
+        if twice:
+            raise UsageError(
+                f"two files list areas of one kind: {', '.join(twice)}; choose with --area-kinds"
+            )
+        if kinds or not areas.kinds:
+            named |= {one.level: one for one in read_area_lists(path, spine, kinds) if one.number}
+    found = {one.level: one for one in opened.lists} | named
+    found |= {one.kind: one.areas(spine) for one in areas.defined}
+    missing = [one for one in areas.kinds if one not in found]
+    clash = [one for one in found if one in spine.names]
+    if missing:
+        raise UsageError(
+            f"no list of {', '.join(missing)}; name a file with a column of this name with --areas"
+        )
+    if clash:
+        raise UsageError(f"areas {', '.join(clash)} have the name of a level; give the column another name")
+    return tuple(one for name, one in found.items() if not areas.kinds or name in areas.kinds)
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """How the two sides are found."""
+
+    config: TopdownConfig
+    histogram: MeasuredHistogram
+    published: Mapping[str, Path]
+    units: UnitFiles | None
+
+    @property
+    def leaf(self) -> str:
+        return self.config.run_levels[-1].name
+
+    def beside(self, term: str) -> MeasuredHistogram | None:
+        """Another histogram of units that tells a set of cells apart."""
+        sets = shipped_cell_sets()
+        for one in self.config.histograms:
+            household = one.schema.record is ProtectedUnit.HOUSEHOLD and one is not self.histogram
+            if household and sets.cells(one.schema, [term]) is not None:
+                return one
+        return None
+
+    def file(self, path: Path, histogram: str) -> Path:
+        """The file of one histogram that a path stands for; the path itself where there is none."""
+        if not path.is_dir():
+            return path
+        names = [f"histograms/{histogram}_{self.leaf}.parquet", f"{histogram}_{self.leaf}.parquet"]
+        if histogram == self.histogram.name and histogram != "units":
+            names += [f"histogram{ending}" for ending in _TABLES]
+        elif histogram != "units":
+            names += [f"{histogram}{ending}" for ending in _TABLES]
+        names += [f"{folder}{histogram}.txt" for folder in ("microdata/", "")]
+        names += [f"{folder}{self.leaf}{ending}" for folder in ("tables/", "") for ending in _TABLES[:2]]
+        return next((path / name for name in names if (path / name).exists()), path)
+
+    def made_up(self, truth: Path, *, read: bool) -> tuple[str, ...]:
+        """What files of tables do not tell and a rule makes up; a data folder told of its own when it was read."""
+        sides = [] if read else [("truth", truth)]
+        sides += [("published", path) for path in self.published.values()]
+        return tuple(
+            f"{side}: {words} was made up"
+            for side, path in sides
+            for words in made_up(self.file(path, self.histogram.name), self.histogram.schema)
+        )
+
+    def unit_file(self, path: Path, histogram: str) -> Path | None:
+        """Where a side holds a further histogram, such as units, for which a data folder has a table; None where it does not."""
+        found = self.file(path, histogram)
+        if is_table_file(found):
+            return found if holds_units(found) else None
+        if found != path or is_legacy_folder(found):
+            return found
+        tables = (path / f"units{ending}" for ending in _TABLES[:2]) if histogram == "units" else ()
+        return next((one for one in tables if one.is_file()), None)
+
+    def more(self, truth: Path, home: MeasuredHistogram | None) -> UnitFiles | None:
+        """Files of a further histogram, where every side has one."""
+        if home is None:
+            return None
+        true = self.unit_file(truth, home.name)
+        public = self.further(home.name)
+        return None if true is None or public is None else UnitFiles(true, public)
+
+    def further(self, histogram: str) -> tuple[Path, ...] | None:
+        """Files of a further histogram of every published run; None where one does not have it."""
+        found = [self.unit_file(path, histogram) for path in self.published.values()]
+        known = tuple(one for one in found if one is not None)
+        return known if len(known) == len(found) else None
+
+    def homes(self, truth: Path) -> tuple[tuple[MeasuredHistogram, UnitFiles] | None, ...]:
+        """Histograms and files of units and of households."""
+        occupied, kinds = self.beside("occupied"), self.beside("female householder")
+        if self.units is not None and occupied is None:
+            raise UsageError(
+                "files of units need a configuration that measures occupied and vacant units, beside persons"
+            )
+        files = self.units or self.more(truth, occupied)
+        other = self.more(truth, kinds) if kinds is not occupied else None
+        return (
+            None if files is None or occupied is None else (occupied, files),
+            None if other is None or kinds is None else (kinds, other),
+        )
+
+    def from_files(self, truth: Path, domain: Path | None) -> OpenedPair:
+        """Both sides from files; blocks of a list, or of any file."""
+        homes = self.homes(truth)
+        more = [
+            (path, one.schema)
+            for one, files in filter(None, homes)
+            for path in (files.truth, *files.published)
+        ]
+        beside = truth / "units.parquet"
+        pair = pair_files(
+            self.histogram.schema,
+            level_rules(self.config),
+            self.file(truth, self.histogram.name),
+            {name: self.file(path, self.histogram.name) for name, path in self.published.items()},
+            domain=domain or (beside if beside.is_file() else None),
+            more=more,
+        )
+        read = [
+            None if one is None else pair_beside(pair, one[0].schema, one[1].truth, one[1].published)
+            for one in homes
+        ]
+        table = homes[0][1].truth if homes[0] is not None else None
+        leaves = pair.spine.leaf
+        held = facilities_of(table, leaves.digits, leaves.codes) if table and is_unit_table(table) else None
+        return OpenedPair(pair, read[0], read[1], held, _lists_beside(truth, pair))
+
+    def from_data(self, data: Path, reading: ReadOptions) -> OpenedPair:
+        """The truth from a data folder, by the reader of the configuration."""
+        with BlockIntake(data, self.config, reading) as intake:
+            loaded = intake.load()
+        run = loaded.facts.run
+
+        def leaves(one: MeasuredHistogram) -> ExactHistograms:
+            return standard_levels(run, loaded.exact[one.name], one.schema.schema.cells)[-1]
+
+        rules = level_rules(self.config)
+        truth = Pair(self.histogram.schema, run.standard, leaves(self.histogram), ())
+        pair = pair_with_files(
+            truth,
+            rules,
+            {name: self.file(path, self.histogram.name) for name, path in self.published.items()},
+        )
+        occupied = self.beside("occupied")
+        units = None
+        if occupied is not None:
+            given = self.units.published if self.units else self.further(occupied.name)
+            if given is not None:
+                units = pair_beside(pair, occupied.schema, leaves(occupied), given)
+        areas = loaded.facts.areas
+        notes = tuple(f"truth: {words} was made up" for words in loaded.facts.imputed)
+        known = () if areas is None else known_areas(run.standard, areas)
+        return OpenedPair(pair, units, None, loaded.facts.facilities[:, :8], known, notes)
+
+
+def _lists_beside(truth: Path, pair: Pair) -> tuple[ComparedAreas, ...]:
+    """Areas that a data folder knows: from its table of units, or from block files GRF-C."""
+    spine = pair.spine
+    if not truth.is_dir() or spine.leaf.digits != _CENSUS_DIGITS:
+        return ()
+    table = truth / "units.parquet"
+    if table.is_file() and area_kinds(table, spine):
+        return read_area_lists(table, spine)
+    grfc = tuple(sorted(truth.glob("GRF-C*.txt")))
+    if not grfc:
+        return ()
+    problems: list[Finding] = []
+    areas = areas_from_grfc(grfc, spine.leaf.codes, problems)
+    raise_if_fatal(problems, "block file GRF-C")
+    return known_areas(spine, areas)

@@ -1,0 +1,231 @@
+"""CONFIDENTIAL. Every measure of a pair, for every subject, level, list of areas and class of areas, as frames."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything, in_threads
+from censafe.evaluation.counts.accuracy import accuracy, run_variability
+from censafe.evaluation.counts.cells import MatchedCells
+from censafe.evaluation.counts.diversity import bias_by_diversity
+from censafe.evaluation.counts.frames import LossMode, frame_of, stacked
+from censafe.evaluation.counts.homogeneity import bias_by_homogeneity
+from censafe.evaluation.counts.reliability import reliability
+from censafe.evaluation.loss.epl import epl_summary
+from censafe.evaluation.loss.residuals import ZeroCells, pooled_residuals, residual_frame
+from censafe.evaluation.outputs import wide_metrics
+from censafe.evaluation.pairs.inconsistencies import inconsistencies
+from censafe.evaluation.pairs.scope import Scope
+from censafe.evaluation.summary.counts import SummarySources
+from censafe.evaluation.topdown.population import characteristics
+
+__all__ = [
+    "Frames",
+    "accuracy_frames",
+    "bias_frames",
+    "epl_frame",
+    "epl_frames",
+    "inconsistency_frames",
+    "left_out_frames",
+    "reliability_frames",
+    "residual_frames",
+    "sources_of",
+    "variability_frames",
+]
+
+Frames = dict[str, pa.Table]
+_GROUPS: Final = 50
+_FEWEST: Final = 25  # areas of a class whose empirical privacy loss is told
+_MODES: Final[tuple[LossMode, ...]] = ("corrected", "as_published")
+
+
+def accuracy_frames(scope: Scope) -> Frames:
+    """``metrics_long`` and ``metrics_wide``: errors."""
+
+    def of_list(areas: ComparedAreas) -> pa.Table:
+        parts = []
+        classes = scope.classes(areas)
+        for subject in scope.subjects:
+            runs = subject.runs(areas)
+            parts.append(accuracy(runs, mode=scope.mode))
+            if classes is not None:
+                parts.append(accuracy(runs, mode=scope.mode, strata=classes))
+        return stacked(parts)
+
+    long = stacked(in_threads(of_list, scope.lists))
+    return {"metrics_long": long, "metrics_wide": wide_metrics(long)}
+
+
+def epl_frames(scope: Scope) -> Frames:
+    """``epl``: empirical privacy loss, of classes with 25 areas or more as well."""
+
+    def of_list(areas: ComparedAreas) -> list[pa.Table]:
+        found = []
+        classes = scope.classes(areas)
+        for subject in scope.subjects:
+            runs = subject.runs(areas)
+            found.append(epl_frame(runs, scope.mode, everything(areas.number)))
+            if classes is not None:
+                found += [
+                    epl_frame(runs, scope.mode, classes, at)
+                    for at in range(len(classes.names))
+                    if int((classes.of_area == at).sum()) >= _FEWEST
+                ]
+        return found
+
+    return {"epl": stacked([one for parts in in_threads(of_list, scope.lists) for one in parts])}
+
+
+def epl_frame(runs: tuple[MatchedCells, ...], mode: LossMode, strata: Strata, at: int = 0) -> pa.Table:
+    """Empirical privacy loss of the pooled residuals of one subject.
+
+    Args:
+        runs: matched counts of the same areas.
+        mode: arithmetic; the study leaves out answers that are zero on both sides.
+        strata: classes of areas.
+        at: which of them.
+    """
+    zeros: ZeroCells = "all" if mode == "corrected" else "either"
+    residuals = pooled_residuals(runs, zeros=zeros, strata=strata, stratum=at, groups=_GROUPS)
+    found = epl_summary(residuals, mode=mode)
+    about = {
+        "level": runs[0].level,
+        "area_class": runs[0].area_class,
+        "size_class": strata.names[at],
+        "characteristic": runs[0].query,
+    }
+    columns: dict[str, Any] = {name: [value] * found.num_rows for name, value in about.items()}
+    return pa.table(columns | {name: found.column(name) for name in found.column_names})
+
+
+def bias_frames(scope: Scope) -> Frames:
+    """``bias`` by homogeneity index in both definitions, and ``diversity`` by quintile: below the root, of every list.
+
+    Quintiles are not made of the lowest level, where most areas have one group only.
+    """
+    names = characteristics(scope.pair.schema)[-1].query.split(" * ")
+    lists = [areas for areas in scope.lists[1:] if areas.number]
+
+    def of_list(areas: ComparedAreas) -> tuple[list[pa.Table], list[pa.Table]]:
+        counted = dict(_residuals(scope, areas))
+        classes = scope.classes(areas)
+        by_index = [
+            bias_by_homogeneity(scope.pair, areas, names, mode=mode, strata=classes, residuals=counted)
+            for mode in _MODES
+            if len(names) > 1
+        ]
+        if scope.groups is None or areas.level == scope.lowest:
+            return by_index, []
+        quintiles = bias_by_diversity(scope.pair, areas, scope.groups, strata=classes, residuals=counted)
+        return by_index, [quintiles]
+
+    found = in_threads(of_list, lists)
+    frames = {
+        "bias": [one for parts, _ in found for one in parts],
+        "diversity": [one for _, parts in found for one in parts],
+    }
+    held = {name: [one for one in parts if one.num_rows] for name, parts in frames.items()}
+    return {name: stacked(parts) for name, parts in held.items() if parts}
+
+
+def _residuals(scope: Scope, areas: ComparedAreas) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Residuals of every answer whose bias is measured, shape (runs, areas)."""
+    for subject in scope.subjects:
+        if not subject.apart:
+            continue
+        found = np.zeros((subject.answers, len(subject.pair.runs), areas.number))
+        for run, cells in enumerate(subject.runs(areas)):
+            found[cells.answer, run, cells.area_of_entry] = cells.residual
+        for answer, residual in enumerate(found):
+            yield subject.name if subject.answers == 1 else f"{subject.name}={answer}", residual
+
+
+def reliability_frames(scope: Scope) -> Frames:
+    """``reliability`` and ``reliability_bins``: below the root, of every list and run."""
+    if scope.groups is None:
+        return {}
+    answers: list[dict[str, str]] = []
+    bins = []
+    for areas in scope.lists[1:]:
+        for run, published in enumerate(scope.pair.runs):
+            found = reliability(scope.pair, areas, scope.groups, run=run, tolerance=scope.tolerance)
+            about = {"run_id": published.run_id, "level": areas.level, "area_class": areas.area_class}
+            answers.append(
+                {**about, "answer": found.answer or "none", "answer_alone": found.answer_alone or "none"}
+            )
+            bins.append(found.bins)
+    if not answers:
+        return {}
+    columns = {name: [row[name] for row in answers] for name in answers[0]}
+    return {"reliability": frame_of(columns), "reliability_bins": stacked(bins)}
+
+
+def left_out_frames(scope: Scope, suites: Collection[str]) -> Frames:
+    """``left_out``: measures that are asked for and cannot be made of these files, with the reason."""
+    schema = scope.pair.schema
+    needs = f"the schema {schema.name} has no race and Hispanic origin whose answers are exclusive groups; name such a query with --groups"
+    alone = f"{scope.lowest} is the only level, and both are measured below the root"
+    rows = []
+    for suite, measure in (("reliability", "reliability"), ("bias", "diversity")):
+        if suite in suites and scope.groups is None:
+            rows.append((measure, needs))
+        elif suite in suites and len(scope.lists) < 2:
+            rows.append((measure, alone))
+    names = characteristics(schema)[-1].query.split(" * ")
+    if "bias" in suites and len(names) < 2:
+        rows.append(
+            (
+                "homogeneity",
+                f"the schema {schema.name} has one attribute, and the index counts cells of several",
+            )
+        )
+    if not rows:
+        return {}
+    return {"left_out": pa.table({"measure": [one for one, _ in rows], "reason": [why for _, why in rows]})}
+
+
+def inconsistency_frames(scope: Scope) -> Frames:
+    """``inconsistency``: areas that cannot exist, of every level and list."""
+    strata = [scope.classes(areas) for areas in scope.lists]
+    return {
+        "inconsistency": inconsistencies(sources_of(scope), scope.lists, strata, lowest=scope.lowest),
+    }
+
+
+def sources_of(scope: Scope) -> SummarySources:
+    """What the tables of summary metrics are filled from."""
+    return SummarySources(scope.pairs, scope.opened.lists, scope.opened.facilities, scope.sets)
+
+
+def variability_frames(scope: Scope) -> Frames:
+    """``variability`` over runs, where there are several."""
+    if len(scope.pair.runs) < 2:
+        return {}
+
+    def of_list(areas: ComparedAreas) -> list[pa.Table]:
+        classes = scope.classes(areas)
+        found = []
+        for subject in scope.subjects:
+            runs = subject.runs(areas)
+            found.append(run_variability(runs))
+            if classes is not None:
+                found.append(run_variability(runs, strata=classes))
+        return found
+
+    return {"variability": stacked([one for parts in in_threads(of_list, scope.lists) for one in parts])}
+
+
+def residual_frames(scope: Scope) -> Frames:
+    """``residuals``: every count that is not zero on both sides, one row a run."""
+    parts = [
+        residual_frame(cells)
+        for areas in scope.lists
+        for subject in scope.subjects
+        for cells in subject.runs(areas)
+    ]
+    return {"residuals": stacked(parts)}

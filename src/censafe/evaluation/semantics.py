@@ -1,0 +1,192 @@
+"""What a budget means to an attacker, as curves of power by false-alarm rate; opens no data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from scipy.special import ndtr
+
+from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.counts.frames import frame_of, stacked
+from censafe.evaluation.outputs import write_document, write_frame, write_frame_codebook
+from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.registry import TopdownEvaluation
+from censafe.model import Definition
+from censafe.planning.prices.meaning import ALARMS, Reach
+from censafe.privacy.loss.attack import (
+    TouchedQuery,
+    best_attack,
+    discrete_gaussian_power,
+    gaussian_power,
+    largest_power,
+    touched_queries,
+    zcdp_power,
+)
+from censafe.privacy.loss.conversions import epsilons
+from censafe.privacy.loss.loss_law import gathered
+from censafe.products.registry import planner_of
+from censafe.products.run.options import ReadOptions
+
+__all__ = [
+    "TouchedQuery",
+    "discrete_gaussian_power",
+    "evaluate_semantics",
+    "gaussian_loss_tail",
+    "gaussian_power",
+    "power_curve",
+    "touched_queries",
+    "zcdp_power",
+]
+
+
+def gaussian_loss_tail(rho: Fraction, epsilon: float) -> float:
+    """Chance that the privacy loss of continuous Gaussian noise exceeds epsilon.
+
+    The loss is normal with mean rho and variance 2 rho.
+
+    Args:
+        rho: zCDP loss, above 0.
+        epsilon: any number.
+
+    Source: Bun & Steinke (2016), "Concentrated Differential Privacy", for the law of the loss.
+
+    Example:
+        >>> gaussian_loss_tail(Fraction(1, 2), 0.5), round(gaussian_loss_tail(Fraction(263, 100), 16.742) * 1e10, 2)
+        (0.5, 3.8)
+    """
+    return float(ndtr((float(rho) - epsilon) / math.sqrt(2 * float(rho))))
+
+
+def power_curve(rho: Fraction, queries: Sequence[TouchedQuery], levels: Sequence[float]) -> pa.Table:
+    """Power by level of the three: the figure and the table of the slides.
+
+    Args:
+        rho: loss of all queries.
+        queries: touched queries, see :func:`touched_queries`.
+        levels: chances of a false alarm, in (0, 1).
+
+    Returns:
+        Columns false_alarm, gaussian, discrete_gaussian (not randomised), discrete_gaussian_randomised, bound.
+    """
+    attack = best_attack(gathered(queries))
+    return frame_of(
+        {
+            "false_alarm": list(levels),
+            "gaussian": [gaussian_power(rho, level) for level in levels],
+            "discrete_gaussian": attack.powers(levels, randomised=False),
+            "discrete_gaussian_randomised": attack.powers(levels),
+            "bound": [zcdp_power(rho, level) for level in levels],
+        }
+    )
+
+
+_LEVELS: Final = (
+    *(Fraction(one, 1000) for one in (1, 2, 5, 10, 20, 30, 40, 60, 70, 80, 90)),
+    *(Fraction(one, 20) for one in range(1, 20)),
+    *(Fraction(one, 1000) for one in (980, 990, 995, 999)),
+)
+_DELTAS: Final = tuple(Fraction(1, 10**power) for power in range(3, 16))
+
+
+def evaluate_semantics(
+    product: str, source: str, settings: Mapping[str, str], out: Path, reading: ReadOptions
+) -> TopdownEvaluation:
+    """Write the power of the best attack on one record, and epsilon by delta, for every question about a record.
+
+    Args:
+        product: by name.
+        source: configuration, a path or a shipped name.
+        settings: overrides.
+        out: a new or empty folder.
+        reading: who is told of stages.
+
+    Raises:
+        ConfigError: the configuration breaks a rule.
+        UsageError: the folder holds something else.
+    """
+    planner = planner_of(product)
+    questions = planner.questions(planner.load(source, dict(settings), {}, planner.CONFIDENCE))
+    powers, conversions = [], []
+    for reach in questions:
+        with reading.observer.stage(f"attack on {reach.name}"):
+            powers.append(_labelled(_power(reach), reach))
+        if reach.definition is Definition.ZCDP:
+            conversions.append(_labelled(_conversions(reach), reach))
+    frames = {"power": stacked(powers)} | ({"epsilon": stacked(conversions)} if conversions else {})
+    document = {
+        "kind": "semantics",
+        "product": product,
+        "configuration": source,
+        "settings": dict(settings),
+        "questions": [_described(one) for one in questions],
+    }
+    identity = {"kind": "semantics", "product": product, "configuration": source, **settings}
+    with evaluation_folder(out, identity, standing=Standing.PUBLIC):
+        written = {
+            write_frame(out, name, frame, standing=Standing.PUBLIC): frame.column_names
+            for name, frame in frames.items()
+        }
+        write_document(out, document)
+        files = [*written, write_frame_codebook(out, written)]
+        with reading.observer.stage("report"):
+            files += write_report(out)
+    lines = ["Public: from the configuration alone. Chance that the best attack finds one record:"]
+    return TopdownEvaluation((*lines, *_summary(frames["power"])), tuple(out / name for name in files))
+
+
+def _power(reach: Reach) -> pa.Table:
+    """Power by chance of a false alarm; under pure differential privacy the bound alone."""
+    levels = sorted({*_LEVELS, *ALARMS})
+    if reach.definition is Definition.ZCDP:
+        return power_curve(reach.loss, reach.queries, [float(one) for one in levels])
+    none = [float("nan")] * len(levels)
+    return frame_of(
+        {
+            "false_alarm": [float(one) for one in levels],
+            "gaussian": none,
+            "discrete_gaussian": none,
+            "discrete_gaussian_randomised": none,
+            "bound": [largest_power(reach.loss, reach.definition, one) for one in levels],
+        }
+    )
+
+
+def _conversions(reach: Reach) -> pa.Table:
+    found = [epsilons(reach.loss, delta) for delta in _DELTAS]
+    names = ("slide", "prefactor", "tight", "gaussian")
+    columns = {f"epsilon_{name}": [getattr(one, name) for one in found] for name in names}
+    tails = [gaussian_loss_tail(reach.loss, epsilon) for epsilon in columns["epsilon_tight"]]
+    return frame_of({"delta": [float(one) for one in _DELTAS], **columns, "loss_tail": tails})
+
+
+def _labelled(frame: pa.Table, reach: Reach) -> pa.Table:
+    named = [("question", reach.name), ("symbol", reach.definition.symbol), ("loss", float(reach.loss))]
+    for place, (name, value) in enumerate(named):
+        frame = frame.add_column(place, name, pa.array([value] * frame.num_rows))
+    return frame
+
+
+def _described(reach: Reach) -> Mapping[str, Any]:
+    return {
+        "name": reach.name,
+        "words": reach.words,
+        "symbol": reach.definition.symbol,
+        "loss": float(reach.loss),
+        "cells": sum(query.cells for query in reach.queries),
+    }
+
+
+def _summary(power: pa.Table) -> Sequence[str]:
+    alarms = {float(one) for one in ALARMS}
+    lines = [f"{'question':<44}{'false alarms':>13}{'best attack':>13}{'at most':>9}"]
+    for row in power.to_pylist():
+        if row["false_alarm"] in alarms:
+            best = row["discrete_gaussian_randomised"]
+            text = f"{best:.4f}" if best == best else ""
+            lines.append(f"{row['question'][:43]:<44}{row['false_alarm']:>13g}{text:>13}{row['bound']:>9.4f}")
+    return lines

@@ -1,0 +1,271 @@
+"""CONFIDENTIAL. True and published counts of many sets of records at every kind of areas that tables of summary metrics name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from censafe.evaluation.areas.areas import ComparedAreas, level_areas
+from censafe.evaluation.counts.cell_sets import CellSets, shipped_cell_sets
+from censafe.evaluation.counts.cells import match_labels
+from censafe.evaluation.counts.pairing import Pair
+from censafe.evaluation.summary.tables import SummaryAreas, SummaryRequest
+from censafe.model import ProtectedUnit
+
+__all__ = ["Counted", "Missing", "SummarySources"]
+
+_AT_ONCE: Final = 62  # sets of cells in one pass, one bit each of 64
+_STATE: Final = "State"
+_NOWHERE: Final = re.compile("9{4,}")  # how block files write that a block lies in no area
+_RECORDS: Final = {"person": ProtectedUnit.PERSON, "household": ProtectedUnit.HOUSEHOLD}
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why something cannot be counted, such as ``needs AGE``."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """CONFIDENTIAL. Counts of one set of records at all areas of one kind.
+
+    Args:
+        true: int64, shape (areas,).
+        published: shape (runs, areas); whole numbers, or weighted ones of a sample.
+    """
+
+    true: NDArray[np.int64] = field(repr=False)
+    published: NDArray[Any] = field(repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("counts are confidential and cannot be pickled")
+
+
+@dataclass(frozen=True, eq=False)
+class SummarySources:
+    """CONFIDENTIAL. What tables are filled from.
+
+    Args:
+        pairs: of persons, households or housing units over one spine, with the same runs.
+        lists: areas off the spine.
+        facilities: published numbers of facilities, shape (blocks, 8), housing units first; None where they are not known.
+        sets: meanings of attributes.
+    """
+
+    pairs: tuple[Pair, ...]
+    lists: tuple[ComparedAreas, ...] = ()
+    facilities: NDArray[np.integer] | None = field(default=None, repr=False)
+    sets: CellSets = field(default_factory=shipped_cell_sets)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Names of the published runs."""
+        return tuple(run.run_id for run in self.pairs[0].runs)
+
+    @cached_property
+    def states(self) -> NDArray[np.int64]:
+        """Code of the state of every block, shape (blocks,)."""
+        spine = self.pairs[0].spine
+        digits = 2
+        if _STATE in spine.names:
+            digits = spine.levels[spine.names.index(_STATE)].digits or 2
+        codes: NDArray[np.int64] = spine.leaf.codes // 10 ** max(spine.leaf.digits - digits, 0)
+        return codes
+
+    def areas(self, kind: SummaryAreas) -> ComparedAreas | Missing:
+        """Areas of one kind, those that are left after its filters; or what is missing for them."""
+        spine = self.pairs[0].spine
+        listed = self._list(kind)
+        if kind.level and kind.level not in spine.names:
+            return Missing(f"needs areas of the level {kind.level.replace('_', ' ').lower()}")
+        if kind.lists and listed is None:
+            return Missing(f"needs a list of areas {kind.lists[0]}")
+        found = level_areas(spine, kind.level) if kind.level or listed is None else listed
+        kept = np.ones(found.number, np.bool_)
+        if listed is not None and kind.within:
+            chosen = np.array([_is_within(str(code), kind.within) for code in listed.names], np.bool_)
+            kept &= (
+                chosen if listed is found else _of_blocks(found, np.append(chosen, False)[listed.of_block])
+            )
+        state = _first_of_blocks(found, self.states)
+        if kind.only_in:
+            kept &= np.isin(state, kind.only_in)
+        if kind.not_in:
+            kept &= ~np.isin(state, kind.not_in)
+        if listed is found:
+            kept &= np.array([not _NOWHERE.fullmatch(str(code)) for code in found.names], np.bool_)
+        return _subset(found, kept)
+
+    def of_state(self, areas: ComparedAreas) -> NDArray[np.int64]:
+        """Code of the state of every area, that of its first block, shape (areas,)."""
+        return _first_of_blocks(areas, self.states)
+
+    def whole_states(self) -> ComparedAreas:
+        """Every state as an area, by code; Puerto Rico with the others."""
+        codes, place = np.unique(self.states, return_inverse=True)
+        return ComparedAreas(_STATE, "", codes.astype(np.str_), place.astype(np.int32))
+
+    def why_untold(self, request: SummaryRequest) -> str:
+        """Why no pair tells these records apart; empty where one does."""
+        found = self._pair(request)
+        return found.reason if isinstance(found, Missing) else ""
+
+    def count(
+        self, areas: ComparedAreas, requests: Iterable[SummaryRequest]
+    ) -> dict[SummaryRequest, Counted]:
+        """Counts of every request at every area.
+
+        Raises:
+            ValueError: a request that no pair can answer.
+        """
+        by_pair: dict[int, list[SummaryRequest]] = {}
+        for request in dict.fromkeys(requests):
+            reason = self.why_untold(request)
+            if reason:
+                raise ValueError(f"{request.text}: {reason}")
+            place = self._pair(request)
+            if not isinstance(place, Missing):
+                by_pair.setdefault(place, []).append(request)
+        found: dict[SummaryRequest, Counted] = {}
+        for place, asked in by_pair.items():
+            for some in _chunks(asked):
+                found |= self._counted(place, areas, some)
+        return found
+
+    def without_quarters(self, areas: ComparedAreas) -> NDArray[np.bool_] | None:
+        """Areas without a facility of group quarters, shape (areas,); None where facilities are not known."""
+        if self.facilities is None:
+            return None
+        held = self.facilities[:, 1:8].sum(axis=1) > 0
+        return ~_of_blocks(areas, held)
+
+    def _list(self, kind: SummaryAreas) -> ComparedAreas | None:
+        by_name = {areas.area_class.casefold(): areas for areas in self.lists}
+        return next((by_name[name] for name in kind.lists if name in by_name), None)
+
+    def _pair(self, request: SummaryRequest) -> int | Missing:
+        """Position of the first pair that tells the records of a request apart."""
+        missing: list[str] = []
+        for place, pair in enumerate(self.pairs):
+            if pair.schema.record is _RECORDS[request.record]:
+                untold = [term for term in request.terms if self._mask(place, term) is None]
+                if not untold:
+                    return place
+                missing = untold if not missing or len(untold) < len(missing) else missing
+        if not missing:
+            return Missing(
+                "needs records of persons" if request.record == "person" else "needs housing units"
+            )
+        names = sorted({_attribute(self.sets, term, _RECORDS[request.record]) for term in missing})
+        return Missing(f"needs {', '.join(names)}")
+
+    def _mask(self, place: int, term: str) -> NDArray[np.bool_] | None:
+        """Which of the cells that hold anybody lie in a set; None where the schema does not tell it apart."""
+        if (place, term) not in self._masks:
+            cells = self.sets.cells(self.pairs[place].schema, [term])
+            self._masks[place, term] = None if cells is None else cells[self._used[place]]
+        return self._masks[place, term]
+
+    @cached_property
+    def _masks(self) -> dict[tuple[int, str], NDArray[np.bool_] | None]:
+        """Cells of every set that was asked for; the only thing that grows here."""
+        return {}
+
+    @cached_property
+    def _used(self) -> tuple[NDArray[np.int64], ...]:
+        """Of every pair, cells that hold anybody on some side: few of the million of a demographic file."""
+        found = []
+        for pair in self.pairs:
+            held = np.zeros(pair.schema.schema.cells, np.bool_)
+            for cells in (pair.confidential.cell, *(run.histograms.cell for run in pair.runs)):
+                held[cells] = True
+            found.append(np.flatnonzero(held))
+        return tuple(found)
+
+    def _counted(
+        self, place: int, areas: ComparedAreas, requests: Sequence[SummaryRequest]
+    ) -> Iterator[tuple[SummaryRequest, Counted]]:
+        pair, used = self.pairs[place], self._used[place]
+        key = np.zeros(len(used), np.int64)
+        for bit, request in enumerate(requests):
+            masks = [mask for term in request.terms if (mask := self._mask(place, term)) is not None]
+            inside = np.logical_and.reduce(masks) if masks else np.ones(len(used), np.bool_)
+            key |= inside.astype(np.int64) << bit
+        kinds, of_used = np.unique(key, return_inverse=True)
+        nowhere = int((kinds == 0).any())
+        label = np.full(pair.schema.schema.cells, -1, np.int32)
+        label[used] = of_used - nowhere
+        member = (kinds[nowhere:, None] >> np.arange(len(requests))) & 1
+        sides: list[NDArray[Any]] = []
+        true = np.zeros((areas.number, len(requests)), np.int64)
+        for run in range(len(pair.runs)):
+            cells = match_labels(pair, areas, "", label, len(member), run)
+            shape = (areas.number, len(member))
+            true = csr_array((cells.confidential, cells.answer, cells.ptr), shape=shape) @ member
+            sides.append(csr_array((cells.published, cells.answer, cells.ptr), shape=shape) @ member)
+        public = np.stack(sides)
+        return ((one, Counted(true[:, at], public[:, :, at])) for at, one in enumerate(requests))
+
+
+def _chunks(requests: Sequence[SummaryRequest]) -> Iterator[Sequence[SummaryRequest]]:
+    return (requests[start : start + _AT_ONCE] for start in range(0, len(requests), _AT_ONCE))
+
+
+def _attribute(sets: CellSets, term: str, record: ProtectedUnit) -> str:
+    """Name of the attribute that tells a set apart, in capitals.
+
+    Example:
+        >>> _attribute(shipped_cell_sets(), "householder hispanic", ProtectedUnit.HOUSEHOLD)
+        'HISP of householders'
+    """
+    names = [part.strip().removeprefix("not ") for part in term.split("|")]
+    for name in (*names, *(f"not {name}" for name in names)):
+        for one in sets.attributes:
+            if one.record is record and one.levels_in(name) is not None:
+                return one.names[0].upper() + (" of householders" if "householder" in name else "")
+        if name in sets.aliases:
+            return ", ".join(dict.fromkeys(_attribute(sets, part, record) for part in sets.aliases[name]))
+    return term.upper()
+
+
+def _is_within(code: str, ranges: Sequence[Sequence[str]]) -> bool:
+    """Whether a code starts as one of the ranges says.
+
+    Example:
+        >>> _is_within("0010R", [["0001", "4799"]]), _is_within("U", [["R"]])
+        (True, False)
+    """
+    folded = code.upper()
+    return any(ends[0] <= folded[: len(ends[0])] <= ends[-1] for ends in ranges)
+
+
+def _first_of_blocks(areas: ComparedAreas, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Value of the first block of every area; -1 where there is none."""
+    order, starts = areas.blocks
+    found = np.full(areas.number, -1, np.int64)
+    filled = starts[1:] > starts[:-1]
+    found[filled] = values[order[starts[:-1][filled]]]
+    return found
+
+
+def _of_blocks(areas: ComparedAreas, hit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Areas of which some block is hit, shape (areas,)."""
+    inside = areas.of_block >= 0
+    return np.bincount(areas.of_block[inside & hit], minlength=areas.number) > 0
+
+
+def _subset(areas: ComparedAreas, kept: NDArray[np.bool_]) -> ComparedAreas:
+    """Those areas that are kept; the same object where all are, so that what it has sorted stays known."""
+    if kept.all():
+        return areas
+    place = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
+    return ComparedAreas(areas.level, areas.area_class, areas.names[kept], place[areas.of_block])

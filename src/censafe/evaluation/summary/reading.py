@@ -1,0 +1,216 @@
+"""The 183 tables of the Bureau's summary metrics, and tables of the same form, read from TOML."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from censafe.errors import ConfigError, StorageError
+from censafe.evaluation.codebook import CODEBOOK
+from censafe.evaluation.summary.tables import (
+    ErrorRate,
+    Line,
+    SizeClass,
+    SummaryAreas,
+    SummaryBook,
+    SummaryColumn,
+    SummaryRequest,
+    SummaryTable,
+)
+from censafe.products.configuration.source import nearest
+
+__all__ = ["read_book", "shipped_book"]
+
+_SHEET: Final = re.compile(r"[^\[\]:*?/\\]{1,31}")  # what a workbook allows
+_MEASURES: Final = ("counts", "rate", "shares", "ages and sexes", "largest", "condition")
+_TOP: Final = ("areas", "states", "rates", "columns", "rows", "groups", "classes", "tables")
+_TABLE: Final = ("number", "sheet", "section", "title", "universe", "geography", "columns", "parts")
+_PART: Final = (
+    "areas", "record", "of", "measure", "rate", "condition", "among", "states", "label", "headings", "classes", "groups",
+    "rows",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def shipped_book() -> SummaryBook:
+    """The 183 tables of the Bureau's detailed summary metrics.
+
+    Example:
+        >>> book = shipped_book()
+        >>> len(book.tables), book.tables[0].number, book.tables[0].lines[1].size.name
+        (183, 'Table 1.a', '0-999')
+    """
+    return _book(_shipped(), "summary_tables.toml")
+
+
+def read_book(path: Path) -> SummaryBook:
+    """The shipped tables and those of a TOML file of the same form, on sheets of their own names.
+
+    Args:
+        path: a file with ``[[tables]]`` and, where they are wanted, ``areas``, ``rates``, ``columns``, ``rows``, ``groups``,
+            ``classes`` and ``states`` beside those of ``summary_tables.toml``, or in their place.
+
+    Raises:
+        ConfigError: a key or name that is not allowed.
+        StorageError: the file cannot be read.
+    """
+    try:
+        own = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path.name}: not a TOML file: {error}") from None
+    _known(own, _TOP, path.name)
+    base = _shipped()
+    try:
+        merged = {name: {**base[name], **own.get(name, {})} for name in _TOP if name != "tables"}
+        return _book({**merged, "tables": [*base["tables"], *own.get("tables", [])]}, path.name)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f"{path.name}: not of the form of summary_tables.toml ({error}); fix: write it as that file, which ships with censafe"
+        ) from None
+
+
+def _shipped() -> dict[str, Any]:
+    text = resources.files("censafe.evaluation").joinpath("data", "summary_tables.toml")
+    return tomllib.loads(text.read_text(encoding="utf-8"))
+
+
+def _book(document: Mapping[str, Any], where: str) -> SummaryBook:
+    areas = {name: _area_kind(name, raw) for name, raw in document["areas"].items()}
+    rates = {name: _rate(raw) for name, raw in document["rates"].items()}
+    tables = tuple(
+        _table(document, raw, f"{where}, {raw.get('number', 'table')}") for raw in document.get("tables", ())
+    )
+    for table in tables:
+        place = f"{where}, {table.number}"
+        _allowed([column.metric for column in table.columns], CODEBOOK, "metric", place)
+        _allowed([line.areas for line in table.lines if line.areas], areas, "areas", place)
+        rows = [line for line in table.lines if line.measure == "rate"]
+        _allowed([name for line in rows for name in line.options], rates, "rate", place)
+    if len({table.number for table in tables}) < len(tables):
+        raise ConfigError(f"{where}: two tables have one number; give each its own")
+    return SummaryBook(tables, areas, rates)
+
+
+def _allowed(names: Sequence[str], known: Collection[str], what: str, where: str) -> None:
+    unknown = [name for name in dict.fromkeys(names) if name not in known]
+    if unknown:
+        raise ConfigError(f"{where}: no {what} {unknown[0]!r}.{nearest(unknown[0], sorted(known))}")
+
+
+def _area_kind(name: str, raw: Mapping[str, Any]) -> SummaryAreas:
+    return SummaryAreas(
+        name,
+        str(raw.get("level", "")),
+        tuple(raw.get("lists", ())),
+        tuple(tuple(ends) for ends in raw.get("within", ())),
+        tuple(int(code) for code in raw.get("only_in", ())),
+        tuple(int(code) for code in raw.get("not_in", ())),
+    )
+
+
+def _rate(raw: Mapping[str, Any]) -> ErrorRate:
+    above, below = (SummaryRequest(raw[f"{side}_record"], _terms(raw[side])) for side in ("of", "to"))
+    return ErrorRate(above, below, int(raw["scale"]), bool(raw["empty_is_zero"]))
+
+
+def _table(document: Mapping[str, Any], raw: Mapping[str, Any], where: str) -> SummaryTable:
+    _known(raw, _TABLE, where)
+    missing = [name for name in _TABLE if name not in raw and name != "section"]
+    if missing:
+        raise ConfigError(f"{where}: no key {', '.join(missing)}")
+    if not _SHEET.fullmatch(str(raw["sheet"])):
+        raise ConfigError(
+            f"{where}: sheet {raw['sheet']!r} cannot be a name; allowed: 1 to 31 characters, none of []:*?/\\"
+        )
+    columns = tuple(SummaryColumn(*one) for one in _named(document, "columns", raw["columns"], where))
+    lines = [line for part in raw["parts"] for line in _lines(document, part, where)]
+    words = {
+        name: str(raw.get(name, ""))
+        for name in ("number", "sheet", "section", "title", "universe", "geography")
+    }
+    return SummaryTable(**words, columns=columns, lines=tuple(lines))
+
+
+def _lines(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> Iterator[Line]:
+    """Rows of one kind of areas: a row a class, or under the heading of each class its groups and rows."""
+    _known(part, _PART, where)
+    yield from (Line(text) for text in part.get("headings", ()))
+    whole = _line(document, part, where)
+    if "states" in part:
+        for code, name in _states(document, part["areas"]).items():
+            yield _with(whole, label=part["states"].format(name), options=(code,))
+        return
+    sizes = _classes(document, part.get("classes"), where)
+    if "rows" not in part:
+        for size in sizes:
+            yield _with(whole, label=size.label or str(part.get("label", "")), size=size)
+        return
+    rows = _named(document, "rows", part["rows"], where)
+    groups = _named(document, "groups", part["groups"], where) if "groups" in part else [("", "")]
+    for size in sizes:
+        if size.label:
+            yield Line(size.label)
+        for heading, inside in groups:
+            if heading:
+                yield Line(heading)
+            for label, terms in rows:
+                request = whole.request.within([*_terms(inside), *_terms(terms)])
+                yield _with(whole, label=label, size=size, request=request)
+
+
+def _line(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> Line:
+    """What the rows of a part have in common."""
+    measure = part.get("measure", "counts")
+    if measure not in _MEASURES:
+        raise ConfigError(f"{where}: no measure {measure!r}; allowed: {', '.join(_MEASURES)}")
+    request = SummaryRequest(part.get("record", "person"), _terms(part.get("of", "")))
+    options = part.get("condition", part.get("rate", ()))
+    among = _named(document, "rows", part["among"], where) if "among" in part else ()
+    return Line(
+        label="",
+        areas=str(part["areas"]),
+        request=request,
+        measure=measure,
+        options=(options,) if isinstance(options, str) else tuple(options),
+        among=tuple(request.within(_terms(terms)) for _, terms in among),
+    )
+
+
+def _with(line: Line, **changes: Any) -> Line:
+    return Line(**{**vars(line), **changes})
+
+
+def _states(document: Mapping[str, Any], areas: str) -> Mapping[str, str]:
+    kind = document["areas"][areas]
+    only, out = kind.get("only_in", document["states"]), kind.get("not_in", ())
+    return {code: name for code, name in document["states"].items() if code in only and code not in out}
+
+
+def _classes(document: Mapping[str, Any], name: str | None, where: str) -> Sequence[SizeClass]:
+    if name is None:
+        return (SizeClass(""),)
+    found = _named(document, "classes", name, where)
+    return [SizeClass(item[0], str(found.get("by", "")), *item[1:]) for item in found["items"]]
+
+
+def _named(document: Mapping[str, Any], kind: str, name: str, where: str) -> Any:
+    if name not in document[kind]:
+        raise ConfigError(f"{where}: no {kind} {name!r}; allowed: {', '.join(document[kind])}")
+    return document[kind][name]
+
+
+def _terms(text: str) -> tuple[str, ...]:
+    return tuple(term.strip() for term in text.split("&") if term.strip())
+
+
+def _known(raw: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
+    unknown = [name for name in raw if name not in allowed]
+    if unknown:
+        raise ConfigError(f"{where}: unknown key {', '.join(unknown)}; allowed: {', '.join(allowed)}")

@@ -1,0 +1,197 @@
+"""Tables of summary metrics: what every row and column is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+__all__ = [
+    "ErrorRate",
+    "Line",
+    "SizeClass",
+    "SummaryAreas",
+    "SummaryBook",
+    "SummaryColumn",
+    "SummaryRequest",
+    "SummaryTable",
+]
+
+Record = Literal["person", "household"]
+Measure = Literal["counts", "rate", "shares", "ages and sexes", "largest", "condition"]
+
+
+class SummaryRequest(NamedTuple):
+    """Records that are counted: whose they are, and the sets of cells that all of them lie in.
+
+    Args:
+        record: persons, or households and housing units.
+        terms: names of sets, as :class:`~.histograms.cell_sets.CellSets` knows them; none for all records.
+    """
+
+    record: Record = "person"
+    terms: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The sets in words."""
+        return " & ".join(self.terms) or "total"
+
+    def within(self, terms: Sequence[str]) -> SummaryRequest:
+        """Those that lie in further sets as well."""
+        return SummaryRequest(self.record, (*self.terms, *terms))
+
+
+@dataclass(frozen=True)
+class SummaryAreas:
+    """A kind of areas, of the spine or of a list.
+
+    Args:
+        name: in rows.
+        level: of the spine; empty for areas of a list.
+        lists: names of lists, any of which will do. Beside a level the list says which blocks count.
+        within: codes of the list that count: first letters, or from and to; none for all.
+        only_in: codes of states; none for all.
+        not_in: codes of states that do not count.
+    """
+
+    name: str
+    level: str = ""
+    lists: tuple[str, ...] = ()
+    within: tuple[tuple[str, ...], ...] = ()
+    only_in: tuple[int, ...] = ()
+    not_in: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    """A class of areas by a true count, closed on the left.
+
+    Args:
+        label: of the class.
+        by: whose count it is: persons (empty), the row's own count (``own``), or the records of a set.
+        low: fewest; None for all areas.
+        high: one more than the most; None without.
+    """
+
+    label: str
+    by: str = ""
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Short name, such as ``1000-4999`` or ``own 10-99``.
+
+        Example:
+            >>> SizeClass("Tracts with population 10 to 99", "own", 10, 100).name
+            'own 10-99'
+        """
+        if self.low is None:
+            return "all"
+        ends = f"{self.low}+" if self.high is None else f"{self.low}-{self.high - 1}"
+        return f"{self.by} {ends}".strip()
+
+
+@dataclass(frozen=True)
+class SummaryColumn:
+    """Words of a column and its metric."""
+
+    label: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class ErrorRate:
+    """A ratio of two counts.
+
+    Args:
+        of: counted above the line.
+        to: counted below it.
+        scale: 100 for percent.
+        empty_is_zero: whether a rate of nothing is 0; otherwise such areas are left out and counted.
+    """
+
+    of: SummaryRequest
+    to: SummaryRequest
+    scale: int
+    empty_is_zero: bool
+
+
+_EVERYBODY: Final = SummaryRequest()
+_EVERYWHERE: Final = SizeClass("")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table, or a heading.
+
+    Args:
+        label: words.
+        areas: kind; empty for a heading.
+        request: what is counted.
+        measure: what becomes of the counts.
+        size: which areas.
+        options: names of conditions, or of the rate, or the code of a state.
+        among: of which the largest is looked for.
+    """
+
+    label: str
+    areas: str = ""
+    request: SummaryRequest = _EVERYBODY
+    measure: Measure = "counts"
+    size: SizeClass = _EVERYWHERE
+    options: tuple[str, ...] = ()
+    among: tuple[SummaryRequest, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """What is measured, for the column ``characteristic``."""
+        if self.measure in ("counts", "shares"):
+            share = " as a share of the nation"
+            if self.measure == "shares":
+                return self.request.text + (
+                    f" as a share of state {self.options[0]}" if self.options else share
+                )
+            return self.request.text
+        words = " and ".join(self.options) or self.measure
+        return f"{words}: {self.request.text}" if self.request.terms else words
+
+
+@dataclass(frozen=True)
+class SummaryTable:
+    """One table.
+
+    Args:
+        number: such as ``Table 1.a``.
+        sheet: of the workbook.
+        section: heading before the table; empty for none.
+        title: of the table.
+        universe: in words.
+        geography: in words.
+        columns: after that of the labels.
+        lines: rows and headings in order.
+    """
+
+    number: str
+    sheet: str
+    section: str
+    title: str
+    universe: str
+    geography: str
+    columns: tuple[SummaryColumn, ...]
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class SummaryBook:
+    """Tables, and the kinds of areas and rates that their rows name."""
+
+    tables: tuple[SummaryTable, ...]
+    areas: Mapping[str, SummaryAreas]
+    rates: Mapping[str, ErrorRate] = field(default_factory=dict)
+
+    @property
+    def sheets(self) -> tuple[str, ...]:
+        """Names of the sheets in order."""
+        return tuple(dict.fromkeys(table.sheet for table in self.tables))

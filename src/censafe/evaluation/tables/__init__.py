@@ -1,0 +1,1 @@
+"""CONFIDENTIAL. Noise draws of PHSafe and SafeTab against the truth."""

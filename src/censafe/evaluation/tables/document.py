@@ -1,0 +1,210 @@
+"""What the page of a table product's evaluation needs beside its frames, and how sure its shares are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import PurePath
+from statistics import NormalDist
+from typing import Any, Protocol
+
+from censafe.model import NoiseLaw, ReleasePlan
+from censafe.privacy.loss.margins import exact_coverage
+from censafe.publication.certificate.tables import SYMBOLS
+
+__all__ = [
+    "bias_doubt",
+    "chance_within",
+    "few_draws",
+    "pooled_share",
+    "share_doubt",
+    "short_name",
+    "signed_text",
+    "table_document",
+    "table_facts",
+    "table_settings",
+]
+
+_SMOOTH = 4  # from this sigma2 on, a sum of discrete Gaussians is one to 1e-15
+
+
+class _Config(Protocol):
+    @property
+    def origin(self) -> str: ...
+    @property
+    def overrides(self) -> Mapping[str, str]: ...
+    @property
+    def states(self) -> tuple[str, ...]: ...
+
+
+def table_document(
+    product: str, config: _Config, plan: ReleasePlan, *, trials: int, seed: int, confidence: Fraction
+) -> dict[str, Any]:
+    """Facts about an evaluation for ``evaluation.json``; nothing in it depends on a record.
+
+    Args:
+        product: by name.
+        config: what was evaluated.
+        plan: of one release.
+        trials: number of draws.
+        seed: of the test keys.
+        confidence: level of the margins.
+    """
+    return {
+        "kind": product,
+        "configuration": config.origin,
+        "settings": dict(config.overrides),
+        "states": list(config.states),
+        "symbol": plan.definition.symbol,
+        "loss": float(plan.total),
+        "trials": trials,
+        "seed": seed,
+        "confidence": float(confidence),
+    }
+
+
+def table_facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The most important numbers of the page of a table product.
+
+    Args:
+        document: what :func:`table_document` returned.
+    """
+    return [
+        (f"Privacy loss {SYMBOLS[document['symbol']]}", f"{document['loss']:,.6g}", "of one release"),
+        ("Noise draws", f"{document['trials']:,}", "of every noisy answer, with test keys"),
+        ("Intervals", f"{100 * document['confidence']:g}%", "of them promise to hold the true count"),
+    ]
+
+
+def short_name(document: Mapping[str, Any]) -> str:
+    """Name of the configuration: of a file its last folder and name.
+
+    Example:
+        >>> short_name({"configuration": "/data/production/config.json"})
+        'production/config.json'
+    """
+    return "/".join(PurePath(document["configuration"]).parts[-2:])
+
+
+def table_settings(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How the evaluation was made, by name.
+
+    Args:
+        document: what :func:`table_document` returned.
+    """
+    changed = "; ".join(f"{name} = {value}" for name, value in document["settings"].items())
+    return [
+        ("Product", document["kind"]),
+        ("Configuration", document["configuration"]),
+        ("Settings", changed or "as the configuration has them"),
+        ("States", ", ".join(document["states"])),
+        ("Seed", str(document["seed"])),
+    ]
+
+
+def chance_within(law: NoiseLaw, draws: int, margin: int) -> float:
+    """P(abs(X_1 + ... + X_draws) <= margin), or NaN where the sum has no law of its kind.
+
+    Args:
+        law: of each draw.
+        draws: how many are added up.
+        margin: zero or more.
+
+    Example:
+        >>> round(chance_within(NoiseLaw.gaussian(Fraction(4)), 4, 7), 4)
+        0.9399
+        >>> chance_within(NoiseLaw.laplace(Fraction(4)), 2, 7)
+        nan
+    """
+    if draws == 1:
+        return exact_coverage(law, margin)
+    if law.kind == "gaussian" and law.parameter >= _SMOOTH:
+        return exact_coverage(NoiseLaw.gaussian(draws * law.parameter), margin)
+    return math.nan
+
+
+def pooled_share(numbers: Sequence[int], shares: Iterable[float | None]) -> float:
+    """Share of all cells together; NaN without cells or where a share is unknown.
+
+    Args:
+        numbers: of cells.
+        shares: of each number.
+
+    Example:
+        >>> pooled_share([1, 3], [1.0, 0.0])
+        0.25
+    """
+    total = sum(numbers)
+    parts = [
+        n * (math.nan if share is None else share) for n, share in zip(numbers, shares, strict=True) if n
+    ]
+    return sum(parts) / total if total else math.nan
+
+
+def share_doubt(share: float, number: int) -> float:
+    """Two standard errors of a share of independent cells.
+
+    Args:
+        share: expected one.
+        number: of cells.
+
+    Example:
+        >>> share_doubt(0.5, 100)
+        0.1
+    """
+    return 2.0 * math.sqrt(max(0.0, share * (1.0 - share)) / number) if number else math.nan
+
+
+def bias_doubt(document: Mapping[str, Any], numbers: Sequence[int], margins: Sequence[float]) -> float:
+    """Two standard errors of the mean of independent noise, from its margins of error.
+
+    Args:
+        document: what :func:`table_document` returned.
+        numbers: of noisy counts.
+        margins: of each number, in the papers' form.
+
+    Example:
+        >>> round(bias_doubt({"symbol": "rho", "confidence": 0.95}, [100], [1.96]), 3)
+        0.2
+    """
+    level = document["confidence"]
+    if document["symbol"] == "rho":
+        deviation = 1.0 / NormalDist().inv_cdf((1.0 + level) / 2.0)
+    else:
+        deviation = math.sqrt(2.0) / -math.log(1.0 - level)
+    total = sum(numbers)
+    squares = sum(number * margin**2 for number, margin in zip(numbers, margins, strict=True))
+    return 2.0 * deviation * math.sqrt(squares) / total if total else math.nan
+
+
+def few_draws(document: Mapping[str, Any], number: int) -> float:
+    """Typical margin found in a number of draws of right noise, over the true margin: below 1 where draws are few.
+
+    The margin found is the k-th smallest of n errors; the middle of the law of its rank is (k - 1/3) / (n + 1/3) up to 0.01.
+
+    Args:
+        document: what :func:`table_document` returned.
+        number: n, of noisy counts.
+
+    Example:
+        >>> round(few_draws({"symbol": "rho", "confidence": 0.9}, 20), 2), round(few_draws({"symbol": "rho", "confidence": 0.9}, 10**6), 2)
+        (0.92, 1.0)
+    """
+    level = document["confidence"]
+    rank = (math.ceil(level * number - 1e-9) - 1.0 / 3.0) / (number + 1.0 / 3.0)
+    if document["symbol"] == "rho":
+        normal = NormalDist()
+        return normal.inv_cdf((1.0 + rank) / 2.0) / normal.inv_cdf((1.0 + level) / 2.0)
+    return math.log(1.0 - rank) / math.log(1.0 - level)
+
+
+def signed_text(value: float, doubt: float, places: int = 1) -> str:
+    """A number near zero with its doubt, never a minus zero.
+
+    Example:
+        >>> signed_text(-0.01, 0.25), signed_text(3.0, 1.0)
+        ('0.0 ±0.2', '3.0 ±1.0')
+    """
+    shown = round(value, places) + 0.0
+    return f"{shown:,.{places}f} \N{PLUS-MINUS SIGN}{doubt:,.{places}f}"

@@ -1,0 +1,240 @@
+"""Accuracy of SafeTab's tables: experimental against expected margins, tables that groups get, and suppression.
+
+CONFIDENTIAL: every number here compares with the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from censafe.evaluation.tables.document import chance_within
+from censafe.evaluation.tables.groups_cells import SIZES, split_key
+from censafe.evaluation.tables.groups_trials import LevelTrials
+from censafe.model import Definition, NoiseLaw
+from censafe.model.groups.cells import GroupTable
+from censafe.privacy.loss.margins import exact_coverage
+from censafe.privacy.measure.adaptive import suppression_threshold
+from censafe.products.detailed.codes.stability import noise_law
+from censafe.products.detailed.config import SafetabPConfig
+from censafe.products.detailed.plan import P_QUERIES
+from censafe.publication.sums import accuracy_of_sum
+
+__all__ = ["ErrorRow", "ShareRow", "ZeroRow", "chance_above", "error_rows", "share_rows", "zero_rows"]
+
+ALL_SIZES = "all"
+NO_TABLE = "none"
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """Errors of one kind of cells, pooled over cells, regions, iterations and draws.
+
+    Margins and biases are in persons (SafeTab-P) or households (SafeTab-H). ``noise_*`` is of the noise alone;
+    ``published_*`` of what is published less the truth, conditional on publication and after everything that was done to it.
+    ``expected_moe`` is in the papers' form, ``expected_moe_exact`` the smallest integer that covers at least the confidence;
+    ``noise_coverage`` is the share of noise within the latter,
+    ``expected_coverage`` the exact chance of it (NaN where a sum of draws has no law of its kind). The margins by definition take the same budget as rho
+    and as epsilon.
+    """
+
+    table: str
+    cell: str
+    region_type: str
+    iteration_level: int
+    detailed_only: bool
+    stat_level: int
+    size: str
+    draws_a_cell: int
+    stability: int
+    expected_moe: float
+    expected_moe_exact: int
+    expected_moe_zcdp: float
+    expected_moe_puredp: float
+    noise_cells: int
+    noise_moe: float
+    noise_coverage: float
+    expected_coverage: float
+    noise_bias: float
+    published_cells: int
+    published_moe: float
+    published_bias: float
+
+
+@dataclass(frozen=True)
+class ShareRow:
+    """Share of the groups of one true size that get a table, over all draws; ``measured`` names the class of tables."""
+
+    measured: str
+    region_type: str
+    iteration_level: int
+    detailed_only: bool
+    size: str
+    groups: int
+    table: str
+    share: float
+
+
+@dataclass(frozen=True)
+class ZeroRow:
+    """Groups without a record that are published below the states, beside the exact chance.
+
+    ``published`` and ``expected`` are sums over all draws; ``deviation`` is the standard deviation of the former.
+    """
+
+    region_type: str
+    iteration_level: int
+    groups: int
+    trials: int
+    published: int
+    expected: float
+    deviation: float
+    share: float
+    expected_share: float
+
+
+def error_rows(levels: Sequence[LevelTrials], confidence: Fraction) -> list[ErrorRow]:
+    """Summarise errors by kind of cell, level, detailed-only flag, stat level and true size.
+
+    Args:
+        levels: after their draws.
+        confidence: of all margins, 9/10 or 19/20.
+
+    Returns:
+        For every kind first the row of all sizes, then those of each size.
+
+    Source: specification of SafeTab, section 9.3.
+    """
+    return [row for level in levels for row in _error_rows(level, confidence)]
+
+
+def share_rows(levels: Sequence[LevelTrials], trials: int) -> list[ShareRow]:
+    """Which table groups get, by true size.
+
+    Args:
+        levels: after their draws.
+        trials: number of draws.
+    """
+    return [row for level in levels for row in _share_rows(level, trials)]
+
+
+def zero_rows(levels: Sequence[LevelTrials], trials: int) -> list[ZeroRow]:
+    """Published empty groups of the levels that leave out small totals.
+
+    Args:
+        levels: after their draws.
+        trials: number of draws.
+    """
+    return [_zero_row(level, trials) for level in levels if level.suppressed]
+
+
+def chance_above(law: NoiseLaw, bound: int) -> float:
+    """P(noise > bound).
+
+    Example:
+        >>> round(chance_above(NoiseLaw.gaussian(Fraction(625)), 93), 7)
+        9.19e-05
+    """
+    if bound < 0:
+        return 1.0 - chance_above(law, -bound - 1)
+    return (1.0 - exact_coverage(law, bound)) / 2.0
+
+
+def _error_rows(level: LevelTrials, confidence: Fraction) -> Iterator[ErrorRow]:
+    keys = sorted({*level.errors.noise.keys, *level.errors.published.keys})
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for key in keys:
+        found = split_key(key)
+        groups.setdefault((found.kind, found.detailed_only), []).append(key)
+    for (kind, only), members in groups.items():
+        yield _error_row(level, kind, members, confidence, only=only, size=ALL_SIZES)
+        for key in members:
+            yield _error_row(level, kind, [key], confidence, only=only, size=SIZES[split_key(key).size])
+
+
+def _error_row(
+    level: LevelTrials, kind: int, keys: Sequence[int], confidence: Fraction, *, only: bool, size: str
+) -> ErrorRow:
+    cells = level.kinds[kind]
+    names = [query.table for query in level.part.queries]
+    query = level.part.queries[names.index(P_QUERIES[0 if only else 2]) if len(names) > 1 else 0]
+    expected = accuracy_of_sum(query.law, cells.draws, confidence)
+    other = {
+        definition: accuracy_of_sum(noise_law(definition, level.stable, query.cost), cells.draws, confidence)
+        for definition in (Definition.ZCDP, Definition.PURE)
+    }
+    noise, published = level.errors.noise.of(keys), level.errors.published.of(keys)
+    return ErrorRow(
+        table=cells.table,
+        cell=cells.cell,
+        region_type=level.level.region_type,
+        iteration_level=level.level.level,
+        detailed_only=only,
+        stat_level=cells.stat_level,
+        size=size,
+        draws_a_cell=cells.draws,
+        stability=level.stable,
+        expected_moe=expected.margin,
+        expected_moe_exact=expected.margin_exact,
+        expected_moe_zcdp=other[Definition.ZCDP].margin,
+        expected_moe_puredp=other[Definition.PURE].margin,
+        noise_cells=noise.number,
+        noise_moe=noise.margin(confidence),
+        noise_coverage=noise.share_within(expected.margin_exact),
+        expected_coverage=chance_within(query.law, cells.draws, expected.margin_exact),
+        noise_bias=noise.bias,
+        published_cells=published.number,
+        published_moe=published.margin(confidence),
+        published_bias=published.bias,
+    )
+
+
+def _share_rows(level: LevelTrials, trials: int) -> Iterator[ShareRow]:
+    names = _table_names(level.table)
+    for only, size in np.argwhere(level.errors.groups).tolist():
+        groups = int(level.errors.groups[only, size])
+        for outcome, name in enumerate(names):
+            share = int(level.errors.outcomes[only, size, outcome]) / (groups * trials)
+            yield ShareRow(
+                level.table.key,
+                level.level.region_type,
+                level.level.level,
+                bool(only),
+                SIZES[size],
+                groups,
+                name,
+                share,
+            )
+
+
+def _table_names(table: GroupTable) -> list[str]:
+    """What a group gets without a table, then by stat level."""
+    names = [shell.table for shell in table.shells.values()]
+    return [NO_TABLE, *names]
+
+
+def _zero_row(level: LevelTrials, trials: int) -> ZeroRow:
+    if not isinstance(level.config, SafetabPConfig):
+        raise TypeError("only SafeTab-P leaves out small totals")
+    _, first, second = (query.law for query in level.part.queries)
+    threshold = level.config.thresholds["p", level.level.key][0]
+    bound = suppression_threshold(second, level.config.zero_suppression_chance)
+    longer = chance_above(first, threshold - 1)
+    chance = longer + (1.0 - longer) * chance_above(second, bound)
+    groups = int(level.errors.groups[0, 0])
+    published = int(level.errors.outcomes[0, 0, 1:].sum())
+    number = groups * trials
+    return ZeroRow(
+        level.level.region_type,
+        level.level.level,
+        groups,
+        trials,
+        published,
+        number * chance,
+        float(np.sqrt(number * chance * (1.0 - chance))),
+        published / number if number else float("nan"),
+        chance,
+    )

@@ -1,0 +1,167 @@
+"""Figure of a SafeTab evaluation: size of the noise, and which tables groups get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from censafe.evaluation.confidential import label_rows, save_figure
+from censafe.evaluation.tables.groups_accuracy import ALL_SIZES, NO_TABLE, ErrorRow, ShareRow
+from censafe.products.detailed.codes.universe import PopulationGroupLevel
+
+__all__ = ["below_figure", "draw_margins", "draw_report", "frequent_rows", "shares_figure"]
+
+# Two standard errors of the 95% quantile of the absolute value of n Gaussian draws, relative to that quantile,
+# are 2 sqrt(0.95 * 0.05) / (1.96 * 2 phi(1.96)) / sqrt(n).
+_SPREAD: Final = 1.903
+_FEWEST: Final = 200
+_PLACES: Final = {"detailed": "nation, state", "coarse": "below states"}
+
+
+def draw_report(path: Path, rows: Sequence[ErrorRow], shares: Sequence[ShareRow], *, title: str) -> None:
+    """Draw experimental against expected margins by level, and the tables that groups get by true size.
+
+    Args:
+        path: the file to write; its ending names the format.
+        rows: what ``error_rows`` returned.
+        shares: what ``share_rows`` returned.
+        title: of the figure.
+    """
+    chosen = frequent_rows(rows)
+    bars = _bars(shares)
+    height = 0.24 * max(len({_label(row) for row in chosen}) * 1.25, len(bars)) + 2.4
+    figure = Figure(figsize=(13, height), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    draw_margins(left, chosen)
+    _draw_shares(right, bars)
+    save_figure(path, figure, title)
+
+
+def frequent_rows(rows: Sequence[ErrorRow]) -> list[ErrorRow]:
+    """Rows of all sizes with enough cells for a quantile.
+
+    Args:
+        rows: what ``error_rows`` returned.
+    """
+    return [row for row in rows if row.size == ALL_SIZES and row.noise_cells >= _FEWEST]
+
+
+def shares_figure(shares: Sequence[ShareRow]) -> Figure:
+    """The tables that groups get, by place and true size.
+
+    Args:
+        shares: what ``share_rows`` returned.
+    """
+    bars = _bars(shares)
+    figure = Figure(figsize=(9, 0.24 * len(bars) + 1.6), layout="constrained")
+    axes = figure.subplots()
+    _draw_shares(axes, bars)
+    axes.set_title("")
+    below_figure(figure, axes, columns=5)
+    return figure
+
+
+def below_figure(figure: Figure, axes: Axes, *, columns: int) -> None:
+    """Move the legend of a panel below the whole figure.
+
+    Args:
+        figure: that holds the panel.
+        axes: the panel.
+        columns: of the legend.
+    """
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
+    lines, names = axes.get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+
+
+def _label(row: ErrorRow) -> str:
+    return PopulationGroupLevel(row.region_type, row.iteration_level).label
+
+
+def draw_margins(axes: Axes, rows: Sequence[ErrorRow]) -> None:
+    """Experimental against exact margins by level, a dot for every kind of cells.
+
+    Args:
+        axes: to draw on.
+        rows: of all sizes, see :func:`frequent_rows`.
+    """
+    labels = list(dict.fromkeys(_label(row) for row in rows))
+    tables = sorted({_family(row) for row in rows})
+    for number, family in enumerate(tables):
+        members = [row for row in rows if _family(row) == family]
+        offset = (number - (len(tables) - 1) / 2) * 0.7 / max(1, len(tables))
+        axes.errorbar(
+            [row.noise_moe / row.expected_moe_exact for row in members],
+            [labels.index(_label(row)) + offset for row in members],
+            # a margin is a whole number, so half a person belongs to its uncertainty
+            xerr=[_SPREAD / np.sqrt(row.noise_cells) + 0.5 / row.expected_moe_exact for row in members],
+            fmt="o",
+            markersize=3.5,
+            linewidth=0.8,
+            alpha=0.7,
+            color=colormaps["Dark2"](number % 8),
+            label=family,
+        )
+    axes.axvline(1.0, color="#555555", linewidth=1)
+    axes.set_xlabel("noise: experimental / exact margin of error (bars: two standard errors and rounding)")
+    axes.set_title("Does the noise have the size that was promised?", fontsize=10)
+    label_rows(axes, labels)
+    if tables:
+        axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.09), ncols=4)
+
+
+def _family(row: ErrorRow) -> str:
+    return f"{row.table}, detailed only" if row.detailed_only and row.table == "T01001" else row.table
+
+
+def _bars(shares: Sequence[ShareRow]) -> dict[str, dict[str, float]]:
+    """Number of groups by table, for every class of tables, granularity and true size."""
+    found: dict[str, dict[str, float]] = {}
+    ordered = sorted(
+        shares,
+        key=lambda row: (
+            row.measured,
+            PopulationGroupLevel(row.region_type, row.iteration_level).granularity != "detailed",
+            len(row.size),
+            row.size,
+        ),
+    )
+    classes = {row.measured for row in shares}
+    for row in ordered:
+        place = _PLACES[PopulationGroupLevel(row.region_type, row.iteration_level).granularity]
+        size = " to ".join(f"{int(number):,}" for number in row.size.rstrip("+").split("-"))
+        name = f"{row.measured}, {place}, {size}" if len(classes) > 1 else f"{place}, {size}"
+        bar = found.setdefault(name, {})
+        bar[row.table] = bar.get(row.table, 0.0) + row.share * row.groups
+    return found
+
+
+def _draw_shares(axes: Axes, bars: dict[str, dict[str, float]]) -> None:
+    tables = sorted(
+        {table for bar in bars.values() for table in bar}, key=lambda name: (name != NO_TABLE, name)
+    )
+    totals = np.array([sum(bar.values()) for bar in bars.values()])
+    reached = np.zeros(len(bars))
+    for number, table in enumerate(tables):
+        parts = np.array([bar.get(table, 0.0) for bar in bars.values()]) / np.maximum(totals, 1)
+        colour = "#dddddd" if table == NO_TABLE else colormaps["viridis"](0.85 - 0.85 * number / len(tables))
+        axes.barh(range(len(bars)), parts, left=reached, color=colour, height=0.75, label=table)
+        reached += parts
+    for place, total in enumerate(totals.tolist()):
+        axes.text(1.01, place, f"{total:,.0f}", va="center", fontsize=7)
+    axes.set_xlim(0, 1.22)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    axes.set_xlabel("share of groups; on the right their number")
+    axes.set_axisbelow(True)
+    axes.set_title("The most detailed table of groups, by place and true size", fontsize=10)
+    label_rows(axes, list(bars))
+    if tables:
+        axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.09), ncols=5)

@@ -1,0 +1,219 @@
+"""CONFIDENTIAL. The records of a SafeTab product, opened, checked and sorted, and the true tables of its population groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.evaluation.confidential import confidential_run, confidential_tables
+from censafe.model import GroupLevel as PublicLevel
+from censafe.population.detailed.source import SafetabInput
+from censafe.population.detailed.totals import PopGroupTotals
+from censafe.privacy.measure.rows import GroupRows
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
+from censafe.products.detailed.config import (
+    SafetabConfig,
+    SafetabPConfig,
+    SafetabScope,
+    load_h_config,
+    load_p_config,
+    load_scope,
+)
+from censafe.products.detailed.counting import GroupCounter, public_level
+from censafe.products.detailed.households.recipe import count_households
+from censafe.products.detailed.households.recipe import true_counts as true_households
+from censafe.products.detailed.intake import DetailedIntake
+from censafe.products.detailed.keys import CLASSES, Product
+from censafe.products.detailed.persons.recipe import count_persons
+from censafe.products.detailed.persons.recipe import private_path as private_path_of_persons
+from censafe.products.detailed.persons.recipe import true_counts as true_persons
+from censafe.products.detailed.product_tables import tables_of
+from censafe.products.detailed.recipe import CountRecords
+from censafe.products.run.options import ReadOptions
+from censafe.products.run.scratch import private_scratch
+from censafe.publication.groups.rows import CellRows, GroupOrder, group_orders
+from censafe.publication.groups.tables import write_header, write_order
+
+__all__ = ["SortedRecords", "TrueGroups", "sorted_input", "write_safetab_truth"]
+
+
+_COUNT: Final[Mapping[str, CountRecords]] = {"safetab-p": count_persons, "safetab-h": count_households}
+
+
+@dataclass(frozen=True, eq=False)
+class TrueGroups:
+    """CONFIDENTIAL. True cells of groups of one level; fields as in ``GroupMeasurements``."""
+
+    level: PublicLevel
+    region: NDArray[np.int32] = field(repr=False)
+    iteration: NDArray[np.int32] = field(repr=False)
+    stat_level: NDArray[np.int8] = field(repr=False)
+    indptr: NDArray[np.int64] = field(repr=False)
+    values: NDArray[np.int64] = field(repr=False)
+
+    @staticmethod
+    def of(level: PublicLevel, rows: GroupRows) -> TrueGroups:
+        """The rows of a level without noise."""
+        return TrueGroups(level, rows.region, rows.iteration, rows.stat_level, rows.indptr, rows.values)
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRecords:
+    """CONFIDENTIAL. The records of a run, ready to be counted at any level.
+
+    Args:
+        data: the loaded input.
+        universe: codes and iterations.
+        counter: the sorted records.
+        threads: number of threads.
+    """
+
+    data: SafetabInput
+    universe: Universe
+    counter: GroupCounter
+    threads: int
+
+    @property
+    def totals(self) -> PopGroupTotals:
+        """The totals of population groups that SafeTab-H needs.
+
+        Raises:
+            DataError: there are none.
+        """
+        if self.data.totals is None:
+            raise DataError("SafeTab-H needs totals of population groups (T1). Name them with --t1.")
+        return self.data.totals
+
+    def public(self, level: PopulationGroupLevel) -> PublicLevel:
+        """Regions and candidate iterations of a level."""
+        return public_level(self.data.areas, self.universe, level)
+
+
+@contextmanager
+def sorted_input(
+    scope: SafetabScope, data: Path, scratch: Path, reading: ReadOptions
+) -> Iterator[SortedRecords]:
+    """Open, check and sort the records of a product.
+
+    Args:
+        scope: whose records are read.
+        data: folder with the records, or the .ini file of the fixed-width reader.
+        scratch: private folder for files with records.
+        reading: how the records are read and checked.
+
+    Raises:
+        InputError: parameter files or records break a rule.
+    """
+    for warning in scope.warnings:
+        reading.observer.remark(f"Warning: {warning}")
+    universe = read_universe(scope.universe)
+    with DetailedIntake(data, scope, universe, scratch, reading) as intake:
+        loaded = intake.load()
+        with reading.observer.stage("sort by block"):
+            counter = _COUNT[scope.product](loaded, universe)
+        yield SortedRecords(loaded, universe, counter, reading.threads or 2)
+
+
+def write_safetab_truth(
+    product: Product,
+    config: str,
+    data: Path,
+    out: Path,
+    settings: Mapping[str, str],
+    reading: ReadOptions,
+    *,
+    private_path: bool,
+) -> tuple[Path, ...]:
+    """Count without noise and write the tables to ``OUT/tables``, every folder stamped CONFIDENTIAL.
+
+    Args:
+        product: whose tables.
+        config: a parameter folder, a file or a shipped name; budgets and thresholds matter for the private path only.
+        data: folder (or .ini file) with the records.
+        out: a new or empty folder.
+        settings: overrides of configuration keys.
+        reading: how the records are read and checked, and where T1 is.
+        private_path: False for the most detailed table of every group with a record (SafeTab-P) or with a published total
+            (SafeTab-H); True for what infinite budgets give: levels with a budget, tables chosen by the true totals, and
+            below the states no total of 0 where small totals are suppressed.
+
+    Returns:
+        The files of the tables.
+
+    Raises:
+        UsageError: the folder holds something else.
+        InputError: the configuration or the records break a rule.
+    """
+    scope = _scope(product, config, settings, private_path=private_path)
+    with (
+        confidential_run(out, "truth"),
+        private_scratch(data, reading.scratch, out=out) as scratch,
+        sorted_input(scope, data, scratch, reading) as records,
+        reading.observer.stage("count groups and write tables"),
+    ):
+        return _write(out / "tables", product, _tables(scope, records))
+
+
+def _scope(product: Product, source: str, settings: Mapping[str, str], *, private_path: bool) -> SafetabScope:
+    if not private_path:
+        return load_scope(product, source, settings)
+    load = load_p_config if product == "safetab-p" else load_h_config
+    return load(source, settings, allow_infinite=True)
+
+
+def _tables(scope: SafetabScope, records: SortedRecords) -> Iterator[tuple[str, TrueGroups]]:
+    """All levels for a scope; levels with a budget for a configuration."""
+    for table, table_class in zip(tables_of(scope.product).keys, CLASSES[scope.product], strict=True):
+        levels = scope.measured(table_class) if isinstance(scope, SafetabConfig) else scope.levels
+        for level in levels:
+            yield table, TrueGroups.of(records.public(level), _rows(scope, records, table_class, level))
+
+
+def _rows(
+    scope: SafetabScope, records: SortedRecords, table_class: str, level: PopulationGroupLevel
+) -> GroupRows:
+    if isinstance(scope, SafetabPConfig):
+        return private_path_of_persons(records.counter, scope, level, threads=records.threads)
+    if scope.product == "safetab-p":
+        return true_persons(records.counter, level, threads=records.threads)
+    return true_households(
+        records.counter,
+        scope.thresholds[table_class, level.key] if isinstance(scope, SafetabConfig) else None,
+        records.totals,
+        level,
+        "t3" if table_class == "t3" else "t4",
+        threads=records.threads,
+    )
+
+
+def _write(folder: Path, product: Product, found: Iterator[tuple[str, TrueGroups]]) -> tuple[Path, ...]:
+    """Write level after level, with the groups of one region type in memory at a time."""
+    tables = tables_of(product)
+    with confidential_tables(folder) as temporary, ExitStack() as files:
+        streams: dict[str, BinaryIO] = {}
+        for layout in tables.layouts:
+            path = temporary / layout.path
+            path.parent.mkdir(parents=True)
+            streams[layout.name] = files.enter_context(path.open("xb"))
+            write_header(streams[layout.name], layout)
+        for (table, _), levels in groupby(found, lambda one: (one[0], one[1].level.region_type)):
+            for order in group_orders([groups for _, groups in levels]):
+                for layout in tables.table(table).layouts:
+                    write_order(streams[layout.name], layout, order, _counts)
+        for stream in streams.values():
+            stream.write(b"\n")
+    return tuple(folder / layout.path for layout in tables.layouts)
+
+
+def _counts(_: GroupOrder[TrueGroups], rows: CellRows) -> pa.Array:
+    return pa.array(rows.count)

@@ -1,0 +1,195 @@
+"""CONFIDENTIAL. ``evaluate topdown``: accuracy level by level, as frames and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from censafe.evaluation.areas.areas import ComparedAreas, level_areas
+from censafe.evaluation.areas.files import read_named_lists
+from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.counts.cells import match
+from censafe.evaluation.counts.frames import stacked
+from censafe.evaluation.counts.pairing import PublishedRun
+from censafe.evaluation.outputs import (
+    side_by_side,
+    standing_of,
+    wide_metrics,
+    write_document,
+    write_frame,
+    write_frame_codebook,
+)
+from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.pages.topdown import mean_errors
+from censafe.evaluation.registry import TopdownEvaluation
+from censafe.evaluation.summary.sheets import SHEETLESS, summarise, topdown_sources
+from censafe.evaluation.topdown.accuracy import METHODS, accuracy_frame, compare_methods, growth_frames
+from censafe.evaluation.topdown.noise_alone import evaluate_noise, expected_errors, keep_configuration
+from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_characteristics
+from censafe.evaluation.topdown.runs import RunRequest, SourceOf, read_runs, run_all
+from censafe.evaluation.workbook import write_workbook
+from censafe.model import CellQuery
+from censafe.model.safe_text import file_name
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.plan import plan_release
+
+__all__ = ["TopdownEvaluation", "answer_labels", "described", "evaluate_topdown"]
+
+
+def evaluate_topdown(
+    source: SourceOf,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    runs: int,
+    seed: int,
+    workers: int,
+    standing: Standing = Standing.COMPARED,
+    areas: Sequence[Path] = (),
+) -> TopdownEvaluation:
+    """Run TopDown with test keys and compare it, block-by-block noise and raw noisy counts with the truth.
+
+    Args:
+        source: configuration and records.
+        out: a new or empty folder, or the folder of the same evaluation.
+        reading: who is told of stages.
+        runs: independent runs of every method.
+        seed: of the test keys.
+        workers: processes.
+        standing: who may see it; what is public is written from the noise laws alone, without any comparison with the truth.
+        areas: files that say which areas off the spine the blocks lie in.
+
+    Raises:
+        UsageError: the folder holds something else.
+        InputError: the configuration or the records break a rule.
+    """
+    population = source.open(reading)
+    if standing is Standing.PUBLIC:
+        return evaluate_noise(population.config, population.areas, out, reading)
+    identity = {
+        "kind": "topdown accuracy",
+        "configuration": population.config.digest,
+        "input": population.commitment,
+        "seed": str(seed),
+    }
+    lists = read_named_lists(population.pairs[population.main.name].spine, areas)
+    with evaluation_folder(out, identity, standing=standing) as folder:
+        document = {"kind": "topdown", "runs": runs, "seed": seed, **described(population)}
+        document |= {"standing": standing.value, "lists": [one.level for one in lists]}
+        document |= keep_configuration(out, population.config)
+        requests = [RunRequest(plan_release(population.config).total, run + 1, seed) for run in range(runs)]
+        run_all(population, source, requests, folder.measurements, workers=workers, observer=reading.observer)
+        files = _write(out, population, requests, folder.measurements, document, reading, lists)
+        with reading.observer.stage("report"):
+            files += list(write_report(out))
+    return TopdownEvaluation(tuple(_summary(out, document)), tuple(out / name for name in files))
+
+
+def described(population: EvaluatedPopulation) -> dict[str, Any]:
+    """What a page says about configuration and geography."""
+    config = population.config
+    plan = plan_release(config)
+    return {
+        "configuration": config.origin,
+        "overrides": dict(config.overrides),
+        "definition": config.definition.value,
+        "symbol": config.definition.symbol,
+        "loss": float(plan.total),
+        "levels": list(population.levels),
+        "geounits": population.areas,
+        "histograms": {
+            histogram.name: {one.query: one.words for one in compared_characteristics(histogram)}
+            for histogram in config.histograms
+        },
+        "records": {histogram.schema.name: histogram.schema.record.value for histogram in config.histograms},
+        "choices": {name: str(value).lower() for name, value in vars(config.choices).items()},
+    }
+
+
+def _write(
+    out: Path,
+    population: EvaluatedPopulation,
+    requests: Sequence[RunRequest],
+    folder: Path,
+    document: Mapping[str, Any],
+    reading: ReadOptions,
+    lists: Sequence[ComparedAreas],
+) -> list[str]:
+    frames: dict[str, pa.Table] = {}
+    accuracies, bins, slopes, sides = [], [], [], []
+    wide: dict[str, pa.Table] = {}
+    read: dict[str, Sequence[PublishedRun]] = {}
+    for histogram in population.config.histograms:
+        runs = read_runs(population.pairs[histogram.name], histogram.name, requests, folder)
+        read[histogram.name] = runs
+        pair = population.pairs[histogram.name].with_runs(runs)
+        with reading.observer.stage(f"compare {histogram.name}"):
+            compared = compare_methods(
+                population, histogram, runs, noise_runs=len(runs), seed=requests[0].seed, lists=lists
+            )
+            accuracies.append(accuracy_frame(compared))
+            grown, steep = growth_frames(pair, compared)
+        bins.append(grown)
+        slopes.append(steep)
+        for one in compared_characteristics(histogram):
+            query = pair.query(one.query)
+            labels = answer_labels(query)
+            for where in (*(level_areas(pair.spine, level) for level in population.levels), *lists):
+                long, side = side_by_side(match(pair, where, query), labels)
+                sides.append(long)
+                if side is not None:
+                    name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{where.level}"
+                    wide[f"side_by_side/{file_name(name)}"] = side
+    frames["metrics_long"] = stacked(accuracies)
+    frames["metrics_wide"] = wide_metrics(frames["metrics_long"])
+    frames["topdown_vs_blocks"] = stacked(bins)
+    frames["slopes"] = stacked(slopes)
+    frames["expected"] = expected_errors(population.config, population.areas)
+    frames["side_by_side_long"] = stacked(sides)
+    with reading.observer.stage("summary"):
+        tables, frames = summarise(topdown_sources(population, read), frames)
+    standing = standing_of(document)
+    with reading.observer.stage("write"):
+        written = {
+            write_frame(
+                out, name, frame, standing=standing, parquet="/" in name or name.endswith("_long")
+            ): frame.column_names
+            for name, frame in {**frames, **wide}.items()
+        }
+        write_document(out, document)
+        sheets = {
+            name: frame for name, frame in frames.items() if name not in (*SHEETLESS, "side_by_side_long")
+        }
+        books = [write_frame_codebook(out, written), write_workbook(out, sheets, tables, standing=standing)]
+    return [name for name in written if "/" not in name] + (["side_by_side"] if wide else []) + books
+
+
+def answer_labels(query: CellQuery) -> list[str]:
+    """A label for every answer of a query: attribute and level of each attribute that it tells apart.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+        >>> answer_labels(shipped_schemas()["pl94-persons"].query("votingage * hispanic"))[-1]
+        'votingage1_hispanic1'
+    """
+    labels = [""]
+    for name, size in zip(query.attributes, (size for size in query.shape if size > 1), strict=True):
+        labels = [f"{label}_{name}{level}" for label in labels for level in range(size)]
+    return [label.removeprefix("_") or "total" for label in labels]
+
+
+def _summary(out: Path, document: Mapping[str, Any]) -> list[str]:
+    lines = [
+        f"{standing_of(document).summary} Mean absolute errors of {document['runs']} runs against the truth."
+    ]
+    head = "".join(f"{words[:25]:>27}" for words in METHODS.values())
+    lines.append(f"{'characteristic':<34}{'level':<14}{head}")
+    for (_, characteristic, level), values in mean_errors(out).items():
+        numbers = "".join(
+            f"{values[name].value:>27,.2f}" if name in values else f"{'n/a':>27}" for name in METHODS
+        )
+        lines.append(f"{characteristic[:33]:<34}{level[:13]:<14}{numbers}")
+    return lines

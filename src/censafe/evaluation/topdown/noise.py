@@ -1,0 +1,197 @@
+"""CONFIDENTIAL, but for what the laws alone imply. Noisy answers without any hierarchy: of a level, or of blocks added up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
+from censafe.evaluation.topdown.population import EvaluatedPopulation
+from censafe.model import CellQuery, ExactHistograms, NoiseLaw, SparseLevel
+from censafe.model.histograms import MeasuredHistogram
+from censafe.privacy.keys.keys import TestKey, derive_part_key
+from censafe.privacy.measure.claims import fingerprint
+from censafe.privacy.noise.sampler import add_noise
+from censafe.privacy.noise.variance import exact_variance
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.plan import exact_levels, noise_law
+
+__all__ = ["BestQuery", "answers_of", "best_query", "leaf_loss", "level_loss", "noisy_blocks", "noisy_level"]
+
+_CHUNK_ANSWERS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class BestQuery:
+    """The measured query whose answers, added up, give a characteristic with the least noise.
+
+    Args:
+        query: the measured one.
+        ordinal: its position among the measured queries of the level.
+        law: of the noise of one of its answers.
+        target: for each of its answers, the answer of the characteristic that it adds to, shape (answers,).
+        variances: of the noise of each answer of the characteristic.
+    """
+
+    query: CellQuery
+    ordinal: int
+    law: NoiseLaw
+    target: NDArray[np.int64] = field(repr=False)
+    variances: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square of the noise over the answers of one area: exact, from the law."""
+        return math.sqrt(float(self.variances.mean()))
+
+
+def level_loss(histogram: MeasuredHistogram, level: str) -> Fraction:
+    """What one level may cost."""
+    return histogram.loss * histogram.level_shares[level]
+
+
+def leaf_loss(config: TopdownConfig, histogram: MeasuredHistogram) -> Fraction:
+    """What all levels of a run may cost together, as blocks get it that are protected one by one."""
+    return sum((level_loss(histogram, level.name) for level in config.run_levels), Fraction(0))
+
+
+def best_query(
+    config: TopdownConfig, histogram: MeasuredHistogram, level: str, wanted: CellQuery, loss: Fraction
+) -> BestQuery | None:
+    """The best source of a characteristic at a level; None where no measured query tells its answers apart.
+
+    Args:
+        config: under which definition noise is drawn.
+        histogram: its queries and their shares at the level.
+        level: of the geography.
+        wanted: the characteristic.
+        loss: of the level, all queries.
+    """
+    best: BestQuery | None = None
+    for ordinal, (text, share) in enumerate(histogram.query_shares[level].items()):
+        query = histogram.schema.query(text)
+        target = _refines(query, wanted)
+        if target is None:
+            continue
+        law = noise_law(config.definition, loss * share)
+        groups = np.bincount(target, minlength=wanted.answers).astype(np.float64)
+        variances: NDArray[np.float64] = groups * exact_variance(law)
+        if best is None or variances.mean() < best.variances.mean():
+            best = BestQuery(query, ordinal, law, target, variances)
+    return best
+
+
+def _refines(query: CellQuery, wanted: CellQuery) -> NDArray[np.int64] | None:
+    """Answer of ``wanted`` for every answer of ``query``; None where one of these mixes several of those."""
+    target = np.zeros(query.answers, np.int64)
+    target[query.label] = wanted.label
+    return target if np.array_equal(target[query.label], wanted.label) else None
+
+
+def noisy_level(
+    population: EvaluatedPopulation, histogram: MeasuredHistogram, level: str, characteristic: str, seed: int
+) -> MatchedCells | None:
+    """Noisy answers of a level as they are, beside the truth; totals that are published exactly have no noise.
+
+    Args:
+        population: input and configuration.
+        histogram: of the configuration.
+        level: of the geography.
+        characteristic: query.
+        seed: of the test key.
+    """
+    depth = population.levels.index(level)
+    exact = population.exact[histogram.name][depth]
+    wanted = histogram.schema.query(characteristic)
+    run_id = f"noisy/{seed}"
+    if wanted.answers == 1 and level in exact_levels(histogram):
+        true = answers_of(exact, wanted, 0, exact.nodes)
+        return _cells(true, true, exact.geounits, level, characteristic, run_id)
+    found = best_query(population.config, histogram, level, wanted, level_loss(histogram, level))
+    if found is None:
+        return None
+    true, noisy = _noisy(exact, found, wanted, f"noisy {level}", seed)
+    return _cells(true, noisy, exact.geounits, level, characteristic, run_id)
+
+
+def noisy_blocks(
+    population: EvaluatedPopulation, histogram: MeasuredHistogram, characteristic: str, seed: int
+) -> dict[str, MatchedCells]:
+    """Noisy answers of blocks that got the whole budget, added up to every level, beside the truth; by level."""
+    config = population.config
+    leaf = population.levels[-1]
+    wanted = histogram.schema.query(characteristic)
+    found = best_query(config, histogram, leaf, wanted, leaf_loss(config, histogram))
+    if found is None:
+        return {}
+    pair = population.pairs[histogram.name]
+    true, noisy = _noisy(pair.confidential, found, wanted, "noisy blocks", seed)
+    cells = {}
+    for level in population.levels:
+        areas = level_areas(pair.spine, level)
+        sums = []
+        for values in (true, noisy):
+            total = np.zeros((areas.number, wanted.answers), np.int64)
+            np.add.at(total, areas.of_block, values)
+            sums.append(total)
+        cells[level] = _cells(sums[0], sums[1], areas.names, level, characteristic, f"blocks_noise/{seed}")
+    return cells
+
+
+def _noisy(
+    exact: ExactHistograms, source: BestQuery, wanted: CellQuery, part: str, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """CONFIDENTIAL. True and noisy answers of the characteristic, each of shape (geounits, answers)."""
+    true = np.zeros((exact.nodes, wanted.answers), np.int64)
+    noisy = np.zeros_like(true)
+    order = np.argsort(source.target, kind="stable")
+    starts = np.searchsorted(source.target[order], np.arange(wanted.answers))
+    with TestKey(seed) as run_key:
+        key = derive_part_key(run_key, "", b"evaluation", part)
+    try:
+        claim = key.claim(
+            source.ordinal, fingerprint(exact.node_ptr, exact.cell, exact.count, source.query.label).digest()
+        )
+        for first, last in _chunks(exact.nodes, source.query.answers):
+            answers = answers_of(exact, source.query, first, last)
+            geounits = np.arange(first, last, dtype=np.uint64)
+            drawn = add_noise(answers, source.law, key, claim, geounits=geounits)
+            for values, sums in ((answers, true), (drawn, noisy)):
+                sums[first:last] = np.add.reduceat(values[:, order], starts, axis=1)
+    finally:
+        key.close()
+    return true, noisy
+
+
+def _chunks(geounits: int, answers: int) -> Iterator[tuple[int, int]]:
+    step = max(1, _CHUNK_ANSWERS // answers)
+    for first in range(0, geounits, step):
+        yield first, min(first + step, geounits)
+
+
+def answers_of(
+    exact: ExactHistograms | SparseLevel, query: CellQuery, first: int, last: int
+) -> NDArray[np.int64]:
+    """CONFIDENTIAL. True answers of some geounits, shape (last - first, answers)."""
+    entries = slice(int(exact.node_ptr[first]), int(exact.node_ptr[last]))
+    node = np.repeat(np.arange(last - first), np.diff(exact.node_ptr[first : last + 1]))
+    place = node * query.answers + query.label[exact.cell[entries]]
+    sums = np.bincount(place, exact.count[entries], minlength=(last - first) * query.answers)
+    return sums.astype(np.int64).reshape(last - first, query.answers)
+
+
+def _cells(
+    true: NDArray[np.int64],
+    noisy: NDArray[np.int64],
+    names: NDArray[np.str_],
+    level: str,
+    query: str,
+    run_id: str,
+) -> MatchedCells:
+    return cells_of_counts(true, noisy, areas=names, level=level, query=query, run_id=run_id)

@@ -1,0 +1,227 @@
+"""CONFIDENTIAL. The input of TopDown as evaluations use it, read once: records, or a finished run that stands in for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from censafe.errors import CheckError, UsageError
+from censafe.evaluation.counts.pairing import Pair
+from censafe.geography.spines.choice import RunSpine, standard_levels
+from censafe.geography.spines.sums import sum_histograms
+from censafe.model import ExactHistograms, SparseLevel
+from censafe.model.histograms import HistogramSchema, MeasuredHistogram
+from censafe.privacy.keys.keys import TestKey, keyed_commitment
+from censafe.products.run.options import ReadOptions
+from censafe.products.run.runner import hash_files
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.folder import CONFIGURATION, KEPT, read_facts
+from censafe.products.topdown.intake import BlockIntake, Loaded
+from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.rehearsal import published_as_input
+from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
+from censafe.publication.microdata.histograms import read_histograms
+
+__all__ = [
+    "ComparedCharacteristic",
+    "EvaluatedPopulation",
+    "PublishedSource",
+    "characteristics",
+    "compared_characteristics",
+    "open_evaluated",
+]
+
+
+@dataclass(frozen=True)
+class PublishedSource:
+    """The folder of a finished run.
+
+    Args:
+        folder: where its manifest is.
+    """
+
+    folder: Path
+
+    def manifest(self) -> Manifest:
+        """The manifest of the run.
+
+        Raises:
+            StorageError: there is no finished run.
+            UsageError: it is a run of another product.
+        """
+        manifest = read_manifest(self.folder / "manifest.json")
+        if manifest.plan.product != "topdown":
+            raise UsageError(
+                f"{self.folder} is a run of {manifest.plan.product}; its margins of error are in its tables. "
+                "Name the folder of a topdown run."
+            )
+        return manifest
+
+    def open(self, reading: ReadOptions) -> EvaluatedPopulation:
+        """Published histograms and exact figures of the run, in the place of records.
+
+        Args:
+            reading: who is told of stages.
+
+        Raises:
+            UsageError: a run of another product, or one that did not keep its geography.
+            CheckError: files were changed, or do not belong together.
+        """
+        manifest = self.manifest()
+        if not all((self.folder / name).exists() for name in KEPT):
+            raise UsageError(
+                f"{self.folder} did not keep its geography and configuration; run again with --set noisy_measurements=stored."
+            )
+        with reading.observer.stage("read"):
+            names = {
+                name: digest for name, digest in manifest.outputs.items() if not name.startswith("tables")
+            }
+            verify_outputs(self.folder, replace(manifest, parts=(), outputs=names))
+            config = load_config(self.folder / CONFIGURATION, manifest.config.overrides)
+            config = replace(config, origin=manifest.config.origin)
+            if plan_release(config).digest() != manifest.plan.digest():
+                raise CheckError(
+                    f"the plan cannot be rebuilt from {self.folder / CONFIGURATION}; it was changed"
+                )
+            facts = read_facts(self.folder, config, manifest.plan.digest())
+        run = facts.run
+        published = {one.name: self._blocks(config, one, run) for one in config.histograms}
+        standard = {
+            name: ExactHistograms(one.geounits, one.node_ptr, one.cell, one.count)
+            for name, one in published.items()
+        }
+        pairs = {
+            one.name: Pair(one.schema, run.standard, standard[one.name], ()) for one in config.histograms
+        }
+        exact = {
+            one.name: sum_histograms(run.standard, standard[one.name], one.schema.schema.cells)
+            for one in config.histograms
+        }
+        loaded = published_as_input(config, facts, published)
+        return EvaluatedPopulation(config, loaded, exact, pairs, manifest.plan.digest())
+
+    def _blocks(self, config: TopdownConfig, histogram: MeasuredHistogram, run: RunSpine) -> SparseLevel:
+        path = self.folder / "histograms" / f"{histogram.name}_{config.run_levels[-1].name}.parquet"
+        return read_histograms(path, run.standard.leaf.geounits)
+
+
+@dataclass(frozen=True)
+class ComparedCharacteristic:
+    """Something that is counted.
+
+    Args:
+        query: as the schema knows it.
+        words: for readers, such as ``voting age``.
+    """
+
+    query: str
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedPopulation:
+    """CONFIDENTIAL. One input and its configuration.
+
+    Args:
+        config: of the runs.
+        loaded: the records.
+        exact: by histogram, true histograms of every standard level, root first.
+        pairs: by histogram, the truth over the standard levels, without any published run.
+        commitment: keyed fingerprint of the input files, hexadecimal.
+    """
+
+    config: TopdownConfig
+    loaded: Loaded = field(repr=False)
+    exact: Mapping[str, tuple[ExactHistograms, ...]] = field(repr=False)
+    pairs: Mapping[str, Pair] = field(repr=False)
+    commitment: str
+
+    @property
+    def main(self) -> MeasuredHistogram:
+        """The histogram that questions about people are asked of: the first one."""
+        return self.config.histograms[0]
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the levels, root first."""
+        return tuple(level.name for level in self.config.run_levels)
+
+    @property
+    def areas(self) -> dict[str, int]:
+        """Published number of geounits of every level, root first."""
+        levels = self.pairs[self.main.name].spine.levels
+        return {name: level.nodes for name, level in zip(self.levels, levels, strict=True)}
+
+
+def open_evaluated(
+    config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
+) -> EvaluatedPopulation:
+    """Read and check configuration and records as a run does.
+
+    Args:
+        config: a path or a shipped name.
+        data: folder with the records.
+        settings: overrides of configuration keys.
+        reading: who is told of stages.
+
+    Raises:
+        ConfigError: the configuration breaks a rule.
+        DataError: everything that is wrong with the files.
+    """
+    chosen = load_config(config, settings)
+    for warning in chosen.warnings:
+        reading.observer.remark(f"Warning: {warning}")
+    with BlockIntake(data, chosen, reading) as intake:
+        hashes = hash_files(intake.files, data)
+        loaded = intake.load()
+    with TestKey(0) as key:
+        commitment = keyed_commitment(key, json.dumps(hashes, sort_keys=True).encode()).hex()
+    run = loaded.facts.run
+    exact = {
+        one.name: standard_levels(run, loaded.exact[one.name], one.schema.schema.cells)
+        for one in chosen.histograms
+    }
+    pairs = {one.name: Pair(one.schema, run.standard, exact[one.name][-1], ()) for one in chosen.histograms}
+    return EvaluatedPopulation(chosen, loaded, exact, pairs, commitment)
+
+
+def characteristics(schema: HistogramSchema) -> tuple[ComparedCharacteristic, ...]:
+    """What is compared: the total, the first attribute, the others jointly, and all of them; kinds of unit are summed out.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+        >>> [one.query for one in characteristics(shipped_schemas()["pl94-persons"])]
+        ['total', 'votingage', 'hispanic * cenrace', 'votingage * hispanic * cenrace']
+    """
+    kinds = None if schema.facilities is None else schema.facilities.attribute
+    names = [item.name for item in schema.schema.attributes if item.name != kinds and item.levels > 1]
+    texts = ["total", *names[:1]]
+    if len(names) > 1:
+        texts += [" * ".join(names[1:]), " * ".join(names)]
+    return tuple(ComparedCharacteristic(text, _words(text)) for text in texts)
+
+
+def compared_characteristics(histogram: MeasuredHistogram) -> tuple[ComparedCharacteristic, ...]:
+    """The same for one histogram of a configuration, without the total where that of every block is published exactly.
+
+    Example:
+        >>> config = load_config("pl94-us")
+        >>> [one.query for one in compared_characteristics(config.histogram("units"))]
+        ['h1']
+    """
+    exact = histogram.exact_totals == tuple(histogram.level_shares)[-1]
+    found = characteristics(histogram.schema)
+    return found[1:] if exact and len(found) > 1 else found
+
+
+_WORDS = {
+    "total": "total", "votingage": "voting age", "age18plus": "voting age", "cenrace": "race", "hispanic": "Hispanic origin",
+    "race": "race", "hispanic_race": "Hispanic origin and race",
+    "h1": "occupancy",
+}  # fmt: skip
+
+
+def _words(query: str) -> str:
+    return " by ".join(_WORDS.get(name.strip(), name.strip()) for name in query.split("*"))

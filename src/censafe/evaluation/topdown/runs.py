@@ -1,0 +1,204 @@
+"""CONFIDENTIAL. Many runs of TopDown over one input, in parallel, each kept so that nothing is run twice."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from fractions import Fraction
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Protocol
+
+from censafe.evaluation.counts.pairing import Pair, PublishedRun
+from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
+from censafe.model.observer import Observer
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.rehearsal import at_loss, rehearse
+from censafe.publication.microdata.histograms import read_histograms, write_histograms
+from censafe.publication.stamps import STAMP
+
+__all__ = ["RunRequest", "RunSource", "SourceOf", "read_runs", "run_all", "text_of_loss"]
+
+_SEEDS = 1_000_000
+_PAYS = 20.0  # seconds
+
+
+@dataclass(frozen=True)
+class SourceOf:
+    """Where a population comes from, so that another process can open it.
+
+    Args:
+        config: a path or a shipped name.
+        data: folder with the records.
+        settings: overrides, as sorted pairs.
+    """
+
+    config: str
+    data: Path
+    settings: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, config: str, data: Path, settings: Mapping[str, str]) -> SourceOf:
+        """The same from a mapping."""
+        return cls(config, data, tuple(sorted(settings.items())))
+
+    def open(self, reading: ReadOptions) -> EvaluatedPopulation:
+        """Read it."""
+        return open_evaluated(self.config, self.data, dict(self.settings), reading)
+
+
+class RunSource(Protocol):
+    """Opens a population, in any process; hashable and picklable."""
+
+    def __hash__(self) -> int:
+        """By value."""
+
+    def open(self, reading: ReadOptions) -> EvaluatedPopulation:
+        """Read it."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run of TopDown.
+
+    Args:
+        loss: of all histograms and levels together.
+        run: number of the run, from 1.
+        seed: of the evaluation.
+    """
+
+    loss: Fraction
+    run: int
+    seed: int
+
+    @property
+    def test_key(self) -> int:
+        """Seed of the run's test key."""
+        return self.seed * _SEEDS + self.run
+
+    def path(self, folder: Path, histogram: str) -> Path:
+        """Where the run's block histograms are kept."""
+        return folder / f"{histogram}_{text_of_loss(self.loss)}_run{self.run}.parquet"
+
+
+def text_of_loss(loss: Fraction) -> str:
+    """A loss as a decimal, or as a fraction where that is shorter.
+
+    Example:
+        >>> text_of_loss(Fraction(1, 4)), text_of_loss(Fraction(293764, 114921))
+        ('0.25', '2.55623')
+    """
+    return f"{float(loss):g}"
+
+
+def run_all(
+    population: EvaluatedPopulation,
+    source: RunSource,
+    requests: Sequence[RunRequest],
+    folder: Path,
+    *,
+    workers: int,
+    observer: Observer,
+) -> None:
+    """Make every run that is not in the folder yet.
+
+    Args:
+        population: opened.
+        source: of the population, for further processes.
+        requests: runs.
+        folder: where block histograms are kept.
+        workers: processes, where the runs are long enough; 1 for this one only.
+        observer: who is told how many runs are done and how long the rest will take.
+
+    Raises:
+        CheckError: no histograms meet the published figures of a run.
+        StorageError: the folder is not writable.
+    """
+    names = [histogram.name for histogram in population.config.histograms]
+    wanted = [one for one in requests if not all(one.path(folder, name).exists() for name in names)]
+    if len(wanted) < len(requests):
+        observer.remark(f"{len(requests) - len(wanted)} of {len(requests)} runs are there already.")
+    folder.mkdir(parents=True, exist_ok=True)
+    if wanted:
+        with observer.stage(f"{len(wanted)} runs"):
+            for done in _made(population, source, wanted, folder, workers):
+                observer.advance(done / len(wanted))
+
+
+def _made(
+    population: EvaluatedPopulation,
+    source: RunSource,
+    wanted: Sequence[RunRequest],
+    folder: Path,
+    workers: int,
+) -> Iterator[int]:
+    """Make runs, here or in further processes; yields how many are done."""
+    started = time.perf_counter()
+    left = list(wanted)
+    while left and (workers == 1 or not _worth_it(started, len(wanted), len(left))):
+        _run(population, left.pop(0), folder)
+        yield len(wanted) - len(left)
+    if left:
+        done = len(wanted) - len(left)
+        for number in _elsewhere(source, left, folder, min(workers, len(left))):
+            yield done + number
+
+
+def _worth_it(started: float, wanted: int, left: int) -> bool:
+    """Whether the rest takes so long that it pays to start further processes, which have to read the input again."""
+    done = wanted - left
+    return bool(done) and (time.perf_counter() - started) / done * left > _PAYS
+
+
+def _elsewhere(
+    source: RunSource, requests: Sequence[RunRequest], folder: Path, workers: int
+) -> Iterator[int]:
+    """Make runs in further processes; yields how many are done."""
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        futures = [pool.submit(_run_elsewhere, source, request, folder) for request in requests]
+        try:
+            for number, future in enumerate(as_completed(futures), 1):
+                future.result()
+                yield number
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def read_runs(
+    pair: Pair, histogram: str, requests: Sequence[RunRequest], folder: Path
+) -> tuple[PublishedRun, ...]:
+    """The kept runs of one histogram, as the published side of a pair."""
+    geounits = pair.spine.leaf.geounits
+    return tuple(
+        PublishedRun(
+            f"{text_of_loss(one.loss)}/{one.run}",
+            read_histograms(one.path(folder, histogram), geounits),
+            setting=text_of_loss(one.loss),
+        )
+        for one in requests
+    )
+
+
+def _run(population: EvaluatedPopulation, request: RunRequest, folder: Path) -> None:
+    config = at_loss(population.config, request.loss)
+    found = rehearse(config, population.loaded, request.test_key)
+    for histogram in config.histograms:
+        path = request.path(folder, histogram.name)
+        if not path.exists():
+            write_histograms(
+                path, found.levels[histogram.name][-1], schema=histogram.schema.name, stamp=STAMP
+            )
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(source: RunSource) -> EvaluatedPopulation:
+    """The population of a further process, which lives for one evaluation and opens it once."""
+    return source.open(ReadOptions())
+
+
+def _run_elsewhere(source: RunSource, request: RunRequest, folder: Path) -> None:
+    _run(_opened(source), request, folder)

@@ -1,0 +1,286 @@
+"""CONFIDENTIAL. ``evaluate sweep``: runs at every budget, frames, and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.counts.pairing import PublishedRun
+from censafe.evaluation.counts.sampling import sample_runs
+from censafe.evaluation.outputs import write_document, write_frame, write_frame_codebook
+from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.pairs.inputs import read_published
+from censafe.evaluation.registry import TopdownEvaluation
+from censafe.evaluation.summary.filling import FilledTable
+from censafe.evaluation.summary.sheets import budget_sheet
+from censafe.evaluation.topdown.evaluation import described
+from censafe.evaluation.topdown.findings import StudyFinding, Sweep, findings
+from censafe.evaluation.topdown.noise_alone import DELTA, Budget, evaluate_noise, keep_configuration
+from censafe.evaluation.topdown.population import EvaluatedPopulation
+from censafe.evaluation.topdown.runs import RunRequest, SourceOf, read_runs, run_all
+from censafe.evaluation.topdown.sweep import (
+    RATES,
+    Setting,
+    SweepFrames,
+    loss_of_epsilon,
+    measure_setting,
+    table_one,
+)
+from censafe.evaluation.workbook import write_workbook
+from censafe.model import Definition
+from censafe.privacy.loss.conversions import tight_epsilon
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.plan import exact_levels
+
+__all__ = ["evaluate_published_sweep", "evaluate_sweep"]
+
+_DETAILED: Final = (0.5, 1.0, 2.0)
+_MANY: Final = 100
+_SHEETS: Final = ("full_table", "table_one", "findings")
+
+
+def evaluate_sweep(
+    source: SourceOf,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    epsilons: Sequence[Fraction],
+    losses: Sequence[Fraction],
+    runs: int,
+    seed: int,
+    workers: int,
+    standing: Standing = Standing.COMPARED,
+) -> TopdownEvaluation:
+    """Run TopDown several times at every budget, beside simple random samples, and compare all with the truth.
+
+    Args:
+        source: configuration and records.
+        out: a new or empty folder, or the folder of the same sweep, to which runs and budgets are added.
+        reading: who is told of stages.
+        epsilons: budgets of the whole run; under zCDP by the tight conversion at delta 1e-10.
+        losses: further budgets in the unit of the configuration's definition.
+        runs: independent runs of every budget.
+        seed: of the test keys and samples.
+        workers: processes.
+        standing: who may see it; what is public is written from the noise laws alone, without any run.
+
+    Raises:
+        UsageError: the folder holds something else.
+        InputError: the configuration or the records break a rule.
+    """
+    population = source.open(reading)
+    settings = _settings(population, epsilons, losses)
+    if standing is Standing.PUBLIC:
+        budgets = [Budget(one.loss or Fraction(0), one.value) for one in settings]
+        return evaluate_noise(population.config, population.areas, out, reading, budgets)
+    with evaluation_folder(out, _identity(population, seed), standing=standing) as folder:
+        requests = {one: _requests(one, runs, seed) for one in settings}
+        wanted = [request for group in requests.values() for request in group]
+        run_all(population, source, wanted, folder.measurements, workers=workers, observer=reading.observer)
+        main = population.main.name
+        read = {
+            one: partial(read_runs, population.pairs[main], main, group, folder.measurements)
+            for one, group in requests.items()
+        }
+        return _compared(out, population, _Study(read, runs, seed, standing), reading)
+
+
+def evaluate_published_sweep(
+    source: SourceOf,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    published: Mapping[Fraction, Sequence[Path]],
+    seed: int,
+    standing: Standing = Standing.COMPARED,
+) -> TopdownEvaluation:
+    """The same study on files that were published at several budgets, such as those of the 1940 demonstrations.
+
+    Args:
+        source: configuration of the published files, and the records that they were made from.
+        out: a new or empty folder, or the folder of the same study.
+        reading: who is told of stages.
+        published: by epsilon of the whole run, files or folders as ``evaluate pair`` reads them, one for each run.
+        seed: of the samples.
+        standing: who may see it.
+
+    Raises:
+        UsageError: the folder holds something else.
+        InputError: the configuration, the records or a published file break a rule.
+    """
+    population = source.open(reading)
+    settings = {one.loss: one for one in _settings(population, tuple(published), ())}
+    read = {}
+    for epsilon, paths in sorted(published.items()):
+        setting = settings[loss_of_epsilon(population.config.definition, epsilon)]
+        runs = {f"{setting.value:g}/{number}": path for number, path in enumerate(paths, 1)}
+        pair = population.pairs[population.main.name]
+        read[setting] = partial(read_published, population.config, population.main, pair, runs)
+    names = ", ".join(f"{float(one):g}={path}" for one, paths in sorted(published.items()) for path in paths)
+    identity = {**_identity(population, seed), "kind": "topdown sweep of published files", "published": names}
+    with evaluation_folder(out, identity, standing=standing):
+        study = _Study(read, max(len(paths) for paths in published.values()), seed, standing, published=True)
+        return _compared(out, population, study, reading)
+
+
+@dataclass(frozen=True)
+class _Study:
+    """CONFIDENTIAL. Runs by budget, and how they are compared.
+
+    Args:
+        read: by budget, what reads its runs.
+        runs: of a budget, or of the budget of most runs; as many samples are drawn at each rate.
+        seed: of samples.
+        standing: who may see it.
+        published: whether the runs are files that were published.
+    """
+
+    read: Mapping[Setting, Callable[[], Sequence[PublishedRun]]]
+    runs: int
+    seed: int
+    standing: Standing
+    published: bool = False
+
+
+def _identity(population: EvaluatedPopulation, seed: int) -> dict[str, str]:
+    return {
+        "kind": "topdown sweep",
+        "configuration": population.config.digest,
+        "input": population.commitment,
+        "seed": str(seed),
+    }
+
+
+def _compared(
+    out: Path, population: EvaluatedPopulation, study: _Study, reading: ReadOptions
+) -> TopdownEvaluation:
+    """Measure all runs, write frames, workbook and page."""
+    frames, sheets, counted = _measure(population, study, reading)
+    tables = frames.tables()
+    middle = _middle(population)
+    tables["table_one"] = table_one(tables["full_table"], middle)
+    found = findings(_sweep(population, tables, middle))
+    tables["findings"] = pa.Table.from_pylist([asdict(one) for one in found])
+    losses = [one.loss or Fraction(0) for one in study.read]
+    document = {
+        "kind": "sweep",
+        "runs": study.runs,
+        "seed": study.seed,
+        "middle": middle,
+        **described(population),
+        "standing": study.standing.value,
+        "epsilons": [one.value for one in study.read],
+        "losses": [float(one) for one in losses],
+        "runs_of": counted,
+        "published": study.published,
+        **keep_configuration(out, population.config, losses),
+    }
+    with reading.observer.stage("write"):
+        written = {
+            write_frame(out, name, frame, standing=study.standing): frame.column_names
+            for name, frame in tables.items()
+        }
+        write_document(out, document)
+        kept = {name: tables[name] for name in _SHEETS}
+        files = [
+            *written,
+            write_frame_codebook(out, written),
+            write_workbook(out, kept, sheets, standing=study.standing),
+        ]
+    with reading.observer.stage("report"):
+        files += write_report(out)
+    return TopdownEvaluation(tuple(_summary(found, study)), tuple(out / name for name in files))
+
+
+def _settings(
+    population: EvaluatedPopulation, epsilons: Sequence[Fraction], losses: Sequence[Fraction]
+) -> list[Setting]:
+    definition = population.config.definition
+    found = {
+        loss_of_epsilon(definition, epsilon): Setting(
+            "topdown", float(epsilon), loss_of_epsilon(definition, epsilon)
+        )
+        for epsilon in epsilons
+    }
+    for loss in losses:
+        value = float(loss) if definition is Definition.PURE else tight_epsilon(loss, DELTA)
+        found.setdefault(loss, Setting("topdown", round(value, 4), loss))
+    return sorted(found.values(), key=lambda one: one.value)
+
+
+def _requests(setting: Setting, runs: int, seed: int) -> tuple[RunRequest, ...]:
+    return tuple(RunRequest(setting.loss or Fraction(0), run + 1, seed) for run in range(runs))
+
+
+def _measure(
+    population: EvaluatedPopulation, study: _Study, reading: ReadOptions
+) -> tuple[SweepFrames, list[FilledTable], list[int]]:
+    """Frames of all settings, the Bureau's tables of every budget on a sheet of its own, and the runs of every budget."""
+    frames = SweepFrames()
+    sheets: list[FilledTable] = []
+    counted: list[int] = []
+    pair = population.pairs[population.main.name]
+    detailed = _detailed([one.value for one in study.read])
+    for setting, read in study.read.items():
+        with reading.observer.stage(f"compare epsilon {setting.value:g}"):
+            runs = read()
+            detail = setting.value in detailed
+            measure_setting(frames, population, setting, runs, detail=detail, seed=study.seed)
+            sheets += budget_sheet(population, runs, f"epsilon {setting.value:g}")
+            counted.append(len(runs))
+    for rate in RATES:
+        with reading.observer.stage("compare samples"):
+            sampled = sample_runs(pair, Fraction(rate, 100), replicates=study.runs, seed=study.seed + rate)
+            one = Setting("srs", float(rate))
+            measure_setting(frames, population, one, sampled, detail=False, seed=study.seed)
+    return frames, sheets, counted
+
+
+def _detailed(epsilons: Sequence[float]) -> tuple[float, ...]:
+    """Three budgets for the curves and violins: those of the study, or those in the middle."""
+    if set(_DETAILED) <= set(epsilons):
+        return _DETAILED
+    first = max(0, (len(epsilons) - 3) // 2)
+    return tuple(epsilons[first : first + 3])
+
+
+def _middle(population: EvaluatedPopulation) -> str:
+    """The level that stands for counties: the highest one of a hundred geounits that is not the lowest."""
+    spine = population.pairs[population.main.name].spine
+    inner = spine.levels[1:-1]
+    many = [level.name for level in inner if level.nodes >= _MANY]
+    return many[0] if many else (inner[-1] if inner else spine.leaf).name
+
+
+def _sweep(population: EvaluatedPopulation, tables: dict[str, pa.Table], middle: str) -> Sweep:
+    declared = exact_levels(population.main)
+    spine = population.pairs[population.main.name].spine
+    return Sweep(
+        full=tables["full_table"].to_pylist(),
+        bias=tables["bias"].to_pylist() if "bias" in tables else [],
+        levels=population.levels,
+        exact=[level for level in population.levels if level in declared],
+        middle=middle,
+        children=spine.leaf.nodes / spine.levels[spine.names.index(middle)].nodes,
+    )
+
+
+def _summary(found: Sequence[StudyFinding], study: _Study) -> list[str]:
+    lines = [
+        f"{study.standing.summary} What Petti & Flaxman found in the 1940 census, looked for here "
+        f"({'at most ' if study.published else ''}{study.runs} runs a budget):"
+    ]
+    for one in found:
+        lines += [
+            f"  {one.verdict:<7}{one.finding}",
+            f"       here: {one.measured}",
+            f"       study: {one.published}",
+        ]
+    return lines

@@ -1,0 +1,238 @@
+"""Approximate Monte Carlo, from a run folder alone: further runs on what was published tell how far it is from the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.intervals.simulated import SIZES, ErrorClass, size_class
+from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.counts.cells import MatchedCells, match_runs
+from censafe.evaluation.counts.frames import frame_of, stacked
+from censafe.evaluation.outputs import number_text, write_document, write_frame, write_frame_codebook
+from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.topdown.evaluation import TopdownEvaluation, answer_labels, described
+from censafe.evaluation.topdown.noise import answers_of
+from censafe.evaluation.topdown.population import (
+    EvaluatedPopulation,
+    PublishedSource,
+    compared_characteristics,
+)
+from censafe.evaluation.topdown.runs import RunRequest, read_runs, run_all
+from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import codes_of_level
+from censafe.model.safe_text import file_name
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.plan import plan_release
+
+__all__ = ["cell_intervals", "error_classes", "evaluate_uncertainty", "uncertainty_frames"]
+
+
+def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.Table:
+    """Errors of further runs by size of the count that they gave, all runs and areas of a level together.
+
+    Classes are those of the further run's count, since what is asked is how far the truth is from a published count of some
+    size: a published 0 may stand for a true 3, although a 3 is rarely published as 0.
+
+    Args:
+        runs: counts of further runs beside the published ones that they started from.
+        confidence: of the interval.
+
+    Returns:
+        Columns level, characteristic, size_class (lower end), n_cells, bias, rmse, mean_ae, lo, hi. The interval is for
+        true less published: the truth lies between the published count plus lo and the published count plus hi.
+
+    Source: approximate Monte Carlo, arXiv 2503.19714.
+    """
+    rows: list[dict[str, Any]] = []
+    sizes = [size_class(cells.published) for cells in runs]
+    for one in range(len(SIZES)):
+        errors = [cells.residual[size == one] for cells, size in zip(runs, sizes, strict=True)]
+        empty = sum(cells.zero_zero for cells in runs) if one == 0 else 0
+        pooled = np.concatenate(errors)
+        if len(pooled) + empty:
+            rows.append(
+                {
+                    "level": runs[0].level,
+                    "characteristic": runs[0].query,
+                    "size_class": str(SIZES[one]),
+                    **_moments(pooled, empty, confidence),
+                }
+            )
+    return pa.Table.from_pylist(rows)
+
+
+def _moments(errors: NDArray[np.int64], empty: int, confidence: float) -> dict[str, float]:
+    """Bias, root mean square, mean size and interval of errors, ``empty`` more of which are 0."""
+    pooled = ErrorClass.of(errors, empty)
+    low, high = pooled.ends(confidence)
+    return {
+        "n_cells": pooled.number,
+        "bias": pooled.moment(1),
+        "rmse": pooled.moment(2) ** 0.5,
+        "mean_ae": pooled.mean_size(),
+        "lo": 0.0 - high,
+        "hi": 0.0 - low,
+    }
+
+
+def cell_intervals(
+    runs: Sequence[MatchedCells], classes: pa.Table, published: NDArray[np.int64], labels: Sequence[str]
+) -> pa.Table:
+    """Every published count of one characteristic and level with the error that is expected of it.
+
+    Args:
+        runs: as for :func:`error_classes`.
+        classes: of the same runs.
+        published: shape (areas, answers).
+        labels: of the answers.
+
+    A count of a size that no further run gave takes the errors of the nearest size.
+
+    Returns:
+        Columns geocode, GEOID, GISJOIN and NAME (where the areas are those of census geography), label, published, rmse,
+        own_rmse (of the further runs of this very count), lo, hi; the ends are counts, not below 0.
+    """
+    by_size = _by_size(classes)
+    squares = np.zeros(published.shape)
+    for cells in runs:
+        squares[cells.area_of_entry, cells.answer] += cells.residual.astype(float) ** 2
+    own = np.sqrt(squares / len(runs))
+    found = [by_size[one] for one in size_class(published.reshape(-1)).tolist()]
+    flat = published.reshape(-1)
+    return frame_of(
+        {
+            "geocode": np.repeat(runs[0].areas, published.shape[1]).tolist(),
+            **_beside(runs[0], published.shape[1]),
+            "label": list(labels) * len(published),
+            "published": flat,
+            "rmse": np.array([row["rmse"] for row in found]),
+            "own_rmse": own.reshape(-1),
+            "lo": np.maximum(flat + np.array([row["lo"] for row in found]), 0.0),
+            "hi": np.maximum(flat + np.array([row["hi"] for row in found]), 0.0),
+        }
+    )
+
+
+def _beside(cells: MatchedCells, answers: int) -> dict[str, list[str]]:
+    """Codes and names of the areas, a row an answer; none where the areas are not those of census geography."""
+    if not codes_of_level(cells.level, cells.areas):
+        return {}
+    columns = AreaNames().beside(cells.areas.astype(f"U{len(cells.areas[0])}"))
+    return {name: np.repeat(texts, answers).tolist() for name, texts in columns.items()}
+
+
+def _by_size(classes: pa.Table) -> list[dict[str, Any]]:
+    """The errors of every size class, or of the nearest one that further runs gave."""
+    known = {SIZES.index(int(row["size_class"])): row for row in classes.to_pylist()}
+    return [known[min(known, key=lambda own: (abs(own - one), own))] for one in range(len(SIZES))]
+
+
+_MOST_ROWS: Final = 5_000_000
+
+
+def evaluate_uncertainty(
+    source: PublishedSource,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    runs: int,
+    seed: int,
+    workers: int,
+    confidence: float = 0.9,
+) -> TopdownEvaluation:
+    """Run the configuration of a finished run again on what it published, and say how far that leads from it.
+
+    Args:
+        source: folder of the finished run.
+        out: a new or empty folder, or the folder of the same evaluation.
+        reading: who is told of stages.
+        runs: further runs.
+        seed: of their noise.
+        workers: processes.
+        confidence: of the intervals.
+
+    Raises:
+        UsageError: folders that hold something else, or a run that did not keep its geography.
+        CheckError: files of the run were changed.
+    """
+    private = not source.manifest().test_key
+    population = source.open(reading)
+    identity = {
+        "kind": "topdown uncertainty",
+        "configuration": population.config.digest,
+        "input": population.commitment,
+        "seed": str(seed),
+    }
+    with evaluation_folder(out, identity, standing=Standing.PUBLIC) as folder:
+        loss = plan_release(population.config).total
+        requests = [RunRequest(loss, run + 1, seed) for run in range(runs)]
+        run_all(population, source, requests, folder.measurements, workers=workers, observer=reading.observer)
+        with reading.observer.stage("errors"):
+            classes, tables = uncertainty_frames(population, requests, folder.measurements, confidence)
+        with reading.observer.stage("write"):
+            written = {
+                write_frame(out, "uncertainty", classes, standing=Standing.PUBLIC): classes.column_names
+            }
+            for name, table in tables.items():
+                file = write_frame(
+                    out, f"intervals/{file_name(name)}", table, standing=Standing.PUBLIC, parquet=True
+                )
+                written[file] = table.column_names
+            document = {"kind": "uncertainty", "runs": runs, "seed": seed, "confidence": confidence}
+            write_document(out, {**document, "private": private, **described(population)})
+            files = ["uncertainty.csv", "intervals", write_frame_codebook(out, written)]
+        with reading.observer.stage("report"):
+            files += write_report(out)
+    lines = ["Public: from published figures alone." if private else "NOT PRIVATE: the run used a test key."]
+    lines += _summary(classes)
+    return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))
+
+
+def uncertainty_frames(
+    population: EvaluatedPopulation, requests: Sequence[RunRequest], folder: Path, confidence: float
+) -> tuple[pa.Table, dict[str, pa.Table]]:
+    """Errors by class of counts, and every count with its interval, by histogram, characteristic and level.
+
+    Args:
+        population: the published run.
+        requests: its further runs.
+        folder: where they are kept.
+        confidence: of the intervals.
+    """
+    classes, tables = [], {}
+    for histogram in population.config.histograms:
+        runs = read_runs(population.pairs[histogram.name], histogram.name, requests, folder)
+        pair = population.pairs[histogram.name].with_runs(runs)
+        for one in compared_characteristics(histogram):
+            query = pair.query(one.query)
+            for depth, level in enumerate(population.levels):
+                cells = match_runs(pair, level_areas(pair.spine, level), query)
+                found = error_classes(cells, confidence)
+                names = pa.array([histogram.name] * found.num_rows)
+                classes.append(found.append_column("histogram", names))
+                exact = population.exact[histogram.name][depth]
+                if exact.nodes * query.answers > _MOST_ROWS:
+                    continue
+                published = answers_of(exact, query, 0, exact.nodes)
+                name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{level}"
+                tables[name] = cell_intervals(cells, found, published, answer_labels(query))
+    return stacked(classes), tables
+
+
+def _summary(classes: pa.Table) -> list[str]:
+    head = f"{'histogram':<12}{'characteristic':<34}{'level':<14}{'counts of':>12}{'rmse':>10}{'bias':>9}"
+    return [
+        head,
+        *(
+            f"{row['histogram'][:11]:<12}{row['characteristic'][:33]:<34}{row['level'][:13]:<14}"
+            f"{int(row['size_class']):>11,}+{number_text(row['rmse'], 2):>10}{number_text(row['bias'], 2):>9}"
+            for row in classes.to_pylist()
+        ),
+    ]

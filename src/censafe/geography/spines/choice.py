@@ -1,0 +1,233 @@
+"""The spine of a run: the standard levels, states divided by American Indian areas, or optimized block groups as well."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.geography.grfc import NO_AIANNH, BlockAreas
+from censafe.geography.spines.block_groups import BlockTraits, optimised_groups
+from censafe.geography.spines.bypass import BypassRule, bypass
+from censafe.geography.spines.codes import COUNTY_UNIT, STATE_UNIT, TRACT_UNIT, parted_spine, split_spine
+from censafe.geography.spines.path_sums import LevelShares, check_path_sums
+from censafe.geography.spines.sums import reordered, sum_histograms
+from censafe.geography.spines.tree import Spine, unpack_geocodes
+from censafe.model.sparse import ExactHistograms, SparseLevel
+
+__all__ = ["RunSpine", "SpineChoice", "build_run_spine", "inside_areas", "standard_levels"]
+
+
+_NAMED = 5
+_CODES = 10_000
+_OUTSIDE, _INSIDE, _WRONG = 0, 1, 2
+
+
+def inside_areas(aiannh: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which blocks lie in an area of a type that the spine of 2020 tells apart.
+
+    Args:
+        aiannh: AIANNHCE of every block, 9999 for none, shape (blocks,).
+
+    Raises:
+        DataError: codes that no type of area has, such as 4990 to 4999.
+
+    Source: ranges of AIANNHCE by type of area, ``aiannh_types.csv``.
+
+    Example:
+        >>> inside_areas(np.array([10, 8500, 9100, 9999], np.int32)).tolist()
+        [True, False, True, False]
+    """
+    types = _types()
+    found = types[np.clip(aiannh, 0, _CODES - 1)]
+    wrong = (found == _WRONG) | (aiannh < 0) | (aiannh >= _CODES)
+    if wrong.any():
+        codes = [f"{code:04d}" for code in np.unique(aiannh[wrong])[:_NAMED].tolist()]
+        raise DataError(
+            f"AIANNHCE: {int(wrong.sum())} blocks have codes of no type of area, such as {', '.join(codes)}; allowed: the ranges "
+            "of aiannh_types.csv, or 9999 for none; fix: take the areas from GRF-C of the 2020 tabulation geography"
+        )
+    return np.asarray(found == _INSIDE)
+
+
+@cache
+def _types() -> NDArray[np.int8]:
+    """Of every code, whether it is outside or inside such an area, or no code of an area."""
+    types = np.full(_CODES, _WRONG, np.int8)
+    types[NO_AIANNH] = _OUTSIDE
+    text = files("censafe.geography").joinpath("aiannh_types.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
+        codes = slice(int(row["aiannhce_from"]), int(row["aiannhce_to"]) + 1)
+        types[codes] = _INSIDE if row["used_for_aian_spine_2020"] == "1" else _OUTSIDE
+    return types
+
+
+_Histograms = TypeVar("_Histograms", ExactHistograms, SparseLevel)
+
+_CENSUS_DIGITS = 16
+_BLOCK_GROUP_UNIT = 10**4
+
+
+@dataclass(frozen=True)
+class SpineChoice:
+    """How the spine of a run is made.
+
+    Args:
+        name: ``standard``; ``aian``: states parted by American Indian, Alaska Native and Hawaiian areas; ``optimised``:
+            these, with block groups that follow places and facilities.
+        bypass: when parents are passed over; None for never.
+        shares: of every histogram, the share of every level of the run, root first; their sum is what each path spends.
+        fanout_cutoff: a tract of n blocks has optimised block groups of at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
+    """
+
+    name: str
+    bypass: BypassRule | None
+    shares: Mapping[str, Sequence[Fraction]]
+    fanout_cutoff: int = 12
+
+
+@dataclass(frozen=True, eq=False)
+class RunSpine:
+    """The tree that a run walks, beside the standard one.
+
+    Args:
+        name: of the choice.
+        spine: the tree of the run; it has several roots where the widest geounit is parted.
+        standard: the tree under whose levels and codes everything is published.
+        order: position in the standard order of every block of the run's order, shape (blocks,); None where they agree.
+        shares: of every histogram, the share of every geounit, one entry a level, root first.
+    """
+
+    name: str
+    spine: Spine
+    standard: Spine
+    order: NDArray[np.int64] | None = field(repr=False)
+    shares: Mapping[str, tuple[LevelShares, ...]] = field(repr=False)
+
+
+def build_run_spine(
+    standard: Spine,
+    choice: SpineChoice,
+    areas: BlockAreas | None = None,
+    patterns: NDArray[np.integer] | None = None,
+) -> RunSpine:
+    """The spine of a run, with the share of every geounit and the proof that every path spends the same.
+
+    Args:
+        standard: the tree over the blocks; other spines than the standard one need levels among US, State, County, Tract,
+            Block_Group and Block with the codes of census blocks.
+        choice: how it is made.
+        areas: of the blocks, in the order of the standard spine; the standard spine needs none.
+        patterns: number that tells apart which kinds of group quarters a block has, shape (blocks,); optimised block groups
+            hold blocks of one pattern; None where it plays no part.
+
+    Raises:
+        DataError: the areas are missing, are not those of the blocks, or have codes that no area has.
+        BudgetError: a path does not spend the sum of the shares.
+
+    Example:
+        >>> from censafe.geography.spines.tree import PL94_PR, build_spine
+        >>> codes = np.array([440010001001000, 440010001001001]) * 10 + 1
+        >>> areas = BlockAreas(codes, np.array([9999, 10]), np.array([99999, 99999]), np.array([1, 1]))
+        >>> choice = SpineChoice("aian", None, {"persons": [Fraction(1, 5)] * 5})
+        >>> parted = build_run_spine(build_spine(codes, PL94_PR), choice, areas)
+        >>> parted.spine.levels[0].geounits.tolist(), parted.spine.levels[1].geounits.tolist()
+        (['044', '144'], ['044100010', '144100010'])
+    """
+    order, path = None, standard.leaf.codes
+    starts = standard.starts
+    if choice.name != "standard":
+        order, path, starts = _parted(standard, choice, _checked(standard, areas), patterns)
+    done = bypass(starts, choice.shares, choice.bypass)
+    if order is not None:
+        spine = parted_spine(standard, done.starts, path)
+    elif any(len(cut) != level.nodes for cut, level in zip(done.starts, standard.levels, strict=True)):
+        spine = split_spine(standard, done.starts)
+    else:
+        spine = standard
+    for name, own in choice.shares.items():
+        check_path_sums(spine, done.shares[name], sum(own, Fraction(0)))
+    return RunSpine(choice.name, spine, standard, order, done.shares)
+
+
+def standard_levels(run: RunSpine, levels: Sequence[_Histograms], cells: int) -> tuple[_Histograms, ...]:
+    """Histograms of the standard levels, from those of the blocks of a run: what is published.
+
+    Args:
+        run: the tree.
+        levels: histograms of its levels, root first, of which the last are those of the blocks.
+        cells: cells of the schema.
+    """
+    if run.spine is run.standard:
+        return tuple(levels)
+    blocks = levels[-1]
+    if run.order is not None:
+        back = np.empty_like(run.order)
+        back[run.order] = np.arange(len(back))
+        blocks = reordered(blocks, back, run.standard.leaf.geounits)
+    return sum_histograms(run.standard, blocks, cells)
+
+
+def _checked(standard: Spine, areas: BlockAreas | None) -> BlockAreas:
+    """The areas, if they are those of the blocks."""
+    if areas is None:
+        raise DataError(
+            "areas: the input does not say in which American Indian area, place and county subdivision its blocks are, which "
+            "this spine needs; fix: give the columns or GRF-C beside the input, or --set spine=standard"
+        )
+    codes = standard.leaf.codes
+    if not np.array_equal(areas.codes, codes):
+        missing = np.setdiff1d(codes, areas.codes)
+        foreign = np.setdiff1d(areas.codes, codes)
+        named = unpack_geocodes(np.append(missing, foreign)[:_NAMED], _CENSUS_DIGITS).tolist()
+        raise DataError(
+            f"areas: {len(missing)} blocks of the data have no areas and {len(foreign)} blocks with areas are not in the "
+            f"data, such as {', '.join(named)}; fix: give areas for exactly the blocks of the unit file"
+        )
+    return areas
+
+
+def _parted(
+    standard: Spine, choice: SpineChoice, areas: BlockAreas, patterns: NDArray[np.integer] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[NDArray[np.int64], ...]]:
+    """Blocks in the order of a parted spine, their codes with the flag of the areas, and where the geounits of every level of the run begin."""
+    codes = standard.leaf.codes
+    inside = inside_areas(areas.aiannh)
+    order = np.argsort(inside, kind="stable").astype(np.int64)
+    path = _paths(codes, inside, order)
+    group = path // _BLOCK_GROUP_UNIT
+    if choice.name == "optimised":
+        traits = BlockTraits(
+            tract=path // TRACT_UNIT,
+            state=path % 10**_CENSUS_DIGITS // STATE_UNIT,
+            aiannh=np.where(inside, areas.aiannh, NO_AIANNH)[order].astype(np.int64),
+            place=areas.place[order].astype(np.int64),
+            cousub=areas.cousub[order].astype(np.int64),
+            pattern=np.zeros(len(order), np.int64) if patterns is None else patterns[order].astype(np.int64),
+        )
+        within, group = optimised_groups(traits, choice.fanout_cutoff)
+        order, path = order[within], path[within]
+    keys: dict[str, Callable[[], NDArray[np.int64]]] = {
+        "US": lambda: np.zeros(len(order), np.int64),
+        "State": lambda: path // STATE_UNIT,
+        "County": lambda: path // COUNTY_UNIT,
+        "Tract": lambda: path // TRACT_UNIT,
+        "Block_Group": lambda: group,
+        "Block": lambda: np.arange(len(order), dtype=np.int64),
+    }
+    return order, path, tuple(np.flatnonzero(np.diff(keys[name](), prepend=-1)) for name in standard.names)
+
+
+def _paths(
+    codes: NDArray[np.int64], inside: NDArray[np.bool_], order: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Codes of the blocks in another order, with the flag of the areas before them."""
+    return codes[order] + inside[order].astype(np.int64) * 10**_CENSUS_DIGITS

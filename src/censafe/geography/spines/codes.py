@@ -1,0 +1,147 @@
+"""Codes of the geounits of parted spines: nested, with running numbers where census codes do not tell geounits apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.geography.spines.tree import Spine, SpineLevel
+from censafe.model.arrays import Integers
+
+__all__ = ["COUNTY_UNIT", "STATE_UNIT", "TRACT_UNIT", "parents_of", "parted_spine", "split_spine"]
+
+
+# the path of a block is the flag of the areas before its 16 digits; what is left of it at a level
+STATE_UNIT, COUNTY_UNIT, TRACT_UNIT = 10**14, 10**11, 10**5
+_COUNTIES = 1000
+_KEPT = 10_000  # a county that keeps its code has the digits 10 before it
+_MOST_DIGITS = 18
+_BLOCK_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a level adds to the code of its parent: digits of its own, then a running number."""
+
+    name: str
+    digits: int
+    running: int
+
+
+_PARTS = (_Part("State", 3, 0), _Part("County", 5, 1), _Part("Tract", 0, 4), _Part("Block_Group", 0, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """First blocks of the geounits of a level, their codes and the length of these."""
+
+    starts: Integers = field(repr=False)
+    codes: Integers = field(repr=False)
+    digits: int
+
+
+def parents_of(above: Integers, starts: Integers) -> NDArray[np.int32]:
+    """Position of the geounit that holds each geounit of a lower level, from the first blocks of both.
+
+    Example:
+        >>> parents_of(np.array([0, 4]), np.array([0, 2, 4, 9])).tolist()
+        [0, 0, 1, 1]
+    """
+    return (np.searchsorted(above, starts, side="right") - 1).astype(np.int32)
+
+
+def parted_spine(standard: Spine, starts: Sequence[Integers], path: Integers) -> Spine:
+    """The tree of cuts of blocks that are ordered by the flag of the areas first.
+
+    Codes are those of the Census Bureau's noisy measurement files: flag 1, state 2, county 5 and a running number, a running
+    number of the tract, one of the block group, then the 16 digits of the block.
+
+    Args:
+        standard: for the names of the levels.
+        starts: first block of every geounit, one array a level, root first.
+        path: of every block in the order of the run, its 16 digits with the flag before them.
+
+    Raises:
+        ValueError: codes above the blocks do not fit 18 digits.
+    """
+    cuts = _part_cuts(dict(zip(standard.names, starts, strict=True)), path)
+    levels = []
+    for depth, level in enumerate(standard.levels):
+        parent, edges = _links(starts, depth)
+        if level.digits == 0:
+            levels.append(SpineLevel(level.name, 0, level.constant, level.codes, parent, edges))
+        elif level.name in cuts:
+            cut = cuts[level.name]
+            levels.append(SpineLevel(level.name, cut.digits, "", cut.codes, parent, edges))
+        else:
+            above = cuts[_PARTS[-1].name]
+            prefix = above.codes[parents_of(above.starts, starts[depth])]
+            codes = path % 10**_BLOCK_DIGITS
+            levels.append(
+                SpineLevel(level.name, _BLOCK_DIGITS, "", codes, parent, edges, prefix, above.digits)
+            )
+    return Spine(tuple(levels))
+
+
+def split_spine(standard: Spine, starts: Sequence[Integers]) -> Spine:
+    """The standard tree after some of its geounits were split: these have a running number after their code.
+
+    Args:
+        standard: the tree before.
+        starts: first block of every geounit afterwards, one array a level, root first.
+    """
+    levels = []
+    for depth, level in enumerate(standard.levels):
+        parent, edges = _links(starts, depth)
+        own = level.codes[standard.ancestors(depth)[starts[depth]]]
+        number = _running(np.zeros(len(own), np.int32), own)
+        width = len(str(int(number.max()))) if number.any() else 0
+        codes, digits = own * 10**width + number, level.digits + width
+        levels.append(SpineLevel(level.name, digits, level.constant, codes, parent, edges))
+    return Spine(tuple(levels))
+
+
+def _part_cuts(starts: Mapping[str, Integers], path: Integers) -> dict[str, _Cut]:
+    """Cuts and codes from the states down to the block groups, those above the root of the run included."""
+    found: dict[str, _Cut] = {}
+    above = _Cut(np.zeros(1, np.int64), np.zeros(1, np.int64), 0)
+    units = {"State": STATE_UNIT, "County": COUNTY_UNIT, "Tract": TRACT_UNIT}
+    for part in _PARTS:
+        cut = starts.get(part.name)
+        if cut is None:
+            cut = np.flatnonzero(np.diff(path // units.get(part.name, 10**4), prepend=-1))
+        parent = parents_of(above.starts, cut)
+        own = np.zeros(len(cut), np.int64)
+        if part.name == "State":
+            own = path[cut] // STATE_UNIT
+        elif part.name == "County":
+            own = path[cut] // COUNTY_UNIT % _COUNTIES + _KEPT
+        number = _running(parent, own)
+        width = max(part.running, len(str(int(number.max()))) if number.any() else 0)
+        digits = above.digits + part.digits + width
+        if digits > _MOST_DIGITS:
+            raise ValueError("the codes of a parted spine have more than 18 digits above the blocks")
+        codes = (above.codes[parent] * 10**part.digits + own) * 10**width + number
+        above = found[part.name] = _Cut(cut, codes, digits)
+    return found
+
+
+def _running(parent: NDArray[np.int32], own: Integers) -> Integers:
+    """Number, from 0, of every geounit among its neighbours of the same parent and code."""
+    changed = np.ones(len(own), np.bool_)
+    changed[1:] = (np.diff(parent) != 0) | (np.diff(own) != 0)
+    place = np.arange(len(own))
+    return place - np.maximum.accumulate(np.where(changed, place, 0))
+
+
+def _links(starts: Sequence[Integers], depth: int) -> tuple[NDArray[np.int32], Integers]:
+    """Parents and first children of the geounits of a level."""
+    own = starts[depth]
+    parent = np.full(len(own), -1, np.int32) if depth == 0 else parents_of(starts[depth - 1], own)
+    if depth == len(starts) - 1:
+        return parent, np.zeros(len(own) + 1, np.int64)
+    below = starts[depth + 1]
+    return parent, np.append(np.searchsorted(below, own), len(below)).astype(np.int64)

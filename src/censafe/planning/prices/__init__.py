@@ -1,0 +1,1 @@
+"""NO DATA. Budgets, margins of error and what a loss means, from configurations alone."""

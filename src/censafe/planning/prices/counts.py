@@ -1,0 +1,103 @@
+"""How many tables and statistics a plan publishes, and how many of them are no sums of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.model import CellQuery
+from censafe.planning.prices.rows import PlanReport, PlanRow
+
+__all__ = ["TableCounts", "counts_of_queries", "with_counts"]
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """Numbers of a release.
+
+    Args:
+        tables: one for each table or query, and population group or geounit.
+        statistics: numbers in them.
+        independent: statistics that are no sums or differences of others.
+    """
+
+    tables: int
+    statistics: int
+    independent: int
+
+    def times(self, number: int) -> TableCounts:
+        """Of so many geounits."""
+        return TableCounts(self.tables * number, self.statistics * number, self.independent * number)
+
+    def plus(self, other: TableCounts) -> TableCounts:
+        """Of both."""
+        return TableCounts(
+            self.tables + other.tables,
+            self.statistics + other.statistics,
+            self.independent + other.independent,
+        )
+
+    def text(self, most: str = "") -> str:
+        """In words.
+
+        Example:
+            >>> TableCounts(2, 5000, 4000).text()
+            '2 tables with 5,000 statistics, of which 4,000 are independent'
+        """
+        return (
+            f"{most}{self.tables:,} tables with {most}{self.statistics:,} statistics, of which {most}{self.independent:,} are "
+            "independent"
+        )
+
+
+def counts_of_queries(queries: Sequence[CellQuery], allowed: NDArray[np.bool_]) -> TableCounts:
+    """Tables, statistics and independent statistics of the queries at one geounit.
+
+    Args:
+        queries: each one table.
+        allowed: cells that may hold records, shape (cells,); answers without such cells are always 0 and not independent.
+    """
+    labels = np.unique(np.stack([query.label[allowed] for query in queries]), axis=1)
+    answers = [len(np.unique(label)) for label in labels]
+    if max(answers) == labels.shape[1]:
+        independent = labels.shape[1]
+    else:
+        rows = [label == answer for label in labels for answer in np.unique(label)]
+        independent = int(np.linalg.matrix_rank(np.array(rows, np.float64)))
+    return TableCounts(len(queries), sum(query.answers for query in queries), independent)
+
+
+def with_counts(report: PlanReport) -> PlanReport:
+    """The report with a sentence on its numbers of tables and statistics; for plans of tables, not of histograms.
+
+    Where regions are known, a statistic is independent when it has noise of its own. Otherwise all numbers are bounds: every group
+    has its most detailed table, whose cells are independent, and whose totals are their sums.
+    """
+    if report.answers is not None:
+        groups = {(row.facts.table, row.facts.level): _groups(row) for row in report.rows}
+        own = sum(row.answers or 0 for row in report.rows if not row.derived and row.terms == 1)
+        sentence = f"Published: {TableCounts(sum(groups.values()), report.answers, own).text()} (have noise of their own)."
+    elif report.answers_at_most is not None:
+        shown = [row for row in report.rows if row.facts.at_most is not None]
+        groups_at_most = sum(row.facts.groups_at_most or 0 for row in shown)
+        cells = sum((row.facts.groups_at_most or 0) * _cells(report, row) for row in shown)
+        sentence = (
+            f"Published: {TableCounts(groups_at_most, report.answers_at_most, cells).text('at most ')} "
+            "(cells of the most detailed table)."
+        )
+    else:
+        return report
+    return replace(report, notes=(*report.notes, sentence))
+
+
+def _groups(row: PlanRow) -> int:
+    return (row.facts.regions or 0) * row.facts.iterations
+
+
+def _cells(report: PlanReport, row: PlanRow) -> int:
+    """Cells of the most detailed table of a measured one: the terms of its largest sum."""
+    key = (row.facts.source, row.facts.level)
+    return max(one.terms for one in report.rows if (one.facts.source, one.facts.level) == key)

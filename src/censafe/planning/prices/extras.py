@@ -1,0 +1,316 @@
+"""What a plan says besides its rows: expected seconds, memory and disk, targets, meaning for one record, expected errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from censafe.model import Neighbours
+from censafe.planning.numbers import decimal_text
+from censafe.planning.prices.programme import Goal, Solution, exact_goal_variance
+from censafe.planning.prices.rows import PlanReport
+from censafe.planning.prices.targets import Achieved, Asked, factor_of, target_record, target_sentences
+from censafe.privacy.loss.conversions import Epsilons, epsilons
+
+if TYPE_CHECKING:
+    from censafe.planning.prices.meaning import Meaning
+
+__all__ = [
+    "Conversion",
+    "Effort",
+    "Expected",
+    "Extras",
+    "Outcome",
+    "Rate",
+    "Run",
+    "conversions_of",
+    "effort_of",
+    "effort_record",
+    "effort_sentences",
+    "expected_of",
+    "extras_record",
+    "extras_sentences",
+]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measured run.
+
+    Args:
+        size: how many of what the rate counts.
+        seconds: wall time.
+        gib: largest memory.
+    """
+
+    size: int
+    seconds: float
+    gib: float
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What runs of a product took.
+
+    Args:
+        counted: what the size counts, in the plural.
+        typical: size of the nation.
+        runs: measured, by ascending size, at least one.
+        benchmark: that measured them.
+        conditions: under which they were measured, where others take longer; a clause.
+    """
+
+    counted: str
+    typical: int
+    runs: tuple[Run, ...]
+    benchmark: str
+    conditions: str = ""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a run of one size is expected to take.
+
+    Args:
+        size: how many of what the rate counts.
+        rate: of the product.
+        seconds: on two cores.
+        gib: largest memory.
+        basis: ``measured`` at about this size, ``interpolated`` between measured sizes, ``extrapolated`` beyond the
+            largest, or ``at most``, that of the smallest.
+        answers: measured answers, by part of the run; empty where the data decide.
+        stored_gib: of the noisy measurements at 8 bytes an answer; None where they are small or not counted.
+    """
+
+    size: int
+    rate: Rate
+    seconds: float
+    gib: float
+    basis: str = "measured"
+    answers: Mapping[str, int] = field(default_factory=dict)
+    stored_gib: float | None = None
+
+
+def effort_of(rate: Rate, size: int | None, answers: Mapping[str, int] | None = None) -> Effort:
+    """Read a size off the measured runs: on a line between two of them, in proportion beyond the largest.
+
+    Args:
+        rate: of the product.
+        size: None for the nation's.
+        answers: measured answers by part of the run, where the plan tells.
+
+    Example:
+        >>> rate = Rate("persons", 300_000_000, (Run(1_000_000, 4, 0.3), Run(11_000_000, 14, 0.7)), "x.py")
+        >>> [(one.seconds, one.basis) for one in (effort_of(rate, 6_000_000), effort_of(rate, 22_000_000))]
+        [(9.0, 'interpolated'), (28.0, 'extrapolated')]
+    """
+    number = rate.typical if size is None else size
+    seconds, gib, basis = _read(rate.runs, number)
+    stored = 8 * sum(answers.values()) / 2**30 if answers else None
+    return Effort(number, rate, seconds, gib, basis, answers or {}, stored)
+
+
+def _read(runs: tuple[Run, ...], size: int) -> tuple[float, float, str]:
+    """Sizes within a hundredth of a run count as measured; the smallest run's figures are a bound for smaller ones."""
+    for run in runs:
+        if abs(size - run.size) * 100 <= run.size:
+            return run.seconds, run.gib, "measured"
+    last = runs[-1]
+    if size > last.size:
+        return last.seconds * size / last.size, last.gib * size / last.size, "extrapolated"
+    for below, above in pairwise(runs):
+        if below.size <= size <= above.size:
+            part = (size - below.size) / (above.size - below.size)
+            seconds = below.seconds + part * (above.seconds - below.seconds)
+            return seconds, below.gib + part * (above.gib - below.gib), "interpolated"
+    return runs[0].seconds, runs[0].gib, "at most"
+
+
+def effort_sentences(effort: Effort) -> tuple[str, ...]:
+    """One sentence on time and memory, one on the answers where they are known.
+
+    Example:
+        >>> rate = Rate("persons", 1_000_000, (Run(100_000, 1.5, 0.3),), "benchmarks/x.py")
+        >>> effort_sentences(effort_of(rate, None))[0]
+        'Expected for 1,000,000 persons: about 15 s and 3.0 GiB on two cores, extrapolated from 100,000 (benchmarks/x.py).'
+    """
+    lines = [
+        f"Expected for {effort.size:,} {effort.rate.counted}: about {_duration(effort.seconds)} and "
+        f"{effort.gib:.1f} GiB on two cores, {_basis_text(effort)} ({effort.rate.benchmark}"
+        f"{'; ' + effort.rate.conditions if effort.rate.conditions else ''})."
+    ]
+    if effort.stored_gib is not None:
+        lines.append(
+            f"Measured answers: {sum(effort.answers.values()):,}, stored {effort.stored_gib:,.1f} GiB at 8 bytes each "
+            "before compression; noisy_measurements=lazy stores none."
+        )
+    return tuple(lines)
+
+
+def effort_record(effort: Effort) -> dict[str, Any]:
+    """As plain values for JSON."""
+    return {
+        "counted": effort.rate.counted,
+        "size": effort.size,
+        "seconds": effort.seconds,
+        "memory_gib": effort.gib,
+        "basis": effort.basis,
+        "measured_sizes": [run.size for run in effort.rate.runs],
+        "conditions": effort.rate.conditions,
+        "benchmark": effort.rate.benchmark,
+        "answers": dict(effort.answers),
+        "stored_gib": effort.stored_gib,
+    }
+
+
+def _basis_text(effort: Effort) -> str:
+    sizes = [f"{run.size:,}" for run in effort.rate.runs]
+    if effort.basis == "measured":
+        return "measured at about this size"
+    if effort.basis == "at most":
+        return f"at most: a run of {sizes[0]} took that"
+    if effort.basis == "extrapolated":
+        return f"extrapolated from {sizes[-1]}"
+    return f"interpolated between runs of {sizes[0]} to {sizes[-1]}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Budgets that follow from targets: by name, what they do, and the least that would have met them."""
+
+    budgets: Mapping[str, Fraction]
+    achieved: tuple[Achieved, ...]
+    solution: Solution
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Expected error of the answers of one query, before anything is made to fit.
+
+    Args:
+        name: of the answers.
+        kind: ``own`` for the query's own measurement, ``combined`` for the best unbiased combination.
+        variance: exact in the parameters of the laws.
+        margin: at ``confidence``.
+        confidence: in (0, 1).
+    """
+
+    name: str
+    kind: str
+    variance: Fraction
+    margin: float
+    confidence: Fraction
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """The total under one relation as epsilon at one further delta."""
+
+    relation: Neighbours
+    delta: Fraction
+    epsilons: Epsilons
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Parts of a report that are computed on request."""
+
+    symbol: str = "rho"
+    conversions: tuple[Conversion, ...] = ()
+    outcome: Outcome | None = None
+    meanings: tuple[Meaning, ...] = ()
+    expected: tuple[Expected, ...] = ()
+    effort: Effort | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+
+def conversions_of(report: PlanReport, deltas: Sequence[Fraction]) -> tuple[Conversion, ...]:
+    """The totals at further deltas; none under pure DP."""
+    return tuple(
+        Conversion(relation, delta, epsilons(report.totals[relation], delta))
+        for delta in deltas
+        for relation in report.epsilons
+    )
+
+
+def expected_of(
+    asked: Asked, kind: str, budgets: Mapping[str, Fraction], confidence: Fraction
+) -> Expected | None:
+    """Error at these budgets; None where nothing that the answers follow from is measured."""
+    if not asked.terms or not all(term.weights for term in asked.terms):
+        return None
+    variance = exact_goal_variance(Goal(asked.name, Fraction(1), asked.terms), budgets)
+    if variance is None:
+        return None
+    return Expected(
+        asked.name, kind, variance, float(factor_of(confidence)) * math.sqrt(variance), confidence
+    )
+
+
+def extras_sentences(extras: Extras) -> tuple[str, ...]:
+    """One line or a few for every part."""
+    lines = [
+        f"Epsilon at delta {float(one.delta):.3g}, {one.relation.value.replace('_', ' or ')}: {one.epsilons.tight:.4f} (tight bound), "
+        f"{one.epsilons.slide:.4f} (as the Bureau states it)."
+        for one in extras.conversions
+    ]
+    if extras.outcome:
+        lines += target_sentences(extras.outcome.achieved, extras.outcome.solution, extras.symbol)
+        lines += [f"  --set '{key}={value}'" for key, value in extras.overrides.items()]
+    for one in extras.expected:
+        kind = "own measurement" if one.kind == "own" else "best unbiased combination of its level"
+        lines.append(
+            f"Expected error of {one.name}, {kind}: sd {math.sqrt(one.variance):.2f}, "
+            f"margin {one.margin:.2f} at {float(100 * one.confidence):g}%."
+        )
+    if extras.meanings:
+        from censafe.planning.prices.meaning import meaning_sentences
+
+        lines += [line for meaning in extras.meanings for line in meaning_sentences(meaning)]
+    if extras.effort:
+        lines += effort_sentences(extras.effort)
+    return tuple(lines)
+
+
+def extras_record(extras: Extras) -> dict[str, Any]:
+    """As plain values for JSON; parts that were not asked for are absent."""
+    record: dict[str, Any] = {}
+    if extras.conversions:
+        record["epsilons_at_other_deltas"] = [
+            {"neighbours": one.relation.value, "delta": decimal_text(one.delta), **asdict(one.epsilons)}
+            for one in extras.conversions
+        ]
+    if extras.outcome:
+        outcome = extras.outcome
+        record["targets"] = {
+            **target_record(outcome.achieved, outcome.budgets, outcome.solution),
+            "settings": dict(extras.overrides),
+        }
+    if extras.expected:
+        record["expected"] = [_expected_record(one) for one in extras.expected]
+    if extras.meanings:
+        from censafe.planning.prices.meaning import meaning_record
+
+        record["meaning"] = [meaning_record(meaning) for meaning in extras.meanings]
+    if extras.effort:
+        record["effort"] = effort_record(extras.effort)
+    return record
+
+
+def _expected_record(one: Expected) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "variance": str(one.variance),
+        "sd": math.sqrt(one.variance),
+        "margin": one.margin,
+        "confidence": str(one.confidence),
+    }

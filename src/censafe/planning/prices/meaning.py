@@ -1,0 +1,224 @@
+"""What a budget means for one person's record: epsilon at several deltas, the exact composition, and the best attack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from censafe.model import Definition
+from censafe.planning.numbers import decimal_text
+from censafe.privacy.loss.attack import TouchedQuery, best_attack, gaussian_power, largest_power
+from censafe.privacy.loss.conversions import Epsilons, epsilons
+from censafe.privacy.loss.loss_law import EpsilonBracket, composed_epsilon, gathered, loss_of, spare_variance
+
+__all__ = [
+    "ALARMS",
+    "AttackRow",
+    "DeltaRow",
+    "Meaning",
+    "Reach",
+    "meaning_of",
+    "meaning_record",
+    "meaning_sentences",
+]
+
+ALARMS: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
+"""Chances of a false alarm at which the power of the best attack is stated."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """One question about one record, and the measured cells that its answer moves.
+
+    Args:
+        name: of the question.
+        words: the protected change, as a clause.
+        queries: the cells that move, and by how much.
+        loss: stated for the question; rho, or epsilon under pure DP.
+        definition: which of the two it is.
+    """
+
+    name: str
+    words: str
+    queries: tuple[TouchedQuery, ...]
+    loss: Fraction
+    definition: Definition
+
+
+@dataclass(frozen=True)
+class DeltaRow:
+    """Epsilon at one delta.
+
+    Args:
+        delta: chance in (0, 1).
+        stated: conversions of rho.
+        composed: bracket of the smallest epsilon of the very noise that is drawn.
+        spare_tight: share of all variances that could be saved at the tight epsilon.
+        spare_slide: the same at the slide's epsilon.
+    """
+
+    delta: Fraction
+    stated: Epsilons
+    composed: EpsilonBracket
+    spare_tight: float
+    spare_slide: float
+
+
+@dataclass(frozen=True)
+class AttackRow:
+    """How often an attack succeeds at one chance of a false alarm.
+
+    Args:
+        alarm: chance that it accuses wrongly.
+        best: power of the best test of the noise that is drawn; None under pure DP.
+        gaussian: power against continuous Gaussian noise of that rho; None under pure DP.
+        bound: no test against any mechanism of that loss does better.
+    """
+
+    alarm: Fraction
+    best: float | None
+    gaussian: float | None
+    bound: float
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What the loss means for one question about a record."""
+
+    reach: Reach
+    deltas: tuple[DeltaRow, ...]
+    attacks: tuple[AttackRow, ...]
+
+
+def meaning_of(reach: Reach, deltas: Sequence[Fraction], alarms: Sequence[Fraction] = ALARMS) -> Meaning:
+    """Compose the noise of the touched cells and find the best attack; takes seconds for many different laws.
+
+    Args:
+        reach: the question.
+        deltas: for epsilon; not used under pure DP.
+        alarms: chances of a false alarm, in (0, 1).
+
+    Example:
+        >>> touched = (TouchedQuery(Fraction(100), 2),)
+        >>> found = meaning_of(Reach("r", "", touched, Fraction(1, 100), Definition.ZCDP), (Fraction(1, 10**6),))
+        >>> round(found.attacks[1].best, 3), found.attacks[1].bound
+        (0.066, 0.0698)
+    """
+    if reach.definition is not Definition.ZCDP:
+        rows = tuple(
+            AttackRow(alarm, None, None, largest_power(reach.loss, reach.definition, alarm))
+            for alarm in alarms
+        )
+        return Meaning(reach, (), rows)
+    attack = best_attack(gathered(reach.queries)).powers([float(alarm) for alarm in alarms])
+    rho = loss_of(reach.queries)
+    rows = tuple(
+        AttackRow(alarm, best, gaussian_power(rho, float(alarm)), largest_power(rho, reach.definition, alarm))
+        for alarm, best in zip(alarms, attack, strict=True)
+    )
+    return Meaning(reach, tuple(_delta_row(reach, delta) for delta in deltas), rows)
+
+
+def _delta_row(reach: Reach, delta: Fraction) -> DeltaRow:
+    stated = epsilons(reach.loss, delta)
+    return DeltaRow(
+        delta,
+        stated,
+        composed_epsilon(reach.queries, delta),
+        spare_variance(reach.queries, delta, stated.tight),
+        spare_variance(reach.queries, delta, stated.slide),
+    )
+
+
+def meaning_sentences(meaning: Meaning) -> tuple[str, ...]:
+    """The same in words that need no mathematics.
+
+    Example:
+        >>> reach = Reach("any one record", "its block changes", (), Fraction(1, 10), Definition.PURE)
+        >>> for line in meaning_sentences(meaning_of(reach, ())):
+        ...     print(line)
+        Any one record: its block changes (epsilon 0.1).
+          The best attack that knows all else and raises a false alarm 1 time in 100 finds it at most 1.11 times in 100; with 5 false alarms at most 5.53; with 10 at most 11.06.
+          Without any data a coin finds it as often as it raises false alarms.
+    """
+    reach = meaning.reach
+    lines = [f"{reach.name[:1].upper()}{reach.name[1:]}: {reach.words} ({_loss_text(reach)})."]
+    for row in meaning.deltas:
+        lines.append(
+            f"  At delta {float(row.delta):.3g} epsilon is {row.stated.slide:.2f} as the Bureau states it, "
+            f"{row.stated.tight:.2f} by the tight bound on rho, and between {row.composed.lower:.4f} and "
+            f"{row.composed.upper:.4f} for the noise that is drawn."
+        )
+        lines.append(
+            f"  Noise with {100 * row.spare_tight:.1f}% less variance would still keep the tight epsilon, "
+            f"with {100 * row.spare_slide:.1f}% less the Bureau's."
+        )
+    return (*lines, *_attack_lines(meaning.attacks))
+
+
+def _attack_lines(attacks: Sequence[AttackRow]) -> tuple[str, ...]:
+    first, *others = attacks
+    at_most = "" if first.best is not None else "at most "
+    start = (
+        f"  The best attack that knows all else and raises a false alarm {_per_hundred(float(first.alarm))} time in 100 "
+        f"finds it {at_most}{_per_hundred(_power(first))} times in 100"
+    )
+    more = (
+        f"with {_per_hundred(float(row.alarm))}{' false alarms' if row is others[0] else ''} "
+        f"{at_most}{_per_hundred(_power(row))}"
+        for row in others
+    )
+    lines = ["; ".join((start, *more)) + "."]
+    if first.best is not None:
+        bounds = ", ".join(_per_hundred(row.bound) for row in attacks)
+        lines.append(
+            f"  Whatever the method, an attack on this rho cannot do better than {bounds} times in 100."
+        )
+    return (*lines, "  Without any data a coin finds it as often as it raises false alarms.")
+
+
+def _power(row: AttackRow) -> float:
+    return row.bound if row.best is None else row.best
+
+
+def _per_hundred(share: float) -> str:
+    return f"{100 * share:.2f}".rstrip("0").rstrip(".")
+
+
+def _loss_text(reach: Reach) -> str:
+    text = decimal_text(reach.loss)
+    return f"{reach.definition.symbol} {text if len(text) <= 12 else f'{float(reach.loss):.6g}'}"
+
+
+def meaning_record(meaning: Meaning) -> dict[str, Any]:
+    """As plain values for JSON; exact numbers are text."""
+    reach = meaning.reach
+    return {
+        "question": reach.name,
+        "change": reach.words,
+        reach.definition.symbol: decimal_text(reach.loss),
+        f"{reach.definition.symbol}_float": float(reach.loss),
+        "cells": sum(query.cells for query in reach.queries),
+        "epsilon": [
+            {
+                "delta": decimal_text(row.delta),
+                **asdict(row.stated),
+                "composed_lower": row.composed.lower,
+                "composed_upper": row.composed.upper,
+                "spare_variance_at_tight": row.spare_tight,
+                "spare_variance_at_slide": row.spare_slide,
+            }
+            for row in meaning.deltas
+        ],
+        "attack": [
+            {
+                "false_alarm": decimal_text(row.alarm),
+                "power": row.best,
+                "power_gaussian": row.gaussian,
+                "bound": row.bound,
+            }
+            for row in meaning.attacks
+        ],
+    }

@@ -1,0 +1,356 @@
+"""A plan as CSV, as JSON and for the terminal, from the one list of rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from fractions import Fraction
+from typing import Any, Literal
+
+from rich.box import SIMPLE
+from rich.table import Table
+
+from censafe.model import Definition, Neighbours
+from censafe.model.safe_text import csv_text
+from censafe.planning.numbers import decimal_text, short_text
+from censafe.planning.prices.readings import LossReading, QueryShare, reading_sentences
+from censafe.planning.prices.rows import PlanReport, PlanRow
+
+__all__ = [
+    "paper_csv",
+    "plan_sentences",
+    "plan_table",
+    "relations",
+    "row_record",
+    "to_csv",
+    "to_json",
+    "to_record",
+]
+
+
+def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
+    """One row under the names that CSV and JSON share; exact numbers are text, the others floats.
+
+    A loss that has no finite decimal form is written as numerator/denominator.
+    """
+    if row.facts.share is not None:
+        return _share_record(report, row, row.facts.share)
+    symbol = report.plan.definition.symbol
+    record: dict[str, Any] = {
+        "table": row.facts.table,
+        "level": row.facts.level,
+        "population_group_level": row.facts.label,
+        "source": row.facts.source,
+        "tau": row.facts.tau,
+        "moe_target": None if row.facts.target is None else decimal_text(row.facts.target),
+    }
+    record.update({f"{symbol}_{relation.value}": row.loss_text(relation) for relation in relations(report)})
+    record.update(_exact_losses(report, row))
+    record.update(
+        {
+            **_noise_record(report, row),
+            "regions": row.facts.regions,
+            "iterations": row.facts.iterations,
+            "cells": list(row.cells),
+            "answers": row.answers,
+        }
+    )
+    if row.facts.stability is not None:
+        record.update(
+            {
+                "stability": row.facts.stability,
+                "published_from": row.facts.published_from,
+                "groups_at_most": row.facts.groups_at_most,
+                "answers_at_most": row.facts.at_most,
+            }
+        )
+    return record
+
+
+def relations(report: PlanReport) -> tuple[Neighbours, ...]:
+    """The neighbour relations for which the plan states a loss, in a fixed order."""
+    return tuple(relation for relation in Neighbours if relation in report.totals)
+
+
+def _share_record(report: PlanReport, row: PlanRow, share: QueryShare) -> dict[str, Any]:
+    """A row whose budget is a share of one total."""
+    symbol = report.plan.definition.symbol
+    return {
+        "histogram": share.histogram,
+        "level": row.facts.level,
+        "query": share.query,
+        "cells": row.facts.iterations,
+        "level_share": str(share.level_share),
+        "query_share": str(share.query_share),
+        **{f"{symbol}_{relation.value}": row.loss_text(relation) for relation in relations(report)},
+        **_exact_losses(report, row),
+        **_noise_record(report, row),
+        "sd": math.sqrt(row.exact_variance),
+    }
+
+
+def _exact_losses(report: PlanReport, row: PlanRow) -> dict[str, Any]:
+    """Every loss as numerator/denominator, and as the nearest float."""
+    symbol = report.plan.definition.symbol
+    found: dict[str, Any] = {}
+    for relation in relations(report):
+        found[f"{symbol}_{relation.value}_fraction"] = str(row.losses[relation])
+        found[f"{symbol}_{relation.value}_float"] = float(row.losses[relation])
+    return found
+
+
+def _noise_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
+    return {
+        "law": row.law.bureau_name,
+        "parameter": "sigma2" if row.law.kind == "gaussian" else "scale",
+        "parameter_exact": str(row.law.parameter),
+        "draws": row.terms,
+        "variance": row.variance,
+        "variance_exact": row.exact_variance,
+        "confidence": decimal_text(report.confidence),
+        "moe": row.moe,
+        "moe_exact": row.exact_moe,
+        "coverage_exact": row.coverage,
+    }
+
+
+def _reading_record(report: PlanReport, reading: LossReading) -> dict[str, Any]:
+    return {
+        "histogram": reading.histogram,
+        "kind": reading.kind,
+        "name": reading.name,
+        **({"change": reading.change} if reading.change else {}),
+        report.plan.definition.symbol: decimal_text(reading.loss),
+        **({"epsilons": asdict(reading.epsilons)} if reading.epsilons else {}),
+    }
+
+
+def to_record(report: PlanReport) -> dict[str, Any]:
+    """The whole report as plain values."""
+    plan = report.plan
+    notes: dict[str, Any] = {"notes": list(report.notes)} if report.notes else {}
+    if report.readings:
+        notes["readings"] = [_reading_record(report, reading) for reading in report.readings]
+    return {
+        "product": plan.product,
+        "configuration": report.origin,
+        "plan": plan.digest(),
+        "privacy_definition": plan.definition.value,
+        "unit": plan.unit.value,
+        "neighbours": plan.neighbours.value,
+        "settings": dict(plan.settings),
+        "confidence": decimal_text(report.confidence),
+        "totals": {
+            relation.value: {plan.definition.symbol: decimal_text(report.totals[relation])}
+            for relation in relations(report)
+        },
+        "delta": decimal_text(report.delta),
+        "epsilons": {relation.value: asdict(values) for relation, values in report.epsilons.items()},
+        "answers": report.answers,
+        "answers_at_most": report.answers_at_most,
+        "warnings": list(report.warnings),
+        **notes,
+        "rows": [row_record(report, row) for row in report.rows],
+    }
+
+
+def to_json(report: PlanReport, extras: Mapping[str, Any] | None = None) -> str:
+    """One JSON object, with further parts under their own names."""
+    return json.dumps({**to_record(report), **(extras or {})}, indent=2)
+
+
+def to_csv(report: PlanReport) -> str:
+    """One line a row, comma-separated, with a header; absent numbers are empty."""
+    records = [row_record(report, row) for row in report.rows]
+    for record in records:
+        cells = record["cells"]
+        record["cells"] = " ".join(cells) if isinstance(cells, list) else cells
+    header = list(records[0]) if records else []
+    return csv_text([header, *([record[name] for name in header] for record in records)])
+
+
+def paper_csv(rows: Sequence[Any]) -> str:
+    """Rows of a paper's table as comma-separated text with a header and CRLF line ends (RFC 4180).
+
+    Args:
+        rows: dataclass objects of one class, at least one, every field with the digits that are printed.
+    """
+    header = [field.name for field in fields(rows[0])]
+    return csv_text([header, *(astuple(row) for row in rows)], line_end="\r\n")
+
+
+_RELATION = {
+    Neighbours.ADD_REMOVE: "added or removed (unbounded)",
+    Neighbours.REPLACE: "replaced (bounded)",
+}
+_SHORT = {Neighbours.ADD_REMOVE: "unbounded", Neighbours.REPLACE: "bounded"}
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A header, what stands under the last row, and the text of a row."""
+
+    header: str
+    footer: str
+    text: Callable[[PlanRow], str]
+    left: bool = False
+
+
+def plan_table(report: PlanReport) -> Table:
+    """Every table and level with its cost, noise and margin of error, in the order of the paper's table."""
+    table = Table(
+        title=f"{report.plan.product}, {report.origin}", header_style="bold", show_footer=True, box=SIMPLE
+    )
+    columns = _columns(report)
+    for column in columns:
+        justify: Literal["left", "right"] = "left" if column.left else "right"
+        table.add_column(column.header, column.footer, justify=justify, no_wrap=True)
+    previous = ""
+    for row in report.rows:
+        if row.facts.detail:
+            continue
+        section = _section(row)
+        if previous and section != previous:
+            table.add_section()
+        table.add_row(*(column.text(row) for column in columns))
+        previous = section
+    return table
+
+
+def plan_sentences(report: PlanReport) -> tuple[str, ...]:
+    """Totals, what they protect, and what they mean as epsilon at delta."""
+    plan = report.plan
+    lines = [
+        f"Total {plan.definition.symbol} {decimal_text(report.totals[relation])} "
+        f"when one {' and one '.join(f'{name} record' for name in plan.records)} "
+        f"{'is' if len(plan.records) == 1 else 'are'} {_RELATION[relation]}"
+        f"{', as the budgets are set' if relation is plan.neighbours else ''}."
+        for relation in relations(report)
+    ]
+    for relation, values in report.epsilons.items():
+        lines.append(
+            f"Epsilon at delta {_power(report.delta)}, {_RELATION[relation]}: {values.tight:.4f} (tight bound), "
+            f"{values.slide:.4f} (as the Bureau states it), {values.prefactor:.4f} (with prefactor), "
+            f"{values.gaussian:.4f} (one continuous Gaussian, for information)."
+        )
+    for relation in relations(report):
+        text = plan.settings.get(f"neighbours.{relation.value}")
+        if text:
+            lines.append(f"{_RELATION[relation].capitalize()} means: {text}.")
+    lines += report.notes
+    lines += reading_sentences(report.readings)
+    lines.append(
+        "MOE is the papers' rule; exact MOE is the smallest whole margin that covers the confidence."
+    )
+    return tuple(lines)
+
+
+def _columns(report: PlanReport) -> tuple[_Column, ...]:
+    """The columns of the report: those of tables with a truncation, or those of population groups."""
+    symbol = report.plan.definition.symbol
+    if any(row.facts.share is not None for row in report.rows):
+        return _share_columns(report)
+    groups = any(row.facts.stability is not None for row in report.rows)
+    own = (
+        (_Column("groups of\na record", "", lambda row: _count(row.facts.stability)),)
+        if groups
+        else (_Column("tau", "", lambda row: "NA" if row.facts.tau is None else str(row.facts.tau)),)
+    )
+    size = (
+        (
+            _Column("published\nfrom", "", lambda row: _count(row.facts.published_from)),
+            _Column("iterations", "", lambda row: _count(row.facts.iterations)),
+            _Column("groups\nat most", "", lambda row: _count(row.facts.groups_at_most)),
+            _Column(
+                "answers\nat most", _count(report.answers_at_most), lambda row: _count(row.facts.at_most)
+            ),
+        )
+        if groups
+        else (_Column("answers", _count(report.answers), lambda row: _count(row.answers)),)
+    )
+    return (
+        _Column("table", "total", _table_text, left=True),
+        *own,
+        _Column("population group level", "", _level_text, left=True),
+        _Column("MOE\ntarget", "", lambda row: _exact_or_empty(row.facts.target)),
+        *(_loss_column(report, relation, symbol) for relation in relations(report)),
+        *_noise_columns(report),
+        *size,
+    )
+
+
+def _share_columns(report: PlanReport) -> tuple[_Column, ...]:
+    """The columns of a report whose budgets are shares of one total."""
+    relation = report.plan.neighbours
+    return (
+        _Column("level", "total", lambda row: row.facts.label, left=True),
+        _Column("query", "", lambda row: row.facts.table, left=True),
+        _Column("cells", "", lambda row: _count(row.facts.iterations)),
+        _Column(
+            "share of\nlevel", "", lambda row: "" if row.facts.share is None else _percent(row.facts.share)
+        ),
+        _Column(
+            f"{report.plan.definition.symbol}\n{_SHORT[relation]}",
+            short_text(report.totals[relation]),
+            lambda row: short_text(row.losses[relation]),
+        ),
+        *_noise_columns(report),
+        _Column("sd", "", lambda row: f"{math.sqrt(row.exact_variance):.2f}"),
+    )
+
+
+def _loss_column(report: PlanReport, relation: Neighbours, symbol: str) -> _Column:
+    return _Column(
+        f"{symbol}\n{_SHORT[relation]}",
+        short_text(report.totals[relation]),
+        lambda row: row.loss_text(relation),
+    )
+
+
+def _noise_columns(report: PlanReport) -> tuple[_Column, ...]:
+    return (
+        _Column("sigma2" if report.plan.definition is Definition.ZCDP else "scale", "", _noise_text),
+        _Column(
+            f"{decimal_text(100 * report.confidence)}%\nMOE",
+            "",
+            lambda row: "" if row.moe is None else f"{row.moe:.1f}",
+        ),
+        _Column("exact\nMOE", "", lambda row: "" if row.exact_moe is None else str(row.exact_moe)),
+    )
+
+
+def _section(row: PlanRow) -> str:
+    if row.facts.share is not None:
+        return f"{row.facts.share.histogram} {row.facts.level}"
+    return row.facts.table if row.facts.stability is None else row.facts.label.partition(",")[0]
+
+
+def _percent(share: QueryShare) -> str:
+    return f"{float(100 * share.query_share):.3f}%"
+
+
+def _table_text(row: PlanRow) -> str:
+    return f"{row.facts.table} ({row.facts.source})" if row.derived else row.facts.table
+
+
+def _level_text(row: PlanRow) -> str:
+    split = len(row.cells) < len(row.facts.terms)
+    return f"{row.facts.label}; cell {', '.join(row.cells)}" if split else row.facts.label
+
+
+def _noise_text(row: PlanRow) -> str:
+    return short_text(row.terms * row.law.parameter if row.law.kind == "gaussian" else row.law.parameter)
+
+
+def _exact_or_empty(value: Fraction | None) -> str:
+    return "" if value is None else decimal_text(value)
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _power(delta: Fraction) -> str:
+    return f"{float(delta):.3g}"

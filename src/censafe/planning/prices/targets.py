@@ -1,0 +1,314 @@
+"""Accuracy targets as people write them, and the variance that each allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from statistics import NormalDist
+from typing import Any, Final
+
+from censafe.errors import ConfigError
+from censafe.model import NoiseLaw
+from censafe.planning.numbers import decimal_text
+from censafe.planning.prices.programme import (
+    Goal,
+    Solution,
+    Term,
+    exact_goal_variance,
+    least_budgets,
+    round_budget,
+)
+from censafe.privacy.loss.margins import exact_coverage, exact_margin, z_of
+
+__all__ = [
+    "LEAST_MARGIN",
+    "MOST_MARGIN",
+    "Achieved",
+    "Asked",
+    "Request",
+    "Target",
+    "achieve",
+    "factor_of",
+    "largest_variance",
+    "parse_target",
+    "target_record",
+    "target_sentences",
+]
+
+LEAST_MARGIN: Final = Fraction(1, 10**6)
+MOST_MARGIN: Final = Fraction(10**9)
+"""Margins outside are refused: their noise is all zeros, or wider than any count."""
+_PUBLISHED: Final = (Fraction(9, 10), Fraction(19, 20))
+_HALVINGS: Final = 30
+_HIGHEST: Final = 1 - Fraction(1, 10**12)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A wanted margin of error.
+
+    Args:
+        name: of a table, level or query, in the product's words.
+        margin: in persons or units, positive.
+        confidence: in (0, 1); None for the plan's.
+    """
+
+    name: str
+    margin: Fraction
+    confidence: Fraction | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one target means in a product.
+
+    Args:
+        name: of the answers.
+        terms: their variance as a function of the budgets.
+        whole: whether an answer is one draw of discrete Gaussian noise, so that its tail is known exactly.
+    """
+
+    name: str
+    terms: tuple[Term, ...]
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Request:
+    """A target, resolved: one of the answers that it names, with the variance that it allows."""
+
+    asked: Asked
+    margin: Fraction
+    confidence: Fraction
+
+    @property
+    def goal(self) -> Goal:
+        """For the programme."""
+        limit = largest_variance(self.margin, self.confidence, whole=self.asked.whole)
+        return Goal(f"{self.asked.name}={decimal_text(self.margin)}", limit, self.asked.terms)
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """What budgets do for one request.
+
+    Args:
+        request: what was wanted.
+        variance: at these budgets.
+        margin: by the factor of :func:`factor_of`.
+        coverage: exact chance that the noise stays within the wanted margin; None for combinations of answers.
+        price: how much total budget one more person or unit of margin would save.
+    """
+
+    request: Request
+    variance: Fraction
+    margin: float
+    coverage: float | None
+    price: float
+
+
+def parse_target(text: str) -> Target:
+    """Read ``NAME=MARGIN`` or ``NAME=MARGIN@CONFIDENCE``; the confidence is written ``90%`` or ``0.9``.
+
+    Raises:
+        ConfigError: the text has another form, the margin is not a number above 0, or the confidence is not in (0, 1).
+
+    Example:
+        >>> parse_target("PH3/state_A-G=20@90%")
+        Target(name='PH3/state_A-G', margin=Fraction(20, 1), confidence=Fraction(9, 10))
+    """
+    name, separator, wanted = text.rpartition("=")
+    if not separator or not name:
+        raise ConfigError(f"target {text!r}: write NAME=MARGIN@CONFIDENCE, for example PH3/state_A-G=20@90%")
+    number, at, level = wanted.partition("@")
+    margin = _number(text, number, "margin of error")
+    if margin <= 0:
+        raise ConfigError(f"target {text!r}: a margin of error of {number} has no budget; give one above 0")
+    if not LEAST_MARGIN <= margin <= MOST_MARGIN:
+        raise ConfigError(
+            f"target {text!r}: a margin of error of {number} is out of reach; give one from 0.000001 to 1000000000"
+        )
+    if not at:
+        return Target(name, margin, None)
+    confidence = _number(text, level.removesuffix("%"), "confidence") / (100 if level.endswith("%") else 1)
+    if not 0 < confidence < 1:
+        raise ConfigError(f"target {text!r}: a confidence of {level} is not between 0 and 1 (or 0% and 100%)")
+    return Target(name, margin, confidence)
+
+
+def _number(text: str, number: str, noun: str) -> Fraction:
+    try:
+        return Fraction(number)
+    except (ValueError, ZeroDivisionError):
+        raise ConfigError(f"target {text!r}: the {noun} {number!r} is not a number") from None
+
+
+def factor_of(confidence: Fraction) -> Fraction:
+    """The factor z between standard deviation and margin: the papers' at 90% and 95%, otherwise the normal quantile, rounded up.
+
+    Raises:
+        ConfigError: the confidence is too close to 1.
+
+    Example:
+        >>> factor_of(Fraction(9, 10)), float(factor_of(Fraction(99, 100)))
+        (Fraction(329, 200), 2.57583)
+    """
+    if confidence in _PUBLISHED:
+        return z_of(confidence)
+    if confidence > _HIGHEST:
+        raise ConfigError(
+            f"a confidence of {float(confidence)!r} is closer to 1 than margins are computed for"
+        )
+    return Fraction(ceil(NormalDist().inv_cdf(float(1 + confidence) / 2) * 10**5), 10**5)
+
+
+def largest_variance(margin: Fraction, confidence: Fraction, *, whole: bool) -> Fraction:
+    """Largest variance with that margin by the papers' rule and, for whole noise, by its exact tail as well.
+
+    Args:
+        margin: positive.
+        confidence: in (0, 1).
+        whole: whether the noise is one discrete Gaussian with this variance as its parameter.
+
+    Returns:
+        (margin / z)^2, or less where the noise within the largest whole number in the margin would not cover the confidence.
+
+    Raises:
+        ConfigError: the confidence is too close to 1.
+
+    Example:
+        >>> round(float(largest_variance(Fraction(20), Fraction(9, 10), whole=True)), 2)
+        147.82
+    """
+    limit: Fraction = (margin / factor_of(confidence)) ** 2
+    inside = int(margin)
+    if not whole or _covers(limit, inside, confidence):
+        return limit
+    low, high = limit, limit
+    while not _covers(low, inside, confidence):
+        low, high = low / 4, low
+        if low < Fraction(1, 10**4):
+            raise ConfigError(
+                f"a margin of {decimal_text(margin)} at confidence {decimal_text(confidence)} is out of reach"
+            )
+    for _ in range(_HALVINGS):
+        middle = ((low + high) / 2).limit_denominator(10**12)
+        low, high = (middle, high) if _covers(middle, inside, confidence) else (low, middle)
+    return low
+
+
+def _covers(sigma2: Fraction, inside: int, confidence: Fraction) -> bool:
+    try:
+        return exact_margin(NoiseLaw.gaussian(sigma2), confidence) <= inside
+    except ValueError as problem:
+        raise ConfigError(f"confidence {decimal_text(confidence)}: {problem}") from None
+
+
+def achieve(
+    requests: Sequence[Request], kept: Fraction = Fraction(0), total: Fraction | None = None
+) -> tuple[dict[str, Fraction], tuple[Achieved, ...], Solution]:
+    """Budgets of least total that meet all requests or, with a total, the same in that size: all margins change by one factor.
+
+    Args:
+        requests: at least one.
+        kept: spent on what no request is about.
+        total: of everything; None for the least that meets the requests.
+
+    Returns:
+        Budgets by name; what they do for every request; and the solution before it was scaled to the total.
+
+    Raises:
+        ConfigError: the total does not exceed what is kept, or no budget meets a request.
+
+    Source: variances are homogeneous of degree -1 in the budgets, so the programme that makes the worst ratio of variance to
+        limit smallest under a total is the programme of least total, scaled.
+
+    Example:
+        >>> asked = Asked("t", (Term(Fraction(2), {"a": Fraction(1)}),), True)
+        >>> budgets, found, _ = achieve([Request(asked, Fraction(20), Fraction(9, 10))])
+        >>> budgets, round(found[0].margin, 3), round(found[0].coverage, 4)
+        ({'a': Fraction(67651, 5000000)}, 20.0, 0.9083)
+    """
+    solution = least_budgets([request.goal for request in requests])
+    budgets = dict(solution.budgets)
+    scale = 1.0
+    if total is not None:
+        if total <= kept:
+            raise ConfigError(
+                f"--total {decimal_text(total)}: {decimal_text(kept)} of it is spent on what no target is about; "
+                "give a larger total, or set those budgets to 0"
+            )
+        share = (total - kept) / solution.total
+        budgets = {name: round_budget(value * share, up=False) for name, value in budgets.items()}
+        scale = float(share)
+    found = tuple(
+        _achieved(request, budgets, price, scale)
+        for request, price in zip(requests, solution.prices, strict=True)
+    )
+    return budgets, found, solution
+
+
+def _achieved(request: Request, budgets: Mapping[str, Fraction], price: float, scale: float) -> Achieved:
+    goal = request.goal
+    variance = exact_goal_variance(goal, budgets)
+    if variance is None:
+        raise ConfigError(f"{goal.name}: nothing it follows from has a budget")
+    z = factor_of(request.confidence)
+    coverage = (
+        exact_coverage(NoiseLaw.gaussian(variance), int(request.margin)) if request.asked.whole else None
+    )
+    # variance = (margin / z)^2, so d total / d margin is the price of the variance times 2 margin / z^2
+    # at limits that are 1/scale of those asked for, the slope is that of a function of degree -2
+    slope = scale**1.5 * price * 2 * float(request.margin) / float(z) ** 2
+    return Achieved(request, variance, float(z) * float(variance) ** 0.5, coverage, slope)
+
+
+def target_sentences(found: Sequence[Achieved], solution: Solution, symbol: str) -> tuple[str, ...]:
+    """One line a request, and how close the total is to the least possible."""
+    lines = []
+    for one in found:
+        request = one.request
+        covers = "" if one.coverage is None else f", covers {100 * one.coverage:.2f}%"
+        price = (
+            f"one more in the margin saves {symbol} {one.price:.3g}"
+            if one.price > 0
+            else "does not bind, costs nothing"
+        )
+        lines.append(
+            f"Target {request.asked.name}: wanted {decimal_text(request.margin)} at "
+            f"{decimal_text(100 * request.confidence)}%, reached {one.margin:.2f}{covers}; {price}."
+        )
+    excess = float(solution.total) / solution.lower_bound - 1 if solution.lower_bound > 0 else 0.0
+    lines.append(
+        f"The budgets of the targets cost {symbol} {decimal_text(solution.total)} where all are just met; no budgets cost less than "
+        f"{solution.lower_bound:.6g} ({100 * max(0.0, excess):.2g}% below, rounding included)."
+    )
+    return tuple(lines)
+
+
+def target_record(
+    found: Sequence[Achieved], budgets: Mapping[str, Fraction], solution: Solution
+) -> dict[str, Any]:
+    """As plain values for JSON; exact numbers are text."""
+    return {
+        "least_total": str(solution.total),
+        "least_total_lower_bound": solution.lower_bound,
+        "budgets": {
+            name: {"fraction": str(value), "decimal": decimal_text(value)} for name, value in budgets.items()
+        },
+        "targets": [
+            {
+                "name": one.request.asked.name,
+                "margin_wanted": decimal_text(one.request.margin),
+                "confidence": decimal_text(one.request.confidence),
+                "variance_allowed": str(one.request.goal.limit),
+                "variance": str(one.variance),
+                "margin": one.margin,
+                "coverage_exact": one.coverage,
+                "shadow_price": one.price,
+            }
+            for one in found
+        ],
+    }

@@ -1,0 +1,1 @@
+"""NO DATA. A plan as a workbook with live formulas."""

@@ -1,0 +1,371 @@
+"""A plan as a workbook with live formulas and cached values: one sheet a product, with budgets by table and level or shares of one total."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import xlsxwriter
+
+from censafe.errors import ConfigError, StorageError
+from censafe.model import Neighbours, PartPlan
+from censafe.model.safe_text import WORKBOOK_OPTIONS
+from censafe.planning.prices.readings import QueryShare
+from censafe.planning.prices.rows import PlanReport, PlanRow
+from censafe.planning.workbook.sheet import (
+    SheetLaw,
+    Styles,
+    WorkbookCell,
+    WorkbookSheet,
+    between_zero_and_one,
+    on_or_off,
+    positive_rule,
+)
+
+__all__ = ["write_budget_sheet", "write_plan_workbook", "write_share_sheet"]
+
+
+_TOP: Final = 11  # row of the titles
+_TITLES: Final = [
+    "table",
+    "population group level",
+    "tau",
+    "MOE target",
+    "rho for the target",
+    "the same, other relation",
+    "rho",
+    "rho, other relation",
+    "sigma2",
+    "MOE",
+    "published numbers",
+    "rho of the part",
+    "measured (1 or 0)",
+]
+_SWITCH: Final = 12  # column of it
+_RELATION: Final = {
+    Neighbours.ADD_REMOVE: "unbounded (one record added or removed)",
+    Neighbours.REPLACE: "bounded (one record replaced)",
+}
+# Squared L2 change of the answers, by calibration, in the truncation tau.
+_JOINED: Final = {
+    "bureau": "(2*{0}+2)^2",
+    "household-local": "2*{0}^2",
+    "household-local-bounded": "8*{0}^2",
+}
+_UNITS: Final = {"bureau": 4, "household-local": 2, "household-local-bounded": 8}
+# The sum of absolute changes.
+_JOINED_L1: Final = {
+    "bureau": "2*{0}+2",
+    "household-local": "2*{0}",
+    "household-local-bounded": "4*{0}",
+}
+_UNITS_L1: Final = {"bureau": 2, "household-local": 2, "household-local-bounded": 4}
+_Rule = dict[str, Any]
+
+
+def write_budget_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
+    """Inputs: confidence, delta and which levels are measured; tau or groups of a record, margin targets, and budgets. Formulas: all else."""
+    law = SheetLaw.write_head(sheet, report)
+    rows = [row for row in report.rows if not row.facts.detail]
+    others = [relation for relation in report.totals if relation is not report.plan.neighbours]
+    factor = report.totals[others[0]] / report.plan.total if others else Fraction(1)
+    groups = any(row.facts.stability is not None for row in rows)
+    words = {"tau": "groups of a record", "published numbers": "published numbers, at most"} if groups else {}
+    titles = [
+        words.get(title, title).replace("rho", law.loss).replace("sigma2", law.parameter) for title in _TITLES
+    ]
+    sheet.header(_TOP, [*titles, *law.helper_titles])
+    table = _Table(sheet, report, law, factor)
+    for place, row in enumerate(rows, start=_TOP + 1):
+        table.write(place, row)
+    first, last = _TOP + 2, _TOP + 1 + len(rows)
+    sheet.text(4, 0, f"{law.loss}, {_RELATION[report.plan.neighbours]}")
+    total = sheet.formula(4, 3, f"=SUM(L{first}:L{last})", table.total(report.plan.parts))
+    law.write_epsilon(5, total)
+    if others:
+        sheet.text(6, 0, f"{law.loss}, {_RELATION[others[0]]}")
+        other = sheet.formula(6, 3, f"={float(factor):g}*{total.name}", float(factor) * total.number)
+        law.write_epsilon(7, other)
+    sheet.text(
+        8, 0, f"A margin target shows the {law.loss} that it costs, with the digits of the product's paper;"
+    )
+    sheet.text(9, 0, f"type that number, or any other, under {law.loss} to use it.")
+    sheet.page.set_column(0, 0, 14)
+    sheet.page.set_column(1, 1, 34)
+    sheet.page.set_column(2, len(_TITLES) + len(law.helper_titles) - 1, 13)
+    sheet.page.freeze_panes(_TOP + 1, 2)
+
+
+class _Table:
+    """Writes the rows, and remembers where budgets and parameters of measured ones are."""
+
+    def __init__(self, sheet: WorkbookSheet, report: PlanReport, law: SheetLaw, factor: Fraction) -> None:
+        self._sheet, self._report, self._law, self._factor = sheet, report, law, factor
+        self._rho: dict[tuple[str, str], WorkbookCell] = {}
+        self._switch: dict[tuple[str, str], WorkbookCell] = {}
+        self._parameter: dict[tuple[str, str], WorkbookCell] = {}
+
+    def write(self, place: int, row: PlanRow) -> None:
+        """One row of the sheet."""
+        facts, sheet = row.facts, self._sheet
+        sheet.text(place, 0, facts.table)
+        split = f"; cell {', '.join(row.cells)}" if len(row.cells) < len(facts.terms) else ""
+        sheet.text(place, 1, facts.label + split)
+        if row.answers is not None or facts.at_most is not None:
+            sheet.page.write_number(place, 10, row.answers or facts.at_most, sheet.styles.text)
+        key = (facts.source, facts.level)
+        parameter = self._summed(place, row, key) if row.derived else self._measured(place, row, key)
+        if parameter is not None:
+            self._law.write_margin(place, 9, parameter)
+
+    def total(self, parts: tuple[PartPlan, ...]) -> float:
+        """What the sum of the parts gives."""
+        return sum(self._part_loss(part) for part in parts)
+
+    def _summed(self, place: int, row: PlanRow, key: tuple[str, str]) -> WorkbookCell | None:
+        """Parameter of a sum of draws; of more than one geometric draw there is none."""
+        source = self._parameter[key]
+        if row.terms > 1 and not self._law.zcdp:
+            self._sheet.text(place, 9, f"sum of {row.terms} draws")
+            return None
+        return self._sheet.formula(place, 8, f"={row.terms}*{source.name}", row.terms * source.number)
+
+    def _measured(self, place: int, row: PlanRow, key: tuple[str, str]) -> WorkbookCell:
+        sheet, facts = self._sheet, row.facts
+        change, value = self._sensitivity(place, row)
+        target = sheet.input(place, 3, facts.target, positive_rule("a margin"))
+        places = 6 if facts.places is None else facts.places
+        needed = self._law.write_needed(place, 4, len(_TITLES), target, change, value, places)
+        k = float(self._factor)
+        sheet.formula(
+            place,
+            5,
+            f'=IF({needed.name}="","",{k:g}*{needed.name})',
+            None if needed.value is None else k * needed.value,
+        )
+        rho = sheet.input(place, 6, row.losses[self._report.plan.neighbours], positive_rule(self._law.loss))
+        sheet.formula(place, 7, f"={k:g}*{rho.name}", k * rho.number)
+        self._rho[key] = rho
+        self._switch[key] = sheet.input(place, _SWITCH, Fraction(1), on_or_off())
+        self._parameter[key] = self._law.write_parameter(place, 8, change, value, rho)
+        self._write_parts(key, place)
+        return self._parameter[key]
+
+    def _sensitivity(self, place: int, row: PlanRow) -> tuple[str, float]:
+        """Formula and value of the change that the noise is made for: squared L2 under zCDP, otherwise L1."""
+        facts, sheet = row.facts, self._sheet
+        change = (2 if self._law.zcdp else 1) * row.losses[self._report.plan.neighbours] * row.law.parameter
+        joined, units = (_JOINED, _UNITS) if self._law.zcdp else (_JOINED_L1, _UNITS_L1)
+        rule: _Rule = {
+            "validate": "integer",
+            "criteria": ">=",
+            "value": 1,
+            "error_title": "a whole number",
+            "error_message": "Give a whole number, 1 or more.",
+        }
+        if facts.stability is not None:
+            cell = sheet.input(place, 2, Fraction(facts.stability), rule)
+            formula, value = cell.name, cell.number
+        elif facts.tau is None:
+            number = units[self._report.plan.settings["sensitivity"]]
+            sheet.text(place, 2, "NA")
+            formula, value = str(number), float(number)
+        else:
+            cell = sheet.input(place, 2, Fraction(facts.tau), rule)
+            formula, value = (
+                joined[self._report.plan.settings["sensitivity"]].format(cell.name),
+                float(change),
+            )
+        if Fraction(value) != change:
+            raise ConfigError(
+                f"{facts.table}, {facts.label}: the workbook has no formula for this calibration; use --csv"
+            )
+        return formula, value
+
+    def _write_parts(self, key: tuple[str, str], place: int) -> None:
+        """Loss of a part in its last row: the sum of its queries, the largest of disjoint groups."""
+        for part in self._report.plan.parts:
+            keys = [(query.table, query.level) for query in part.queries]
+            if key in keys and all(one in self._rho for one in keys if one in self._shown()):
+                groups = part.disjoint or (tuple(range(len(keys))),)
+                sums = [
+                    "+".join(
+                        f"{self._rho[keys[i]].name}*{self._switch[keys[i]].name}"
+                        for i in group
+                        if keys[i] in self._rho
+                    )
+                    or "0"
+                    for group in groups
+                ]
+                text = sums[0] if len(sums) == 1 else f"MAX({','.join(sums)})"
+                self._sheet.formula(place, 11, f"={text}", self._part_loss(part))
+
+    def _shown(self) -> set[tuple[str, str]]:
+        return {(row.facts.source, row.facts.level) for row in self._report.rows if not row.facts.detail}
+
+    def _part_loss(self, part: PartPlan) -> float:
+        keys = [(query.table, query.level) for query in part.queries]
+        groups = part.disjoint or (tuple(range(len(keys))),)
+        return max(sum(self._rho[keys[i]].number for i in group if keys[i] in self._rho) for group in groups)
+
+
+_TITLES_WORKBOOK_SHARES: Final = [
+    "histogram",
+    "level",
+    "query",
+    "cells",
+    "share of level",
+    "rho",
+    "sigma2",
+    "sd",
+    "MOE",
+]
+_START: Final = 8
+
+
+def write_share_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
+    """Inputs: z and delta, or the confidence; loss of each histogram, shares of levels and of queries. Formulas: all else."""
+    law = SheetLaw.write_head(sheet, report)
+    rows = [(row, row.facts.share) for row in report.rows if row.facts.share is not None]
+    losses, place = _write_losses(law, report, rows)
+    levels, place = _write_levels(law, rows, losses, place)
+    place = _write_queries(law, rows, losses, levels, place)
+    sheet.text(4, 0, f"{law.loss}, bounded (one record replaced), of the levels of the run")
+    names = [cell.name for cell in levels.values()]
+    products = "+".join(f"{losses[key[0]].name}*{cell.name}" for key, cell in levels.items())
+    value = sum(losses[key[0]].number * cell.number for key, cell in levels.items())
+    total = sheet.formula(4, 3, f"={products}" if names else "=0", value)
+    law.write_epsilon(5, total)
+    sheet.page.set_column(0, 1, 14)
+    sheet.page.set_column(2, 2, 34)
+    sheet.page.set_column(3, len(_TITLES_WORKBOOK_SHARES) - 1, 13)
+
+
+_Rows = list[tuple[PlanRow, QueryShare]]
+
+
+def _write_losses(law: SheetLaw, report: PlanReport, rows: _Rows) -> tuple[dict[str, WorkbookCell], int]:
+    sheet = law.sheet
+    sheet.text(_START - 1, 0, f"{law.loss} of each histogram", style=sheet.styles.header)
+    losses: dict[str, WorkbookCell] = {}
+    for row, share in rows:
+        if share.histogram not in losses:
+            place = _START + len(losses)
+            loss = row.losses[report.plan.neighbours] / (share.level_share * share.query_share)
+            sheet.text(place, 0, share.histogram)
+            losses[share.histogram] = sheet.input(place, 3, loss, positive_rule(law.loss))
+    return losses, _START + len(losses) + 1
+
+
+def _write_levels(
+    law: SheetLaw, rows: _Rows, losses: dict[str, WorkbookCell], place: int
+) -> tuple[dict[tuple[str, str], WorkbookCell], int]:
+    sheet = law.sheet
+    sheet.header(place, ["histogram", "level", "", f"share of {law.loss}", law.loss])
+    levels: dict[tuple[str, str], WorkbookCell] = {}
+    for row, share in rows:
+        key = (share.histogram, row.facts.level)
+        if key not in levels:
+            place += 1
+            sheet.text(place, 0, key[0])
+            sheet.text(place, 1, key[1])
+            levels[key] = sheet.input(place, 3, share.level_share, between_zero_and_one("a share"))
+            loss = losses[key[0]]
+            sheet.formula(place, 4, f"={loss.name}*{levels[key].name}", loss.number * levels[key].number)
+    for histogram in losses:
+        place += 1
+        cells = [cell for key, cell in levels.items() if key[0] == histogram]
+        _write_sum(sheet, place, f"{histogram}: shares of levels add to", cells)
+    return levels, place + 2
+
+
+def _write_sum(sheet: WorkbookSheet, place: int, label: str, cells: list[WorkbookCell]) -> None:
+    sheet.text(place, 0, label)
+    total = sum(cell.number for cell in cells)
+    done = sheet.formula(place, 3, f"=SUM({cells[0].name}:{cells[-1].name})", total)
+    word = "ok" if abs(total - 1) < 1e-9 else "not 1"
+    sheet.page.write_formula(
+        place, 4, f'=IF(ABS({done.name}-1)<0.000000001,"ok","not 1")', sheet.styles.formula, word
+    )
+
+
+def _write_queries(
+    law: SheetLaw,
+    rows: _Rows,
+    losses: dict[str, WorkbookCell],
+    levels: dict[tuple[str, str], WorkbookCell],
+    place: int,
+) -> int:
+    sheet = law.sheet
+    sheet.header(
+        place,
+        [
+            title.replace("rho", law.loss).replace("sigma2", law.parameter)
+            for title in _TITLES_WORKBOOK_SHARES
+        ],
+    )
+    for row, share in rows:
+        place += 1
+        loss, level = losses[share.histogram], levels[share.histogram, row.facts.level]
+        sheet.text(place, 0, share.histogram)
+        sheet.text(place, 1, row.facts.level)
+        sheet.text(place, 2, share.query)
+        sheet.page.write_number(place, 3, row.facts.iterations, sheet.styles.text)
+        part = sheet.input(place, 4, Fraction(share.query_share), between_zero_and_one("a share"))
+        rho = sheet.formula(
+            place,
+            5,
+            f"={loss.name}*{level.name}*{part.name}",
+            loss.number * level.number * part.number,
+        )
+        parameter = law.write_parameter(place, 6, "2", 2.0, rho)
+        law.write_deviation(place, 7, parameter)
+        law.write_margin(place, 8, parameter)
+    return place
+
+
+_NAME_LENGTH: Final = 31  # of a sheet, in the file format
+
+
+def write_plan_workbook(path: Path, reports: Sequence[PlanReport]) -> None:
+    """Write one sheet for every report, in order.
+
+    Args:
+        path: replaced when the new file is complete; untouched when anything fails.
+        reports: of different products.
+
+    Raises:
+        ConfigError: a calibration that has no formula.
+        StorageError: the file cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".plan-", suffix=".xlsx")
+    except OSError as problem:
+        raise StorageError(f"{path}: cannot be written ({problem.strerror})") from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        _fill(temporary, reports)
+        temporary.replace(path)
+    except OSError as problem:
+        raise StorageError(f"{path}: cannot be written ({problem.strerror})") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _fill(path: Path, reports: Sequence[PlanReport]) -> None:
+    book: Any = xlsxwriter.Workbook(str(path), WORKBOOK_OPTIONS)
+    book.set_calc_mode("auto")
+    styles = Styles.of(book)
+    for report in reports:
+        sheet = WorkbookSheet(book.add_worksheet(report.plan.product[:_NAME_LENGTH]), styles)
+        if any(row.facts.share is not None for row in report.rows):
+            write_share_sheet(sheet, report)
+        else:
+            write_budget_sheet(sheet, report)
+        sheet.protect()
+    book.close()

@@ -1,0 +1,139 @@
+"""Areas of the blocks: American Indian areas, places and county subdivisions, from columns of text or from GRF-C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas, read_grfc
+from censafe.geography.spines.tree import pack_geocodes
+from censafe.population.blocks.layout import finding
+from censafe.population.findings import Finding
+
+__all__ = ["AREA_COLUMNS", "BLOCK_NUMBER", "area_numbers", "areas_from_grfc", "block_numbers", "in_order"]
+
+AREA_COLUMNS: Final[Mapping[str, tuple[int, int]]] = {
+    "aiannhce": (4, NO_AIANNH),
+    "placefp": (5, NO_PLACE),
+    "cousubfp": (5, NO_PLACE),
+}
+"""Digits of the codes of every kind of area, and the code of none."""
+
+BLOCK_NUMBER: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
+"""Columns of GRF-C that make the number of a block; the block group is the first digit of the last one."""
+
+_BLOCK_DIGITS: Final = (2, 3, 6, 4)
+
+
+def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Finding]) -> NDArray[np.int32]:
+    """Area codes as numbers, int32; blank or missing ones are the code of none.
+
+    Args:
+        column: Arrow array of text.
+        kind: one of AREA_COLUMNS.
+        place: file and column, for findings.
+        found: takes the findings.
+    """
+    import pyarrow as pa
+
+    digits, none = AREA_COLUMNS[kind]
+    file, name = place
+    allowed = f"{digits} digits as text, {none} or blank for none"
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        found += finding(file, name, "type", max(len(column), 1), "codes of areas that are not text", allowed)
+        return np.full(len(column), none, np.int32)
+    encoded = column.fill_null("").dictionary_encode()
+    texts = np.char.strip(np.array(encoded.dictionary.to_pylist(), np.str_))
+    numbers = np.where(texts == "", none, pack_geocodes(texts, digits))
+    rows = encoded.indices.to_numpy()
+    found += finding(
+        file, name, "form", int((numbers < 0)[rows].sum()), "codes of areas of another form", allowed
+    )
+    return np.where(numbers < 0, none, numbers).astype(np.int32)[rows]
+
+
+def in_order(columns: Mapping[str, NDArray[np.int32]], codes: NDArray[np.int64]) -> BlockAreas | None:
+    """Areas from columns in the order of the blocks; kinds without a column are none everywhere.
+
+    Args:
+        columns: by kind, shape (blocks,).
+        codes: geocodes of the blocks as numbers, rising.
+
+    Returns:
+        The areas; None without any column.
+
+    Example:
+        >>> areas = in_order({"placefp": np.array([59000], np.int32)}, np.array([4400100010011000]))
+        >>> areas.place.tolist(), areas.aiannh.tolist()
+        ([59000], [9999])
+    """
+    if not columns:
+        return None
+    aiannh, place, cousub = (
+        columns.get(kind, np.full(len(codes), none, np.int32)) for kind, (_, none) in AREA_COLUMNS.items()
+    )
+    return BlockAreas(codes, aiannh, place, cousub)
+
+
+def block_numbers(table: Any, file: str, found: list[Finding]) -> NDArray[np.int64]:
+    """Geocodes of 16 digits of the rows of GRF-C, as numbers; -1 where they are wrong."""
+    codes = np.zeros(table.num_rows, np.int64)
+    bad = np.zeros(table.num_rows, np.bool_)
+    for name, digits in zip(BLOCK_NUMBER, _BLOCK_DIGITS, strict=True):
+        encoded = table.column(name).combine_chunks().fill_null("").dictionary_encode()
+        texts = np.array(encoded.dictionary.to_pylist(), np.str_)
+        part = pack_geocodes(texts, digits)[encoded.indices.to_numpy()]
+        bad |= part < 0
+        if name == "TABBLK":
+            codes = codes * 10 + part // 1000
+        codes = codes * 10**digits + part
+    found += finding(
+        file, ", ".join(BLOCK_NUMBER), "form", int(bad.sum()), "codes of another form", "2, 3, 6 and 4 digits",
+        "use the GRF-C file of the 2020 tabulation geography",
+    )  # fmt: skip
+    return np.where(bad, -1, codes)
+
+
+def areas_from_grfc(paths: tuple[Path, ...], codes: NDArray[np.int64], found: list[Finding]) -> BlockAreas:
+    """Areas of some blocks from GRF-C, which may have more blocks.
+
+    Args:
+        paths: the files.
+        codes: geocodes of 16 digits of the blocks as numbers, rising.
+        found: takes the findings: blocks given twice, codes of another form, and blocks that are not there.
+
+    Raises:
+        DataError: a file without the columns, or that is not pipe-delimited text.
+        StorageError: a file cannot be opened.
+    """
+    names = {kind: kind.upper() for kind in AREA_COLUMNS}
+    numbers, columns = [], {kind: list[NDArray[np.int32]]() for kind in names}
+    for path in paths:
+        table = read_grfc(path, (*BLOCK_NUMBER, *names.values()))
+        numbers.append(block_numbers(table, path.name, found))
+        for kind, name in names.items():
+            column = table.column(name).combine_chunks()
+            columns[kind].append(area_numbers(column, kind, (path.name, name), found))
+    known = np.concatenate(numbers)
+    order = np.argsort(known, kind="stable")
+    known = known[order]
+    name = paths[0].name
+    repeated = int(np.count_nonzero((np.diff(known) == 0) & (known[1:] >= 0)))
+    found += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", repeated, "blocks given twice", "one row a block",
+                     "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
+    place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+    missing = int(np.count_nonzero(known[place] != codes))
+    found += finding(name, ", ".join(BLOCK_NUMBER), "missing", missing, "blocks of the histograms that are not here",
+                     "every block of the histograms", "use the GRF-C file of the same blocks")  # fmt: skip
+    rows = order[place]
+    sorted_columns = {kind: np.concatenate(parts)[rows] for kind, parts in columns.items()}
+    areas = in_order(sorted_columns, codes)
+    if areas is None:
+        raise ValueError("GRF-C has columns of areas")
+    return areas

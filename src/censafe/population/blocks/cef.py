@@ -1,0 +1,346 @@
+"""Block histograms from the 2020 Census Edited File, fixed-width units and persons with GRF-C, and its control totals by state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, StorageError
+from censafe.geography.grfc import read_grfc
+from censafe.geography.spines.tree import Spine, build_spine
+from censafe.model.schema import Schema
+from censafe.model.sparse import ExactHistograms
+from censafe.population.blocks.areas import AREA_COLUMNS, BLOCK_NUMBER, area_numbers, block_numbers, in_order
+from censafe.population.blocks.cef_kernels import (
+    BLOCK_TEXT,
+    KIND_OF_GQ,
+    MOST_MAFID,
+    PERSON_RULES,
+    PERSON_WIDTH,
+    UNIT_RULES,
+    UNIT_WIDTH,
+    BlockTable,
+    UnitColumns,
+    block_table,
+    fill_units,
+    parse_persons,
+    parse_units,
+)
+from censafe.population.blocks.layout import (
+    BlockData,
+    HistogramLayout,
+    facility_findings,
+    finding,
+    histograms_of,
+    nobody,
+    occupancy_of,
+)
+from censafe.population.blocks.lines import length_findings, line_chunks
+from censafe.population.findings import Finding, merge_findings, raise_if_fatal
+
+__all__ = ["TOTALS", "find_cef", "read_cef", "total_findings"]
+
+
+_SHAPE: Final = (8, 2, 2, 63)
+_CELLS: Final = 2016
+_KINDS: Final = 8
+_LINE_FEED: Final = 10
+_AREAS: Final = {kind: kind.upper() for kind in AREA_COLUMNS}
+_HOUSING: Final = "blank or 000 for housing units, 101 to 106, 201 to 203, 301, 401 to 405, 501, 601, 602, 701, 702, 704, 706, 801, 802, 900, 901, 903, 904"
+_UNIT_WORDS: Final = {
+    "RTYPE": ("RTYPE", "domain", "codes outside the allowed set", "2 or 4"),
+    "MAFID": ("MAFID", "form", "numbers that are not digits", "9 digits"),
+    "duplicate": ("MAFID", "duplicate", "units with the number of another one", "one record a number, over all files"),
+    "QGQTYP": ("QGQTYP", "domain", "kinds of group quarters that do not occur", _HOUSING),
+    "VACS": ("VACS", "domain", "codes outside the allowed set", "0 to 7"),
+    "FINAL_POP": ("FINAL_POP", "form", "numbers of persons that are not digits", "whole numbers"),
+    "OIDTB": ("OIDTB", "unmatched", "units whose block is not in GRF-C", "an OIDTABBLK of GRF-C"),
+    "quarters": ("RTYPE, QGQTYP", "quarters", "housing units with a kind of group quarters, or group quarters without one",
+                 "RTYPE 2 with blank or 000, RTYPE 4 with a code"),
+    "vacant-quarters": ("RTYPE, VACS", "vacant-quarters", "group quarters that are vacant", "VACS 0 with RTYPE 4"),
+    "vacant-persons": ("VACS, FINAL_POP", "vacant", "vacant housing units with persons", "FINAL_POP 0 with VACS 1 to 7"),
+    "no-persons": ("VACS, FINAL_POP", "no-persons", "units that are not vacant and have no persons",
+                   "FINAL_POP 1 or more with VACS 0"),
+}  # fmt: skip
+_PERSON_WORDS: Final = {
+    "MAFID": ("MAFID", "form", "numbers that are not digits", "9 digits"),
+    "unit": ("MAFID", "unmatched", "persons whose unit is not in the unit file", "a MAFID of the unit file"),
+    "QAGE": ("QAGE", "domain", "ages outside the allowed range", "0 to 115"),
+    "CENHISP": ("CENHISP", "domain", "codes outside the allowed set", "1 or 2"),
+    "CENRACE": ("CENRACE", "domain", "codes outside the allowed set", "01 to 63"),
+    "QGQTYP": ("QGQTYP", "domain", "kinds of group quarters that do not occur", _HOUSING),
+    "vacant": ("MAFID", "vacant", "persons in vacant units", "no persons where VACS is 1 to 7"),
+    "other-quarters": ("QGQTYP", "other-quarters", "persons in another kind of quarters than their unit is",
+                       "the kind of the unit"),
+}  # fmt: skip
+"""Column, rule, problem and what is allowed, by rule of the kernels."""
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    spine: Spine
+    table: BlockTable
+    areas: Mapping[str, NDArray[np.int32]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """Keys (block times cells, plus cell) and counts of persons; counts of units by block."""
+
+    keys: list[_Ints]
+    counts: list[_Ints]
+    units: _Ints  # (blocks, 8)
+    occupied: _Ints  # (blocks,)
+
+
+def find_cef(folder: Path) -> Mapping[str, tuple[Path, ...]]:
+    """The unit files and the person files in a folder, in the order of their names, and control totals.
+
+    A unit file and a person file belong together by what follows CEF20_UNIT and CEF20_PER in their names.
+
+    Raises:
+        DataError: a file without the one that belongs to it.
+    """
+    units, persons = sorted(folder.glob("CEF20_UNIT*")), sorted(folder.glob("CEF20_PER*"))
+    if not units and not persons:
+        return {}
+    alone = {path.name.removeprefix("CEF20_UNIT") for path in units} ^ {
+        path.name.removeprefix("CEF20_PER") for path in persons
+    }
+    if alone:
+        raise DataError(
+            f"{folder}: {len(alone)} of the files CEF20_UNIT* and CEF20_PER* have no counterpart; allowed: pairs such as "
+            "CEF20_UNIT_44.txt and CEF20_PER_44.txt; fix: add the missing ones, or remove the others"
+        )
+    totals = {"totals": found} if (found := tuple(sorted(folder.glob("CEF20_CNT*")))) else {}
+    return {"units": tuple(units), "persons": tuple(persons), **totals}
+
+
+def read_cef(
+    records: Mapping[str, tuple[Path, ...]], grfc: tuple[Path, ...], layout: HistogramLayout
+) -> BlockData:
+    """Read the persons, the units and their occupancy of all blocks of GRF-C.
+
+    Args:
+        records: files as :func:`find_cef` gives them.
+        grfc: block files; blocks without units stay, with nobody.
+        layout: of the redistricting data.
+
+    Raises:
+        DataError: everything that is wrong with the files, or a schema that is not that of the redistricting persons.
+        StorageError: a file cannot be opened.
+
+    Source:
+        uscensusbureau/DAS_2020_Redistricting_Production_Code, reader of the CEF and its recodes.
+    """
+    _require_schema(layout, records["units"][0].name)
+    if not grfc:
+        raise DataError(
+            f"{records['units'][0].parent}: no block file; allowed: one or more files GRF-C*.txt beside the Census Edited "
+            "Files; fix: add the GRF-C file of the 2020 tabulation geography"
+        )
+    blocks = _read_grfc(grfc, layout)
+    total = blocks.spine.leaf.nodes
+    counts = _Counts([], [], np.zeros((total, _KINDS), np.int64), np.zeros(total, np.int64))
+    seen = np.zeros(MOST_MAFID // 64 + 1, np.uint64)
+    problems: list[Finding] = []
+    for unit_path, person_path in zip(records["units"], records["persons"], strict=True):
+        units = _read_units(unit_path, blocks.table, seen, counts, problems)
+        _read_persons(person_path, unit_path, units, counts, problems)
+    raise_if_fatal(merge_findings(problems), "Census Edited File")
+    persons = _histograms(blocks.spine, counts)
+    problems += nobody(records["persons"][0].name, int(persons.count.sum(dtype=np.int64)))
+    problems += total_findings(records.get("totals", ()), blocks.spine, persons, counts.units)
+    names = (records["persons"][0].name, records["units"][0].name)
+    facilities = counts.units[:, : len(layout.unit_columns)].astype(np.int32)
+    if layout.schema is not None:
+        problems += facility_findings(persons, facilities, layout, names)
+    raise_if_fatal(merge_findings(problems), "Census Edited File")
+    occupancy = occupancy_of(blocks.spine, counts.units[:, 0], counts.occupied) if layout.occupied else None
+    held = None if layout.schema is None else persons
+    areas = in_order(blocks.areas, blocks.spine.leaf.codes)
+    files = tuple(path for paths in records.values() for path in paths)
+    return BlockData(blocks.spine, held, facilities, occupancy, (), files, areas)
+
+
+def _require_schema(layout: HistogramLayout, name: str) -> None:
+    schema: Schema | None = layout.schema
+    if not layout.census_blocks or (schema is not None and schema.shape != _SHAPE):
+        raise DataError(
+            f"{name}: Census Edited Files hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63) of census blocks, which is "
+            "not what this configuration asks for; fix: use the configuration pl94-us or pl94-pr"
+        )
+
+
+def _read_grfc(paths: tuple[Path, ...], layout: HistogramLayout) -> _Blocks:
+    found: list[Finding] = []
+    codes, texts = [], []
+    areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in _AREAS}
+    for path in paths:
+        table = read_grfc(path, ("OIDTABBLK", *BLOCK_NUMBER, *_AREAS.values()))
+        codes.append(block_numbers(table, path.name, found))
+        texts.append(_texts(table.column("OIDTABBLK"), path.name, found))
+        for kind, name in _AREAS.items():
+            column = table.column(name).combine_chunks()
+            areas[kind].append(area_numbers(column, kind, (path.name, name), found))
+    known, name = np.concatenate(codes), paths[0].name
+    fix = "use the GRF-C file of the 2020 tabulation geography"
+    found += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", len(known) - len(np.unique(known)),
+                     "blocks given twice", "one row a block", fix)  # fmt: skip
+    raise_if_fatal(merge_findings(found), "block file GRF-C")
+    spine = build_spine(known, layout.rules)
+    table, repeated = block_table(
+        np.concatenate(texts), np.searchsorted(spine.leaf.codes, known).astype(np.int32)
+    )
+    raise_if_fatal(
+        finding(name, "OIDTABBLK", "duplicate", repeated, "identifiers of blocks given twice", "one block an identifier", fix),
+        "block file GRF-C",
+    )  # fmt: skip
+    order = np.argsort(known)
+    return _Blocks(spine, table, {kind: np.concatenate(parts)[order] for kind, parts in areas.items()})
+
+
+def _texts(column: Any, name: str, found: list[Finding]) -> NDArray[np.uint8]:
+    """Identifiers without blanks around them as bytes, shape (rows, 22), zeros behind."""
+    import pyarrow.compute as pc
+
+    texts = np.array(pc.utf8_trim_whitespace(column).fill_null("").to_pylist(), np.bytes_)
+    width = texts.dtype.itemsize
+    lengths = np.char.str_len(texts)
+    wrong = int(np.count_nonzero((lengths == 0) | (lengths > BLOCK_TEXT)))
+    found += finding(name, "OIDTABBLK", "form", wrong, "identifiers that are empty or too long",
+                     f"1 to {BLOCK_TEXT} characters", "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
+    out = np.zeros((len(texts), BLOCK_TEXT), np.uint8)
+    kept = min(width, BLOCK_TEXT)
+    out[:, :kept] = texts.view(np.uint8).reshape(len(texts), width)[:, :kept]
+    return out
+
+
+def _read_units(
+    path: Path, table: BlockTable, seen: NDArray[np.uint64], counts: _Counts, problems: list[Finding]
+) -> UnitColumns:
+    bad = np.zeros(len(UNIT_RULES), np.int64)
+    parts: list[UnitColumns] = [_empty_units(0)]
+    cut = False
+    for chunk in line_chunks(path):
+        cut = chunk[-1] != _LINE_FEED and len(chunk) < UNIT_WIDTH
+        if not cut:
+            rows = _empty_units(int(np.count_nonzero(chunk == _LINE_FEED)) + 1)
+            held = parse_units(chunk, 0, KIND_OF_GQ, table, seen, bad, rows)
+            parts.append(UnitColumns._make(column[:held].copy() for column in rows))
+    units = UnitColumns._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+    count = dict(zip(UNIT_RULES, bad.tolist(), strict=True))
+    problems += length_findings(path.name, UNIT_WIDTH, count["length"], cut)
+    for rule, (column, name, problem, allowed) in _UNIT_WORDS.items():
+        problems += finding(path.name, column, name, count[rule], problem, allowed)
+    blocks = len(counts.units)
+    block = np.maximum(units.block, 0).astype(np.int64)
+    kinds = block * _KINDS + units.kind
+    counts.units[:] += np.bincount(kinds, minlength=blocks * _KINDS).reshape(blocks, _KINDS)
+    lived = (units.kind == 0) & (units.vacant == 0)
+    counts.occupied[:] += np.bincount(block[lived], minlength=blocks)
+    return units
+
+
+def _empty_units(rows: int) -> UnitColumns:
+    return UnitColumns(
+        np.zeros(rows, np.int32), np.zeros(rows, np.int32), np.zeros(rows, np.int8), np.zeros(rows, np.int8),
+        np.zeros(rows, np.int32),
+    )  # fmt: skip
+
+
+def _read_persons(
+    path: Path, unit_path: Path, units: UnitColumns, counts: _Counts, problems: list[Finding]
+) -> None:
+    bad = np.zeros(len(PERSON_RULES), np.int64)
+    slots = np.full(1 << max(4, (2 * len(units.mafid) - 1).bit_length()), -1, np.int32)
+    fill_units(slots, units.mafid)
+    met = np.zeros(len(units.mafid), np.int32)
+    cut = False
+    for chunk in line_chunks(path):
+        cut = chunk[-1] != _LINE_FEED and len(chunk) < PERSON_WIDTH
+        if not cut:
+            keys = np.zeros(int(np.count_nonzero(chunk == _LINE_FEED)) + 1, np.int64)
+            held = parse_persons(chunk, 0, KIND_OF_GQ, slots, units, met, bad, keys)
+            distinct, count = np.unique(keys[:held], return_counts=True)
+            counts.keys.append(distinct)
+            counts.counts.append(count)
+    found = dict(zip(PERSON_RULES, bad.tolist(), strict=True))
+    problems += length_findings(path.name, PERSON_WIDTH, found["length"], cut)
+    for rule, (column, name, problem, allowed) in _PERSON_WORDS.items():
+        problems += finding(path.name, column, name, found[rule], problem, allowed)
+    other = int(np.count_nonzero(met != units.expected))
+    problems += finding(
+        unit_path.name, "FINAL_POP", "persons", other, f"units with another number of records in {path.name}",
+        "as many persons as FINAL_POP says", "check that both files are whole, and copy them again",
+    )  # fmt: skip
+
+
+def _histograms(spine: Spine, counts: _Counts) -> ExactHistograms:
+    keys = np.concatenate([np.zeros(0, np.int64), *counts.keys])
+    numbers = np.concatenate([np.zeros(0, np.int64), *counts.counts])
+    return histograms_of(spine, keys, numbers, _CELLS)[0]
+
+
+TOTALS: Final = ("TABBLKST", "PERSONS", "HOUSING_UNITS", "GROUP_QUARTERS")
+"""Columns of a file of control totals: pipe-delimited text with a header, one row a state."""
+
+
+def total_findings(
+    paths: tuple[Path, ...], spine: Spine, persons: ExactHistograms, units: NDArray[np.int64]
+) -> list[Finding]:
+    """States whose records do not add up to their control totals.
+
+    Args:
+        paths: files CEF20_CNT*; none is fine.
+        spine: the tree over the blocks.
+        persons: histograms of the blocks.
+        units: housing units and facilities of the blocks by kind, shape (blocks, 8).
+
+    Raises:
+        DataError: a file of another form.
+        StorageError: a file cannot be read.
+    """
+    states = spine.leaf.codes // 10**14
+    known, first = np.unique(states, return_index=True)
+    block = np.repeat(np.arange(persons.nodes), np.diff(persons.node_ptr))
+    held = np.bincount(block, persons.count, persons.nodes).astype(np.int64)
+    sums = [np.add.reduceat(column, first) for column in (held, units[:, 0], units[:, 1:].sum(axis=1))]
+    found: list[Finding] = []
+    for path in paths:
+        given = _read(path)
+        foreign = int((~np.isin(given[:, 0], known)).sum())
+        found += finding(path.name, TOTALS[0], "unknown-state", foreign, "states that GRF-C does not have",
+                         "states of GRF-C", "take out these rows, or add the blocks of the states")  # fmt: skip
+        rows = given[np.isin(given[:, 0], known)]
+        place = np.searchsorted(known, rows[:, 0])
+        for column, values in zip(TOTALS[1:], sums, strict=True):
+            wrong = int(np.count_nonzero(values[place] != rows[:, TOTALS.index(column)]))
+            found += finding(path.name, column, "control-total", wrong,
+                             "states whose records do not add up to the control total (rows are states)",
+                             "records that add up", "copy the Census Edited Files again, or correct the totals")  # fmt: skip
+    return found
+
+
+def _read(path: Path) -> NDArray[np.int64]:
+    allowed = f"pipe-delimited whole numbers under the header {'|'.join(TOTALS)}"
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    except UnicodeDecodeError:
+        lines = []
+    rows = [line.split("|") for line in lines if line]
+    good = bool(rows) and tuple(rows[0]) == TOTALS
+    good = good and all(len(row) == len(TOTALS) and all(text.isdecimal() for text in row) for row in rows[1:])
+    if not good:
+        raise DataError(
+            f"{path.name}: not a file of control totals; allowed: {allowed}; fix: write the file again"
+        )
+    return np.array(rows[1:], np.int64).reshape(-1, len(TOTALS))

@@ -1,0 +1,302 @@
+"""Compiled parsers of the 2020 Census Edited File: units with their blocks, and persons with their units."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.model.compiled import compiled
+from censafe.population.blocks.lines import blank, mark, next_line, parse_number, slot_of
+
+__all__ = [
+    "BLOCK_TEXT", "KIND_OF_GQ", "MOST_MAFID", "PERSON_RULES", "PERSON_WIDTH", "UNIT_RULES", "UNIT_WIDTH", "BlockTable",
+    "UnitColumns", "block_table", "fill_units", "parse_persons", "parse_units",
+]  # fmt: skip
+
+UNIT_WIDTH, PERSON_WIDTH = 76, 91
+BLOCK_TEXT = 22  # characters of OIDTB
+MOST_MAFID = 10**9
+UNIT_RULES = (
+    "length", "RTYPE", "MAFID", "duplicate", "QGQTYP", "VACS", "FINAL_POP", "OIDTB", "quarters", "vacant-quarters",
+    "vacant-persons", "no-persons",
+)  # fmt: skip
+PERSON_RULES = (
+    "length", "MAFID", "unit", "QAGE", "CENHISP", "CENRACE", "QGQTYP", "vacant", "other-quarters",
+)  # fmt: skip
+(_LENGTH, _RTYPE, _MAFID, _DUPLICATE, _QGQTYP, _VACS, _FINAL_POP, _OIDTB, _QUARTERS, _VACANT_QUARTERS, _VACANT_PERSONS,
+ _NO_PERSONS) = range(len(UNIT_RULES))  # fmt: skip
+_P_LENGTH, _P_MAFID, _P_UNIT, _P_AGE, _P_HISPANIC, _P_RACE, _P_QGQTYP, _P_VACANT, _P_OTHER = range(
+    len(PERSON_RULES)
+)
+_GROUPS = {
+    1: (101, 102, 103, 104, 105, 106), 2: (201, 202, 203), 3: (301,), 4: (401, 402, 403, 404, 405), 5: (501,),
+    6: (601, 602), 7: (701, 702, 704, 706, 801, 802, 900, 901, 903, 904),
+}  # fmt: skip
+_OLDEST, _RACES, _MOST_VACANCY = 115, 63, 7
+_Bytes = NDArray[np.uint8]
+_Ints = NDArray[np.int64]
+_Slots = NDArray[np.int32]
+_kernel = compiled()
+
+
+def _kinds() -> NDArray[np.int8]:
+    kinds = np.full(1000, -1, np.int8)
+    kinds[0] = 0
+    for kind, codes in _GROUPS.items():
+        kinds[list(codes)] = kind
+    return kinds
+
+
+KIND_OF_GQ = _kinds()
+"""Level of hhgq by code of group quarters, 0 for housing units, -1 for codes that do not occur."""
+
+
+class BlockTable(NamedTuple):
+    """Blocks by the text of OIDTB: open addressing over the blocks in any order."""
+
+    slots: _Slots
+    texts: _Bytes  # (blocks, 22), left-justified, zeros behind
+    block: NDArray[np.int32]  # position of the block in the spine
+
+
+class UnitColumns(NamedTuple):
+    """One entry a unit."""
+
+    mafid: NDArray[np.int32]
+    block: NDArray[np.int32]  # -1 where GRF-C has none
+    kind: NDArray[np.int8]
+    vacant: NDArray[np.int8]
+    expected: NDArray[np.int32]  # FINAL_POP
+
+
+@_kernel
+def _key(text: _Bytes, first: int, stop: int) -> int:
+    """A whole number that depends on all characters."""
+    key = np.uint64(0xCBF29CE484222325)
+    for i in range(first, stop):
+        key = (key ^ np.uint64(text[i])) * np.uint64(0x100000001B3)
+    return int(np.int64(key >> np.uint64(1)))
+
+
+@_kernel
+def _same(stored: _Bytes, text: _Bytes, first: int, stop: int) -> bool:
+    length = stop - first
+    if length < len(stored) and stored[length] != 0:
+        return False
+    i = 0
+    while i < length and stored[i] == text[first + i]:
+        i += 1
+    return i == length
+
+
+@_kernel
+def _fill_blocks(slots: _Slots, texts: _Bytes) -> int:
+    """Enter the texts; how many are there already."""
+    mask = len(slots) - 1
+    repeated = 0
+    for row in range(len(texts)):
+        stop = 0
+        while stop < texts.shape[1] and texts[row, stop] != 0:
+            stop += 1
+        slot = slot_of(_key(texts[row], 0, stop), mask)
+        while slots[slot] >= 0 and not _same(texts[slots[slot]], texts[row], 0, stop):
+            slot = (slot + 1) & mask
+        if slots[slot] >= 0:
+            repeated += 1
+        else:
+            slots[slot] = row
+    return repeated
+
+
+def block_table(texts: _Bytes, block: NDArray[np.int32]) -> tuple[BlockTable, int]:
+    """A table of blocks by OIDTB, and how many texts are given twice.
+
+    Args:
+        texts: shape (blocks, 22), left-justified, zeros behind.
+        block: position in the spine of each, shape (blocks,).
+    """
+    slots = np.full(_slots(len(texts)), -1, np.int32)
+    repeated = _fill_blocks(slots, texts)
+    return BlockTable(slots, texts, block), repeated
+
+
+def _slots(items: int) -> int:
+    return 1 << max(4, (2 * items - 1).bit_length())
+
+
+@_kernel
+def _find_block(table: BlockTable, text: _Bytes, first: int, stop: int) -> int:
+    """Position of the block whose OIDTB stands there between blanks, or -1."""
+    while first < stop and text[first] == 32:
+        first += 1
+    while stop > first and text[stop - 1] == 32:
+        stop -= 1
+    mask = len(table.slots) - 1
+    slot = slot_of(_key(text, first, stop), mask)
+    while table.slots[slot] >= 0:
+        row = table.slots[slot]
+        if _same(table.texts[row], text, first, stop):
+            return table.block[row]
+        slot = (slot + 1) & mask
+    return -1
+
+
+@_kernel
+def _same_place(text: _Bytes, one: int, other: int) -> bool:
+    i = BLOCK_TEXT - 1  # the last characters differ most
+    while i >= 0 and text[one + i] == text[other + i]:
+        i -= 1
+    return i < 0
+
+
+@_kernel
+def _unit(
+    text: _Bytes, at: int, kinds: NDArray[np.int8], table: BlockTable, seen: NDArray[np.uint64], bad: _Ints,
+    units: UnitColumns, row: int, before: int,
+) -> None:  # fmt: skip
+    rtype, mafid = parse_number(text, at, 1), parse_number(text, at + 1, 9)
+    code = 0 if blank(text, at + 33, 3) else parse_number(text, at + 33, 3)
+    vacancy = 0 if blank(text, at + 32, 1) else parse_number(text, at + 32, 1)
+    persons = parse_number(text, at + 17, 5)
+    kind = int(kinds[code]) if code >= 0 else -1
+    if row > 0 and _same_place(text, before + 37, at + 37):
+        block = int(units.block[row - 1])
+    else:
+        block = _find_block(table, text, at + 37, at + 59)
+    bad[_RTYPE] += rtype != 2 and rtype != 4
+    bad[_MAFID] += mafid < 0
+    bad[_QGQTYP] += kind < 0
+    bad[_VACS] += vacancy < 0 or vacancy > _MOST_VACANCY
+    bad[_FINAL_POP] += persons < 0
+    bad[_OIDTB] += block < 0
+    if mafid >= 0 and mark(seen, mafid):
+        bad[_DUPLICATE] += 1
+    if kind >= 0:
+        bad[_QUARTERS] += (rtype == 2 and kind > 0) or (rtype == 4 and kind == 0)
+    bad[_VACANT_QUARTERS] += rtype == 4 and vacancy > 0
+    bad[_VACANT_PERSONS] += rtype == 2 and vacancy > 0 and persons > 0
+    bad[_NO_PERSONS] += vacancy == 0 and persons == 0
+    units.mafid[row] = mafid
+    units.block[row] = block
+    units.kind[row] = max(kind, 0)
+    units.vacant[row] = vacancy > 0
+    units.expected[row] = max(persons, 0)
+
+
+@_kernel
+def parse_units(
+    text: _Bytes,
+    start: int,
+    kinds: NDArray[np.int8],
+    table: BlockTable,
+    seen: NDArray[np.uint64],
+    bad: _Ints,
+    units: UnitColumns,
+) -> int:
+    """Read the units of a chunk of lines; how many there are.
+
+    Args:
+        text: the chunk.
+        start: where to begin; an argument, because a constant is compiled apart from other places.
+        kinds: KIND_OF_GQ.
+        table: of the blocks.
+        seen: one bit for each MAFID.
+        bad: how many records break each of UNIT_RULES.
+        units: takes the units; as long as the chunk has lines.
+    """
+    row = 0
+    at, before = start, start - 1
+    while at < len(text):
+        length, after = next_line(text, at, UNIT_WIDTH)
+        if length == UNIT_WIDTH:
+            _unit(text, at, kinds, table, seen, bad, units, row, before)
+            row += 1
+            before = at
+        else:
+            bad[_LENGTH] += 1
+        at = after
+    return row
+
+
+@_kernel
+def fill_units(slots: _Slots, mafid: NDArray[np.int32]) -> None:
+    """Enter the units of a file into an empty table; of several with one number, the first."""
+    mask = len(slots) - 1
+    for row in range(len(mafid)):
+        slot = slot_of(mafid[row], mask)
+        while slots[slot] >= 0 and mafid[slots[slot]] != mafid[row]:
+            slot = (slot + 1) & mask
+        if slots[slot] < 0:
+            slots[slot] = row
+
+
+@_kernel
+def _person(text: _Bytes, at: int, kinds: NDArray[np.int8], units: UnitColumns, unit: int, bad: _Ints) -> int:
+    """Cell of a person, with 2,016 for every block before that of the unit."""
+    age, origin, race = (
+        parse_number(text, at + 23, 3),
+        parse_number(text, at + 47, 1),
+        parse_number(text, at + 81, 2),
+    )
+    code = 0 if blank(text, at + 87, 3) else parse_number(text, at + 87, 3)
+    kind = int(kinds[code]) if code >= 0 else -1
+    bad[_P_AGE] += age < 0 or age > _OLDEST
+    bad[_P_HISPANIC] += origin != 1 and origin != 2
+    bad[_P_RACE] += race < 1 or race > _RACES
+    bad[_P_QGQTYP] += kind < 0
+    bad[_P_VACANT] += units.vacant[unit]
+    if kind >= 0:
+        bad[_P_OTHER] += kind != units.kind[unit]
+    hispanic = 1 if origin == 2 else 0
+    cell = ((max(kind, 0) * 2 + (age >= 18)) * 2 + hispanic) * _RACES + min(max(race, 1), _RACES) - 1
+    return max(int(units.block[unit]), 0) * 2016 + cell
+
+
+@_kernel
+def parse_persons(
+    text: _Bytes,
+    start: int,
+    kinds: NDArray[np.int8],
+    slots: _Slots,
+    units: UnitColumns,
+    met: NDArray[np.int32],
+    bad: _Ints,
+    keys: _Ints,
+) -> int:
+    """Read the persons of a chunk of lines; how many have a unit.
+
+    Args:
+        text: the chunk.
+        start: where to begin; an argument, because a constant is compiled apart from other places.
+        kinds: KIND_OF_GQ.
+        slots: as :func:`fill_units` fills them.
+        units: of the file.
+        met: persons of every unit so far.
+        bad: how many records break each of PERSON_RULES.
+        keys: takes block times 2,016 plus cell of every person; as long as the chunk has lines.
+    """
+    at, row = start, 0
+    mask, unit = len(slots) - 1, -1
+    while at < len(text):
+        length, after = next_line(text, at, PERSON_WIDTH)
+        if length != PERSON_WIDTH:
+            bad[_P_LENGTH] += 1
+        else:
+            mafid = parse_number(text, at + 1, 9)
+            if unit < 0 or units.mafid[unit] != mafid:
+                slot = slot_of(mafid, mask)
+                while slots[slot] >= 0 and units.mafid[slots[slot]] != mafid:
+                    slot = (slot + 1) & mask
+                unit = slots[slot]
+            if mafid < 0:
+                bad[_P_MAFID] += 1
+            elif unit < 0:
+                bad[_P_UNIT] += 1
+            else:
+                keys[row] = _person(text, at, kinds, units, unit, bad)
+                met[unit] += 1
+                row += 1
+        at = after
+    return row

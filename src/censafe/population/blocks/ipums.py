@@ -1,0 +1,370 @@
+"""Block histograms from an IPUMS extract of the 1940 census: fixed width, every household followed by its persons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.geography.spines.tree import build_spine
+from censafe.model.compiled import compiled
+from censafe.population.blocks.layout import (
+    BlockData,
+    HistogramLayout,
+    facility_findings,
+    finding,
+    histograms_of,
+    nobody,
+)
+from censafe.population.blocks.lines import (
+    length_findings,
+    line_chunks,
+    mark,
+    next_line,
+    parse_number,
+    slot_of,
+)
+from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
+
+__all__ = [
+    "DISTRICT_CELLS",
+    "KIND_OF_GQTYPE",
+    "MOST_SERIAL",
+    "RULES",
+    "UNITS",
+    "WIDTH",
+    "Districts",
+    "add_lines",
+    "empty_districts",
+    "fill_slots",
+    "find_ipums",
+    "new_place",
+    "read_ipums",
+]
+
+
+WIDTH = 273
+DISTRICT_CELLS = 192
+UNITS = 9  # eight kinds, then vacant housing units
+MOST_SERIAL = 10**8
+KIND_OF_GQTYPE = (0, -1, 1, 2, 3, -1, 4, 5, 6, 7)  # level of hhgq; 1 and 5 do not occur
+
+RULES = (
+    "length", "RECTYPE", "SERIAL", "duplicate", "geocode", "GQ", "GQTYPE", "orphan", "vacant", "AGE", "RACE",
+    "HISPAN", "NUMPREC",
+)  # fmt: skip
+(
+    _LENGTH,
+    _RECTYPE,
+    _SERIAL,
+    _DUPLICATE,
+    _GEOCODE,
+    _GQ,
+    _GQTYPE,
+    _ORPHAN,
+    _VACANT,
+    _AGE,
+    _RACE,
+    _HISPAN,
+    _NUMPREC,
+) = range(len(RULES))
+_VACANT_UNIT, _NOT_REPORTED, _MOST_HISPANIC = 8, 9, 4
+# what is remembered between lines: of the household, and how many districts there are
+_HOUSEHOLD, _DISTRICT, _KIND, _IS_VACANT, _EXPECTED, _MET, _FOUND = range(7)
+_Ints = NDArray[np.int64]
+_kernel = compiled()
+
+
+class Districts(NamedTuple):
+    """Counts by district; room for as many districts as `codes` is long."""
+
+    slots: NDArray[np.int32]  # (4 * room,) open addressing: district, or -1
+    codes: _Ints  # (room,) geocode of ten digits
+    cells: NDArray[np.int32]  # (room, 192)
+    units: NDArray[np.int32]  # (room, 9)
+
+
+def new_place() -> _Ints:
+    """What is remembered between lines, before the first one."""
+    place = np.zeros(7, np.int64)
+    place[_HOUSEHOLD] = -1
+    return place
+
+
+def empty_districts(room: int) -> Districts:
+    """Room for districts, a power of two."""
+    return Districts(
+        np.full(4 * room, -1, np.int32),
+        np.zeros(room, np.int64),
+        np.zeros((room, DISTRICT_CELLS), np.int32),
+        np.zeros((room, UNITS), np.int32),
+    )
+
+
+@_kernel
+def _district(found: Districts, place: _Ints, code: int) -> int:
+    """Position of a district, a new one where it is not there yet."""
+    mask = len(found.slots) - 1
+    slot = slot_of(code, mask)
+    while found.slots[slot] >= 0:
+        if found.codes[found.slots[slot]] == code:
+            return found.slots[slot]
+        slot = (slot + 1) & mask
+    new = place[_FOUND]
+    found.slots[slot] = new
+    found.codes[new] = code
+    place[_FOUND] = new + 1
+    return new
+
+
+@_kernel
+def fill_slots(slots: NDArray[np.int32], codes: _Ints) -> None:
+    """Enter all districts into an empty table."""
+    mask = len(slots) - 1
+    for district in range(len(codes)):
+        slot = slot_of(codes[district], mask)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = district
+
+
+@_kernel
+def _household(
+    text: NDArray[np.uint8],
+    at: int,
+    kinds: _Ints,
+    seen: NDArray[np.uint64],
+    found: Districts,
+    place: _Ints,
+    bad: _Ints,
+) -> None:
+    serial = parse_number(text, at + 7, 8)
+    place[_HOUSEHOLD] = serial
+    if serial < 0:
+        bad[_SERIAL] += 1
+    elif mark(seen, serial):
+        bad[_DUPLICATE] += 1
+    state, county, district = (
+        parse_number(text, at + 53, 2),
+        parse_number(text, at + 55, 4),
+        parse_number(text, at + 124, 4),
+    )
+    gq, gqtype = parse_number(text, at + 93, 1), parse_number(text, at + 94, 1)
+    kind = kinds[gqtype] if gqtype >= 0 else -1
+    if kind < 0:
+        bad[_GQTYPE] += 1
+        kind = 0
+    if gq < 0:
+        bad[_GQ] += 1
+    place[_KIND] = kind
+    place[_IS_VACANT] = gq == 0 and kind == 0
+    expected = parse_number(text, at + 15, 2)
+    place[_EXPECTED] = expected if kind == 0 else -1
+    place[_MET] = 0
+    if state < 0 or county < 0 or district < 0:
+        bad[_GEOCODE] += 1
+        state, county, district = 0, 0, 0
+    code = (state * 10**4 + county) * 10**4 + district
+    if place[_FOUND] == 0 or found.codes[place[_DISTRICT]] != code:
+        place[_DISTRICT] = _district(found, place, code)
+    found.units[place[_DISTRICT], _VACANT_UNIT if place[_IS_VACANT] else kind] += 1
+
+
+@_kernel
+def _person(
+    text: NDArray[np.uint8], at: int, hispanic9: bool, found: Districts, place: _Ints, bad: _Ints
+) -> None:
+    if place[_HOUSEHOLD] < 0 or parse_number(text, at + 7, 8) != place[_HOUSEHOLD]:
+        bad[_ORPHAN] += 1
+        return
+    if place[_IS_VACANT]:
+        bad[_VACANT] += 1
+        return
+    age, race, origin = (
+        parse_number(text, at + 73, 3),
+        parse_number(text, at + 84, 1),
+        parse_number(text, at + 88, 1),
+    )
+    hispanic = hispanic9 if origin == _NOT_REPORTED else origin > 0
+    if age < 0:
+        bad[_AGE] += 1
+    if race < 1 or race > 6:
+        bad[_RACE] += 1
+        race = 1
+    if origin < 0 or (origin > _MOST_HISPANIC and origin != _NOT_REPORTED):
+        bad[_HISPAN] += 1
+    cell = ((place[_KIND] * 2 + (age >= 18)) * 2 + hispanic) * 6 + race - 1
+    found.cells[place[_DISTRICT], cell] += 1
+    place[_MET] += 1
+
+
+@_kernel
+def add_lines(
+    text: NDArray[np.uint8],
+    start: int,
+    kinds: _Ints,
+    hispanic9: bool,
+    seen: NDArray[np.uint64],
+    found: Districts,
+    place: _Ints,
+    bad: _Ints,
+) -> int:
+    """Add up the records of a chunk of lines.
+
+    Args:
+        text: the chunk.
+        start: where to begin.
+        kinds: level of hhgq by GQTYPE, -1 for codes that do not occur.
+        hispanic9: whether an origin that was not reported counts as Hispanic.
+        seen: one bit for each SERIAL.
+        found: takes the counts.
+        place: what is remembered between lines.
+        bad: how many records break each of the RULES.
+
+    Returns:
+        Where it stopped: the length of the chunk, or earlier when `found` has no room for another district.
+    """
+    at = start
+    while at < len(text):
+        length, after = next_line(text, at, WIDTH)
+        if length != WIDTH:
+            bad[_LENGTH] += 1
+            place[_EXPECTED] = -1
+        elif text[at] == 72:
+            if place[_FOUND] == len(found.codes):
+                return at
+            if place[_EXPECTED] >= 0 and place[_EXPECTED] != place[_MET]:
+                bad[_NUMPREC] += 1
+            _household(text, at, kinds, seen, found, place, bad)
+        elif text[at] == 80:
+            _person(text, at, hispanic9, found, place, bad)
+        else:
+            bad[_RECTYPE] += 1
+        at = after
+    return at
+
+
+_SHAPE: Final = (8, 2, 2, 6)
+_FIRST_ROOM: Final = 1 << 14
+_EXPECTED_IPUMS, _MET_IPUMS, _FOUND_IPUMS = 4, 5, 6
+_LINE_FEED: Final = 10
+_WORDS: Final = {
+    "RECTYPE": ("RECTYPE", "domain", "records of another type", "H or P"),
+    "SERIAL": ("SERIAL", "form", "household numbers that are not digits", "8 digits"),
+    "duplicate": ("SERIAL", "duplicate", "household records with the number of another one", "one household record a number"),
+    "geocode": ("STATEFIP, COUNTY, ENUMDIST", "form", "codes of places that are not digits", "2, 4 and 4 digits"),
+    "GQ": ("GQ", "domain", "codes that are not digits", "0 to 9"),
+    "GQTYPE": ("GQTYPE", "domain", "kinds of group quarters that do not occur", "0, 2, 3, 4 and 6 to 9"),
+    "orphan": ("SERIAL", "no-household", "persons that do not follow the record of their household",
+               "every household record, then its persons"),
+    "vacant": ("GQ", "vacant", "persons in vacant units", "no persons after a household record with GQ 0 and GQTYPE 0"),
+    "AGE": ("AGE", "domain", "ages that are not digits", "000 to 999"),
+    "RACE": ("RACE", "domain", "codes outside the allowed set", "1 to 6"),
+    "HISPAN": ("HISPAN", "domain", "codes outside the allowed set", "0 to 4, or 9 for not reported"),
+}  # fmt: skip
+"""Column, rule, problem and what is allowed, by rule of the kernel."""
+
+
+def find_ipums(folder: Path) -> tuple[Path, ...]:
+    """The extracts in a folder: files whose names end in .dat or .dat.gz, in the order of their names."""
+    return tuple(sorted(path for kind in ("*.dat", "*.dat.gz") for path in folder.glob(kind)))
+
+
+def read_ipums(paths: tuple[Path, ...], layout: HistogramLayout, *, hispanic9: bool = False) -> BlockData:
+    """Read the persons and units of all enumeration districts.
+
+    Districts in which all units are vacant stay, with nobody. A file may be gzip-compressed; several files must not share
+    household numbers.
+
+    Args:
+        paths: the extracts, records of 273 characters.
+        layout: of the 1940 end-to-end test.
+        hispanic9: whether a person whose Hispanic origin was not reported (HISPAN 9) counts as Hispanic, as the Bureau's code has
+            it; otherwise as not Hispanic.
+
+    Raises:
+        DataError: everything that is wrong with the files, or a schema that is not that of the 1940 test.
+        StorageError: a file cannot be opened.
+
+    Source:
+        uscensusbureau/census2020-das-e2e, reader of the 1940 extract.
+    """
+    if layout.schema is None or layout.schema.shape != _SHAPE or len(layout.unit_columns) != UNITS:
+        raise DataError(
+            f"{paths[0].name}: an extract of 1940 holds hhgq x age18plus x hispanic x race (8 x 2 x 2 x 6) and nine kinds of unit, "
+            "which is not the schema of this configuration; fix: use the configuration e2e-1940"
+        )
+    found, problems = empty_districts(_FIRST_ROOM), list[Finding]()
+    seen = np.zeros(MOST_SERIAL // 64 + 1, np.uint64)
+    place = new_place()
+    for path in paths:
+        found = _add_file(path, hispanic9, seen, found, place, problems)
+    raise_if_fatal(merge_findings(problems), "extract of 1940")
+    districts = int(place[_FOUND_IPUMS])
+    if not districts:
+        raise DataError(f"{paths[0].name}: there are no records; allowed: one household record or more")
+    spine = build_spine(found.codes[:districts], layout.rules)
+    order = np.argsort(found.codes[:districts])
+    held = found.cells[:districts][order]
+    district, cell = np.nonzero(held)
+    persons = histograms_of(
+        spine, district * DISTRICT_CELLS + cell, held[district, cell].astype(np.int64), DISTRICT_CELLS
+    )[0]
+    facilities = found.units[:districts][order]
+    name = paths[0].name
+    problems += nobody(name, int(persons.count.sum(dtype=np.int64)))
+    problems += facility_findings(persons, facilities, layout, (name, name))
+    raise_if_fatal(merge_findings(problems), "extract of 1940")
+    return BlockData(spine, persons, facilities, None, (), paths, findings=merge_findings(problems))
+
+
+def _add_file(
+    path: Path,
+    hispanic9: bool,
+    seen: NDArray[np.uint64],
+    found: Districts,
+    place: NDArray[np.int64],
+    problems: list[Finding],
+) -> Districts:
+    """Add up one file; the districts, in a larger table where there was no room."""
+    bad = np.zeros(len(RULES), np.int64)
+    kinds = np.array(KIND_OF_GQTYPE, np.int64)
+    cut = False
+    place[:_FOUND_IPUMS] = new_place()[:_FOUND_IPUMS]
+    for chunk in line_chunks(path):
+        cut = chunk[-1] != _LINE_FEED and len(chunk) < WIDTH
+        at = len(chunk) if cut else 0
+        while (at := add_lines(chunk, at, kinds, hispanic9, seen, found, place, bad)) < len(chunk):
+            found = _doubled(found)
+    short = 0 <= place[_MET_IPUMS] < place[_EXPECTED_IPUMS]
+    problems += _problems(path.name, bad, cut, bool(short))
+    return found
+
+
+def _doubled(found: Districts) -> Districts:
+    room = len(found.codes)
+    larger = empty_districts(2 * room)
+    larger.codes[:room], larger.cells[:room], larger.units[:room] = found.codes, found.cells, found.units
+    fill_slots(larger.slots, found.codes)
+    return larger
+
+
+def _problems(file: str, bad: NDArray[np.int64], cut: bool, short: bool) -> list[Finding]:
+    count = dict(zip(RULES, bad.tolist(), strict=True))
+    found = length_findings(file, WIDTH, count["length"], cut)
+    for rule, (column, name, problem, allowed) in _WORDS.items():
+        found += finding(file, column, name, count[rule], problem, allowed)
+    found += finding(
+        file, "NUMPREC", "truncated", int(short and not cut), "the last household has fewer persons than it says",
+        "all persons of every household", "a file that was cut short must be copied again",
+    )  # fmt: skip
+    if count["NUMPREC"]:
+        severity: Severity = "warn"
+        found.append(
+            Finding(file, "NUMPREC", "persons", severity, count["NUMPREC"], "households with another number of person records",
+                    "as many persons as NUMPREC says", "check that no records are missing")
+        )  # fmt: skip
+    return found

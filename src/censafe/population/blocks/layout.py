@@ -1,0 +1,261 @@
+"""What a file of block histograms must look like, its checks, and its sparse form. Findings hold no value of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.geography.grfc import BlockAreas
+from censafe.geography.spines.tree import LevelRule, Spine
+from censafe.model.schema import Schema
+from censafe.model.sparse import ExactHistograms
+from censafe.population.findings import Finding, Severity
+
+__all__ = [
+    "MOST_COUNT",
+    "BlockData",
+    "HistogramLayout",
+    "e2e_layout",
+    "facility_findings",
+    "finding",
+    "histograms_of",
+    "nobody",
+    "occupancy_of",
+    "pl94_layout",
+]
+
+
+MOST_COUNT = 2**31 - 1
+_GQ_LEVELS = 8
+_MOST_PERSONS = 99_999
+_MOST_IN_HOUSEHOLD_1940 = 99
+_NURSING = 3
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramLayout:
+    """The histograms of a product and the bounds that its facilities set.
+
+    Args:
+        schema: of the persons; None where no persons are read.
+        rules: levels of the spine, root first.
+        unit_columns: columns of the unit file: one for each kind of unit, and others that are passed through.
+        occupied: whether the unit file has a column ``occupied``, for the histogram of occupancy.
+        least: persons that every unit of a kind must hold; empty where units do not bound persons.
+        most: persons that every unit of a kind can hold; as many as `least`.
+        empty: bool, shape (cells,), cells that must be empty; of no length without persons.
+        census_blocks: whether the geocodes are those of census blocks: 16 digits of which the block group is the first
+            digit of the block; 15 digits, without the block group, are then read as well.
+        kind: attribute of the schema whose levels are the kinds of unit.
+    """
+
+    schema: Schema | None
+    rules: tuple[LevelRule, ...]
+    unit_columns: tuple[str, ...]
+    occupied: bool
+    least: tuple[int, ...]
+    most: tuple[int, ...]
+    empty: NDArray[np.bool_]
+    census_blocks: bool
+    kind: str = "hhgq"
+
+    @property
+    def digits(self) -> int:
+        """Digits of the geocode of a block."""
+        return self.rules[-1].digits
+
+    @property
+    def kind_of_cell(self) -> NDArray[np.int32]:
+        """Kind of unit of every cell, shape (cells,); empty where units do not bound persons."""
+        if self.schema is None or not self.least:
+            return np.zeros(0, np.int32)
+        return self.schema.levels_of(self.kind)
+
+
+def _gq_columns() -> tuple[str, ...]:
+    return tuple(f"gq{level}" for level in range(_GQ_LEVELS))
+
+
+def pl94_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
+    """Layout of the redistricting persons, with the occupancy of housing units beside them.
+
+    Args:
+        schema: hhgq 8, votingage 2, hispanic 2, cenrace 63.
+        rules: levels from the root to blocks of 16 digits.
+    """
+    nursing = schema.levels_of("hhgq") == _NURSING
+    return HistogramLayout(
+        schema=schema,
+        rules=tuple(rules),
+        unit_columns=_gq_columns(),
+        occupied=True,
+        least=(0, *(1,) * (_GQ_LEVELS - 1)),
+        most=(_MOST_PERSONS,) * _GQ_LEVELS,
+        empty=nursing & (schema.levels_of("votingage") == 0),
+        census_blocks=rules[-1].digits == 16,
+    )
+
+
+def e2e_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
+    """Layout of the 1940 end-to-end test: ``gq0`` counts occupied housing units, ``vacant`` the others.
+
+    Args:
+        schema: hhgq 8, age18plus 2, hispanic 2, race 6.
+        rules: levels from the root to enumeration districts of 10 digits.
+    """
+    return HistogramLayout(
+        schema=schema,
+        rules=tuple(rules),
+        unit_columns=(*_gq_columns(), "vacant"),
+        occupied=False,
+        least=(1,) * _GQ_LEVELS,
+        most=(_MOST_IN_HOUSEHOLD_1940, *(_MOST_PERSONS,) * (_GQ_LEVELS - 1)),
+        empty=np.zeros(schema.cells, np.bool_),
+        census_blocks=False,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class BlockData:
+    """CONFIDENTIAL. The histograms of all blocks, and what is published about them as it is.
+
+    Args:
+        spine: tree over the blocks; public.
+        persons: exact histograms, blocks in the order of the spine; None where the layout has no schema of persons.
+        facilities: int32, shape (blocks, unit columns): housing units and facilities, published as they are.
+        units: exact histograms of occupancy (cell 0 vacant, 1 occupied), or None where the layout has none.
+        imputed: in words, what in these data was not read but made up by a rule.
+        files: the files read.
+        areas: American Indian areas, places and county subdivisions of the blocks; None where the input has none. Public.
+        findings: what deserves a warning.
+    """
+
+    spine: Spine
+    persons: ExactHistograms | None = field(repr=False)
+    facilities: NDArray[np.int32] = field(repr=False)
+    units: ExactHistograms | None = field(repr=False)
+    imputed: tuple[str, ...]
+    files: tuple[Path, ...]
+    areas: BlockAreas | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("block data are confidential and cannot be pickled")
+
+
+def finding(
+    file: str, column: str, rule: str, rows: int, problem: str, allowed: str, fix: str = "correct the file"
+) -> list[Finding]:
+    """A finding that stops, or none where no row breaks the rule."""
+    severity: Severity = "stop"
+    return [Finding(file, column, rule, severity, rows, problem, allowed, fix)] if rows else []
+
+
+def nobody(file: str, persons: int) -> list[Finding]:
+    """A finding that stops where there is no person at all; nothing could be measured of such a file.
+
+    Args:
+        file: that holds the persons.
+        persons: how many there are.
+    """
+    if persons:
+        return []
+    return [
+        Finding(file, "", "nobody", "stop", 0, "there is no person at all", "one person at least",
+                "check that the file was written completely, and copy it again")
+    ]  # fmt: skip
+
+
+def histograms_of(
+    spine: Spine, keys: NDArray[np.int64], counts: NDArray[np.int64], cells: int
+) -> tuple[ExactHistograms, int, int]:
+    """Sparse histograms from entries in any order.
+
+    Args:
+        spine: the tree; its blocks give the order.
+        keys: shape (entries,), position of the block times the number of cells, plus the cell.
+        counts: shape (entries,), not negative; entries of zero are left out, those of one key are added up.
+        cells: cells of the schema.
+
+    Returns:
+        The histograms; how many entries repeat the key of another one; and how many sums are above 2,147,483,647
+        (they are cut there, so stop when there are any).
+    """
+    if len(keys) and bool((np.diff(keys) <= 0).any()):
+        order = np.argsort(keys, kind="stable")
+        keys, counts = keys[order], counts[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    repeated = len(keys) - len(starts)
+    if repeated:
+        keys, counts = keys[starts], np.add.reduceat(counts, starts)
+    filled = counts > 0
+    if not filled.all():
+        keys, counts = keys[filled], counts[filled]
+    block, cell = np.divmod(keys, cells)
+    pointer = np.searchsorted(block, np.arange(spine.leaf.nodes + 1)).astype(np.int64)
+    large = int(np.count_nonzero(counts > MOST_COUNT))
+    values = np.minimum(counts, MOST_COUNT).astype(np.int32)
+    return ExactHistograms(spine.leaf.geounits, pointer, cell.astype(np.int32), values), repeated, large
+
+
+def occupancy_of(spine: Spine, housing: NDArray[np.int64], occupied: NDArray[np.int64]) -> ExactHistograms:
+    """Histograms of occupancy: cell 0 vacant, 1 occupied.
+
+    Args:
+        spine: the tree.
+        housing: housing units of every block, shape (blocks,).
+        occupied: those that are occupied.
+    """
+    counts = np.stack([housing - occupied, occupied], axis=1).reshape(-1)
+    return histograms_of(spine, np.arange(len(counts)), counts, 2)[0]
+
+
+def facility_findings(
+    persons: ExactHistograms,
+    facilities: NDArray[np.int32],
+    layout: HistogramLayout,
+    names: tuple[str, str],
+) -> list[Finding]:
+    """Blocks whose persons do not fit their facilities, and cells that must be empty.
+
+    Args:
+        persons: exact histograms of the blocks.
+        facilities: shape (blocks, unit columns).
+        layout: of the product.
+        names: of the person file and of the unit file.
+    """
+    file, unit_file = names
+    zeros = finding(file, "", "must-be-empty", int(np.count_nonzero(layout.empty[persons.cell])),
+                    "cells that must be empty have persons", "persons outside the structural zeros of the schema",
+                    "correct the levels of the attributes")  # fmt: skip
+    levels = len(layout.least)
+    if not levels:
+        return zeros
+    block = np.repeat(np.arange(persons.nodes), np.diff(persons.node_ptr))
+    held = np.bincount(
+        block * levels + layout.kind_of_cell[persons.cell], persons.count, persons.nodes * levels
+    ).reshape(-1, levels)
+    units = facilities[:, :levels].astype(np.int64)
+    none = (held > 0) & (units == 0)
+    over = (held > units * np.array(layout.most)) & ~none
+    under = held < units * np.array(layout.least)
+    columns = f"{layout.unit_columns[0]} to {layout.unit_columns[levels - 1]}"
+    most = ", ".join(f"{value:,}" for value in sorted(set(layout.most)))
+    return [
+        *finding(file, layout.kind, "no-facility", int(none.any(axis=1).sum()),
+                 f"blocks with persons in a kind of quarters of which {unit_file} has no unit there (rows are blocks)",
+                 "one unit at least of every kind of quarters that has persons",
+                 "correct the counts of units, or where the persons are"),
+        *finding(file, layout.kind, "too-many-persons", int(over.any(axis=1).sum()),
+                 "blocks with more persons in a kind of quarters than its units can hold (rows are blocks)",
+                 f"at most {most} persons a unit", "correct the counts of units or of persons"),
+        *finding(unit_file, columns, "empty-facility", int(under.any(axis=1).sum()),
+                 "blocks with more facilities of a kind than persons in them (rows are blocks)",
+                 "one person at least in every facility", "take out facilities that are vacant"),
+        *zeros,
+    ]  # fmt: skip

@@ -1,0 +1,413 @@
+"""Block histograms from a state's published P.L. 94-171 files in the legacy layout, with kinds of quarters imputed by a fixed rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, StorageError
+from censafe.geography.spines.tree import Spine, build_spine, pack_geocodes
+from censafe.model.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
+from censafe.model.schema import Schema
+from censafe.model.sparse import ExactHistograms
+from censafe.population.blocks.areas import area_numbers, in_order
+from censafe.population.blocks.layout import (
+    BlockData,
+    HistogramLayout,
+    facility_findings,
+    finding,
+    histograms_of,
+    nobody,
+    occupancy_of,
+)
+from censafe.population.findings import Finding, raise_if_fatal
+
+__all__ = ["RULE", "find_legacy", "impute_quarters", "imputed_cells", "read_legacy"]
+
+
+# (level of hhgq, age groups in the order in which they are used): nursing first, for it takes adults only
+_ORDER: tuple[tuple[int, tuple[tuple[int, ...], ...]], ...] = (
+    (3, ((1,),)),
+    (1, ((1,), (0,))),
+    (6, ((1,), (0,))),
+    (5, ((1,), (0,))),
+    (2, ((0,), (1,))),
+    (4, ((0, 1),)),
+    (7, ((0, 1),)),
+)
+RULE = (
+    "kind of group quarters by age, origin and race: nursing adults only; correctional, military and college adults "
+    "first; juvenile under 18 first; the rest of any age; each in proportion to the persons left in the block, rounded "
+    "by largest remainders"
+)
+_Ints = NDArray[np.int64]
+
+
+def impute_quarters(cells: _Ints, quarters: _Ints) -> _Ints | None:
+    """Spread the persons in group quarters of a block over its cells.
+
+    Args:
+        cells: shape (2, origin and race): persons of the block by age group (0 under 18) and the rest.
+        quarters: shape (8,): persons by level of hhgq; entry 0, those in households, is not read.
+
+    Returns:
+        Shape (8, 2, origin and race), sums over its first axis equal to `cells`; None where the block has too few
+        persons, or too few adults for its nursing facilities.
+
+    Example:
+        >>> split = impute_quarters(np.array([[3, 0], [6, 2]]), np.array([0, 0, 1, 4, 0, 0, 0, 0]))
+        >>> split[3].tolist(), split[2].tolist(), split[0].tolist()
+        ([[0, 0], [3, 1]], [[1, 0], [0, 0]], [[2, 0], [3, 1]])
+    """
+    left = cells.copy()
+    split = np.zeros((8, *cells.shape), np.int64)
+    for level, groups in _ORDER:
+        wanted = int(quarters[level])
+        for ages in groups:
+            taken = np.zeros_like(left)
+            rows = list(ages)
+            taken[rows] = _in_proportion(left[rows], min(wanted, int(left[rows].sum())))
+            left -= taken
+            split[level] += taken
+            wanted -= int(taken.sum())
+        if wanted:
+            return None
+    split[0] = left
+    return split
+
+
+def _in_proportion(held: _Ints, wanted: int) -> _Ints:
+    """Take `wanted` persons from cells in proportion to what they hold; ties go to the earlier cell."""
+    total = int(held.sum())
+    if wanted == 0:
+        return np.zeros_like(held)
+    parts, remainder = np.divmod(held * wanted, total)
+    order = np.argsort(-remainder.reshape(-1), kind="stable")
+    flat = parts.reshape(-1)
+    flat[order[: wanted - int(flat.sum())]] += 1
+    return flat.reshape(held.shape)
+
+
+_GEO_FIELDS = 97
+_STUSAB = 1
+_SUMLEV, _FILE, _LOGRECNO = 2, 6, 7
+_BLOCK_PARTS = (
+    (12, 2),
+    (14, 3),
+    (32, 6),
+    (33, 1),
+    (34, 4),
+)  # field (from 0) and digits of the parts of a geocode
+_AREA_FIELDS = {"aiannhce": (35, "AIANHH"), "placefp": (29, "PLACE"), "cousubfp": (17, "COUSUB")}
+_KEYS = 5
+_SEGMENT_FILE, _SEGMENT_LOGRECNO = 3, 4
+_SEGMENTS: tuple[tuple[str, ...], ...] = (("P1", "P2"), ("P3", "P4", "H1"), ("P5",))
+_SHAPE = (8, 2, 2, 63)
+_CHUNK = 20_000
+_FACILITIES = "number of facilities: one for each kind of group quarters that has persons in a block"
+_Tables = dict[str, NDArray[np.int32]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Header:
+    """What the header says.
+
+    Args:
+        state: the abbreviation of the state that all its records give.
+        records: logical record numbers of all summary levels, sorted.
+        blocks: those of the block records.
+        codes: geocodes of the block records.
+        areas: areas of the block records.
+    """
+
+    state: str
+    records: _Ints
+    blocks: _Ints
+    codes: _Ints
+    areas: dict[str, NDArray[np.int32]]
+
+
+def find_legacy(folder: Path) -> tuple[Path, ...]:
+    """The header and the three segments in a folder, or nothing.
+
+    Raises:
+        DataError: some of the four are missing, or there are files of several states.
+    """
+    names = ("geo", "00001", "00002", "00003")
+    found = [sorted(folder.glob(f"??{name}*.pl")) for name in names]
+    if not any(found):
+        return ()
+    if any(len(files) != 1 for files in found):
+        raise DataError(
+            f"{folder}: {', '.join(str(len(files)) for files in found)} files named ??geo*.pl, ??00001*.pl, ??00002*.pl and "
+            "??00003*.pl; allowed: one of each; fix: keep one state's header and three segments in the folder"
+        )
+    return tuple(files[0] for files in found)
+
+
+def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
+    """Read the block records (summary level 750) of a state.
+
+    Args:
+        files: as :func:`find_legacy` gives them.
+        layout: of the redistricting persons.
+
+    Returns:
+        The blocks; `imputed` says what was made up.
+
+    Raises:
+        DataError: everything that is wrong with the files, or a schema that is not that of the redistricting persons.
+        StorageError: a file cannot be opened.
+
+    Source:
+        2020 Census P.L. 94-171 technical documentation, legacy format; tables P1 to P5 and H1.
+    """
+    if layout.schema is not None and layout.schema.shape != _SHAPE:
+        raise DataError(
+            f"{files[0].parent}: P.L. 94-171 files hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63), which is not the "
+            f"schema {layout.schema.name}; fix: give a histogram file"
+        )
+    header = _header(files[0])
+    order = np.argsort(header.codes)
+    tables = {
+        table: values
+        for number, path in enumerate(files[1:])
+        for table, values in _segment(path, number, header, header.blocks[order]).items()
+    }
+    spine = build_spine(header.codes, layout.rules)
+    raise_if_fatal(
+        [*_sum_findings(tables, files), *nobody(files[1].name, int(tables["P1"][:, 0].sum()))],
+        "P.L. 94-171 tables",
+    )
+    housing, occupied = tables["H1"][:, 0].astype(np.int64), tables["H1"][:, 1].astype(np.int64)
+    present = (tables["P5"][:, list(GQ_ITEMS)] > 0).astype(np.int64)
+    facilities = np.column_stack([housing, present])[:, : len(layout.unit_columns)].astype(np.int32)
+    persons, imputed = None, [_FACILITIES] if len(layout.unit_columns) > 1 else []
+    if layout.schema is not None:
+        persons = _persons(tables, spine, layout.schema, files)
+        imputed.insert(0, RULE)
+        names = (files[1].name, files[2].name)
+        raise_if_fatal(facility_findings(persons, facilities, layout, names), "P.L. 94-171 tables")
+    occupancy = occupancy_of(spine, housing, occupied) if layout.occupied else None
+    areas = in_order({kind: column[order] for kind, column in header.areas.items()}, spine.leaf.codes)
+    return BlockData(spine, persons, facilities, occupancy, tuple(imputed), files, areas)
+
+
+def _persons(tables: _Tables, spine: Spine, schema: Schema, files: tuple[Path, ...]) -> ExactHistograms:
+    keys, counts, failed = imputed_cells(tables)
+    raise_if_fatal(
+        finding(files[3].name, "P5", "quarters", failed,
+                "blocks with more persons in group quarters than persons, or in nursing facilities than adults (rows are blocks)",
+                "group quarters that fit P1 and P3", "copy the files again"),
+        "P.L. 94-171 tables",
+    )  # fmt: skip
+    return histograms_of(spine, keys, counts, schema.cells)[0]
+
+
+def _header(path: Path) -> _Header:
+    import pyarrow.compute as pc
+
+    parts = (field for field, _ in _BLOCK_PARTS)
+    fields = (_STUSAB, _SUMLEV, _FILE, _LOGRECNO, *parts, *(field for field, _ in _AREA_FIELDS.values()))
+    table = _read(path, _GEO_FIELDS, dict.fromkeys(fields, "string"))
+    all_records = np.sort(_numbers(_texts(table, _LOGRECNO)))
+    state = str(table.column(f"f{_STUSAB}")[0]) if table.num_rows else ""
+    wrong = _mark_findings(path.name, table, state, _FILE, "00")
+    table = table.filter(pc.equal(table.column(f"f{_SUMLEV}"), "750"))
+    if not table.num_rows:
+        raise DataError(f"{path.name}: no block records; allowed: records of summary level 750")
+    codes = np.zeros(table.num_rows, np.int64)
+    bad = np.zeros(table.num_rows, np.bool_)
+    for field, digits in _BLOCK_PARTS:
+        part = pack_geocodes(_texts(table, field), digits)
+        bad |= part < 0
+        codes = codes * 10**digits + np.maximum(part, 0)
+    apart = codes // 10**4 % 10 != codes // 10**3 % 10
+    records = _numbers(_texts(table, _LOGRECNO))
+    repeated = int(np.count_nonzero((np.diff(all_records) == 0) & (all_records[1:] >= 0)))
+    found: list[Finding] = wrong
+    areas = {
+        kind: area_numbers(table.column(f"f{field}").combine_chunks(), kind, (path.name, name), found)
+        for kind, (field, name) in _AREA_FIELDS.items()
+    }
+    raise_if_fatal(
+        [
+            *found,
+            *finding(path.name, "STATE, COUNTY, TRACT, BLKGRP, BLOCK", "form", int(bad.sum()),
+                     "codes of another form", "2, 3, 6, 1 and 4 digits"),
+            *finding(path.name, "BLKGRP, BLOCK", "nesting", int((apart & ~bad).sum()), "blocks outside their block group",
+                     "a block group that is the first digit of the block"),
+            *finding(path.name, "LOGRECNO", "duplicate", repeated,
+                     "record numbers given twice", "one record a number"),
+            *finding(path.name, "LOGRECNO", "form", int((all_records < 0).sum()), "record numbers that are not digits", "digits"),
+        ],
+        "P.L. 94-171 header",
+    )  # fmt: skip
+    return _Header(state, all_records, records, codes, areas)
+
+
+def _mark_findings(name: str, table: Any, state: str, field: int, number: str) -> list[Finding]:
+    """Records of another state than that of the header, or of another file than the name says."""
+    others = int(np.count_nonzero(_texts(table, _STUSAB) != state))
+    files = int(np.count_nonzero(np.char.zfill(_texts(table, field), 2) != number))
+    return [
+        *finding(name, "STUSAB", "state", others, "records of another state than the first one of the header",
+                 "one state in the header and its three segments", "keep the four files of one state together"),
+        *finding(name, "CIFSN", "file-number", files, "records of another file", f"file number {number}",
+                 "give every file its own name again, or copy the four files again"),
+    ]  # fmt: skip
+
+
+def _texts(table: Any, field: int) -> NDArray[np.str_]:
+    return np.array(table.column(f"f{field}").to_pylist(), np.str_)
+
+
+def _numbers(texts: NDArray[np.str_]) -> _Ints:
+    digits = 7
+    return pack_geocodes(np.char.zfill(texts, digits), digits)
+
+
+def _segment(path: Path, number: int, header: _Header, records: _Ints) -> _Tables:
+    """Tables of a segment, from 0, with rows in the order of the records asked for."""
+    names = _SEGMENTS[number]
+    items = [TABLE_ITEMS[name] for name in names]
+    fields = _KEYS + sum(items)
+    keys = dict.fromkeys((_STUSAB, _SEGMENT_FILE, _SEGMENT_LOGRECNO), "string")
+    types = {**keys, **dict.fromkeys(range(_KEYS, fields), "int32")}
+    table = _read(path, fields, types)
+    numbers = _numbers(_texts(table, _SEGMENT_LOGRECNO))
+    unknown = int(np.count_nonzero(~np.isin(numbers, header.records)))
+    order = np.argsort(numbers, kind="stable")
+    place = np.minimum(np.searchsorted(numbers[order], records), len(order) - 1)
+    rows = order[place]
+    missing = int((numbers[rows] != records).sum())
+    twice = int((np.searchsorted(numbers[order], records, side="right") - place > 1).sum())
+    raise_if_fatal(
+        [
+            *_mark_findings(path.name, table, header.state, _SEGMENT_FILE, f"{number + 1:02}"),
+            *finding(path.name, "LOGRECNO", "no-header", unknown, "records that the header does not have",
+                     "one record of the header for each record", "copy the header and the three segments again"),
+            *finding(path.name, "LOGRECNO", "missing", missing, "block records of the header that are not here",
+                     "one record for each block", "copy the file again"),
+            *finding(path.name, "LOGRECNO", "duplicate", twice, "record numbers given twice", "one record a number",
+                     "copy the file again"),
+        ],
+        "P.L. 94-171 segment",
+    )  # fmt: skip
+    tables = {}
+    start = _KEYS
+    for name, width in zip(names, items, strict=True):
+        columns = [table.column(f"f{field}").to_numpy()[rows] for field in range(start, start + width)]
+        tables[name] = np.stack(columns, axis=1)
+        start += width
+    return tables
+
+
+def _read(path: Path, fields: int, types: dict[int, str]) -> Any:
+    """Some fields, named f0, f1, ..., of a pipe-delimited file without header."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    kinds = {"string": pa.string(), "int32": pa.int32()}
+    names = [f"f{field}" for field in range(fields)]
+    try:
+        return arrow_csv.read_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(column_names=names, encoding="latin1"),
+            parse_options=arrow_csv.ParseOptions(delimiter="|", quote_char=False),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=[f"f{field}" for field in types],
+                column_types={f"f{field}": kinds[kind] for field, kind in types.items()},
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{path.name}: lines without exactly {fields} fields, or items that are not whole numbers; allowed: {fields} "
+            "pipe-separated fields a line, no header line; fix: copy the file again"
+        ) from None
+
+
+def _sum_findings(tables: _Tables, files: tuple[Path, ...]) -> list[Finding]:
+    """Totals that are not the sums of their items, and negative items."""
+    found: list[Finding] = []
+    place = {name: path.name for path, names in zip(files[1:], _SEGMENTS, strict=True) for name in names}
+    for name, values in tables.items():
+        found += finding(place[name], name, "negative", int((values < 0).any(axis=1).sum()),
+                         "blocks with negative items (rows are blocks)", "zero or more", "copy the file again")  # fmt: skip
+    for name, wrong in _wrong_sums(tables).items():
+        found += finding(place[name], name, "sums", int(wrong.sum()),
+                         "blocks whose total is not the sum of its items (rows are blocks)", "tables that add up",
+                         "copy the file again")  # fmt: skip
+    blocks = len(tables["P1"])
+    negative = sum(
+        int((_cells(tables, slice(first, first + _CHUNK)) < 0).any(axis=(1, 2)).sum())
+        for first in range(0, blocks, _CHUNK)
+    )
+    return found + finding(
+        place["P4"], "P1, P2, P3, P4", "cells", negative,
+        "blocks with a part larger than the whole (rows are blocks)", "P4 within P2 and P3, and both within P1",
+        "copy the files again",
+    )  # fmt: skip
+
+
+def _wrong_sums(tables: _Tables) -> dict[str, NDArray[np.bool_]]:
+    """By table, the blocks whose total is not the sum of the items below it, or not that of the table it repeats."""
+    races, kinds = np.array(RACE_ITEMS), list(GQ_ITEMS)
+    p1, p2, p3, p4 = (tables[name] for name in ("P1", "P2", "P3", "P4"))
+    wrong = {name: tables[name][:, 0] != tables[name][:, races].sum(axis=1) for name in ("P1", "P3")}
+    for name, table, whole in (("P2", p2, p1), ("P4", p4, p3)):
+        parts = table[:, 1] + table[:, races + 2].sum(axis=1)
+        wrong[name] = (table[:, 0] != parts) | (table[:, 0] != whole[:, 0])
+    wrong["P5"] = tables["P5"][:, 0] != tables["P5"][:, kinds].sum(axis=1)
+    wrong["H1"] = tables["H1"][:, 0] != tables["H1"][:, 1:].sum(axis=1)
+    return wrong
+
+
+def _cells(tables: _Tables, rows: slice) -> _Ints:
+    """Persons by age group (0 under 18) and by origin and race (126), shape (blocks, 2, 126)."""
+    races = np.array(RACE_ITEMS)
+    everyone, adults = tables["P1"][rows][:, races], tables["P3"][rows][:, races]
+    not_hispanic, adults_not = tables["P2"][rows][:, races + 2], tables["P4"][rows][:, races + 2]
+    children_not = not_hispanic - adults_not
+    children = np.concatenate([children_not, everyone - adults - children_not], axis=1)
+    both = np.stack([children, np.concatenate([adults_not, adults - adults_not], axis=1)], axis=1)
+    return both.astype(np.int64)
+
+
+def imputed_cells(tables: _Tables) -> tuple[_Ints, _Ints, int]:
+    """The joint histogram of persons from their tables, the kind of quarters by the stated rule.
+
+    Args:
+        tables: P1 to P5 by name, each of shape (blocks, items).
+
+    Returns:
+        Keys (position of the block times 2,016, and the cell), their counts, and for how many blocks there is none.
+    """
+    blocks = len(tables["P1"])
+    keys, counts, failed = [], [], 0
+    for first in range(0, blocks, _CHUNK):
+        rows = slice(first, first + _CHUNK)
+        cells = _cells(tables, rows)
+        quarters = tables["P5"][rows][:, list(GQ_ITEMS)].astype(np.int64)
+        plain = quarters.sum(axis=1) == 0
+        for row in np.flatnonzero(~plain):
+            split = impute_quarters(cells[row], np.append(0, quarters[row]))
+            failed += split is None
+            if split is not None:
+                flat = split.reshape(-1)
+                (cell,) = np.nonzero(flat)
+                keys.append((first + row) * flat.size + cell)
+                counts.append(flat[cell])
+        held = cells.reshape(len(cells), -1) * plain[:, None]
+        block, cell = np.nonzero(held)
+        keys.append((first + block) * (8 * held.shape[1]) + cell)
+        counts.append(held[block, cell])
+    return np.concatenate(keys), np.concatenate(counts), failed

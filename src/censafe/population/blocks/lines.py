@@ -1,0 +1,205 @@
+"""Fixed-width files as chunks of whole lines, read ahead of the kernels that parse them, and the pieces these share."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError, StorageError
+from censafe.model.compiled import compiled
+from censafe.population.blocks.layout import finding
+from censafe.population.findings import Finding
+
+__all__ = [
+    "CHUNK_BYTES",
+    "blank",
+    "length_findings",
+    "line_chunks",
+    "mark",
+    "next_line",
+    "parse_number",
+    "slot_of",
+]
+
+
+_Bytes = NDArray[np.uint8]
+_kernel = compiled()
+
+
+@_kernel
+def next_line(text: _Bytes, place: int, width: int) -> tuple[int, int]:
+    """Characters of the line at `place`, without its line end, and where the next line starts.
+
+    A line of the right length is told by the byte behind it; others are searched.
+    """
+    size = len(text)
+    end = place + width
+    if end < size and text[end] == 10:
+        return width, end + 1
+    if end + 1 < size and text[end] == 13 and text[end + 1] == 10:
+        return width, end + 2
+    stop = place
+    while stop < size and text[stop] != 10:
+        stop += 1
+    length = stop - place
+    if length and stop < size and text[stop - 1] == 13:
+        length -= 1
+    return length, stop + 1
+
+
+@_kernel
+def parse_number(text: _Bytes, place: int, digits: int) -> int:
+    """A field of decimal digits, with leading blanks or zeros; -1 for anything else or only blanks."""
+    value = 0
+    seen = False
+    for i in range(place, place + digits):
+        character = int(text[i])
+        if character == 32 and not seen:
+            continue
+        if character < 48 or character > 57:
+            return -1
+        seen = True
+        value = value * 10 + character - 48
+    return value if seen else -1
+
+
+@_kernel
+def blank(text: _Bytes, place: int, characters: int) -> bool:
+    """Whether a field holds blanks only."""
+    stop = place + characters
+    while place < stop and text[place] == 32:
+        place += 1
+    return place == stop
+
+
+@_kernel
+def mark(seen: NDArray[np.uint64], item: int) -> bool:
+    """Set the bit of an item; whether it was set before."""
+    word, bit = item >> 6, np.uint64(1) << np.uint64(item & 63)
+    if seen[word] & bit:
+        return True
+    seen[word] |= bit
+    return False
+
+
+@_kernel
+def slot_of(key: int, mask: int) -> int:
+    """Where a whole number is looked for first in a table of `mask` + 1 slots."""
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return int(np.int64(mixed >> np.uint64(32)) & mask)
+
+
+CHUNK_BYTES = 1 << 22
+_FRONT = 1 << 12  # room for what is left of the chunk before, longer than any record
+_AT_ONCE = 1 << 20
+_LONGEST = 1 << 26
+_LINE_FEED = 10
+_GZIP = b"\x1f\x8b"
+
+
+def line_chunks(path: Path) -> Iterator[_Bytes]:
+    """The lines of a file, some megabytes of whole lines at a time; gzip is told by its first bytes.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Bytes of whole lines with their line feeds; only the last line of the file may lack one. An array is valid until the
+        next one is asked for.
+
+    Raises:
+        DataError: a compressed file that is cut short or damaged, or a file without lines.
+        StorageError: the file cannot be read.
+    """
+    carry = np.zeros(0, np.uint8)
+    size = CHUNK_BYTES
+    buffers = [np.empty(_FRONT + size, np.uint8) for _ in range(2)]
+    try:
+        with _opened(path) as stream, ThreadPoolExecutor(1) as ahead:
+            coming = ahead.submit(_read, stream, buffers[0][_FRONT:])
+            turn = 0
+            while read := coming.result():
+                block = _behind(carry, buffers[turn], read)
+                turn = 1 - turn
+                coming = ahead.submit(_read, stream, buffers[turn][_FRONT:])
+                whole = _whole(block)
+                carry = block[whole:].copy()
+                _require_lines(path, len(carry))
+                if whole:
+                    yield block[:whole]
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise DataError(
+            f"{path.name}: the compressed file is cut short or damaged; allowed: a whole gzip file; fix: copy the file again"
+        ) from None
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    if len(carry):
+        yield carry
+
+
+def _behind(carry: _Bytes, buffer: _Bytes, read: int) -> _Bytes:
+    """What was left over, and behind it what was read; without copying what was read when the rest is short."""
+    if len(carry) > _FRONT:
+        return np.concatenate([carry, buffer[_FRONT : _FRONT + read]])
+    buffer[_FRONT - len(carry) : _FRONT] = carry
+    return buffer[_FRONT - len(carry) : _FRONT + read]
+
+
+def _require_lines(path: Path, left: int) -> None:
+    if left > _LONGEST:
+        raise DataError(
+            f"{path.name}: more than {_LONGEST:,} characters without a line feed; allowed: one record a line; fix: write the "
+            "file again in its layout"
+        )
+
+
+def _whole(block: _Bytes) -> int:
+    """Bytes up to and with the last line feed."""
+    step = 4096
+    for stop in range(len(block), 0, -step):
+        found = np.flatnonzero(block[max(0, stop - step) : stop] == _LINE_FEED)
+        if len(found):
+            return max(0, stop - step) + int(found[-1]) + 1
+    return 0
+
+
+def _opened(path: Path) -> BinaryIO:
+    with path.open("rb") as stream:
+        packed = stream.read(2) == _GZIP
+    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def _read(stream: BinaryIO, target: _Bytes) -> int:
+    """Fill `target`; how many bytes there were."""
+    view, done = target.data, 0
+    while done < len(target) and (
+        read := cast(io.BufferedIOBase, stream).readinto(view[done : done + _AT_ONCE])
+    ):
+        done += read
+    return done
+
+
+def length_findings(file: str, width: int, wrong: int, cut: bool) -> list[Finding]:
+    """Findings about lines of another length.
+
+    Args:
+        file: its name.
+        width: characters of a record.
+        wrong: lines of another length, the last one not counted when it was cut.
+        cut: whether the last line is shorter than a record and has no line feed.
+    """
+    allowed = f"{width} characters in every line"
+    return [
+        *finding(file, "", "record-length", wrong, "records of another length", allowed,
+                 "write the file again in its layout"),
+        *finding(file, "", "truncated", int(cut), "the last record is cut off", allowed,
+                 "a file that was cut short must be copied again"),
+    ]  # fmt: skip

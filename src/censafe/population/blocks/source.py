@@ -1,0 +1,154 @@
+"""Which files of a data folder hold the blocks, and the reader that belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from censafe.errors import DataError, StorageError
+from censafe.population.blocks.cef import find_cef, read_cef
+from censafe.population.blocks.columns import read_columns
+from censafe.population.blocks.ipums import find_ipums, read_ipums
+from censafe.population.blocks.layout import BlockData, HistogramLayout
+from censafe.population.blocks.legacy import find_legacy, read_legacy
+
+__all__ = ["BlockFiles", "Reader", "block_files", "read_block_files", "read_blocks"]
+
+Reader = Literal["histogram", "pl94", "ipums-1940", "cef"]
+
+_HOLDS: Final[Mapping[Reader, str]] = {
+    "histogram": "histogram files",
+    "pl94": "P.L. 94-171 files",
+    "ipums-1940": "an IPUMS extract of 1940",
+    "cef": "Census Edited Files",
+}
+_WANTED: Final[Mapping[Reader, str]] = {
+    "histogram": "histogram.parquet and units.parquet (or .csv, or folders of these names)",
+    "pl94": "the four P.L. 94-171 files of a state (??geo*.pl, ??00001*.pl, ??00002*.pl, ??00003*.pl)",
+    "ipums-1940": "*.dat or *.dat.gz, records of 273 characters",
+    "cef": "CEF20_UNIT*, CEF20_PER* and GRF-C*.txt",
+}
+_PERSONS = "histogram"
+_KINDS = ("parquet", "csv")
+
+
+@dataclass(frozen=True)
+class BlockFiles:
+    """The files of a data folder that hold the blocks.
+
+    Args:
+        reader: that reads them.
+        records: files with records, by what they hold.
+        public: block files GRF-C.
+    """
+
+    reader: Reader
+    records: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+    public: tuple[Path, ...] = ()
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Every file with records."""
+        return tuple(path for paths in self.records.values() for path in paths)
+
+
+def block_files(folder: Path, reader: Reader | None = None, *, persons: bool = True) -> BlockFiles:
+    """Find the files of a data folder.
+
+    The folder holds the files of one reader: ``histogram`` and ``units`` (each one file, Parquet or CSV, or a folder of them),
+    a state's published P.L. 94-171 files in the legacy layout, an extract of the 1940 census, or Census Edited Files. Block
+    files ``GRF-C*.txt`` may stand beside the first and must stand beside the last.
+
+    Args:
+        folder: the data folder.
+        reader: the one wanted; None for the one whose files are there.
+        persons: whether histograms of persons are wanted; otherwise ``units`` is enough.
+
+    Raises:
+        DataError: files are missing or there are too many, or they are those of another reader.
+        StorageError: the folder cannot be opened.
+    """
+    if not folder.is_dir():
+        raise StorageError(
+            f"{folder}: there is no such data folder; name the folder that holds the histograms"
+        )
+    finders: Mapping[Reader, Callable[[Path], Mapping[str, tuple[Path, ...]]]] = {
+        "histogram": lambda place: _tables(place, (_PERSONS, "units") if persons else ("units",)),
+        "pl94": lambda place: {"legacy": find_legacy(place)},
+        "ipums-1940": lambda place: {"extract": find_ipums(place)},
+        "cef": find_cef,
+    }
+    found = {name: records for name, find in finders.items() if any((records := find(folder)).values())}
+    if len(found) > 1:
+        raise DataError(
+            f"{folder}: both {' and '.join(_HOLDS[name] for name in found)}; fix: keep one of them"
+        )
+    chosen = next(iter(found), reader or "histogram")
+    if reader is not None and chosen != reader:
+        raise DataError(f"{folder}: the folder holds {_HOLDS[chosen]}; fix: --set reader={chosen}")
+    records = found.get(chosen, {})
+    missing = [name for name, paths in records.items() if not paths]
+    if missing or not records:
+        names = missing or ([_PERSONS, "units"] if persons else ["units"])
+        what = (
+            f"no input file for {' and '.join(names)}" if chosen in ("histogram", "cef") else "no input file"
+        )
+        allowed = ", or ".join(_WANTED.values()) if reader is None or not records else _WANTED[chosen]
+        raise DataError(f"{folder}: {what}; allowed: {allowed}")
+    public = tuple(sorted(folder.glob("GRF-C*.txt")))
+    return BlockFiles(chosen, records, public)
+
+
+def read_block_files(files: BlockFiles, layout: HistogramLayout, *, hispanic9: bool = False) -> BlockData:
+    """Read what was found.
+
+    Args:
+        files: as :func:`block_files` gives them.
+        layout: of the product.
+        hispanic9: whether a person of 1940 whose Hispanic origin was not reported counts as Hispanic.
+
+    Raises:
+        DataError: everything that is wrong in the files.
+        StorageError: a file cannot be opened.
+    """
+    records = files.records
+    if files.reader == "pl94":
+        return read_legacy(records["legacy"], layout)
+    if files.reader == "ipums-1940":
+        return read_ipums(records["extract"], layout, hispanic9=hispanic9)
+    if files.reader == "cef":
+        return read_cef(records, files.public, layout)
+    grfc = files.public if layout.census_blocks else ()
+    return read_columns(records.get(_PERSONS, ()), records["units"], layout, grfc)
+
+
+def read_blocks(folder: Path, layout: HistogramLayout) -> BlockData:
+    """Read the blocks of a data folder with the reader of its files.
+
+    Args:
+        folder: the data folder, as for :func:`block_files`.
+        layout: of the product.
+
+    Raises:
+        DataError: files are missing or there are too many, or everything that is wrong in them.
+        StorageError: the folder or a file cannot be opened.
+    """
+    return read_block_files(block_files(folder, persons=layout.schema is not None), layout)
+
+
+def _tables(folder: Path, names: tuple[str, ...]) -> Mapping[str, tuple[Path, ...]]:
+    return {name: _files(folder, name) for name in names}
+
+
+def _files(folder: Path, name: str) -> tuple[Path, ...]:
+    """The one file of a table, or the files of one kind in a folder of its name."""
+    single = [path for kind in _KINDS if (path := folder / f"{name}.{kind}").is_file()]
+    many = [files for kind in _KINDS if (files := sorted((folder / name).glob(f"*.{kind}")))]
+    if len(single) + len(many) > 1:
+        raise DataError(
+            f"{folder}: several inputs for {name}; allowed: one of {name}.parquet, {name}.csv and a folder {name} of files of "
+            "one of these kinds; fix: keep one of them"
+        )
+    return tuple(single) if single else tuple(path for files in many for path in files)

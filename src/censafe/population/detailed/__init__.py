@@ -1,0 +1,11 @@
+"""CONFIDENTIAL. Record layouts, readers and validation of the SafeTab inputs.
+
+What enters: person or household records, the public block file GRF-C, and for households the public totals of
+population groups. What leaves: compact typed tables inside the relational engine, the distinct combinations of
+codes, and findings that name files, columns and numbers of rows, never values of a record.
+"""
+
+from censafe.population.detailed.source import SafetabInput, SafetabSource, open_safetab
+from censafe.population.detailed.totals import PopGroupTotals
+
+__all__ = ["PopGroupTotals", "SafetabInput", "SafetabSource", "open_safetab"]

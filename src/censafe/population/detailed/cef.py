@@ -1,0 +1,234 @@
+"""The Census Edited File as SafeTab records: persons and units by state, with the block file GRF-C.
+
+The columns that are needed are written once as Parquet in the scratch folder and joined by the engine.
+
+Source: specification of SafeTab, section 3.2.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+
+from censafe.errors import ConfigError
+from censafe.geography.areas import BLOCK_COLUMNS, Areas, read_areas
+from censafe.geography.grfc import read_grfc
+from censafe.population.detailed.checks import area_findings
+from censafe.population.detailed.files import (
+    Batches,
+    InputFiles,
+    check_headers,
+    find_input,
+    find_totals,
+    query_batches,
+    table_batches,
+)
+from censafe.population.detailed.layout import RACES, RecordName
+from censafe.population.files.layout import TableName
+from censafe.population.files.relation import engine_errors, quote_paths, quote_text
+from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.households.cef import CefInput, open_cef, read_ini, stage_lines
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["CefRecords", "open_cef_input"]
+
+_OUTSIDE = {"TABBLKCOU": "999", "TABTRACTCE": "999999", "TABBLK": "9999"}  # of a unit whose block GRF-C lacks
+_CODES = ", ".join(f"p.{name}" for name in (*(f"QRACE{k}" for k in range(1, RACES + 1)), "QSPAN"))
+_TYPE = "CASE u.HHT WHEN '6' THEN '4' WHEN '7' THEN '5' ELSE u.HHT END"
+
+
+@dataclass(frozen=True)
+class CefRecords:
+    """CONFIDENTIAL. The fixed-width files of a run.
+
+    Args:
+        name: which records.
+        cef: the files by state.
+        totals_files: totals of population groups, or None.
+        scratch: confidential scratch folder.
+    """
+
+    name: RecordName
+    cef: CefInput
+    totals_files: InputFiles | None
+    scratch: Path
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """How messages call the tables."""
+        records: TableName = "persons" if self.name == "persons" else "units"
+        found = {"blocks": self.cef.labels["geo"], self.name: self.cef.labels[records]}
+        return found | ({"totals": self.totals_files.label} if self.totals_files else {})
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files, for hashing."""
+        return self.cef.files + (self.totals_files.paths if self.totals_files else ())
+
+    @property
+    def record_files(self) -> tuple[Path, ...]:
+        """The files of the CEF that hold records."""
+        return self.cef.record_files
+
+    @property
+    def whole_regions(self) -> bool:
+        """Totals may name regions without any unit, which are left out."""
+        return False
+
+    def areas(self, con: duckdb.DuckDBPyConnection, states: tuple[str, ...]) -> tuple[Areas, list[Finding]]:
+        """Stage the records, and read the blocks that hold a unit.
+
+        Args:
+            con: the engine.
+            states: two-digit state codes.
+        """
+        areas, problems = read_areas([entry.grfc for entry in self.cef.states], states)
+        findings = area_findings(self.labels["blocks"], problems)
+        with engine_errors("input scratch"):
+            self.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for entry in self.cef.states:
+            findings += stage_lines(con, entry.per, "safetab_per", self._path("per", entry.state))
+            findings += stage_lines(con, entry.unit, "safetab_unit", self._path("unit", entry.state))
+            self._locate(con, entry.state, entry.grfc, entry.unit.name)
+        findings += self._repeated(con)
+        return areas.restrict(self._with_unit(con, areas)), findings
+
+    def records(self, con: duckdb.DuckDBPyConnection) -> Batches:
+        """The records in the layout of the text files.
+
+        Args:
+            con: the engine.
+        """
+        query = self._persons if self.name == "persons" else self._households
+        return query_batches(
+            con, " UNION ALL ".join(query(entry.state) for entry in self.cef.states), self.labels[self.name]
+        )
+
+    def totals(self, con: duckdb.DuckDBPyConnection) -> Batches | None:
+        """The totals of population groups, or None for SafeTab-P.
+
+        Args:
+            con: the engine.
+        """
+        return table_batches(con, self.totals_files, "totals") if self.totals_files else None
+
+    def close(self) -> None:
+        """Delete the scratch files."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _path(self, kind: str, state: str) -> Path:
+        return self.scratch / f"{kind}-{state}.parquet"
+
+    def _scan(self, kind: str, state: str) -> str:
+        return f"read_parquet({quote_paths([self._path(kind, state)])})"
+
+    def _locate(self, con: duckdb.DuckDBPyConnection, state: str, grfc: Path, label: str) -> None:
+        """Write every unit once with its block; all parts of a block that GRF-C lacks are nines."""
+        view = f"blocks_{uuid4().hex[:8]}"
+        blocks = read_grfc(grfc, ("OIDTABBLK", *BLOCK_COLUMNS))
+        columns = ", ".join(f"any_value(u.{name}) AS {name}" for name in ("RTYPE", "HHRACE", "TEN", "HHT"))
+        place = ", ".join(
+            f"coalesce(any_value(g.{name}), {quote_text(_OUTSIDE.get(name, state))}) AS {name}"
+            for name in BLOCK_COLUMNS
+        )
+        with engine_errors(label):
+            con.register(view, blocks)
+            con.execute(
+                f"COPY (SELECT u.MAFID, {columns}, {place} FROM {self._scan('unit', state)} u LEFT JOIN {view} g "
+                "ON trim(u.OIDTB) = trim(g.OIDTABBLK) GROUP BY u.MAFID) "
+                f"TO {quote_text(str(self._path('home', state)))} (FORMAT parquet)"
+            )
+            con.unregister(view)
+
+    def _with_unit(
+        self, con: duckdb.DuckDBPyConnection, areas: Areas
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        kept = np.zeros(areas.blocks, bool)
+        key = " || ".join(BLOCK_COLUMNS)
+        for entry in self.cef.states:
+            with engine_errors(entry.unit.name):
+                query = (
+                    f"SELECT DISTINCT TRY_CAST({key} AS BIGINT) AS k FROM {self._scan('home', entry.state)}"
+                )
+                found = con.execute(f"SELECT k FROM ({query}) WHERE k IS NOT NULL").fetchnumpy()["k"]
+            ordinals = areas.find(np.asarray(found, np.int64))
+            kept[ordinals[ordinals >= 0]] = True
+        return kept
+
+    def _repeated(self, con: duckdb.DuckDBPyConnection) -> list[Finding]:
+        """Units, and householders, that share their MAFID with another."""
+        found = []
+        for entry in self.cef.states:
+            checks = [("unit", "", entry.unit.name)]
+            if self.name == "households":
+                checks.append(("per", "WHERE RELSHIP = '20'", entry.per.name))
+            for kind, condition, label in checks:
+                with engine_errors(label):
+                    row = con.execute(
+                        f"SELECT count(*) - count(DISTINCT coalesce(MAFID, '')) FROM {self._scan(kind, entry.state)} "
+                        f"{condition}"
+                    ).fetchone()
+                if row and row[0]:
+                    what = "units" if kind == "unit" else "householders (RELSHIP 20)"
+                    found.append(
+                        Finding(label, "MAFID", "duplicate-mafid", "stop", int(row[0]),
+                                f"{what} that share their MAFID with another", "every MAFID once",
+                                "remove the repeated lines")
+                    )  # fmt: skip
+        return found
+
+    def _persons(self, state: str) -> str:
+        block = ", ".join(
+            f"coalesce(u.{name}, {quote_text(_OUTSIDE.get(name, state))}) AS {name}" for name in BLOCK_COLUMNS
+        )
+        return (
+            f"SELECT p.QAGE, p.QSEX, CASE WHEN p.RELSHIP = '20' THEN 'True' ELSE 'False' END AS HOUSEHOLDER, {block}, "
+            f"p.CENRACE, {_CODES} FROM {self._scan('per', state)} p LEFT JOIN {self._scan('home', state)} u "
+            "ON p.MAFID = u.MAFID"
+        )
+
+    def _households(self, state: str) -> str:
+        block = ", ".join(f"u.{name}" for name in BLOCK_COLUMNS)
+        heads = f"(SELECT DISTINCT ON (MAFID) * FROM {self._scan('per', state)} WHERE RELSHIP = '20')"
+        return (
+            f"SELECT {block}, u.HHRACE, {_CODES}, {_TYPE} AS HOUSEHOLD_TYPE, u.TEN FROM {self._scan('home', state)} u "
+            f"LEFT JOIN {heads} p ON u.MAFID = p.MAFID WHERE u.RTYPE = '2' AND u.HHT <> '0'"
+        )
+
+
+def open_cef_input(
+    ini: Path, name: RecordName, states: tuple[str, ...], t1: Path | None, work: Path
+) -> CefRecords:
+    """Read the .ini of the CEF reader and find all files.
+
+    Args:
+        ini: the file; for SafeTab-H its section [paths] names ``pop_dir``, the folder of pop-group-totals.txt.
+        name: which records.
+        states: two-digit state codes.
+        t1: the totals of population groups, instead of those in ``pop_dir``.
+        work: confidential scratch folder.
+
+    Raises:
+        ConfigError: the .ini is not readable, or lacks keys.
+        DataError: files are missing, or the header of the totals is wrong.
+        StorageError: a file or folder cannot be opened.
+    """
+    cef = open_cef(ini, states)
+    totals = None
+    if name == "households":
+        folder = read_ini(ini, states).get("pop_dir")
+        if not t1 and not folder:
+            raise ConfigError(
+                f"{ini.name}: key pop_dir is missing in [paths]; allowed: the folder of pop-group-totals.txt; fix: add "
+                "it, or name the totals of population groups with --t1"
+            )
+        totals = find_totals(t1) if t1 else find_input(ini.parent / str(folder), "totals", "csv")
+        raise_if_fatal(check_headers(totals, "totals"), "input files")
+    return CefRecords(name, cef, totals, work / "cef-scratch")

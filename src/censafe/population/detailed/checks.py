@@ -1,0 +1,239 @@
+"""What is wrong with the records of a SafeTab input, as findings.
+
+Source: specification of SafeTab, section 3.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from censafe.geography import state_codes
+from censafe.geography.areas import AreaProblem, Areas
+from censafe.geography.regions import PR_REGION_TYPES, PUERTO_RICO, US_REGION_TYPES, RegionType
+from censafe.population.detailed.kernels import AFTER_NULL, BLOCK_ABSENT, FIRST_UNKNOWN, TOO_MANY
+from censafe.population.detailed.layout import RACES, Field
+from censafe.population.detailed.load import LoadedRecords
+from censafe.population.detailed.totals import PopGroupTotals
+from censafe.population.findings import Finding, Severity
+
+__all__ = [
+    "ALWAYS_STOP",
+    "Checks",
+    "UnknownBlocks",
+    "area_findings",
+    "fault_columns",
+    "mismatch_findings",
+    "no_group_finding",
+    "record_findings",
+    "without_checks",
+]
+
+Checks = Literal["full", "strict", "off"]
+UnknownBlocks = Literal["fail", "drop"]
+ALWAYS_STOP = frozenset(
+    {"duplicate-block", "duplicate-group", "duplicate-mafid", "too-many-codes", "rows", "header", "no-block",
+     "no-records", "no-totals", "no-common-area"}
+)  # fmt: skip
+_RACE_COLUMNS = "QRACE1 to QRACE8"
+_BLOCK_COLUMNS = "TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK"
+
+
+def area_findings(label: str, problems: Iterable[AreaProblem]) -> list[Finding]:
+    """Problems of GRF-C as findings that stop."""
+    return [
+        Finding(label, found.column, found.rule, "stop", found.rows, found.problem, found.allowed, found.fix)
+        for found in problems
+    ]
+
+
+def fault_columns(fields: Sequence[Field]) -> dict[int, tuple[str, str]]:
+    """Column and rule of every fault bit."""
+    named = {bit: (field.name, "domain") for bit, field in enumerate(fields)}
+    codes = [*(f"QRACE{k}" for k in range(1, RACES + 1)), "QSPAN"]
+    named |= {FIRST_UNKNOWN + k: (name, "unknown-code") for k, name in enumerate(codes)}
+    return named | {
+        AFTER_NULL: (_RACE_COLUMNS, "after-null"),
+        TOO_MANY: (_RACE_COLUMNS, "too-many-codes"),
+        BLOCK_ABSENT: (_BLOCK_COLUMNS, "missing-block"),
+    }
+
+
+def record_findings(
+    label: str,
+    fields: Sequence[Field],
+    loaded: LoadedRecords,
+    most: int,
+    missing: UnknownBlocks,
+    states: tuple[str, ...],
+    *,
+    strict: bool = False,
+) -> list[Finding]:
+    """Rules that some records break, in the order of the columns.
+
+    Args:
+        label: how messages call the file.
+        fields: layout of the records.
+        loaded: what came of them.
+        most: max_race_codes.
+        missing: what happens to records whose block is not in GRF-C.
+        states: the state filter.
+        strict: whether a state code that there is not stops.
+    """
+    found = []
+    for bit, (column, rule) in fault_columns(fields).items():
+        rows = int(loaded.faults[bit])
+        if rows:
+            field = fields[bit] if bit < len(fields) else None
+            problem, allowed, fix = _words(rule, field, most, missing)
+            severity: Severity = "warn" if rule == "missing-block" and missing == "drop" else "stop"
+            found.append(Finding(label, column, rule, severity, rows, problem, allowed, fix))
+    faulty = int(loaded.faults[[field.use for field in fields].index("state")])
+    return found + _state_findings(label, loaded, faulty, states, strict)
+
+
+def _words(rule: str, field: Field | None, most: int, missing: UnknownBlocks) -> tuple[str, str, str]:
+    if field is not None:
+        return (
+            "values outside the allowed set, or empty",
+            f"{field.allowed} ({field.meaning})",
+            "correct the column; codes are written with all their digits",
+        )
+    return {
+        "unknown-code": (
+            "codes that the codes file lacks",
+            "codes of race-and-ethnicity-codes.txt",
+            "correct the codes, or use the parameter files they were coded with",
+        ),
+        "after-null": (
+            "a code after the first Null",
+            "codes first, then only Null",
+            "move the codes forward",
+        ),
+        "too-many-codes": (
+            f"more race codes than max_race_codes, on which the noise is based, allows: {most}",
+            f"at most {most} codes",
+            "raise max_race_codes, or correct the records",
+        ),
+        "missing-block": (
+            "records whose block is not in GRF-C" + (" are left out" if missing == "drop" else ""),
+            "blocks of GRF-C",
+            "use the GRF-C of the records; missing_blocks = drop leaves them out, as the Bureau's program does",
+        ),
+    }[rule]
+
+
+def _state_findings(
+    label: str, loaded: LoadedRecords, faulty: int, states: tuple[str, ...], strict: bool
+) -> list[Finding]:
+    known = np.zeros(100, bool)
+    known[[int(code) for code in state_codes()]] = True
+    counts = loaded.outside.copy()
+    counts[0] -= faulty  # a faulty state is read as 0
+    found = []
+    for rows, rule, problem in (
+        (int(counts[known].sum()), "state-filter", "rows of states outside the filter are left out"),
+        (int(counts[~known].sum()), "unknown-state", "rows whose TABBLKST is no state code are left out"),
+    ):
+        if rows:
+            severity: Severity = "stop" if strict and rule == "unknown-state" else "warn"
+            found.append(
+                Finding(label, "TABBLKST", rule, severity, rows, problem, f"any; kept are {', '.join(states)}",
+                        "none needed if intended; otherwise correct the state filter or TABBLKST")
+            )  # fmt: skip
+    return found
+
+
+def _runs(states: tuple[str, ...]) -> list[tuple[str, tuple[RegionType, ...]]]:
+    runs = []
+    if any(state != PUERTO_RICO for state in states):
+        runs.append(("US", US_REGION_TYPES))
+    if PUERTO_RICO in states:
+        runs.append(("PR", PR_REGION_TYPES))
+    return runs
+
+
+def mismatch_findings(
+    label: str, areas: Areas, loaded: LoadedRecords, totals: PopGroupTotals | None, totals_label: str
+) -> list[Finding]:
+    """Findings when a run has no records, no totals, or records and totals of different areas.
+
+    Args:
+        label: how messages call the records.
+        areas: blocks of the run.
+        loaded: the records.
+        totals: the totals of population groups, None for SafeTab-P.
+        totals_label: how messages call them.
+    """
+    found = []
+    seen = loaded.seen
+    for run, kinds in _runs(areas.states):
+        if not (seen & (areas.ordinals(kinds[0].name) >= 0)).any():
+            found.append(
+                Finding(label, "TABBLKST", "no-records", "stop", 0, f"no record is left for the {run} run",
+                        "at least one record in the states of every run",
+                        "correct run_us, run_pr and the state filter: are these files of the US or of Puerto Rico?")
+            )  # fmt: skip
+        elif totals is not None:
+            problem = _totals_problem(areas, loaded, totals, kinds)
+            if problem == "no-totals":
+                found.append(_no_totals(totals_label, run))
+            elif problem:
+                found.append(no_group_finding(label, run))
+    return found
+
+
+def _totals_problem(
+    areas: Areas, loaded: LoadedRecords, totals: PopGroupTotals, kinds: tuple[RegionType, ...]
+) -> str:
+    of_run = [totals.of_type(kind.name).region for kind in kinds]
+    if not any(len(regions) for regions in of_run):
+        return "no-totals"
+    for kind, regions in zip(kinds, of_run, strict=True):
+        held = np.zeros(len(areas.numbers(kind.name)) + 1, bool)
+        held[regions] = True
+        held[-1] = False
+        if held[areas.ordinals(kind.name)[loaded.seen]].any():
+            return ""
+    return "no-common-area"
+
+
+def _no_totals(label: str, run: str) -> Finding:
+    return Finding(
+        label, "REGION_TYPE", "no-totals", "stop", 0, f"no total of a population group is left for the {run} run",
+        "totals of regions of every run", "use the T1 of a SafeTab-P run with the same run_us, run_pr and states",
+    )  # fmt: skip
+
+
+def no_group_finding(label: str, run: str) -> Finding:
+    """The finding that no household of a run falls in any population group of T1.
+
+    Args:
+        label: how messages call the household records.
+        run: ``US`` or ``PR``.
+    """
+    return Finding(
+        label, "", "no-common-area", "stop", 0,
+        f"no household of the {run} run falls in any population group of T1",
+        "households and T1 of the same areas", "use the T1 of the same states: is one of them of Puerto Rico?",
+    )  # fmt: skip
+
+
+def without_checks(findings: Iterable[Finding], label: str, blocks: str, unusable: int) -> list[Finding]:
+    """What is reported with the checks off: what always stops, and how many records are left out.
+
+    Args:
+        findings: everything found.
+        label: how messages call the records.
+        blocks: how messages call GRF-C, whose faults are not confidential and always stop.
+        unusable: number of records that cannot be counted.
+    """
+    kept = [finding for finding in findings if finding.rule in ALWAYS_STOP or finding.file == blocks]
+    if unusable:
+        kept.append(
+            Finding(label, "", "unusable", "warn", unusable, "records that cannot be counted are left out",
+                    "records that pass the checks", "run validate to see why")
+        )  # fmt: skip
+    return kept

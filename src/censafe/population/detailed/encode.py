@@ -1,0 +1,271 @@
+"""One batch of records as numbers: blocks, distinct combinations of codes, and the columns that are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.geography.areas import Areas
+from censafe.population.detailed.kernels import (
+    BLOCK_ABSENT,
+    OUTSIDE,
+    TOO_MANY,
+    decode_texts,
+    find_blocks,
+    intern,
+    pack_codes,
+    rehash,
+)
+from censafe.population.detailed.layout import RACES, Field
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["AGE_CUTS", "Combinations", "Encoded", "Encoder"]
+
+
+_FIRST_ROOM = 1 << 14
+
+
+class Combinations:
+    """CONFIDENTIAL. A growing list of distinct packed combinations."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._grow(_FIRST_ROOM)
+
+    def number(self, high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """Ordinals of packed combinations, ``int32[rows]``; new ones are added."""
+        out = np.empty(len(high), np.int32)
+        row = 0
+        while True:
+            row, self.count = intern(high, low, self._slots, self._high, self._low, row, self.count, out)
+            if row == len(high):
+                return out
+            self._grow(2 * len(self._high))
+
+    def packed(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Upper and lower halves of all combinations so far."""
+        return self._high[: self.count], self._low[: self.count]
+
+    def codes(self, most: int) -> NDArray[np.int16]:
+        """The codes of all combinations: ``most`` race codes and the origin code, ``int16[combinations, most + 1]``.
+
+        Args:
+            most: max_race_codes. 0 stands for Null.
+        """
+        high, low = self.packed()
+        columns = [(high >> np.uint64(7 + 14 * (3 - k))) & np.uint64(0x3FFF) for k in range(4)]
+        columns += [(low >> np.uint64(7 + 14 * (3 - k))) & np.uint64(0x3FFF) for k in range(RACES - 4)]
+        span = ((high & np.uint64(127)) << np.uint64(7)) | (low & np.uint64(127))
+        return np.column_stack([*columns[:most], span]).astype(np.int16)
+
+    def _grow(self, room: int) -> None:
+        old = self.packed() if self.count else (np.empty(0, np.uint64), np.empty(0, np.uint64))
+        self._high, self._low = np.empty(room, np.uint64), np.empty(room, np.uint64)
+        self._high[: self.count], self._low[: self.count] = old
+        self._slots = np.full(2 * room, -1, np.int32)
+        rehash(self._slots, self._high, self._low, self.count)
+
+
+AGE_CUTS = (5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
+AGE_BINS = len(AGE_CUTS) + 1
+_BLOCK = ("state", "county", "tract", "block")
+_CODES = (*(f"race{k}" for k in range(1, RACES + 1)), "span")
+_BITS = 32
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """CONFIDENTIAL. The records of a batch that can be counted, and what is wrong with the others.
+
+    Args:
+        columns: block ordinals and the kept columns of the usable rows; ``COMBO`` numbers :attr:`high` and :attr:`low`.
+        high: upper halves of the distinct combinations of the batch.
+        low: lower halves.
+        rows: rows of the batch.
+        outside: rows of states outside the filter.
+        unusable: rows of the filter that cannot be counted.
+        faults: rows by fault bit.
+        examples: positions of a few faulty rows by fault bit.
+    """
+
+    columns: dict[str, NDArray[Any]]
+    high: NDArray[np.uint64]
+    low: NDArray[np.uint64]
+    rows: int
+    outside: NDArray[np.int64]
+    unusable: int
+    faults: NDArray[np.int64]
+    examples: dict[int, list[str]]
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Rows as numbers by use, with their fault bits."""
+
+    used: dict[str, NDArray[np.int32]]
+    block: NDArray[np.int32]
+    codes: NDArray[np.int32]
+    faults: NDArray[np.uint32]
+
+
+class Encoder:
+    """CONFIDENTIAL. Turns batches of one table into numbers; safe to use from several threads.
+
+    Args:
+        fields: layout of the table.
+        areas: blocks of the run.
+        codes: codes of the codes list.
+        most: max_race_codes, 1 to 8.
+        null_text: the text that a missing value stands for.
+        examples: how many faulty rows to keep for each fault, as text.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[Field],
+        areas: Areas,
+        codes: frozenset[int],
+        most: int,
+        null_text: str,
+        examples: int = 0,
+    ) -> None:
+        self._fields = tuple(fields)
+        self._areas = areas
+        self._most = most
+        self._null_text = null_text
+        self._examples = examples
+        self._keep = np.zeros(100, bool)
+        self._keep[[int(state) for state in areas.states]] = True
+        self._known = np.zeros(10_000, bool)
+        self._known[sorted(codes)] = True
+        tracts = areas.keys // 10_000
+        self._starts = np.append(np.flatnonzero(np.diff(tracts, prepend=-1)), len(tracts))
+        self._tracts = tracts[self._starts[:-1]]
+        self._never = sum(1 << bit for bit, field in enumerate(fields) if field.use) | 1 << TOO_MANY
+        self._never |= 1 << BLOCK_ABSENT
+        self._block_bits = sum(1 << bit for bit, field in enumerate(fields) if field.use in _BLOCK)
+
+    def no_rows(self) -> dict[str, NDArray[Any]]:
+        """The columns of no record at all."""
+        used = {field.use: np.empty(0, np.int32) for field in self._fields if field.use}
+        return {"BLOCK": np.empty(0, np.int32), **_kept(used), "COMBO": np.empty(0, np.int32)}
+
+    def encode(self, batch: pa.RecordBatch) -> Encoded:
+        """Turn a batch into numbers.
+
+        Args:
+            batch: columns of the layout, as text or integers.
+        """
+        numbers = self._numbers(batch)
+        rows, faults = batch.num_rows, numbers.faults
+        ordinal = np.empty(rows, np.int32)
+        high, low = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
+        find_blocks(
+            numbers.block, self._keep, self._block_bits, self._areas.keys, self._tracts, self._starts,
+            faults, ordinal,
+        )  # fmt: skip
+        pack_codes(numbers.codes, self._known, self._most, ordinal, faults, high, low)
+        any_fault = bool(faults.any())
+        state = numbers.block[0]
+        usable = ordinal >= 0
+        if any_fault:
+            usable &= (faults & np.uint32(self._never)) == 0
+        inside = ordinal != OUTSIDE
+        outside = np.bincount(state[~inside], minlength=100)
+        columns: dict[str, NDArray[Any]] = {"BLOCK": ordinal, **_kept(numbers.used)}
+        unusable = int(np.count_nonzero(inside)) - int(np.count_nonzero(usable))
+        if unusable or outside.any():
+            columns = {name: values[usable] for name, values in columns.items()}
+            high, low = high[usable], low[usable]
+        combinations = Combinations()
+        columns["COMBO"] = combinations.number(high, low)
+        return Encoded(
+            columns, *combinations.packed(), rows, outside, unusable,
+            _count_bits(faults) if any_fault else np.zeros(_BITS, np.int64),
+            self._rows_at_fault(batch, faults) if any_fault and self._examples else {},
+        )  # fmt: skip
+
+    def _numbers(self, batch: pa.RecordBatch) -> _Numbers:
+        rows = batch.num_rows
+        faults = np.zeros(rows, np.uint32)
+        block, codes = np.empty((4, rows), np.int32), np.empty((RACES + 1, rows), np.int32)
+        used: dict[str, NDArray[np.int32]] = {}
+        scratch = np.empty(rows, np.int32)
+        for bit, field in enumerate(self._fields):
+            texts, positions = _encoded_texts(batch.column(field.name), self._null_text, field)
+            values = np.array([field.number(text) for text in texts], np.int32)
+            fill = 0
+            if field.use in _BLOCK:
+                out = block[_BLOCK.index(field.use)]
+            elif field.use in _CODES:
+                out, fill = codes[_CODES.index(field.use)], -1
+            elif field.use:
+                out = used[field.use] = np.empty(rows, np.int32)
+            elif not (values < 0).any():
+                continue
+            else:
+                out = scratch
+            decode_texts(values, positions, bit, fill, out, faults)
+        return _Numbers(used, block, codes, faults)
+
+    def _rows_at_fault(self, batch: pa.RecordBatch, faults: NDArray[np.uint32]) -> dict[int, list[str]]:
+        found = {}
+        for bit in range(_BITS):
+            rows = np.flatnonzero(faults & np.uint32(1 << bit))[: self._examples]
+            if len(rows):
+                taken = [_values(column) for column in batch.take(rows).columns]
+                found[bit] = [
+                    "|".join("" if v is None else str(v) for v in row) for row in zip(*taken, strict=True)
+                ]
+        return found
+
+
+def _kept(used: dict[str, NDArray[np.int32]]) -> dict[str, NDArray[Any]]:
+    if "age" in used:
+        bins = np.searchsorted(AGE_CUTS, np.arange(116), side="right").astype(np.uint8)
+        return {"CELL": bins[used["age"]] + (used["sex"] * AGE_BINS).astype(np.uint8)}
+    return {
+        "HOUSEHOLD_TYPE": used["household_type"].astype(np.int8),
+        "TEN": used["tenure"].astype(np.int8),
+    }
+
+
+def _encoded_texts(column: Any, null_text: str, field: Field) -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct texts of a column, the last one standing for missing values, and every row's position in them."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    write: Callable[[Any], str] = str
+    if pa.types.is_integer(column.type.value_type):
+        width = field.width or (4 if field.kind.startswith("code") else 2 if field.kind == "race" else 0)
+        write = f"{{:0{width}d}}".format
+    texts = [null_text if value is None else write(value) for value in _values(column.dictionary)]
+    indices = column.indices
+    if indices.null_count:
+        indices = indices.fill_null(len(texts))
+    return [*texts, null_text], indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+
+
+def _values(array: Any) -> list[Any]:
+    """The values of an array; bytes that are not UTF-8 become a sign that no layout allows."""
+    import pyarrow as pa
+
+    try:
+        return list(array.to_pylist())
+    except UnicodeDecodeError:
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        binary = array.cast(pa.large_binary()).to_pylist()
+        return [None if value is None else value.decode("utf-8", "replace") for value in binary]
+
+
+def _count_bits(faults: NDArray[np.uint32]) -> NDArray[np.int64]:
+    bad = faults[faults != 0]
+    return np.array([np.count_nonzero(bad & np.uint32(1 << bit)) for bit in range(_BITS)], np.int64)

@@ -1,0 +1,353 @@
+"""Where the files of a SafeTab input are, whether their headers are right, and their records as a stream of Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from censafe.errors import DataError, StorageError
+from censafe.population.detailed.layout import NULL, RecordName, header
+from censafe.population.files.delimited import header_problem, take_rejects
+from censafe.population.files.relation import engine_errors, name_in, quote_paths, quote_text
+from censafe.population.findings import Finding, layout_finding
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+__all__ = [
+    "BATCH_ROWS",
+    "FILE_NAMES",
+    "Batches",
+    "InputFiles",
+    "check_headers",
+    "find_input",
+    "find_totals",
+    "parquet_batches",
+    "query_batches",
+    "table_batches",
+    "text_batches",
+]
+
+
+FILE_NAMES: Mapping[str, str] = {
+    "persons": "person-records",
+    "households": "household-records",
+    "totals": "pop-group-totals",
+    "blocks": "GRF-C",
+}
+_TEXT = ("txt", "csv")
+_HEADER_LIMIT = 65_536
+_NO_TABLES = frozenset({"headers.csv", "NOT_PRIVATE.txt", "CONFIDENTIAL.txt"})
+
+
+@dataclass(frozen=True)
+class InputFiles:
+    """The files that make up one table.
+
+    Args:
+        kind: ``text`` (pipe-delimited) or ``parquet``.
+        paths: sorted files.
+        label: how messages call them.
+    """
+
+    kind: Literal["text", "parquet"]
+    paths: tuple[Path, ...]
+    label: str
+
+    def name_of(self, path: Path) -> str:
+        """How messages call one of the files."""
+        return name_in(self.paths, path)
+
+
+def find_input(folder: Path, name: str, reader: str) -> InputFiles:
+    """Find the files of a table: one file, a folder of files or several files named ``person-records-*``.
+
+    Args:
+        folder: the data folder.
+        name: key of :data:`FILE_NAMES`.
+        reader: ``csv`` (pipe-delimited text, or Parquet when there is none) or ``parquet``.
+
+    Raises:
+        DataError: there are none, or there are several candidates.
+        StorageError: the folder cannot be listed.
+    """
+    if not folder.is_dir():
+        raise StorageError(
+            f"{folder}: there is no such data folder; name the folder that holds the input files"
+        )
+    stem = FILE_NAMES[name]
+    endings = ("parquet",) if reader == "parquet" and name != "blocks" else (*_TEXT, "parquet")
+    found = [files for ending in endings for files in _candidates(folder, stem, ending)]
+    if len(found) > 1:
+        labels = ", ".join(files.label for files in found)
+        choice = len({files.kind for files in found}) > 1 and name != "blocks"
+        raise DataError(
+            f"{stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
+            + (", or choose Parquet with --set reader=parquet" if choice else "")
+        )
+    if found:
+        return found[0]
+    ending = endings[0]
+    raise DataError(
+        f"{stem}: no input file found; allowed: {stem}.{ending}, {stem}/*.{ending}, {stem}-*.{ending}; "
+        "fix: add the table to the data folder" + (", or name it with --t1" if name == "totals" else "")
+    )
+
+
+def find_totals(path: Path) -> InputFiles:
+    """Find the totals of population groups: a file, a folder of parts, a data folder, or that of a SafeTab-P run.
+
+    Args:
+        path: the file or folder.
+
+    Raises:
+        DataError: the folder holds no totals.
+        StorageError: there is no such file or folder.
+    """
+    if path.is_file():
+        return InputFiles("parquet" if path.suffix == ".parquet" else "text", (path,), path.name)
+    if not path.is_dir():
+        raise StorageError(f"{path}: no such file or folder; name the totals of population groups (T1)")
+    named = [
+        files for ending in (*_TEXT, "parquet") for files in _candidates(path, FILE_NAMES["totals"], ending)
+    ]
+    if named:
+        return named[0]
+    for folder in (path / "tables" / "t1", path / "t1", path):
+        for ending in (*_TEXT, "parquet"):
+            paths = tuple(sorted(p for p in folder.glob(f"*.{ending}") if p.name not in _NO_TABLES))
+            if paths:
+                return InputFiles(
+                    "parquet" if ending == "parquet" else "text", paths, f"{folder.name}/*.{ending}"
+                )
+    raise DataError(
+        f"{path}: no totals of population groups (T1) found; allowed: a pipe-delimited file, a folder of such "
+        "files, or the output folder of a SafeTab-P run; fix: correct the path"
+    )
+
+
+def _candidates(folder: Path, stem: str, ending: str) -> list[InputFiles]:
+    kind: Literal["text", "parquet"] = "parquet" if ending == "parquet" else "text"
+    found = []
+    try:
+        single = folder / f"{stem}.{ending}"
+        if single.is_file():
+            found.append(InputFiles(kind, (single,), single.name))
+        for pattern in (f"{stem}/*.{ending}", f"{stem}-*.{ending}"):
+            paths = tuple(sorted(path for path in folder.glob(pattern) if path.name not in _NO_TABLES))
+            if paths:
+                found.append(InputFiles(kind, paths, pattern))
+    except OSError:
+        raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
+    return found
+
+
+def check_headers(files: InputFiles, name: RecordName) -> list[Finding]:
+    """Compare the header of every file with the layout; a table without rows is a finding, too.
+
+    Raises:
+        StorageError: a file cannot be opened.
+    """
+    findings: list[Finding] = []
+    rows = False
+    for path in files.paths:
+        label = files.name_of(path)
+        check = _text_header if files.kind == "text" else _parquet_header
+        found, has_rows = check(path, label, header(name))
+        findings += found
+        rows |= has_rows
+    if not rows and not findings:
+        findings.append(
+            layout_finding(files.label, "the table has no rows", "at least one row", rule="header-only")
+        )
+    return findings
+
+
+def _text_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[list[Finding], bool]:
+    with engine_errors(label), path.open("rb") as stream:
+        raw = stream.readline(_HEADER_LIMIT)
+        rest = stream.read(_HEADER_LIMIT)
+    allowed = "exactly, in this order, " + "|".join(expected)
+    try:
+        line = raw.decode("utf-8-sig").split("\r")[0].rstrip("\n")
+    except UnicodeDecodeError:
+        return [layout_finding(label, "the first line is not UTF-8 text", allowed)], True
+    if not line.strip():
+        return [layout_finding(label, "the first line is blank, or the file is empty", allowed)], True
+    names = tuple(line.split("|"))
+    if len(names) == 1 and line.count(",") == len(expected) - 1:
+        return [
+            layout_finding(label, "the file is comma-delimited", "pipe-delimited text", rule="delimiter")
+        ], True
+    problem = header_problem(names, expected)
+    return ([layout_finding(label, problem, allowed)] if problem else []), bool(rest.strip())
+
+
+def _parquet_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[list[Finding], bool]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with engine_errors(label):
+            metadata: Any = pq.read_metadata(path)
+    except pa.ArrowException:
+        return [layout_finding(label, "the file is not a whole Parquet file", "Parquet")], True
+    schema = metadata.schema.to_arrow_schema()
+    names = tuple(
+        sorted(schema.names, key=expected.index) if set(schema.names) == set(expected) else schema.names
+    )
+    problem = header_problem(names, expected)
+    wrong = [field.name for field in schema if field.name in expected and not _readable(field.type)]
+    findings = [layout_finding(label, problem, "the columns " + ", ".join(expected))] if problem else []
+    if wrong:
+        findings.append(
+            layout_finding(
+                label, f"type of {', '.join(wrong)} is neither text nor integer", "text or integer"
+            )
+        )
+    return findings, metadata.num_rows > 0
+
+
+def _readable(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        types.is_integer(kind)
+        or types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_boolean(kind)
+    )
+
+
+BATCH_ROWS = 1 << 18
+_TASK_ROWS = 1 << 21
+
+
+@dataclass(frozen=True)
+class Batches:
+    """A table as independent tasks, each of which yields batches in the order of the file.
+
+    Args:
+        tasks: every task reads its rows anew; with more than one they may run side by side.
+        null_text: the text that a missing value stands for.
+        findings: unreadable lines; complete once the tasks are done.
+    """
+
+    tasks: tuple[Callable[[], Iterator[pa.RecordBatch]], ...]
+    null_text: str
+    findings: list[Finding]
+
+
+def table_batches(con: duckdb.DuckDBPyConnection, files: InputFiles, name: RecordName) -> Batches:
+    """Batches of the files of a table, whatever their format.
+
+    Args:
+        con: the engine.
+        files: the files, whose headers were checked.
+        name: which table.
+    """
+    if files.kind == "parquet":
+        return parquet_batches(files, header(name))
+    return text_batches(con, files, header(name))
+
+
+def parquet_batches(files: InputFiles, columns: Sequence[str]) -> Batches:
+    """Batches of Parquet files: groups of row groups are tasks, text is dictionary-encoded.
+
+    Args:
+        files: the files, whose schemas were checked.
+        columns: columns to read.
+
+    Raises:
+        StorageError: a file cannot be opened.
+    """
+    import pyarrow.parquet as pq
+
+    tasks: list[Callable[[], Iterator[pa.RecordBatch]]] = []
+    for path in files.paths:
+        with engine_errors(files.name_of(path)):
+            metadata = pq.read_metadata(path)
+        groups: list[int] = []
+        rows = 0
+        for group in range(metadata.num_row_groups):
+            groups.append(group)
+            rows += metadata.row_group(group).num_rows
+            if rows >= _TASK_ROWS or group == metadata.num_row_groups - 1:
+                tasks.append(_parquet_task(path, files.name_of(path), groups, columns))
+                groups, rows = [], 0
+    return Batches(tuple(tasks), NULL, [])
+
+
+def _parquet_task(
+    path: Path, label: str, groups: list[int], columns: Sequence[str]
+) -> Callable[[], Iterator[pa.RecordBatch]]:
+    def read() -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with engine_errors(label):
+                file = pq.ParquetFile(path, read_dictionary=list(columns))
+                yield from file.iter_batches(BATCH_ROWS, groups, list(columns), use_threads=False)
+        except pa.ArrowException:
+            raise DataError(
+                f"{label}: the content cannot be read; allowed: a whole Parquet file; fix: write the file again"
+            ) from None
+
+    return read
+
+
+def text_batches(con: duckdb.DuckDBPyConnection, files: InputFiles, columns: Sequence[str]) -> Batches:
+    """Batches of pipe-delimited files with a header.
+
+    Args:
+        con: the engine.
+        files: the files, whose headers were checked.
+        columns: all columns, in file order.
+    """
+    names = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in columns)
+    rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
+    scan = (
+        f"SELECT * FROM read_csv([{quote_paths(files.paths)}], auto_detect=false, "
+        "header=true, delim='|', quote='\"', escape='\"', strict_mode=true, null_padding=false, "
+        f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
+        f"columns={{{names}}})"
+    )
+    allowed = f"{len(columns)} pipe-separated UTF-8 values in every row, quotes only around whole values"
+    return query_batches(con, scan, files.label, (rejects, allowed))
+
+
+def query_batches(
+    con: duckdb.DuckDBPyConnection,
+    query: str,
+    label: str,
+    rejects: tuple[tuple[str, str], str] | None = None,
+) -> Batches:
+    """Batches of the rows of a query.
+
+    Args:
+        con: the engine; the query runs on a connection of its own.
+        query: yields the columns of the layout as text.
+        label: how messages call the files.
+        rejects: names of the engine's two tables of unreadable lines, and what a line must look like.
+    """
+    findings: list[Finding] = []
+
+    def read() -> Iterator[pa.RecordBatch]:
+        cursor = con.cursor()
+        try:
+            with engine_errors(label):
+                yield from cursor.execute(query).to_arrow_reader(BATCH_ROWS)
+                if rejects:
+                    findings.extend(take_rejects(cursor, *rejects))
+        finally:
+            cursor.close()
+
+    return Batches((read,), "", findings)

@@ -1,0 +1,155 @@
+"""Records into the engine: batches are decoded by several threads and added in the order of the files."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.population.detailed.encode import Combinations
+from censafe.population.files.relation import engine_errors
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from censafe.population.detailed.encode import Encoded, Encoder
+    from censafe.population.detailed.files import Batches
+
+__all__ = ["LoadedRecords", "load_records"]
+
+_FLUSH_ROWS = 1 << 22
+_BITS = 32
+
+
+@dataclass
+class LoadedRecords:
+    """CONFIDENTIAL. What came of the records of one table.
+
+    Args:
+        rows: rows read.
+        stored: rows in the engine's table.
+        outside: rows of states outside the filter, by number of the state.
+        unusable: rows of the filter that cannot be counted.
+        faults: rows by fault bit.
+        examples: a few faulty rows by fault bit, as text.
+        combinations: the distinct combinations.
+        seen: blocks that hold a stored record, ``bool[blocks]``.
+    """
+
+    seen: NDArray[np.bool_]
+    rows: int = 0
+    stored: int = 0
+    unusable: int = 0
+    outside: NDArray[np.int64] = field(default_factory=lambda: np.zeros(100, np.int64))
+    faults: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BITS, np.int64))
+    examples: dict[int, list[str]] = field(default_factory=dict)
+    combinations: Combinations = field(default_factory=Combinations)
+
+    def add(self, part: Encoded, examples: int) -> dict[str, NDArray[Any]]:
+        """Count a batch and return its columns with ordinals of the combinations of the whole table."""
+        self.rows += part.rows
+        self.unusable += part.unusable
+        self.outside += part.outside
+        self.faults += part.faults
+        for bit, texts in part.examples.items():
+            held = self.examples.setdefault(bit, [])
+            held += texts[: examples - len(held)]
+        ordinals = self.combinations.number(part.high, part.low)
+        columns = dict(part.columns)
+        columns["COMBO"] = ordinals[columns["COMBO"]]
+        self.seen[columns["BLOCK"]] = True
+        self.stored += len(columns["COMBO"])
+        return columns
+
+
+def load_records(
+    con: duckdb.DuckDBPyConnection,
+    table: str,
+    batches: Batches,
+    encoder: Encoder,
+    *,
+    blocks: int,
+    threads: int | None,
+    examples: int = 0,
+) -> LoadedRecords:
+    """Fill a table of the engine with the usable records.
+
+    Args:
+        con: the engine.
+        table: name of the table; made anew.
+        batches: the records.
+        encoder: turns them into numbers.
+        blocks: number of blocks of the run.
+        threads: how many decode at once; None for one a core, at most eight.
+        examples: how many faulty rows to keep for each fault.
+
+    Raises:
+        DataError: a file cannot be parsed.
+        StorageError: memory or disk ran out, or a file vanished.
+    """
+    loaded = LoadedRecords(np.zeros(blocks, bool))
+    held: list[dict[str, NDArray[Any]]] = []
+    waiting = 0
+    made = False
+    for part in _encoded(batches, encoder, threads or min(8, os.cpu_count() or 1)):
+        held.append(loaded.add(part, examples))
+        waiting += len(held[-1]["COMBO"])
+        if waiting >= _FLUSH_ROWS:
+            _store(con, table, held, new=not made)
+            made, held, waiting = True, [], 0
+    if held or not made:
+        _store(con, table, held or [encoder.no_rows()], new=not made)
+    return loaded
+
+
+def _encoded(batches: Batches, encoder: Encoder, threads: int) -> Iterator[Encoded]:
+    """Encoded batches in order; whole tasks side by side, or batches of the only task."""
+    with ThreadPoolExecutor(threads) as pool:
+        if len(batches.tasks) == 1:
+            yield from _in_order(
+                pool, map(lambda batch: lambda: [encoder.encode(batch)], batches.tasks[0]()), threads
+            )
+        else:
+            work = (_whole(task, encoder) for task in batches.tasks)
+            yield from _in_order(pool, work, threads)
+
+
+def _whole(task: Callable[[], Iterator[pa.RecordBatch]], encoder: Encoder) -> Callable[[], list[Encoded]]:
+    return lambda: [encoder.encode(batch) for batch in task()]
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, work: Iterator[Callable[[], list[Encoded]]], threads: int
+) -> Iterator[Encoded]:
+    queue: deque[Future[list[Encoded]]] = deque()
+    try:
+        for job in work:
+            queue.append(pool.submit(job))
+            if len(queue) > threads:
+                yield from queue.popleft().result()
+        while queue:
+            yield from queue.popleft().result()
+    finally:
+        for future in queue:
+            future.cancel()
+
+
+def _store(
+    con: duckdb.DuckDBPyConnection, table: str, held: list[dict[str, NDArray[Any]]], *, new: bool
+) -> None:
+    import pyarrow as pa
+
+    rows = pa.table({name: np.concatenate([part[name] for part in held]) for name in held[0]})
+    view = f"{table}_rows"
+    start = f"CREATE OR REPLACE TABLE {table} AS" if new else f"INSERT INTO {table}"
+    with engine_errors("records"):
+        con.register(view, rows)
+        con.execute(f"{start} SELECT * FROM {view}")
+        con.unregister(view)

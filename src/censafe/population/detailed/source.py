@@ -1,0 +1,351 @@
+"""Opening a SafeTab input and loading it into the engine.
+
+CONFIDENTIAL. Tables live in the engine that the caller passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CensafeError, ConfigError, DataError
+from censafe.geography import state_codes
+from censafe.geography.areas import Areas, read_areas
+from censafe.population.detailed.cef import open_cef_input
+from censafe.population.detailed.checks import (
+    Checks,
+    UnknownBlocks,
+    area_findings,
+    fault_columns,
+    mismatch_findings,
+    record_findings,
+    without_checks,
+)
+from censafe.population.detailed.encode import Encoder
+from censafe.population.detailed.files import (
+    Batches,
+    InputFiles,
+    check_headers,
+    find_input,
+    find_totals,
+    table_batches,
+)
+from censafe.population.detailed.layout import RACES, RecordName, record_layout
+from censafe.population.detailed.load import LoadedRecords, load_records
+from censafe.population.detailed.totals import PopGroupTotals, load_totals
+from censafe.population.detailed.unit_list import LIST_NAME, without_listed
+from censafe.population.examples import EXAMPLES, write_records
+from censafe.population.files.relation import engine_errors
+from censafe.population.findings import Finding, merge_findings, raise_if_fatal
+
+if TYPE_CHECKING:
+    import duckdb
+    import ibis.expr.types as ir
+    from ibis.backends.duckdb import Backend
+
+__all__ = ["SafetabInput", "SafetabSource", "open_safetab"]
+
+
+@dataclass(frozen=True, eq=False)
+class SafetabInput:
+    """CONFIDENTIAL. The records of a run as a compact typed table in the engine.
+
+    Args:
+        records: persons: BLOCK int32 (ordinal in ``areas``), CELL uint8 (sex * 23 + age bin, 0 to 45), COMBO int32;
+            households: BLOCK, COMBO, HOUSEHOLD_TYPE int8, TEN int8. Rows outside the state filter, and rows that
+            break a rule they are counted by, are left out.
+        combos: the codes of every COMBO, ``int16[combinations, max_race_codes + 1]``: QRACE1 to QRACEm, then QSPAN;
+            0 for Null.
+        areas: blocks and regions of the run.
+        totals: totals of population groups (T1) of the run, or None.
+        rows: number of records in ``records``.
+        left_out: records of the states that were left out.
+        seen: blocks that hold a record, ``bool[blocks]``.
+        findings: everything that validation found.
+    """
+
+    records: ir.Table = field(repr=False)
+    combos: NDArray[np.int16] = field(repr=False)
+    areas: Areas = field(repr=False)
+    totals: PopGroupTotals | None = field(repr=False)
+    rows: int
+    left_out: int
+    seen: NDArray[np.bool_] = field(repr=False)
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a finding stops the run."""
+        return any(finding.severity == "stop" for finding in self.findings)
+
+    def require_valid(self) -> None:
+        """Raise one DataError with every finding that stops, when there is one."""
+        raise_if_fatal(self.findings, "input data")
+
+
+class _Input(Protocol):
+    """Where the three tables come from."""
+
+    @property
+    def labels(self) -> dict[str, str]: ...
+
+    @property
+    def files(self) -> tuple[Path, ...]: ...
+
+    @property
+    def record_files(self) -> tuple[Path, ...]: ...
+
+    @property
+    def whole_regions(self) -> bool: ...
+
+    def areas(
+        self, con: duckdb.DuckDBPyConnection, states: tuple[str, ...]
+    ) -> tuple[Areas, list[Finding]]: ...
+
+    def records(self, con: duckdb.DuckDBPyConnection) -> Batches: ...
+
+    def totals(self, con: duckdb.DuckDBPyConnection) -> Batches | None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Tables as pipe-delimited text or Parquet; of households, also a list of areas without housing units."""
+
+    name: RecordName
+    tables: dict[str, InputFiles]
+    unit_list: Path | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        found = {name: files.label for name, files in self.tables.items()}
+        if self.unit_list is not None:
+            found["blocks"] += f" without the areas of {LIST_NAME}"
+        return found
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        paths = tuple(path for files in self.tables.values() for path in files.paths)
+        return paths if self.unit_list is None else (*paths, self.unit_list)
+
+    @property
+    def record_files(self) -> tuple[Path, ...]:
+        return self.tables[self.name].paths
+
+    @property
+    def whole_regions(self) -> bool:
+        return self.unit_list is None
+
+    def areas(self, con: duckdb.DuckDBPyConnection, states: tuple[str, ...]) -> tuple[Areas, list[Finding]]:
+        areas, problems = read_areas(self.tables["blocks"].paths, states)
+        if self.unit_list is not None:
+            areas = without_listed(areas, self.unit_list)
+        return areas, area_findings(self.labels["blocks"], problems)
+
+    def records(self, con: duckdb.DuckDBPyConnection) -> Batches:
+        return table_batches(con, self.tables[self.name], self.name)
+
+    def totals(self, con: duckdb.DuckDBPyConnection) -> Batches | None:
+        files = self.tables.get("totals")
+        return table_batches(con, files, "totals") if files else None
+
+    def close(self) -> None:
+        """Nothing is kept beside the engine."""
+
+
+class SafetabSource:
+    """CONFIDENTIAL. An opened SafeTab input; make one with :func:`open_safetab`."""
+
+    def __init__(
+        self,
+        source: _Input,
+        name: RecordName,
+        states: tuple[str, ...],
+        codes: frozenset[int],
+        most: int,
+        missing: UnknownBlocks,
+        backend: Backend,
+    ) -> None:
+        self.files = source.files
+        self.record_files = source.record_files
+        self.labels = source.labels
+        self.states = states
+        self._source = source
+        self._name = name
+        self._codes = codes
+        self._most = most
+        self._missing = missing
+        self._backend = backend
+        self._table = f"safetab_{uuid4().hex[:8]}"
+
+    def load(
+        self, *, checks: Checks = "full", threads: int | None = None, examples: Path | None = None
+    ) -> SafetabInput:
+        """Read all tables once, check every rule and keep what can be counted.
+
+        Args:
+            checks: ``strict`` also stops at state codes that there are not; ``off`` reports only what always stops, and
+                how many records are left out.
+            threads: how many decode at once; None for one a core, at most eight.
+            examples: private file (mode 0600) for offending records, at most 1,000 a rule.
+
+        Returns:
+            The records; judge ``findings`` before using them.
+
+        Raises:
+            DataError: a file cannot be parsed.
+            StorageError: memory or disk ran out, or a file vanished.
+        """
+        con: duckdb.DuckDBPyConnection = self._backend.con
+        fields, label = record_layout(self._name), self.labels[self._name]
+        areas, findings = self._source.areas(con, self.states)
+        batches = self._source.records(con)
+        kept = EXAMPLES if examples else 0
+        encoder = Encoder(fields, areas, self._codes, self._most, batches.null_text, kept)
+        loaded = load_records(
+            con, self._table, batches, encoder, blocks=areas.blocks, threads=threads, examples=kept
+        )
+        findings += batches.findings
+        findings += record_findings(
+            label, fields, loaded, self._most, self._missing, self.states, strict=checks == "strict"
+        )
+        totals, found = self._totals(con, areas)
+        findings += found
+        findings += mismatch_findings(label, areas, loaded, totals, self.labels.get("totals", ""))
+        if examples:
+            write_records(examples, label, fault_columns(fields), loaded.examples)
+        if checks == "off":
+            findings = without_checks(findings, label, self.labels["blocks"], loaded.unusable)
+        return self._input(areas, loaded, totals, findings)
+
+    def areas(self) -> Areas:
+        """Read blocks and regions alone; the text files with records are not opened.
+
+        Raises:
+            DataError: a rule is broken.
+            StorageError: a file cannot be opened.
+        """
+        areas, findings = self._source.areas(self._backend.con, self.states)
+        raise_if_fatal(tuple(findings), "geography")
+        return areas
+
+    def close(self) -> None:
+        """Drop the engine's table and the scratch files."""
+        self._source.close()
+        with suppress(CensafeError), engine_errors("records"):  # the engine may be closed already
+            self._backend.con.execute(f"DROP TABLE IF EXISTS {self._table}")
+
+    def _totals(
+        self, con: duckdb.DuckDBPyConnection, areas: Areas
+    ) -> tuple[PopGroupTotals | None, list[Finding]]:
+        batches = self._source.totals(con)
+        if batches is None:
+            return None, []
+        whole = self._source.whole_regions and self._missing == "fail"
+        return load_totals(batches, areas, self.labels["totals"], whole_regions=whole)
+
+    def _input(
+        self, areas: Areas, loaded: LoadedRecords, totals: PopGroupTotals | None, findings: list[Finding]
+    ) -> SafetabInput:
+        return SafetabInput(
+            records=self._backend.table(self._table),
+            combos=loaded.combinations.codes(self._most),
+            areas=areas,
+            totals=totals,
+            rows=loaded.stored,
+            left_out=loaded.unusable,
+            seen=loaded.seen,
+            findings=merge_findings(findings),
+        )
+
+
+def open_safetab(
+    data: Path,
+    *,
+    product: Literal["safetab-p", "safetab-h"],
+    reader: str,
+    states: tuple[str, ...],
+    codes: Collection[int],
+    max_race_codes: int,
+    backend: Any,
+    work: Path,
+    t1: Path | None = None,
+    missing_blocks: UnknownBlocks = "fail",
+) -> SafetabSource:
+    """Open the input of SafeTab-P or SafeTab-H and check its headers; no record is read yet.
+
+    Args:
+        data: for the readers ``csv`` (pipe-delimited text, or Parquet when there is none) and ``parquet`` the folder
+            with GRF-C and person-records, or GRF-C, household-records, pop-group-totals and, where it is there, the list
+            areas-without-units.csv; for ``cef`` the .ini file.
+        product: which records to read.
+        reader: ``csv``, ``parquet`` or ``cef``.
+        states: two-digit codes to keep, of the US run and of the PR run together.
+        codes: race and ethnicity codes that records may have.
+        max_race_codes: most race codes of a record, 1 to 8; a record with more always stops.
+        backend: Ibis DuckDB backend that will hold the records.
+        work: private folder for files with records.
+        t1: where the totals of population groups are, when not in the data folder; a file, a folder of parts or the
+            output folder of a SafeTab-P run.
+        missing_blocks: ``fail``, or ``drop`` to leave out records and totals whose block or region is not in GRF-C,
+            as the Bureau's program does silently.
+
+    Returns:
+        The opened source.
+
+    Raises:
+        DataError: files missing, or headers wrong; all problems together.
+        ConfigError: unknown reader or state code, or a wrong max_race_codes.
+        StorageError: a file or folder cannot be opened.
+
+    Source: specification of SafeTab, sections 3.2 and 3.5.
+    """
+    _check_arguments(reader, states, max_race_codes)
+    name: RecordName = "persons" if product == "safetab-p" else "households"
+    source: _Input
+    if reader == "cef":
+        source = open_cef_input(data, name, states, t1, work)
+    else:
+        source = _open_files(data, name, reader, t1)
+    return SafetabSource(source, name, states, frozenset(codes), max_race_codes, missing_blocks, backend)
+
+
+def _check_arguments(reader: str, states: tuple[str, ...], max_race_codes: int) -> None:
+    unknown = sorted(set(states) - set(state_codes()))
+    if unknown or not states:
+        raise ConfigError(
+            f"states: {len(unknown)} unknown codes; allowed: at least one two-digit state code of "
+            f"{', '.join(state_codes())}; fix: correct the state filter"
+        )
+    if reader not in ("csv", "parquet", "cef"):
+        raise ConfigError("reader: unknown reader; allowed: csv, parquet, cef; fix: correct reader")
+    if not 1 <= max_race_codes <= RACES:
+        raise ConfigError(f"max_race_codes: allowed: 1 to {RACES}; fix: correct max_race_codes")
+
+
+def _open_files(folder: Path, name: RecordName, reader: str, t1: Path | None) -> _Files:
+    tables: dict[str, InputFiles] = {}
+    problems: list[str] = []
+    wanted = ["blocks", str(name)] + (["totals"] if name == "households" else [])
+    for table in wanted:
+        try:
+            outside = t1 if table == "totals" else None
+            tables[table] = find_totals(outside) if outside else find_input(folder, table, reader)
+        except DataError as error:
+            problems.append(str(error))
+    if problems:
+        raise DataError("input files:\n" + "\n".join(f"  - {problem}" for problem in problems))
+    layouts: tuple[RecordName, ...] = ("persons", "households", "totals")
+    findings = [f for table in layouts if table in tables for f in check_headers(tables[table], table)]
+    raise_if_fatal(findings, "input files")
+    unit_list = folder / LIST_NAME
+    listed = name == "households" and unit_list.exists()
+    return _Files(name, tables, unit_list if listed else None)

@@ -1,0 +1,210 @@
+"""The totals of population groups (T1) that choose the tables of SafeTab-H. Public data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.geography.areas import Areas
+from censafe.geography.regions import PUERTO_RICO, REGION_TYPES
+from censafe.population.detailed.layout import record_layout
+from censafe.population.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from censafe.population.detailed.files import Batches
+
+__all__ = ["PopGroupTotals", "load_totals"]
+
+_TYPES = tuple(kind.name for kind in REGION_TYPES)
+_USA, _AIANNH = _TYPES.index("USA"), _TYPES.index("AIANNH")
+_WIDTHS = frozenset(kind.width for kind in REGION_TYPES)
+
+
+@dataclass(frozen=True, eq=False)
+class PopGroupTotals:
+    """Totals of population groups, in the order of the file.
+
+    Args:
+        region_type: position in :data:`censafe.geography.regions.REGION_TYPES`, ``int8[groups]``.
+        region: position in ``Areas.regions`` of that type, ``int32[groups]``.
+        iteration: iteration code as a number, ``int32[groups]``.
+        count: noisy number of persons, ``int64[groups]``.
+    """
+
+    region_type: NDArray[np.int8]
+    region: NDArray[np.int32]
+    iteration: NDArray[np.int32]
+    count: NDArray[np.int64]
+
+    def of_type(self, name: str) -> PopGroupTotals:
+        """The totals of one REGION_TYPE."""
+        return self._take(self.region_type == _TYPES.index(name))
+
+    def _take(self, rows: NDArray[Any]) -> PopGroupTotals:
+        return PopGroupTotals(
+            self.region_type[rows], self.region[rows], self.iteration[rows], self.count[rows]
+        )
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """Rows as numbers; negative ones are faulty."""
+
+    kind: NDArray[np.int64]
+    number: NDArray[np.int64]
+    width: NDArray[np.int64]
+    state: NDArray[np.int64]
+    iteration: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+
+def load_totals(
+    batches: Batches, areas: Areas, label: str, *, whole_regions: bool = True
+) -> tuple[PopGroupTotals, list[Finding]]:
+    """Read T1 and keep the regions of the run.
+
+    Args:
+        batches: the rows, as text or integers.
+        areas: blocks of the run; its states are the filter.
+        label: how messages call the file.
+        whole_regions: whether a region of a kept state that has no block stops; otherwise it is left out.
+
+    Returns:
+        The totals, and what is wrong with the rows.
+
+    Raises:
+        DataError: a file cannot be parsed.
+        StorageError: a file cannot be opened.
+
+    Source: specification of SafeTab, sections 3.2 and 3.5.
+    """
+    faults = dict.fromkeys((field.name for field in record_layout("totals")), 0)
+    parts = [_raw(batch, faults, batches.null_text) for task in batches.tasks for batch in task()]
+    empty = np.empty(0, np.int64)
+    raw = _Raw(
+        *(
+            np.concatenate([empty, *(getattr(part, name) for part in parts)])
+            for name in ("kind", "number", "width", "state", "iteration", "count")
+        )
+    )
+    findings = list(batches.findings)
+    findings += [
+        _finding(label, field.name, "domain", "stop", faults[field.name], "values outside the allowed set, or empty",
+                 f"{field.allowed} ({field.meaning})")
+        for field in record_layout("totals")
+        if faults[field.name]
+    ]  # fmt: skip
+    valid = (raw.kind >= 0) & (raw.number >= 0) & (raw.iteration >= 0)
+    repeated = _repeated(raw, valid)
+    if repeated:
+        findings.append(
+            _finding(label, "REGION_TYPE, REGION_ID, ITERATION_CODE", "duplicate-group", "stop", repeated,
+                     "rows of a population group that has a row already", "every population group once")
+        )  # fmt: skip
+    region, inside = _regions(raw, areas, valid)
+    findings += _region_findings(label, valid, inside, region, areas, whole_regions)
+    totals = PopGroupTotals(
+        raw.kind.astype(np.int8), region, raw.iteration.astype(np.int32), raw.count
+    )._take(valid & inside & (region >= 0))
+    return totals, findings
+
+
+def _raw(batch: pa.RecordBatch, faults: dict[str, int], null_text: str) -> _Raw:
+    region, region_type, group, total = record_layout("totals")
+    ids, id_of = _texts(batch.column(region.name), 0, null_text)
+    kinds, kind_of = _texts(batch.column(region_type.name), 0, null_text)
+    groups, group_of = _texts(batch.column(group.name), group.width, null_text)
+    totals, total_of = _texts(batch.column(total.name), 0, null_text)
+    kind = np.array([_TYPES.index(text) if text in _TYPES else -1 for text in kinds])[kind_of]
+    number = np.array([int(text) if _is_region(text) else -1 for text in ids])[id_of]
+    number[(kind == _USA) & (number != 1)] = -1
+    iteration = np.array([group.number(text) for text in groups])[group_of]
+    whole = np.array([_is_whole(text) for text in totals])[total_of]
+    for name, bad in zip(faults, (number < 0, kind < 0, iteration < 0, ~whole), strict=True):
+        faults[name] += int(np.count_nonzero(bad))
+    return _Raw(
+        kind=kind,
+        number=number,
+        width=np.array([len(text) for text in ids])[id_of],
+        state=np.array([int(text[:2]) if _is_region(text) else 0 for text in ids])[id_of],
+        iteration=iteration,
+        count=np.array([int(text) if _is_whole(text) else 0 for text in totals], np.int64)[total_of],
+    )
+
+
+def _is_region(text: str) -> bool:
+    return len(text) in _WIDTHS and text.isascii() and text.isdecimal()
+
+
+def _is_whole(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdecimal() and len(digits) <= 15
+
+
+def _texts(column: Any, width: int, null_text: str) -> tuple[list[str], NDArray[np.int64]]:
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    values = column.dictionary.to_pylist()
+    texts = [f"{value:0{width}d}" if isinstance(value, int) else str(value or "") for value in values]
+    indices = column.indices.fill_null(len(texts))
+    return [*texts, null_text], indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _repeated(raw: _Raw, valid: NDArray[np.bool_]) -> int:
+    region = (raw.kind << 4 | raw.width) << 37 | raw.number  # at most 11 digits
+    keys = (region << 14 | raw.iteration)[valid]
+    return len(keys) - len(np.unique(keys))
+
+
+def _regions(
+    raw: _Raw, areas: Areas, valid: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Positions of the regions, and whether the state filter keeps them."""
+    region = np.full(len(raw.kind), -1, np.int32)
+    for position, kind in enumerate(REGION_TYPES):
+        rows = np.flatnonzero(valid & (raw.kind == position) & (raw.width == kind.width))
+        region[rows] = areas.find_regions(kind.name, raw.number[rows])
+    kept = np.zeros(100, bool)
+    kept[[int(state) for state in areas.states]] = True
+    us_run = any(state != PUERTO_RICO for state in areas.states)
+    inside = np.where(raw.kind == _USA, us_run, kept[raw.state])
+    return region, np.where(raw.kind == _AIANNH, region >= 0, inside)
+
+
+def _region_findings(
+    label: str,
+    valid: NDArray[np.bool_],
+    inside: NDArray[np.bool_],
+    region: NDArray[np.int32],
+    areas: Areas,
+    whole_regions: bool,
+) -> list[Finding]:
+    outside = int(np.count_nonzero(valid & ~inside))
+    unknown = int(np.count_nonzero(valid & inside & (region < 0)))
+    found = []
+    if outside:
+        found.append(
+            _finding(label, "REGION_ID", "state-filter", "warn", outside, "rows of regions outside the states are left out",
+                     f"any; kept are regions of {', '.join(areas.states)}", "none needed if intended")
+        )  # fmt: skip
+    if unknown:
+        found.append(
+            _finding(label, "REGION_ID", "unknown-region", "stop" if whole_regions else "warn", unknown,
+                     "rows of regions without a block" + ("" if whole_regions else " are left out"),
+                     "regions of GRF-C", "use the T1 and GRF-C of the same geography; missing_blocks = drop leaves them out")
+        )  # fmt: skip
+    return found
+
+
+def _finding(
+    label: str, column: str, rule: str, severity: Severity, rows: int, problem: str, allowed: str,
+    fix: str = "use the T1 output of SafeTab-P as it was written",
+) -> Finding:  # fmt: skip
+    return Finding(label, column, rule, severity, rows, problem, allowed, fix)

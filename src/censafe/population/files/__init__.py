@@ -1,0 +1,1 @@
+"""CONFIDENTIAL. Tables of records as files: delimited text, Parquet, and their layouts as data."""

@@ -1,0 +1,239 @@
+"""Comma-delimited tables: the header is checked here, the rows are parsed by the engine as text.
+
+A byte order mark, CRLF line ends, blank lines, quoted values and a missing last newline are accepted.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from censafe.population.files.layout import TableSchema, layout
+from censafe.population.files.relation import (
+    Relation,
+    TableFiles,
+    engine_errors,
+    name_in,
+    quote_paths,
+    quote_text,
+)
+from censafe.population.findings import Finding, Severity, layout_finding
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["csv_relation", "header_problem", "reject_findings", "take_rejects"]
+
+_DELIMITERS = (",", "|", ";", "\t")
+_DELIMITER_NAMES = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
+_HEADER_LIMIT = 65_536  # characters; a longer first line is not a header
+_LINES_SHOWN = 10
+_REJECT_WORDS = {
+    "MISSING COLUMNS": "rows with too few columns",
+    "TOO MANY COLUMNS": "rows with too many columns",
+    "UNQUOTED VALUE": "rows with broken quotes",
+    "LINE SIZE OVER MAXIMUM": "lines longer than 2 MB",
+    "INVALID ENCODING": "rows that are not UTF-8",
+}
+
+
+def csv_relation(source: TableFiles) -> Relation:
+    """Check the headers of a table's files and describe how to scan them.
+
+    Args:
+        source: the files.
+
+    Returns:
+        The relation; its findings hold every header problem. With a finding that stops, do not scan it.
+
+    Raises:
+        StorageError: a file cannot be opened.
+    """
+    schema = layout(source.table)
+    findings: list[Finding] = []
+    delimiters: set[str] = set()
+    header_only: list[str] = []
+    rows = 0
+    for path in source.paths:
+        label = name_in(source.paths, path)
+        head = _read_head(path, label, schema)
+        delimiters.add(head.delimiter)
+        findings += head.findings
+        rows += head.rows_about
+        if head.rows_about == 0 and not any(finding.severity == "stop" for finding in head.findings):
+            header_only.append(label)
+    if len(header_only) == len(source.paths):
+        findings.append(_header_only(source.label, schema))
+    if len(delimiters) > 1 and not any(finding.severity == "stop" for finding in findings):
+        findings.append(
+            layout_finding(source.label, "files of one table differ in their delimiter", "comma in all files")
+        )
+    rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
+    return Relation(
+        table=source.table,
+        sql=_scan(source, schema, delimiters.pop(), rejects),
+        integers=frozenset(),
+        label=source.label,
+        rows_about=rows,
+        rescan_is_cheap=False,
+        clustered=False,
+        rejects=rejects,
+        findings=tuple(findings),
+    )
+
+
+def reject_findings(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[Finding]:
+    """Count the lines that the last scan could not read, then forget their content.
+
+    Args:
+        con: the engine's connection that did the scan.
+        relation: what was scanned.
+
+    Returns:
+        One finding for each kind of problem, with line numbers and no content.
+    """
+    if relation.rejects is None:
+        return []
+    count = len(layout(relation.table).header)
+    allowed = f"{count} comma-separated UTF-8 values in every row, quotes only around whole values"
+    with engine_errors(relation.label):
+        return take_rejects(con, relation.rejects, allowed)
+
+
+def take_rejects(con: duckdb.DuckDBPyConnection, tables: tuple[str, str], allowed: str) -> list[Finding]:
+    """Findings from the engine's two tables of unreadable lines, which are then emptied.
+
+    Args:
+        con: the engine's connection that did the scan.
+        tables: names of the tables of rejected lines and of scans.
+        allowed: what a line must look like, in words.
+    """
+    rejects, scans = tables
+    rows = con.execute(
+        f"SELECT s.file_path, r.error_type::VARCHAR, count(DISTINCT r.line), "
+        f"list_sort(list(DISTINCT r.line))[1:{_LINES_SHOWN}] FROM {rejects} r "
+        f"JOIN {scans} s USING (scan_id, file_id) GROUP BY 1, 2 ORDER BY 1, 2"
+    ).fetchall()
+    con.execute(f"DELETE FROM {rejects}")  # the engine cannot make a dropped one again
+    con.execute(f"DELETE FROM {scans}")
+    return [
+        Finding(
+            file=Path(path).name,
+            column="",
+            rule="rows",
+            severity="stop",
+            rows=count,
+            problem=f"{_REJECT_WORDS.get(kind, 'unreadable rows')}, first at line "
+            + ", ".join(str(line) for line in lines),
+            allowed=allowed,
+            fix="correct or remove these lines; a file that was cut short must be copied again",
+        )
+        for path, kind, count, lines in rows
+    ]
+
+
+def _scan(source: TableFiles, schema: TableSchema, delimiter: str, rejects: tuple[str, str]) -> str:
+    columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in schema.header)
+    return (
+        f"read_csv([{quote_paths(source.paths)}], auto_detect=false, header=true, "
+        f"delim={quote_text(delimiter)}, quote='\"', escape='\"', strict_mode=true, null_padding=false, "
+        f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
+        f"columns={{{columns}}})"
+    )
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What the beginning of a file tells: delimiter, problems, and about how many rows follow."""
+
+    delimiter: str
+    findings: list[Finding]
+    rows_about: int
+
+
+def _read_head(path: Path, label: str, schema: TableSchema) -> _Head:
+    with engine_errors(label), path.open("rb") as stream:
+        raw = stream.readline(_HEADER_LIMIT)
+        rest = stream.read(_HEADER_LIMIT)
+        size = path.stat().st_size
+    delimiter, findings = _check_header(raw, rest, label, schema)
+    return _Head(delimiter, findings, _rows_about(raw, rest, size))
+
+
+def _rows_about(raw: bytes, rest: bytes, size: int) -> int:
+    """Rows after the header: counted in a small file, estimated from its beginning in a large one."""
+    if len(raw) + len(rest) >= size:
+        return sum(bool(line.strip()) for line in (raw + rest).splitlines()[1:])
+    return size * (rest.count(b"\n") + 1) // max(len(rest), 1)
+
+
+def _check_header(raw: bytes, rest: bytes, label: str, schema: TableSchema) -> tuple[str, list[Finding]]:
+    allowed = "the header " + ",".join(schema.header)
+    if not raw.strip():
+        what = "the file is empty" if not (raw + rest).strip() else "the first line is blank"
+        return ",", [layout_finding(label, what, allowed)]
+    try:
+        line = raw.decode("utf-8-sig").split("\r")[0].rstrip("\n")
+    except UnicodeDecodeError:
+        return ",", [layout_finding(label, "the first line is not UTF-8 text", allowed)]
+    delimiter = max(_DELIMITERS, key=line.count) if not line.count(",") else ","
+    names = tuple(next(csv.reader([line], delimiter=delimiter), []))
+    findings = _header_problems(label, names, schema)
+    if not findings and delimiter == "|":
+        findings.append(
+            Finding(label, "", "delimiter", "warn", 0, "the file is pipe-delimited", "comma", "none needed")
+        )
+    elif delimiter not in ",|" and sorted(names) == sorted(schema.header):
+        name = _DELIMITER_NAMES[delimiter]
+        findings = [layout_finding(label, f"the file is {name}-delimited", "comma", rule="delimiter")]
+    return delimiter, findings
+
+
+def _header_only(label: str, schema: TableSchema) -> Finding:
+    severity: Severity = "warn" if schema.name == "persons" else "stop"
+    return Finding(
+        file=label,
+        column="",
+        rule="header-only",
+        severity=severity,
+        rows=0,
+        problem="the file has a header and no rows",
+        allowed="at least one row" if severity == "stop" else "no rows, when every unit is vacant",
+        fix="check that the file was written completely",
+    )
+
+
+def _header_problems(label: str, names: tuple[str, ...], schema: TableSchema) -> list[Finding]:
+    problem = header_problem(names, schema.header)
+    return (
+        [layout_finding(label, problem, "exactly, in this order, " + ",".join(schema.header))]
+        if problem
+        else []
+    )
+
+
+def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
+    """What distinguishes a header from the expected one, in words; empty when they are equal.
+
+    Names that look like values are counted and not shown.
+
+    Example:
+        >>> header_problem(("A", "C", "12"), ("A", "B"))
+        'columns missing: B; 2 unexpected columns'
+    """
+    if names == expected:
+        return ""
+    missing = [name for name in expected if name not in names]
+    unknown = [name for name in names if name not in expected]
+    repeated = sorted({name for name in names if name in expected and names.count(name) > 1})
+    words = [f"columns missing: {', '.join(missing)}"] if missing else []
+    if unknown:
+        shown = [name for name in unknown if name.isidentifier() and len(name) <= 40][:20]
+        listed = f": {', '.join(shown)}" if len(shown) == len(unknown) else ""
+        words.append(f"{len(unknown)} unexpected columns{listed}")
+    if repeated:
+        words.append(f"columns repeated: {', '.join(repeated)}")
+    return "; ".join(words) or "columns in another order"

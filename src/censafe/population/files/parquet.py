@@ -1,0 +1,154 @@
+"""Parquet tables: the same columns as the CSV files, in any order, as text or as integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TableSchema, layout
+from censafe.population.files.relation import Relation, TableFiles, engine_errors, name_in, quote_paths
+from censafe.population.findings import Finding, Severity, layout_finding
+
+__all__ = ["parquet_relation"]
+
+_OVERLAP = 3
+
+
+def parquet_relation(source: TableFiles) -> Relation:
+    """Check the schemas of a table's files and describe how to scan them.
+
+    Args:
+        source: the files.
+
+    Returns:
+        The relation; its findings hold every schema problem. With a finding that stops, do not scan it.
+
+    Raises:
+        StorageError: a file cannot be opened.
+    """
+    schema = layout(source.table)
+    findings: list[Finding] = []
+    kinds: list[dict[str, str]] = []
+    rows = 0
+    spans: list[tuple[int, int]] = []
+    for path in source.paths:
+        label = name_in(source.paths, path)
+        metadata = _metadata(str(path), label, findings)
+        if metadata is None:
+            continue
+        kind = {field.name: _kind(field.type) for field in metadata.schema.to_arrow_schema()}
+        rows += metadata.num_rows
+        spans += _mafid_spans(metadata)
+        kinds.append(kind)
+        findings += _problems(label, kind, schema)
+    integers = {name for kind in kinds for name, found in kind.items() if found == "integer"}
+    mixed = sorted(name for name in integers if any(kind.get(name) == "text" for kind in kinds))
+    if mixed:
+        findings.append(
+            layout_finding(
+                source.label,
+                "the type differs between files",
+                "one type in all files",
+                column=", ".join(mixed),
+            )
+        )
+    if not rows and not any(finding.severity == "stop" for finding in findings):
+        severity: Severity = "warn" if source.table == "persons" else "stop"
+        findings.append(
+            Finding(
+                source.label,
+                "",
+                "header-only",
+                severity,
+                0,
+                "the table has no rows",
+                "at least one row",
+                "check that the files were written completely",
+            )
+        )
+    paths = quote_paths(source.paths)
+    return Relation(
+        table=source.table,
+        sql=f"read_parquet([{paths}], union_by_name=true)",
+        integers=frozenset(integers),
+        label=source.label,
+        rows_about=rows,
+        rescan_is_cheap=True,
+        clustered=_clustered(spans),
+        rejects=None,
+        findings=tuple(findings),
+    )
+
+
+def _metadata(path: str, label: str, findings: list[Finding]) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with engine_errors(label):
+            return pq.read_metadata(path)
+    except pa.ArrowException:
+        findings.append(layout_finding(label, "the file is not a whole Parquet file", "Parquet"))
+        return None
+
+
+def _mafid_spans(metadata: Any) -> list[tuple[int, int]]:
+    """Smallest and largest MAFID of every row group; the whole range where that is unknown."""
+    names = metadata.schema.to_arrow_schema().names
+    if "MAFID" not in names:
+        return []
+    spans = []
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(names.index("MAFID")).statistics
+        bounds = (statistics.min, statistics.max) if statistics and statistics.has_min_max else ("", "")
+        known = all(isinstance(bound, int) or str(bound).isdecimal() for bound in bounds)
+        spans.append((int(bounds[0]), int(bounds[1])) if known else (MAFID_LOW, MAFID_HIGH))
+    return spans
+
+
+def _clustered(spans: list[tuple[int, int]]) -> bool:
+    """Whether row groups overlap little: an average MAFID lies in the span of few of them."""
+    if not spans:
+        return True
+    whole = max(high for _, high in spans) - min(low for low, _ in spans) + 1
+    return sum(high - low + 1 for low, high in spans) <= _OVERLAP * whole
+
+
+def _kind(arrow_type: object) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type  # type: ignore[attr-defined]
+    if pa.types.is_integer(arrow_type):
+        return "integer"
+    if pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type):
+        return "text"
+    return "other"
+
+
+def _problems(label: str, kinds: dict[str, str], schema: TableSchema) -> list[Finding]:
+    missing = [name for name in schema.header if name not in kinds]
+    extra = [name for name in kinds if name not in schema.header]
+    wrong = [name for name in schema.header if kinds.get(name) == "other"]
+    found = []
+    if missing:
+        found.append(
+            layout_finding(
+                label, "columns missing", "the columns " + ", ".join(schema.header), column=", ".join(missing)
+            )
+        )
+    if extra:
+        found.append(
+            layout_finding(
+                label,
+                "unexpected columns",
+                "the columns " + ", ".join(schema.header),
+                column=", ".join(extra),
+            )
+        )
+    if wrong:
+        found.append(
+            layout_finding(
+                label, "type is neither text nor integer", "text or integer", column=", ".join(wrong)
+            )
+        )
+    return found

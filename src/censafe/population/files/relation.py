@@ -1,0 +1,204 @@
+"""A table of the input as the engine sees it before loading, where its files are, and the only way from the engine's errors to ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+
+from censafe.errors import CensafeError, DataError, StorageError
+from censafe.population.files.layout import TableName
+from censafe.population.findings import Finding
+
+__all__ = [
+    "Relation",
+    "TableFiles",
+    "engine_errors",
+    "find_table",
+    "name_in",
+    "quote_list",
+    "quote_paths",
+    "quote_text",
+]
+
+
+@contextmanager
+def engine_errors(what: str) -> Iterator[None]:
+    """Translate engine errors inside the block into censafe errors without their text.
+
+    Args:
+        what: file or stage, for the message; no record values.
+
+    Raises:
+        StorageError: memory or disk ran out, or a file could not be opened.
+        DataError: the engine could not make sense of a file.
+    """
+    translated: CensafeError
+    try:
+        yield
+    except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException):
+        raise  # a fault of our own query, which quotes no record
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except RuntimeError as error:
+        if isinstance(
+            error.__cause__, KeyboardInterrupt | SystemExit
+        ):  # a signal came while the engine worked
+            raise error.__cause__ from None
+        raise
+    except duckdb.OutOfMemoryException:
+        translated = StorageError(f"{what}: memory ran out; raise the memory limit or use smaller parts")
+    except (duckdb.IOException, duckdb.HTTPException, OSError) as error:
+        full = "No space left" in str(error) or getattr(error, "errno", None) == 28
+        reason = (
+            "the disk is full where working files are kept; free space there"
+            if full
+            else "a file cannot be read or written; check that it exists, is whole and is readable"
+        )
+        translated = StorageError(f"{what}: {reason}")
+    except duckdb.Error as error:
+        translated = DataError(
+            f"{what}: the content cannot be read ({type(error).__name__}); allowed: one consistent line "
+            "ending, quotes only around whole values, UTF-8; fix: write the file again"
+        )
+    else:
+        return
+    raise translated from None
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files that make up one table.
+
+    Args:
+        table: which table.
+        kind: file format.
+        paths: sorted files.
+        label: how messages call them.
+    """
+
+    table: TableName
+    kind: Literal["csv", "parquet"]
+    paths: tuple[Path, ...]
+    label: str
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table of the input that the engine can scan.
+
+    Args:
+        table: which table.
+        sql: a FROM item that yields the columns of the layout.
+        integers: columns that arrive as integers; the others arrive as text.
+        label: how messages call the files.
+        rows_about: number of rows, exact from metadata or estimated from file sizes.
+        rescan_is_cheap: whether the columns can be scanned apart (Parquet).
+        clustered: whether a range of MAFIDs lies in few places of the files, so that parts may be small.
+        rejects: names of the engine's two tables of unreadable lines, or None.
+        findings: what was found while opening.
+    """
+
+    table: TableName
+    sql: str
+    integers: frozenset[str]
+    label: str
+    rows_about: int
+    rescan_is_cheap: bool
+    clustered: bool
+    rejects: tuple[str, str] | None
+    findings: tuple[Finding, ...]
+
+
+def name_in(paths: tuple[Path, ...], path: Path) -> str:
+    """How messages call one of the files of a table; its folder tells it from others where there are several.
+
+    Example:
+        >>> name_in((Path("data/persons/1.csv"), Path("data/persons/2.csv")), Path("data/persons/1.csv"))
+        'persons/1.csv'
+    """
+    return path.name if len(paths) == 1 else f"{path.parent.name}/{path.name}"
+
+
+def quote_text(text: str) -> str:
+    """Quote text as an SQL string literal.
+
+    Example:
+        >>> quote_text("it's")
+        "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_paths(paths: Iterable[Path]) -> str:
+    """Quote paths as a list of SQL literals of which the engine takes no character for a pattern.
+
+    Example:
+        >>> quote_paths((Path("a?/b.csv"),))
+        "'a[?]/b.csv'"
+    """
+    return quote_list(tuple(escape(str(path)) for path in paths))
+
+
+def quote_list(texts: tuple[str, ...]) -> str:
+    """Quote texts as a comma-separated list of SQL literals.
+
+    Example:
+        >>> quote_list(("01", "02"))
+        "'01', '02'"
+    """
+    return ", ".join(quote_text(text) for text in texts)
+
+
+def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parquet"], ...]) -> TableFiles:
+    """Find the files of a table: ``persons.csv``, ``persons/*.csv`` or ``persons-*.csv``, or Parquet alike.
+
+    Args:
+        folder: the data folder.
+        table: which table.
+        kinds: formats to look for; where the table is there in two of them, the operator must say which one counts.
+
+    Returns:
+        The files, sorted by name.
+
+    Raises:
+        DataError: there are none, or there are several candidates.
+        StorageError: the folder cannot be listed.
+    """
+    if not folder.is_dir():
+        raise StorageError(
+            f"{folder}: there is no such data folder; name the folder that holds the input tables"
+        )
+    found: list[TableFiles] = []
+    try:
+        for kind in kinds:
+            single = folder / f"{table}.{kind}"
+            if single.is_file():
+                found.append(TableFiles(table, kind, (single,), single.name))
+            for pattern in (f"{table}/*.{kind}", f"{table}-*.{kind}"):
+                paths = tuple(sorted(folder.glob(pattern)))
+                if paths:
+                    found.append(TableFiles(table, kind, paths, pattern))
+    except OSError:
+        raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
+    looked = " or ".join(f"{table}.{kind}, {table}/*.{kind}, {table}-*.{kind}" for kind in kinds)
+    if not found:
+        raise DataError(
+            f"{table}: no input file found; allowed: {looked}; fix: add the table to the data folder"
+        )
+    if len(found) > 1:
+        labels = ", ".join(entry.label for entry in found)
+        raise DataError(
+            f"{table}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
+            + (
+                ", or choose Parquet with --set reader=parquet"
+                if len({entry.kind for entry in found}) > 1
+                else ""
+            )
+        )
+    return found[0]

@@ -1,0 +1,285 @@
+"""The Census Edited File: fixed-width persons and units by state, with the block file GRF-C.
+
+The files are rewritten once as three Parquet tables of the PHSafe layout in the scratch folder; from there on
+they are read like any other input.
+
+Source: specification of the PHSafe input, section 3.2.
+"""
+
+from __future__ import annotations
+
+import configparser
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from censafe.errors import ConfigError, DataError, StorageError
+from censafe.geography import PUERTO_RICO
+from censafe.geography.grfc import read_grfc
+from censafe.population.files.delimited import take_rejects
+from censafe.population.files.layout import TABLES, TableName, layout
+from censafe.population.files.parquet import parquet_relation
+from censafe.population.files.relation import Relation, TableFiles, engine_errors, quote_paths, quote_text
+from censafe.population.findings import Finding
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["CefInput", "open_cef", "read_ini", "stage_lines"]
+
+_INTEGERS = ("MAFID", "QAGE", "FINAL_POP")
+_FAMILY = "RELSHIP IN ('20', '21', '23') OR RELSHIP BETWEEN '25' AND '33'"
+_LINES_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class _StateFiles:
+    state: str
+    per: Path
+    unit: Path
+    grfc: Path
+
+
+@dataclass(frozen=True)
+class CefInput:
+    """The files that an .ini names for the states of a run.
+
+    Args:
+        states: files by state.
+        labels: how messages call the three inputs.
+    """
+
+    states: tuple[_StateFiles, ...]
+    labels: Mapping[TableName, str]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files with records, and the block files."""
+        return self.record_files + self.public_files
+
+    @property
+    def record_files(self) -> tuple[Path, ...]:
+        """The files with records."""
+        return tuple(path for entry in self.states for path in (entry.per, entry.unit))
+
+    @property
+    def public_files(self) -> tuple[Path, ...]:
+        """The block files GRF-C."""
+        return tuple(entry.grfc for entry in self.states)
+
+    def stage(
+        self, con: duckdb.DuckDBPyConnection, scratch: Path
+    ) -> tuple[Mapping[TableName, Relation], list[Finding]]:
+        """Write the three tables of the PHSafe layout as Parquet files, state by state.
+
+        Args:
+            con: the engine.
+            scratch: confidential scratch folder.
+
+        Returns:
+            The tables, and findings about lines that could not be read.
+
+        Raises:
+            DataError: a file cannot be parsed.
+            StorageError: memory or disk ran out, or a file vanished.
+        """
+        findings: list[Finding] = []
+        with engine_errors("input scratch"):
+            for name in TABLES:
+                (scratch / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for entry in self.states:
+            findings += stage_lines(con, entry.per, "per", _target(scratch, "persons", entry.state))
+            raw = scratch / f"units-{entry.state}.parquet"
+            findings += stage_lines(con, entry.unit, "unit", raw)
+            _derive(con, entry, scratch, raw)
+        relations = {
+            name: parquet_relation(
+                TableFiles(name, "parquet", tuple(sorted((scratch / name).iterdir())), self.labels[name])
+            )
+            for name in TABLES
+        }
+        return relations, findings
+
+
+def open_cef(ini: Path, states: tuple[str, ...]) -> CefInput:
+    """Read the .ini of the CEF reader and find the files of every state.
+
+    Args:
+        ini: the file; relative folders in it start from its own folder.
+        states: two-digit state codes.
+
+    Returns:
+        The files.
+
+    Raises:
+        ConfigError: the .ini is not readable, or lacks keys.
+        DataError: files are missing; all of them are named.
+    """
+    paths = read_ini(ini, states)
+    entries = []
+    for state in states:
+        suffix = "_pr" if state == PUERTO_RICO else ""
+        entries.append(
+            _StateFiles(
+                state,
+                ini.parent / paths[f"per_dir{suffix}"] / paths["per_file_format"].replace("%s", state),
+                ini.parent / paths[f"unit_dir{suffix}"] / paths["unit_file_format"].replace("%s", state),
+                ini.parent / paths["grfc_dir"] / paths["geo_file_format"].replace("%s", state),
+            )
+        )
+    labels: dict[TableName, str] = {
+        "persons": paths["per_file_format"].replace("%s", "*"),
+        "units": paths["unit_file_format"].replace("%s", "*"),
+        "geo": paths["geo_file_format"].replace("%s", "*"),
+    }
+    found = CefInput(tuple(entries), labels)
+    missing = [str(path) for path in found.files if not path.is_file()]
+    if missing:
+        raise DataError(
+            f"{ini.name}: {len(missing)} files not found: {', '.join(missing)}; allowed: one PER, UNIT and GRF-C "
+            "file for every state of the filter; fix: correct [paths] or state_filter"
+        )
+    return found
+
+
+def read_ini(ini: Path, states: tuple[str, ...]) -> dict[str, str]:
+    """The section [paths] of an .ini file, checked for the keys that the states need.
+
+    Raises:
+        ConfigError: the file is not an .ini file, or keys are missing or wrong.
+        StorageError: it cannot be read.
+    """
+    parser = configparser.ConfigParser()
+    try:
+        parser.read_string(ini.read_text(encoding="utf-8-sig"))
+        paths = dict(parser["paths"]) if parser.has_section("paths") else {}
+    except OSError:
+        raise StorageError(
+            f"{ini}: not a readable file; the cef reader takes an .ini file with a section [paths] as DATA"
+        ) from None
+    except (configparser.Error, UnicodeDecodeError):
+        raise ConfigError(
+            f"{ini.name}: not a valid .ini file; allowed: [paths] with key = value lines, %s written %%s"
+        ) from None
+    needed = ["grfc_dir", "per_file_format", "unit_file_format", "geo_file_format"]
+    if any(state != PUERTO_RICO for state in states):
+        needed += ["per_dir", "unit_dir"]
+    if PUERTO_RICO in states:
+        needed += ["per_dir_pr", "unit_dir_pr"]
+    problems = [f"key {key} is missing in [paths]" for key in needed if not paths.get(key)]
+    for key in needed:
+        value = paths.get(key, "")
+        if key.endswith("_format") and value and value.count("%s") != 1:
+            problems.append(f"{key} must hold %%s once, the place of the state code")
+        if value.startswith("s3:"):
+            problems.append(f"{key} must be a local folder")
+    if problems:
+        raise ConfigError(f"{ini.name}: {'; '.join(problems)}; fix: correct the section [paths]")
+    return paths
+
+
+@cache
+def _records() -> dict[str, Any]:
+    text = package_files("censafe.population").joinpath("cef.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _target(scratch: Path, table: TableName, state: str) -> Path:
+    return scratch / table / f"{state}.parquet"
+
+
+def _field(name: str, start: int, width: int, blank: Mapping[str, str]) -> str:
+    raw = f"substring(line, {start + 1}, {width})"
+    if name in blank:
+        return f"CASE WHEN trim({raw}) = '' THEN {quote_text(blank[name])} ELSE {raw} END AS {name}"
+    if name in _INTEGERS:
+        digits = f"coalesce(nullif(ltrim(trim({raw}), '0'), ''), '0')"
+        return f"CASE WHEN trim({raw}) <> '' THEN {digits} END AS {name}"
+    return f"{raw} AS {name}"
+
+
+def stage_lines(con: duckdb.DuckDBPyConnection, path: Path, kind: str, target: Path) -> list[Finding]:
+    """Write the columns of the lines of right length as Parquet; count the other lines.
+
+    Args:
+        con: the engine.
+        path: the file.
+        kind: section of cef.toml.
+        target: Parquet file of text columns.
+
+    Returns:
+        Findings about lines that could not be read.
+
+    Raises:
+        StorageError: memory or disk ran out, or the file vanished.
+    """
+    record = _records()[kind]
+    width, blank = record["width"], record.get("blank", {})
+    fields = ", ".join(_field(name, place[0], place[1], blank) for name, place in record["columns"].items())
+    rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
+    scan = (
+        f"read_csv({quote_paths([path])}, auto_detect=false, header=false, delim='\x01', quote='', escape='', "
+        f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
+        "columns={'line': 'VARCHAR'})"
+    )
+    with engine_errors(path.name):
+        con.execute(
+            f"COPY (SELECT {fields} FROM {scan} WHERE length(line) = {width}) "
+            f"TO {quote_text(str(target))} (FORMAT parquet)"
+        )
+        findings = take_rejects(con, rejects, f"{width} characters of UTF-8 text in every line")
+        wrong = con.execute(f"SELECT count(*) FROM {scan} WHERE length(line) <> {width}").fetchone()
+        take_rejects(con, rejects, "")
+        if wrong and wrong[0]:
+            lines = con.execute(
+                f"SELECT n FROM (SELECT row_number() OVER () AS n, line FROM {scan}) "
+                f"WHERE length(line) <> {width} ORDER BY n LIMIT {_LINES_SHOWN}"
+            ).fetchall()
+            take_rejects(con, rejects, "")
+            shown = ", ".join(str(line) for (line,) in lines)
+            findings.append(
+                Finding(
+                    path.name,
+                    "",
+                    "rows",
+                    "stop",
+                    int(wrong[0]),
+                    f"lines of wrong length, first at line {shown}",
+                    f"{width} characters in every line",
+                    "a file that was cut short must be copied again",
+                )
+            )
+    return findings
+
+
+def _derive(con: duckdb.DuckDBPyConnection, entry: _StateFiles, scratch: Path, raw: Path) -> None:
+    """Units with NPF counted from the persons, and geo by joining the units' blocks to GRF-C."""
+    geo_columns = layout("geo").header[2:]
+    blocks = read_grfc(entry.grfc, ("OIDTABBLK", *geo_columns))
+    source = f"read_parquet({quote_paths([raw])})"
+    persons = f"read_parquet({quote_paths([_target(scratch, 'persons', entry.state)])})"
+    counted = "u.RTYPE = '2' AND TRY_CAST(u.FINAL_POP AS INTEGER) >= 2 AND f.n >= 2"
+    columns = ", ".join(
+        f"CASE WHEN {counted} THEN f.n ELSE 0 END::VARCHAR AS NPF" if name == "NPF" else f"u.{name}"
+        for name in layout("units").header
+    )
+    blocks_name = f"grfc_{uuid4().hex[:8]}"
+    with engine_errors(entry.unit.name):
+        con.execute(
+            f"COPY (SELECT {columns} FROM {source} u LEFT JOIN (SELECT MAFID, count(*) AS n FROM {persons} "
+            f"WHERE {_FAMILY} GROUP BY MAFID) f ON u.MAFID = f.MAFID) "
+            f"TO {quote_text(str(_target(scratch, 'units', entry.state)))} (FORMAT parquet)"
+        )
+        con.register(blocks_name, blocks)
+        con.execute(
+            f"COPY (SELECT u.RTYPE, u.MAFID, {', '.join('g.' + name for name in geo_columns)} FROM {source} u "
+            f"JOIN {blocks_name} g ON trim(u.OIDTB) = trim(g.OIDTABBLK)) "
+            f"TO {quote_text(str(_target(scratch, 'geo', entry.state)))} (FORMAT parquet)"
+        )
+        con.unregister(blocks_name)
+    raw.unlink()

@@ -1,0 +1,287 @@
+"""Opening a data folder, and handing it out in parts that fit in memory.
+
+CONFIDENTIAL. Tables live in the engine that the caller passes; scratch files live in ``work``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from censafe.errors import CensafeError, ConfigError, DataError
+from censafe.geography import state_codes
+from censafe.population.files.delimited import csv_relation, reject_findings
+from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TABLES, TableName
+from censafe.population.files.parquet import parquet_relation
+from censafe.population.files.relation import Relation, TableFiles, engine_errors, find_table, quote_text
+from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.households.cef import open_cef
+from censafe.population.households.load import MafidRange, PartTables, drop_tables, load_part, mafid_sql
+
+if TYPE_CHECKING:
+    import duckdb
+    import ibis.expr.types as ir
+    from ibis.backends.duckdb import Backend
+
+__all__ = ["Population", "PopulationSource", "open_population"]
+
+Stage = Callable[["duckdb.DuckDBPyConnection", Path], tuple[Mapping[TableName, Relation], list[Finding]]]
+EXTRA_TABLES = ("households",)
+_SMALL_PART, _TEXT_PART, _LARGE_PART = 8_000_000, 20_000_000, 40_000_000  # persons
+_BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """CONFIDENTIAL. One part of the state-filtered input as compact typed tables in the engine.
+
+    The tables are replaced when the next part is loaded. Values outside their domain are NULL.
+
+    Args:
+        persons: P_RTYPE, MAFID, QAGE, CENHISP, CENRACE, RELSHIP.
+        units: RTYPE, MAFID, FINAL_POP, NPF, HHSPAN, HHRACE, TEN, HHT, HHT2, CPLT; duplicates included.
+        geo: GEO_RTYPE, MAFID, TABBLKST, FAULTS (bit set of the other columns that break their domain).
+        part: position of this part, from 0.
+        parts: number of parts.
+        states: the state filter.
+        labels: how messages call the three inputs.
+        loaded: what the state filter did.
+        backend: the engine that holds the tables.
+    """
+
+    persons: ir.Table = field(repr=False)
+    units: ir.Table = field(repr=False)
+    geo: ir.Table = field(repr=False)
+    part: int
+    parts: int
+    states: tuple[str, ...]
+    labels: Mapping[TableName, str]
+    loaded: PartTables = field(repr=False)
+    backend: Backend = field(repr=False)
+    structure: tuple[Finding, ...] = ()
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """States of the filter with at least one housing unit in this part, in order."""
+        return tuple(sorted(self.loaded.housing_rows))
+
+    def store(self, name: str, expression: ir.Table) -> ir.Table:
+        """Materialise an expression beside the part's tables; it goes when they go.
+
+        Args:
+            name: one of :data:`EXTRA_TABLES`.
+            expression: what to store.
+        """
+        target = self.loaded.names["persons"].removesuffix("persons") + name
+        self.backend.con.execute(f"CREATE OR REPLACE TABLE {target} AS {self.backend.compile(expression)}")
+        return self.backend.table(target)
+
+
+@dataclass(frozen=True)
+class InputPaths:
+    """The input files: those with records, and public ones such as block files."""
+
+    records: tuple[Path, ...]
+    public: tuple[Path, ...] = ()
+
+
+class PopulationSource:
+    """CONFIDENTIAL. An opened data folder; make one with :func:`open_population`."""
+
+    def __init__(
+        self,
+        labels: Mapping[TableName, str],
+        files: InputPaths,
+        states: tuple[str, ...],
+        backend: Backend,
+        work: Path,
+        stage: Stage,
+    ) -> None:
+        self.record_files = files.records
+        self.public_files = files.public
+        self.states = states
+        self.labels = labels
+        self._stage = stage
+        self._backend = backend
+        self._scratch = work / "input-scratch"
+        self._prefix = f"in_{uuid4().hex[:8]}"
+
+    def parts(self, max_persons: int | None = None) -> Iterator[Population]:
+        """Load the input part by part; every household is whole in one part.
+
+        Args:
+            max_persons: about how many persons a part may have; None takes 8 million, which needs about 1 GiB
+                and is fastest; 20 million of CSV, which is parsed once; or 40 million when Parquet files are not
+                in the order of their MAFIDs, so that every part must scan all of them.
+
+        Yields:
+            Parts with disjoint MAFID ranges that cover every row. A part's tables are gone when the next
+            is asked for.
+
+        Raises:
+            DataError: a file cannot be parsed.
+            StorageError: memory or disk ran out.
+        """
+        con: duckdb.DuckDBPyConnection = self._backend.con
+        try:
+            relations, findings = self._prepare(con, max_persons or _TEXT_PART)
+            persons = relations["persons"]
+            most = max_persons or _default_part(persons)
+            for span in _ranges(con, persons, most):
+                loaded = load_part(con, relations, self.states, span, self._prefix)
+                yield self._population(span, loaded, tuple(findings))
+                findings = []
+                drop_tables(con, tuple(f"{self._prefix}_{name}" for name in (*TABLES, *EXTRA_TABLES)))
+        finally:
+            names = (*TABLES, *EXTRA_TABLES, "geo_all", "outside", "malformed")
+            with suppress(CensafeError):  # the engine may be closed already
+                drop_tables(con, tuple(f"{self._prefix}_{name}" for name in names))
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _prepare(
+        self, con: duckdb.DuckDBPyConnection, max_persons: int
+    ) -> tuple[dict[TableName, Relation], list[Finding]]:
+        staged, findings = self._stage(con, self._scratch)
+        relations = dict(staged)
+        findings = findings + [finding for relation in relations.values() for finding in relation.findings]
+        if relations["persons"].rows_about > max_persons:
+            for name, relation in relations.items():
+                if not relation.rescan_is_cheap:
+                    relations[name], found = _as_parquet(con, relation, self._scratch)
+                    findings += found
+        return relations, findings
+
+    def _population(self, span: MafidRange, loaded: PartTables, findings: tuple[Finding, ...]) -> Population:
+        tables = {name: self._backend.table(loaded.names[name]) for name in TABLES}
+        return Population(
+            persons=tables["persons"],
+            units=tables["units"],
+            geo=tables["geo"],
+            part=span.index,
+            parts=span.count,
+            states=self.states,
+            labels=self.labels,
+            loaded=loaded,
+            backend=self._backend,
+            structure=findings + loaded.findings,
+        )
+
+
+def open_population(
+    folder: Path, *, reader: str, states: tuple[str, ...], backend: Any, work: Path
+) -> PopulationSource:
+    """Open the three PHSafe input tables and check their headers; no row is read yet.
+
+    Args:
+        folder: for the readers ``csv`` and ``parquet`` the folder with persons, units and geo, each one
+            file, a folder of files or several files named ``persons-*.csv``; for ``cef`` the .ini file.
+        reader: ``csv`` (or Parquet files when there is no CSV; both of one table are an error), ``parquet`` or ``cef``.
+        states: two-digit codes to keep.
+        backend: Ibis DuckDB backend that will hold the tables.
+        work: private folder for files with records.
+
+    Returns:
+        The opened source.
+
+    Raises:
+        DataError: files missing, or headers wrong; all problems of the three tables together.
+        ConfigError: unknown reader or state code.
+        StorageError: a file or folder cannot be opened.
+    """
+    unknown = sorted(set(states) - set(state_codes()))
+    if unknown or not states:
+        raise ConfigError(
+            f"state_filter: {len(unknown)} unknown codes; allowed: at least one two-digit state code of "
+            f"{', '.join(state_codes())}; fix: correct state_filter"
+        )
+    if reader == "cef":
+        cef = open_cef(folder, states)
+        paths = InputPaths(cef.record_files, cef.public_files)
+        return PopulationSource(cef.labels, paths, states, backend, work, cef.stage)
+    kinds: dict[str, tuple[Literal["csv", "parquet"], ...]] = {
+        "csv": ("csv", "parquet"),
+        "parquet": ("parquet",),
+    }
+    if reader not in kinds:
+        raise ConfigError("reader: unknown reader; allowed: csv, parquet, cef; fix: correct reader")
+    tables = _find_all(folder, kinds[reader])
+    opened = {name: _relation(files) for name, files in tables.items()}
+    raise_if_fatal((f for relation in opened.values() for f in relation.findings), "input files")
+    paths = InputPaths(tuple(path for files in tables.values() for path in files.paths))
+    labels = {name: relation.label for name, relation in opened.items()}
+    return PopulationSource(labels, paths, states, backend, work, lambda con, scratch: (opened, []))
+
+
+def _find_all(folder: Path, kinds: tuple[Literal["csv", "parquet"], ...]) -> dict[TableName, TableFiles]:
+    found: dict[TableName, TableFiles] = {}
+    problems: list[str] = []
+    for name in TABLES:
+        try:
+            found[name] = find_table(folder, name, kinds)
+        except DataError as error:
+            problems.append(str(error))
+    if problems:
+        raise DataError("input files:\n" + "\n".join(f"  - {problem}" for problem in problems))
+    return found
+
+
+def _relation(files: TableFiles) -> Relation:
+    return csv_relation(files) if files.kind == "csv" else parquet_relation(files)
+
+
+def _as_parquet(
+    con: duckdb.DuckDBPyConnection, relation: Relation, scratch: Path
+) -> tuple[Relation, list[Finding]]:
+    """Write a text table as Parquet once, so that every part need not parse it again."""
+    target = scratch / f"{relation.table}.parquet"
+    valid, known = mafid_sql(relation), "coalesce(MAFID, '')"
+    # A malformed key becomes a negative number, so that equal ones still meet and parts can be cut.
+    key = f"coalesce({valid}, -1 - (hash({known}) % 4611686018427387904)::BIGINT) AS MAFID"
+    with engine_errors("input scratch"):
+        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        con.execute(
+            f"COPY (SELECT * REPLACE ({key}) FROM {relation.sql}) TO {quote_text(str(target))} (FORMAT parquet)"
+        )
+    found = reject_findings(con, relation)
+    staged = parquet_relation(TableFiles(relation.table, "parquet", (target,), relation.label))
+    return replace(staged, findings=(), rejects=None), found
+
+
+def _default_part(persons: Relation) -> int:
+    if not persons.rescan_is_cheap:
+        return _TEXT_PART
+    return _SMALL_PART if persons.clustered else _LARGE_PART
+
+
+def _ranges(con: duckdb.DuckDBPyConnection, persons: Relation, max_persons: int) -> list[MafidRange]:
+    if persons.rows_about <= max_persons:
+        return [MafidRange(0, 1, MAFID_LOW, MAFID_HIGH + 1)]
+    return _cut(_histogram(con, persons), max_persons)
+
+
+def _histogram(con: duckdb.DuckDBPyConnection, persons: Relation) -> list[tuple[int, int]]:
+    with engine_errors(persons.label):
+        rows = con.execute(
+            f"SELECT m // {_BUCKET} AS bucket, count(*) FROM (SELECT {mafid_sql(persons)} AS m FROM {persons.sql}) "
+            "WHERE m IS NOT NULL GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+    return [(int(bucket), int(count)) for bucket, count in rows]
+
+
+def _cut(histogram: list[tuple[int, int]], max_persons: int) -> list[MafidRange]:
+    """Cut the MAFIDs into equal ranges of about ``max_persons`` persons at most, give or take a bucket."""
+    total = sum(count for _, count in histogram)
+    wanted = max(1, -(-total // max(1, max_persons)))
+    edges, before = [MAFID_LOW], 0
+    for bucket, count in histogram:
+        if before * wanted >= total * len(edges) and bucket * _BUCKET > edges[-1]:
+            edges.append(bucket * _BUCKET)
+        before += count
+    edges.append(MAFID_HIGH + 1)
+    parts = len(edges) - 1
+    return [MafidRange(index, parts, edges[index], edges[index + 1]) for index in range(parts)]

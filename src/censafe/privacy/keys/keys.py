@@ -1,0 +1,439 @@
+"""Keys of the noise: one run key, and one part key for everything that is reserved and committed together.
+
+Release keys and test keys are unrelated types. Every check is by exact type, never ``isinstance`` and never
+a flag, so that no object can pass for a release key by inheriting from one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, cast
+
+from censafe.errors import ReleaseError, StorageError
+from censafe.model import PartPlan, QueryPlan, ReleasePlan
+from censafe.model.plan import NoiseSource
+from censafe.privacy.keys.entropy import SECRET_BYTES, Secret, sealed
+from censafe.privacy.ledger.records import Reservation
+from censafe.privacy.measure.claims import Claim, Usage
+from censafe.privacy.proofs import proven
+
+__all__ = [
+    "Planned",
+    "ReleaseKey",
+    "ReleasePartKey",
+    "TestKey",
+    "TestPartKey",
+    "derive_part_key",
+    "keyed_commitment",
+    "part_source_of",
+    "plan_part_key",
+    "require_planned",
+    "source_of",
+]
+
+_PART_LABEL = b"censafe/noise/1"
+_COMMITMENT_LABEL = b"censafe/commitment/1"
+_TEST_LABEL = b"censafe/test-key/1"
+_FILE_HEADER = b"censafe run key 1\n"
+
+
+@sealed
+class ReleaseKey:
+    """The key of a production run: 32 bytes of the operating system's entropy, held in memory only.
+
+    It undoes the noise, so it is as confidential as the records. Use it as a context manager, or call
+    ``close`` after the last measurement is committed.
+
+    Example:
+        >>> with ReleaseKey.from_system() as key:
+        ...     len(keyed_commitment(key, b"file hashes"))
+        32
+    """
+
+    __slots__ = ("_secret", "_usages")
+
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
+        self._usages: dict[bytes, Usage] = {}
+
+    @classmethod
+    def from_system(cls) -> Self:
+        """Draw a fresh key from the operating system; OSError when it has no entropy to give."""
+        return cls(Secret(bytearray(os.urandom(SECRET_BYTES))))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a key that ``store`` wrote.
+
+        Args:
+            path: key file.
+
+        Returns:
+            The same run key.
+
+        Raises:
+            StorageError: the file is missing, not a key file, or open to other users.
+        """
+        try:
+            if stat.S_IMODE(path.stat().st_mode) & 0o077:
+                raise StorageError(
+                    f"{path}: other users may read this key file; allow its owner only (chmod 600)"
+                )
+            data = bytearray(len(_FILE_HEADER) + SECRET_BYTES + 1)
+            with path.open("rb", buffering=0) as file:  # unbuffered, so that no second copy stays behind
+                size = file.readinto(data)
+        except OSError as error:
+            raise StorageError(f"{path}: the key file cannot be read: {error.strerror}") from error
+        if size != len(_FILE_HEADER) + SECRET_BYTES or not data.startswith(_FILE_HEADER):
+            raise StorageError(f"{path}: not a key file of censafe; remove it to start with a new key")
+        secret = data[len(_FILE_HEADER) : size]
+        data[:] = bytes(len(data))
+        return cls(Secret(secret))
+
+    def store(self, path: Path) -> None:
+        """Write the key to a new file that only its owner may read, and sync it.
+
+        Args:
+            path: file to create, beside the confidential input.
+
+        Raises:
+            StorageError: the file exists or cannot be written.
+        """
+        secret = self._secret.reveal()
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError as error:
+            raise StorageError(
+                f"{path}: a key file is already there; load it or name another folder"
+            ) from error
+        except OSError as error:
+            raise StorageError(f"{path}: the key file cannot be written: {error.strerror}") from error
+        try:
+            with os.fdopen(handle, "wb", buffering=0) as file:
+                file.write(_FILE_HEADER)
+                file.write(secret)
+                os.fsync(file.fileno())
+            _sync_folder(path.parent)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise StorageError(f"{path}: the key file cannot be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Overwrite the key with zeros."""
+        self._secret.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@sealed
+class TestKey:
+    """The key of tests and demonstrations: a function of a seed, never private.
+
+    Args:
+        seed: any integer.
+
+    Raises:
+        TypeError: the seed is not an int.
+    """
+
+    __slots__ = ("_secret", "_usages", "seed")
+    __test__ = False  # not a test case
+
+    def __init__(self, seed: int) -> None:
+        if type(seed) is not int:
+            raise TypeError(f"the seed of a test key must be an int, not {type(seed).__name__}")
+        self.seed = seed
+        digest = hashlib.shake_256(_TEST_LABEL + b"|" + str(seed).encode())
+        self._secret = Secret(bytearray(digest.digest(SECRET_BYTES)))
+        self._usages: dict[bytes, Usage] = {}
+
+    def close(self) -> None:
+        """Overwrite the key with zeros."""
+        self._secret.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a part key may measure.
+
+    Args:
+        part: the part of the plan; a query measured with the key must be the plan's at its ordinal.
+        most: total loss of the plan, which no single answer may exceed.
+        paid: whether a ledger reserved the cost of the part.
+    """
+
+    part: PartPlan
+    most: Fraction
+    paid: bool
+
+
+@sealed
+class ReleasePartKey:
+    """The key of one part of a production run; made by :func:`plan_part_key` or :func:`derive_part_key`."""
+
+    __slots__ = ("_planned", "_secret", "_usage", "part")
+
+    def __init__(
+        self, secret: Secret, part: str, usage: Usage | None = None, planned: Planned | None = None
+    ) -> None:
+        self._secret = secret
+        self._usage = Usage() if usage is None else usage
+        self._planned = planned
+        self.part = part
+
+    @property
+    def planned(self) -> Planned | None:
+        """What the key may measure; None for a key that knows no plan."""
+        return self._planned
+
+    def reserve(self, blocks: int) -> None:
+        """Count cipher blocks drawn under this key; ReleaseError beyond 2^40."""
+        self._usage.reserve(blocks)
+
+    def claim(self, ordinal: int, answers: bytes) -> Claim:
+        """The right to measure a query; see :meth:`censafe.privacy.measure.claims.Usage.claim`."""
+        self._usage.claim(ordinal, answers)
+        return Claim(ordinal)
+
+    def claim_geounits(self, ordinals: Iterable[int], first: int, answers: Sequence[bytes]) -> None:
+        """Note which answers the noise of some geounits belongs to; ReleaseError when it belongs to others."""
+        self._usage.claim_geounits(ordinals, first, answers)
+
+    def require_claimed(self, ordinal: int) -> None:
+        """ReleaseError unless it was noted which answers the noise of a query belongs to."""
+        self._usage.require_claimed(ordinal)
+
+    def close(self) -> None:
+        """Overwrite the key with zeros."""
+        self._secret.close()
+
+
+@sealed
+class TestPartKey:
+    """The key of one part of a test run; made by :func:`plan_part_key` or :func:`derive_part_key`."""
+
+    # The unused slot gives the two part key types different layouts: no ``__class__`` assignment turns one
+    # into the other.
+    __slots__ = ("_planned", "_secret", "_seeded", "_usage", "part")
+    __test__ = False  # not a test case
+
+    def __init__(
+        self, secret: Secret, part: str, usage: Usage | None = None, planned: Planned | None = None
+    ) -> None:
+        self._secret = secret
+        self._usage = Usage() if usage is None else usage
+        self._planned = planned
+        self.part = part
+
+    @property
+    def planned(self) -> Planned | None:
+        """What the key may measure; None for a key that knows no plan."""
+        return self._planned
+
+    def reserve(self, blocks: int) -> None:
+        """Count cipher blocks drawn under this key; ReleaseError beyond 2^40."""
+        self._usage.reserve(blocks)
+
+    def claim(self, ordinal: int, answers: bytes) -> Claim:
+        """The right to measure a query; see :meth:`censafe.privacy.measure.claims.Usage.claim`."""
+        self._usage.claim(ordinal, answers)
+        return Claim(ordinal)
+
+    def claim_geounits(self, ordinals: Iterable[int], first: int, answers: Sequence[bytes]) -> None:
+        """Note which answers the noise of some geounits belongs to; ReleaseError when it belongs to others."""
+        self._usage.claim_geounits(ordinals, first, answers)
+
+    def require_claimed(self, ordinal: int) -> None:
+        """ReleaseError unless it was noted which answers the noise of a query belongs to."""
+        self._usage.require_claimed(ordinal)
+
+    def close(self) -> None:
+        """Overwrite the key with zeros."""
+        self._secret.close()
+
+
+def derive_part_key(
+    key: ReleaseKey | TestKey, plan_digest: str, input_commitment: bytes, part: str
+) -> ReleasePartKey | TestPartKey:
+    """Derive a part key that knows no plan: what a release key measures with it is stamped as unaccounted.
+
+    Args:
+        key: the run key.
+        plan_digest: hexadecimal SHA-256 of the plan.
+        input_commitment: keyed commitment to the input files (:func:`keyed_commitment`).
+        part: name of the part, a table or a level.
+
+    Returns:
+        A ReleasePartKey for a ReleaseKey, a TestPartKey for a TestKey.
+
+    Raises:
+        TypeError: the key is of any other type.
+    """
+    return _part_key(key, plan_digest, input_commitment, part, None)
+
+
+@proven("keys.proof.md", digest="e9288acb9a4cf3cd")
+def plan_part_key(
+    key: ReleaseKey | TestKey,
+    plan: ReleasePlan,
+    input_commitment: bytes,
+    part: str,
+    reservation: Reservation | None,
+) -> ReleasePartKey | TestPartKey:
+    """Derive the key of one part of a plan; it measures what the plan says and nothing else.
+
+    Args:
+        key: the run key.
+        plan: what is measured.
+        input_commitment: keyed commitment to the input files (:func:`keyed_commitment`).
+        part: name of one of the plan's parts.
+        reservation: what the ledger reserved for the part; without it, what a release key measures is stamped as unaccounted.
+
+    Returns:
+        A ReleasePartKey for a ReleaseKey, a TestPartKey for a TestKey.
+
+    Raises:
+        TypeError: the key is of any other type.
+        ReleaseError: the plan has no such part, or the reservation is of another part or cost.
+    """
+    found = [one for one in plan.parts if one.name == part]
+    if len(found) != 1:
+        raise ReleaseError(f"the plan has no part {part}; nothing else can be measured under it")
+    if reservation is not None and (
+        type(reservation) is not Reservation or (reservation.part, reservation.cost) != (part, found[0].cost)
+    ):
+        raise ReleaseError(f"the reservation is not that of {part}; reserve the part before it is measured")
+    planned = Planned(found[0], plan.total, paid=reservation is not None)
+    return _part_key(key, plan.digest(), input_commitment, part, planned)
+
+
+@proven("keys.proof.md", digest="f9f24cda79916105")
+def _part_key(
+    key: ReleaseKey | TestKey, plan_digest: str, input_commitment: bytes, part: str, planned: Planned | None
+) -> ReleasePartKey | TestPartKey:
+    """Keyed BLAKE2b-256 over the label and three fields, each preceded by its length in 8 bytes.
+
+    No two triples give the same data. All keys derived from one run key for the same triple share one account of what
+    their addresses were used for.
+    """
+    source = source_of(key)
+    data = _PART_LABEL
+    for field in (plan_digest.encode(), input_commitment, part.encode()):
+        data += len(field).to_bytes(8, "little") + field
+    digest = hashlib.blake2b(data, digest_size=SECRET_BYTES, key=key._secret.reveal())
+    secret = Secret(bytearray(digest.digest()))
+    usage = key._usages.setdefault(data, Usage())
+    if source == "system":
+        return ReleasePartKey(secret, part, usage, planned)
+    return TestPartKey(secret, part, usage, planned)
+
+
+def keyed_commitment(key: ReleaseKey | TestKey, data: bytes) -> bytes:
+    """HMAC-SHA-256 of data under the run key: equal inputs show as equal, nothing else can be told.
+
+    Args:
+        key: the run key.
+        data: for example the hashes of the input files.
+
+    Returns:
+        32 bytes.
+
+    Raises:
+        TypeError: the key is neither a ReleaseKey nor a TestKey.
+    """
+    source_of(key)
+    return hmac.digest(key._secret.reveal(), _COMMITMENT_LABEL + b"|" + data, "sha256")
+
+
+@proven("keys.proof.md", digest="c220c89d4fc56fd5")
+def source_of(key: object) -> Literal["system", "seeded"]:
+    """Where the noise of a key comes from, decided by its exact type.
+
+    Args:
+        key: a run key or a part key.
+
+    Returns:
+        ``system`` for release keys, ``seeded`` for test keys.
+
+    Raises:
+        TypeError: any other object.
+    """
+    if type(key) is ReleaseKey or type(key) is ReleasePartKey:
+        return "system"
+    if type(key) is TestKey or type(key) is TestPartKey:
+        return "seeded"
+    raise TypeError(f"not a key of censafe: {type(key).__name__}")
+
+
+@proven("keys.proof.md", digest="e1a64897db5b21d5")
+def part_source_of(key: object) -> NoiseSource:
+    """What measurements with a part key are stamped with.
+
+    Args:
+        key: a part key.
+
+    Returns:
+        ``seeded`` for a test key; for a release key ``system`` where a ledger reserved the cost of its part, and
+        ``unaccounted`` where none did.
+
+    Raises:
+        TypeError: a run key, or any other object.
+    """
+    if type(key) is ReleaseKey or type(key) is TestKey:
+        raise TypeError(f"noise is drawn with a part key, not a {type(key).__name__}; derive one")
+    if source_of(key) == "seeded":
+        return "seeded"
+    planned = cast(ReleasePartKey, key).planned
+    return "system" if planned is not None and planned.paid else "unaccounted"
+
+
+@proven("keys.proof.md", digest="4f7b10e695270563")
+def require_planned(key: ReleasePartKey | TestPartKey, queries: Mapping[int, QueryPlan]) -> None:
+    """Refuse a query that is not the plan's.
+
+    Args:
+        key: part key; one that knows no plan allows everything, and what it measures is never a release.
+        queries: what is about to be measured, by ordinal.
+
+    Raises:
+        ReleaseError: table, level, law or cost is not the plan's.
+    """
+    if key.planned is None:
+        return
+    part = key.planned.part
+    for ordinal, query in queries.items():
+        if not 0 <= ordinal < len(part.queries) or query != part.queries[ordinal]:
+            raise ReleaseError(
+                f"part {part.name}: query {ordinal} ({query.table}, {query.level}) has another law, cost or place than in the plan; "
+                "nothing was drawn. Please report this as a bug."
+            )

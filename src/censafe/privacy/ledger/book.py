@@ -1,0 +1,396 @@
+"""The ledger: every budget is written down, on stable storage, before the noise that it pays for exists.
+
+One file records all runs on all records of a place. Every record file is recognised by a keyed commitment to it, whatever
+it is called and whatever it is read with; files that were read together are charged together from then on. Opening
+verifies the whole file; everything that the ledger refuses, it refuses before writing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from censafe import __version__
+from censafe.errors import LedgerError
+from censafe.model import PartPlan, ReleasePlan
+from censafe.privacy.keys.commitments import (
+    commit_to_file,
+    commit_to_key,
+    commit_to_name,
+    drop_provisional_key,
+    key_path_of,
+    load_key,
+    new_key,
+    settle_key,
+)
+from censafe.privacy.ledger.caps import require_within
+from censafe.privacy.ledger.entries import (
+    FORMAT,
+    decode,
+    encode,
+    fraction_text,
+    fractions_text,
+    parse,
+    read_entries,
+)
+from censafe.privacy.ledger.file import LedgerFile
+from censafe.privacy.ledger.opening import LIVE, OpeningRequest, admitted
+from censafe.privacy.ledger.records import (
+    Reservation,
+    RunNotes,
+    RunRecord,
+    Settlement,
+    cap_fields,
+    partition_fields,
+    promise_fields,
+    query_fields,
+    reservation_of,
+)
+from censafe.privacy.ledger.report import LedgerReport, audited_state, verify
+from censafe.privacy.ledger.state import Charge, ChargeState, LedgerState, PartOutcome, RunState
+from censafe.privacy.loss.accountant import compose, part_cost
+from censafe.privacy.loss.promises import Promise, part_loss
+from censafe.privacy.proofs import proven
+
+__all__ = [
+    "Ledger",
+    "LedgerReport",
+    "Reservation",
+    "RunNotes",
+    "RunRecord",
+    "Settlement",
+    "read_entries",
+    "verify",
+]
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_NO_NOTES = RunNotes()
+
+
+class Ledger:
+    """An exclusively locked, verified ledger; use it as a context manager.
+
+    Build one with :meth:`open`.
+    """
+
+    def __init__(self, file: LedgerFile, label: str, *, strict: bool) -> None:
+        self._file = file
+        self._label = label
+        self._strict = strict
+        contents = parse(file.read(), file.path)
+        self._state: LedgerState = audited_state(contents, file.path)
+        self._seq = len(contents.entries)
+        self._head = contents.head
+        self._key = _key_of(
+            file.path, [entry.text("key") for entry in contents.entries if entry.event == "open"]
+        )
+        self._run: RunState | None = None
+        self.torn: Path | None = file.set_aside(contents.torn) if contents.torn else None
+
+    @classmethod
+    def open(cls, path: Path, *, label: str, strict: bool = False) -> Ledger:
+        """Lock, verify and, where it does not exist, create a ledger and its key.
+
+        Args:
+            path: the ledger file; its key is the file of the same name with the ending ``.key``.
+            label: what people call the records of the next run.
+            strict: reservations of killed runs become ``lost`` and stay charged, instead of ``void``.
+
+        Returns:
+            The ledger; its ``torn`` names the file that a torn last line was moved to, or is None.
+
+        Raises:
+            LedgerError: locked, unwritable, broken (with the line number), of an earlier format; its key is missing or
+                another one; or it is missing or empty and its key is there.
+        """
+        path = Path(path)
+        key_path_of(path)
+        file = LedgerFile.open(path)
+        try:
+            return cls(file, label, strict=strict)
+        except BaseException:
+            file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up the lock and forget the key; a ledger without lines keeps none."""
+        if self._key and not self._seq:
+            drop_provisional_key(key_path_of(self.path))
+        self._file.close()
+        self._key = b""
+
+    @property
+    def path(self) -> Path:
+        """The ledger file."""
+        return self._file.path
+
+    @property
+    def head(self) -> str:
+        """SHA-256 of the last line, hexadecimal; zeros for an empty ledger."""
+        return self._head
+
+    def accounts(self, hashes: Iterable[str], name: str | None = None) -> frozenset[str]:
+        """Who pays for a run: a keyed commitment to every record file, and one to a name.
+
+        Args:
+            hashes: SHA-256 of every record file that the run reads, hexadecimal.
+            name: the account that the operator named, which all files ever charged under it share; None for none.
+
+        Raises:
+            ValueError: no file, or not a SHA-256.
+        """
+        files = frozenset(commit_to_file(self._key, sha256) for sha256 in hashes)
+        if not files:
+            raise ValueError("a run is charged to at least one record file")
+        return files if name is None else files | {commit_to_name(self._key, name)}
+
+    def spent(self, accounts: Collection[str]) -> dict[Promise, Fraction]:
+        """What accounts, and all that are linked with them, were charged, by the promise that each plan states."""
+        return self._state.stated(accounts)
+
+    def total(self, accounts: Collection[str], promise: Promise) -> Fraction | None:
+        """The same in all, read under one promise; None where that is not finite."""
+        return self._state.total(accounts, promise)
+
+    def committed(self, run: str) -> dict[str, tuple[str, str]]:
+        """Measured parts of a run: name of the measurement file and its SHA-256, by part."""
+        charges = self._state.charges_of(run, ChargeState.COMMITTED)
+        return {charge.part: (charge.file, charge.sha256) for charge in charges}
+
+    def held(self, run: str) -> dict[str, Reservation]:
+        """Open reservations of a run, by part."""
+        return {
+            charge.part: reservation_of(charge)
+            for charge in self._state.charges_of(run, ChargeState.RESERVED)
+        }
+
+    def paid(self, run: str) -> Fraction:
+        """Sum of the committed costs of a run, to be compared with its plan."""
+        return compose(charge.loss.cost for charge in self._state.charges_of(run, ChargeState.COMMITTED))
+
+    def open_run(
+        self,
+        plan: ReleasePlan,
+        *,
+        accounts: frozenset[str],
+        cap: Fraction | None = None,
+        raise_cap: bool = False,
+        spend_more: bool = False,
+        run: str | None = None,
+        notes: RunNotes = _NO_NOTES,
+    ) -> RunRecord:
+        """Start a run, or take one up again, and check that all of it fits every cap.
+
+        Args:
+            plan: what will be measured.
+            accounts: from :meth:`accounts`.
+            cap: most that the accounts, and all that are linked with them, may be charged in all; it also binds later runs. By
+                default what they hold already plus what this run has yet to spend. Caps named before bind as well.
+            raise_cap: ``cap`` takes the place of the caps named before.
+            spend_more: the operator knows that some of the accounts were charged before.
+            run: identifier of the run (8 to 64 hexadecimal digits); one that the ledger knows is taken up again.
+            notes: for people.
+
+        Raises:
+            OverspendError: accounts were charged before and ``spend_more`` is not given, a cap is too small, or losses
+                have no common statement.
+            LedgerError: ``run`` has another plan or other accounts than those recorded.
+            TypeError: a float among the costs or as cap.
+        """
+        request = OpeningRequest(plan, accounts, self._label, run, cap, raise_cap, spend_more, notes)
+        opened = admitted(self.path, self._state, request)
+        if opened.closed:
+            self._run = opened
+        else:
+            self._start(opened, plan, notes)
+        charged = self._state.total(accounts, opened.cap.promise)
+        return RunRecord(opened.run, opened.cap, charged, closed=opened.closed)
+
+    @proven("ledger.proof.md", digest="4acb676ff863126b")
+    def reserve(self, plan: ReleasePlan, part: PartPlan) -> Reservation:
+        """Write down the cost of a part; on return it is on stable storage and noise may be drawn.
+
+        Args:
+            plan: the plan of the open run.
+            part: one of its parts.
+
+        Raises:
+            OverspendError: a cap does not allow it; nothing is written.
+            LedgerError: another plan, a part that is reserved or measured already, or the file cannot be written.
+        """
+        run = self._require_run()
+        if plan.digest() != run.plan or part not in plan.parts:
+            raise LedgerError(
+                f"{self.path}: part {part.name} is not of the plan that the run was opened with"
+            )
+        if any(charge.part == part.name for charge in self._state.charges_of(run.run, *LIVE)):
+            raise LedgerError(
+                f"{self.path}: part {part.name} was reserved before; committed parts are never measured again"
+            )
+        loss = part_loss(plan, part_cost(part))
+        require_within(self.path, self._state, run, [loss])
+        body = {
+            **promise_fields(plan, self._label, loss),
+            "part": part.name,
+            "cost": fraction_text(loss.cost),
+            "queries": query_fields(part),
+            **partition_fields(part),
+            "source": "system",
+        }
+        after = self._state.stated(run.accounts)
+        after[loss.promise] = after.get(loss.promise, Fraction(0)) + loss.cost
+        return reservation_of(self._state.charges[self._append("reserve", run, body, after)])
+
+    def commit(self, reservation: Reservation, file: str, sha256: str) -> None:
+        """Record the measurement file of a reservation, after the file is on stable storage.
+
+        Args:
+            reservation: from :meth:`reserve` or :meth:`settle_open`.
+            file: name of the measurement file in the run folder.
+            sha256: of its bytes, hexadecimal.
+
+        Raises:
+            LedgerError: the reservation is not open, or the file cannot be written.
+        """
+        charge = self._state.charges.get(reservation.seq)
+        if (
+            charge is None
+            or charge.state is not ChargeState.RESERVED
+            or reservation_of(charge) != reservation
+        ):
+            raise LedgerError(f"{self.path}: part {reservation.part} has no open reservation to commit")
+        if not file or not _SHA256.fullmatch(sha256):
+            raise ValueError("commit needs the name of the measurement file and its SHA-256 in hexadecimal")
+        self._settle(charge, "commit", {"file": file, "sha256": sha256})
+
+    def settle_open(
+        self,
+        run: str,
+        *,
+        finished: Mapping[str, tuple[str, str]] | None = None,
+        redo: Collection[str] = (),
+    ) -> Settlement:
+        """Settle the reservations that a killed run left open.
+
+        Args:
+            run: its identifier.
+            finished: parts whose complete measurement file was found and belongs to the plan: (file, SHA-256) by part.
+            redo: parts that will be drawn again at the same addresses, under the same key and input.
+
+        Returns:
+            What became of each; every other reservation becomes ``void``, or ``lost`` under a strict ledger.
+        """
+        done: dict[str, list[str]] = {"commit": [], "void": [], "lost": []}
+        again: dict[str, Reservation] = {}
+        for charge in self._state.charges_of(run, ChargeState.RESERVED):
+            if finished and charge.part in finished:
+                file, sha256 = finished[charge.part]
+                self.commit(reservation_of(charge), file, sha256)
+                done["commit"].append(charge.part)
+            elif charge.part in redo:
+                again[charge.part] = reservation_of(charge)
+            else:
+                event = "lost" if self._strict else "void"
+                self._settle(charge, event, {})
+                done[event].append(charge.part)
+        return Settlement(tuple(done["commit"]), again, tuple(done["void"]), tuple(done["lost"]))
+
+    def close_run(self, plan: ReleasePlan) -> None:
+        """Record that every part of the plan is committed.
+
+        Raises:
+            LedgerError: a part is missing, or the ledger's sum for the run is not the plan's total.
+        """
+        run = self._require_run()
+        if run.closed:
+            return
+        missing = [part.name for part in plan.parts if part.name not in self.committed(run.run)]
+        if plan.digest() != run.plan or missing or self.held(run.run):
+            raise LedgerError(
+                f"{self.path}: the run cannot be closed; not committed: {', '.join(missing) or 'another plan'}"
+            )
+        if self.paid(run.run) != plan.total:
+            raise LedgerError(f"{self.path}: the ledger's sum for the run is not the total of its plan")
+        self._append("close", run, {}, self._state.stated(run.accounts))
+        self._run = self._state.runs[run.run]
+
+    def _start(self, opened: RunState, plan: ReleasePlan, notes: RunNotes) -> None:
+        body = {
+            **promise_fields(plan, self._label, opened.loss),
+            **cap_fields(opened),
+            "accounts": sorted(opened.accounts),
+            "key": commit_to_key(self._key),
+            "config": notes.config_digest,
+            "operator": notes.operator,
+            "folder": notes.folder,
+            "program": f"censafe {__version__}",
+        }
+        self._append("open", opened, body, self._state.stated(opened.accounts))
+        settle_key(key_path_of(self.path))
+        self._run = self._state.runs[opened.run]
+
+    def _append(
+        self, event: str, run: RunState, body: Mapping[str, Any], after: Mapping[Promise, Fraction]
+    ) -> int:
+        """Check an entry, write it, and count it once the line is on stable storage."""
+        seq = self._seq + 1
+        common = {
+            "seq": seq,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "event": event,
+            "prev": self._head,
+            "format": FORMAT,
+            "run": run.run,
+            "total_after": fractions_text({promise.text: total for promise, total in after.items()}),
+        }
+        line = encode({**body, **common})
+        entry = decode(line, seq, self._head)
+        outcome = self._state.check(entry)
+        self._file.append(line)
+        self._state.record(outcome)
+        self._seq, self._head = seq, entry.digest
+        return seq
+
+    def _settle(self, charge: Charge, event: str, details: Mapping[str, str]) -> None:
+        run = self._state.runs[charge.run]
+        after = self._state.totals_after(run, PartOutcome(-1 if event == "void" else 0, charge))
+        paid = {"part": charge.part, "reservation": charge.seq, "cost": fraction_text(charge.loss.cost)}
+        self._append(event, run, {**paid, **details}, after)
+
+    def _require_run(self) -> RunState:
+        if self._run is None:
+            raise LedgerError(f"{self.path}: open a run before reserving anything")
+        return self._run
+
+
+def _key_of(path: Path, stated: list[str]) -> bytes:
+    """The key of a ledger, which its lines name; a new one, not under its own name yet, where there is no line.
+
+    Args:
+        path: the ledger.
+        stated: what its lines say of the key.
+    """
+    place = key_path_of(path)
+    if not stated:
+        return new_key(place)
+    settle_key(place)
+    key = load_key(place)
+    if set(stated) != {commit_to_key(key)}:
+        raise LedgerError(
+            f"{place} is not the key that {path.name} was written with, so that its files cannot be recognised; "
+            "restore both from the same backup"
+        )
+    return key

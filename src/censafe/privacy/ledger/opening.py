@@ -1,0 +1,146 @@
+"""Whether a run may begin, or go on: what it may spend, and what the operator must have said."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from censafe.errors import LedgerError, OverspendError
+from censafe.model import ReleasePlan
+from censafe.privacy.ledger.caps import choose_cap, named_cap, require_within
+from censafe.privacy.ledger.records import RunNotes, cost_by_part, second_release_text
+from censafe.privacy.ledger.state import Cap, ChargeState, LedgerState, RunState
+from censafe.privacy.loss.promises import Loss, part_loss
+
+__all__ = ["LIVE", "OpeningRequest", "admitted"]
+
+LIVE = (ChargeState.RESERVED, ChargeState.COMMITTED)
+"""States in which a part of a run is not measured again."""
+_RUN = re.compile(r"[0-9a-f]{8,64}")
+
+
+@dataclass(frozen=True)
+class OpeningRequest:
+    """What an operator asks for.
+
+    Args:
+        plan: what will be measured.
+        accounts: who pays.
+        label: what people call the records.
+        run: identifier of a run to take up again, or of a new one; None for a random one.
+        cap: named for this run and later ones, or None.
+        raise_cap: whether ``cap`` takes the place of caps named before.
+        spend_more: the operator knows that accounts were charged before.
+        notes: for people.
+    """
+
+    plan: ReleasePlan
+    accounts: frozenset[str]
+    label: str
+    run: str | None
+    cap: Fraction | None
+    raise_cap: bool
+    spend_more: bool
+    notes: RunNotes
+
+    @property
+    def loss(self) -> Loss:
+        """Of the whole plan."""
+        return part_loss(self.plan, self.plan.total)
+
+
+def admitted(path: Path, state: LedgerState, request: OpeningRequest) -> RunState:
+    """The run as it will be written down; one that is complete comes back as it is.
+
+    Args:
+        path: the ledger, for messages.
+        state: of the ledger.
+        request: of the operator.
+
+    Raises:
+        OverspendError: the operator's word is missing, or a cap does not allow the run.
+        LedgerError: the run was opened for something else.
+        TypeError: a float among the costs or as cap.
+    """
+    costs = cost_by_part(request.plan)
+    name = _run_name(request.run)
+    known = _known_run(path, state, name, request)
+    if known and known.closed:
+        return known
+    if not request.spend_more:
+        _refuse_second_release(path, state, request, known.others if known else frozenset(), name)
+    live = {charge.part for charge in state.charges_of(name, *LIVE)}
+    due = [part_loss(request.plan, cost) for part, cost in costs.items() if part not in live]
+    cap, source = _cap(path, state, request, known, due)
+    opened = RunState(
+        run=name,
+        accounts=request.accounts,
+        label=request.label,
+        product=request.plan.product,
+        plan=request.plan.digest(),
+        folder=request.notes.folder,
+        loss=request.loss,
+        cap=cap,
+        cap_source=source,
+        others=state.links.reach(request.accounts)[0] - {name},
+    )
+    require_within(path, state, opened, due)
+    return opened
+
+
+def _cap(
+    path: Path, state: LedgerState, request: OpeningRequest, known: RunState | None, due: list[Loss]
+) -> tuple[Cap, str]:
+    """The cap of a run, and where it comes from."""
+    if request.cap is not None:
+        source = "raised" if request.raise_cap else "operator"
+        return named_cap(state, request.accounts, request.loss, request.cap), source
+    if request.raise_cap:
+        raise ValueError("raise_cap needs a cap that takes the place of the earlier ones")
+    if known and not request.spend_more:
+        return known.cap, "kept"
+    return choose_cap(path, state, request.accounts, request.loss, due), "default"
+
+
+def _run_name(run: str | None) -> str:
+    name = secrets.token_hex(8) if run is None else run
+    if not _RUN.fullmatch(name):
+        raise ValueError("a run is named by 8 to 64 hexadecimal digits")
+    return name
+
+
+def _known_run(path: Path, state: LedgerState, name: str, request: OpeningRequest) -> RunState | None:
+    known = state.runs.get(name)
+    if known and (known.plan, known.accounts) != (request.plan.digest(), request.accounts):
+        same_plan = known.plan == request.plan.digest()
+        raise LedgerError(
+            f"{path}: run {name} was opened with another {'input or --dataset' if same_plan else 'plan'}; "
+            "restore what it was opened with, or start a run in a new folder"
+        )
+    return known
+
+
+def _refuse_second_release(
+    path: Path, state: LedgerState, request: OpeningRequest, known: frozenset[str], name: str
+) -> None:
+    """Accounts that other runs were charged to need the operator's word, once for every such run.
+
+    Args:
+        path: the ledger.
+        state: of the ledger.
+        request: of the operator.
+        known: runs of which the operator knew when this one was opened before.
+        name: of this run.
+    """
+    runs = [run for run in state.runs_of(request.accounts) if run.run != name]
+    if {run.run for run in runs} <= known:
+        return
+    unfinished = [
+        run.folder for run in runs if run.folder and state.charges_of(run.run, ChargeState.RESERVED)
+    ]
+    labels = [run.label for run in runs]
+    spent = state.stated(request.accounts)
+    raise OverspendError(f"{path}: {second_release_text(request.plan, spent, labels, unfinished)}")

@@ -1,0 +1,177 @@
+"""Reading a ledger without writing: verification, and rows for people."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from censafe.errors import LedgerError
+from censafe.model import Definition, ProtectedUnit
+from censafe.privacy.ledger.entries import NO_HEAD, Contents, read_contents
+from censafe.privacy.ledger.state import Cap, Charge, LedgerState, replay
+from censafe.privacy.loss.accountant import derive_totals
+from censafe.privacy.loss.promises import PROMISES, Promise
+
+__all__ = ["DatasetTotal", "LedgerReport", "LedgerRow", "audited_state", "verify"]
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One reservation as ``ledger show`` prints it.
+
+    Args:
+        line: line of the reservation in the file.
+        time: UTC, ISO 8601.
+        label: what the operator calls the records.
+        symbol: ``rho`` or ``epsilon``.
+        relation: the change that is hidden, for example "add/remove one person".
+        cost: of this part.
+        total: of the dataset right after the reservation, over charges of the same definition, relation and unit.
+        state: ``reserved``, ``committed``, ``void`` or ``lost``.
+        file: the measurement file, when committed.
+        sha256: of the measurement file, when committed.
+    """
+
+    line: int
+    time: str
+    label: str
+    product: str
+    part: str
+    symbol: str
+    relation: str
+    cost: Fraction
+    total: Fraction
+    state: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class DatasetTotal:
+    """What files that were read together, directly or through others, have been charged.
+
+    Args:
+        accounts: keyed commitments to the files, and to names of accounts.
+        labels: every label that they were given.
+        products: that were made from them.
+        stated: sums of the charges by the promise that the plans state; not to be added to each other.
+        combined: what holds for everything together, by promise; None where nothing finite follows.
+        caps: what they may be charged in all, as operators named it.
+    """
+
+    accounts: tuple[str, ...]
+    labels: tuple[str, ...]
+    products: tuple[str, ...]
+    stated: Mapping[Promise, Fraction]
+    combined: Mapping[Promise, Fraction | None]
+    caps: tuple[Cap, ...]
+
+    def statement(self) -> str:
+        """One combined statement, for a person's record wherever there is one.
+
+        Rho where some charges are zCDP, epsilon where none is.
+        """
+        finite = {promise: total for promise, total in self.combined.items() if total is not None}
+        pure = [promise for promise in finite if promise.definition == Definition.PURE.value]
+        chosen = pure or list(finite)
+        persons = [promise for promise in chosen if promise.unit == ProtectedUnit.PERSON.value]
+        if not chosen:
+            return "together: no finite loss under any one relation and unit"
+        return "together: " + " and ".join(one.amount(finite[one]) for one in persons or chosen)
+
+
+@dataclass(frozen=True)
+class LedgerReport:
+    """A verified ledger.
+
+    Args:
+        head: SHA-256 of the last line, to compare with manifests and certificates.
+        torn_bytes: length of a torn last line, 0 when there is none.
+    """
+
+    path: Path
+    entries: int
+    head: str
+    torn_bytes: int
+    rows: tuple[LedgerRow, ...]
+    totals: tuple[DatasetTotal, ...]
+
+
+def verify(path: Path, *, head: str | None = None) -> LedgerReport:
+    """Check the chain, the order of events and the totals of a ledger file, without changing it.
+
+    Args:
+        path: the ledger.
+        head: a head printed in an earlier manifest or certificate; it must be one of the lines.
+
+    Raises:
+        LedgerError: with the line number of the first invalid line; or the head is in no line, so that lines that a
+            published certificate relied on were removed or rewritten.
+    """
+    contents = read_contents(path)
+    state = audited_state(contents, path)
+    if head is not None and head not in {NO_HEAD, *(entry.digest for entry in contents.entries)}:
+        raise LedgerError(
+            f"{path}: no line has the hash {head}; lines were removed or rewritten after it was printed"
+        )
+    return LedgerReport(
+        path=path,
+        entries=len(contents.entries),
+        head=contents.head,
+        torn_bytes=len(contents.torn),
+        rows=tuple(_row(charge) for charge in state.charges.values()),
+        totals=tuple(_total(state, runs, accounts) for runs, accounts in state.links.datasets()),
+    )
+
+
+def audited_state(contents: Contents, path: Path) -> LedgerState:
+    """State of a ledger whose totals two accountants agree on.
+
+    Raises:
+        LedgerError: an invalid line, or the accountants differ.
+    """
+    state = replay(contents.entries, path)
+    derived = derive_totals(entry.body for entry in contents.entries)
+    for _, accounts in state.links.datasets():
+        for account, promise in itertools.product(accounts, PROMISES):
+            expected, actual = derived.pop((account, promise), None), state.total(accounts, promise)
+            if expected != actual:
+                raise LedgerError(
+                    f"{path}: two ways to add the ledger up differ under {promise.text}: {expected} and {actual}; "
+                    "report this as a defect"
+                )
+    if derived:
+        raise LedgerError(f"{path}: two ways to link the files of the ledger differ; report this as a defect")
+    return state
+
+
+def _row(charge: Charge) -> LedgerRow:
+    return LedgerRow(
+        line=charge.seq,
+        time=charge.time,
+        label=charge.label,
+        product=charge.product,
+        part=charge.part,
+        symbol=charge.loss.promise.symbol,
+        relation=charge.loss.promise.relation,
+        cost=charge.loss.cost,
+        total=charge.total_after,
+        state=charge.state.value,
+        file=charge.file,
+        sha256=charge.sha256,
+    )
+
+
+def _total(state: LedgerState, runs: frozenset[str], accounts: frozenset[str]) -> DatasetTotal:
+    opened = [run for run in state.runs.values() if run.run in runs]
+    return DatasetTotal(
+        accounts=tuple(sorted(accounts)),
+        labels=tuple(dict.fromkeys(run.label for run in opened)),
+        products=tuple(dict.fromkeys(run.product for run in opened)),
+        stated=state.stated(accounts),
+        combined={promise: state.total(accounts, promise) for promise in PROMISES},
+        caps=state.caps_of(accounts),
+    )

@@ -1,0 +1,197 @@
+"""What rho means: four conversions from rho-zCDP to (epsilon, delta), each rounded up.
+
+Formulas are evaluated with 60 digits and rounded to the next float above. The tight conversion is an infimum over
+orders alpha: every order gives a valid epsilon, so the float search for the best order cannot make it too small.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from censafe.privacy.loss.budget import exact
+from censafe.privacy.noise.variance import PI, SLACK, decimal_of, float_above, working_precision
+
+__all__ = [
+    "Epsilons",
+    "delta_of_gaussian",
+    "epsilons",
+    "gaussian_epsilon",
+    "prefactor_epsilon",
+    "slide_epsilon",
+    "tight_epsilon",
+]
+
+# Relative error of the float evaluation of either term of the Gaussian's delta.
+_FLOAT_ERROR = 2e-14
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Epsilons:
+    """Four readings of one rho at one delta.
+
+    Args:
+        slide: rho + 2 sqrt(rho ln(1/delta)), the form that the Bureau published.
+        prefactor: the same with a prefactor, rho + 2 sqrt(rho ln(sqrt(pi rho)/delta)).
+        tight: Canonne, Kamath & Steinke, Corollary 13; valid for every rho-zCDP mechanism, and the one to quote.
+        gaussian: of one continuous Gaussian answer; for information, not a bound for other mechanisms.
+    """
+
+    slide: float
+    prefactor: float
+    tight: float
+    gaussian: float
+
+
+def epsilons(rho: Fraction, delta: Fraction) -> Epsilons:
+    """All four conversions.
+
+    Args:
+        rho: zCDP loss, a Fraction at least 0.
+        delta: a Fraction in (0, 1).
+
+    Raises:
+        TypeError: for a float.
+        ValueError: outside those ranges.
+
+    Example:
+        >>> found = epsilons(Fraction("2.63"), Fraction(1, 10**10))
+        >>> [round(value, 4) for value in (found.slide, found.prefactor, found.tight, found.gaussian)]
+        [18.1938, 18.5466, 17.4306, 16.742]
+    """
+    return Epsilons(
+        slide_epsilon(rho, delta),
+        prefactor_epsilon(rho, delta),
+        tight_epsilon(rho, delta),
+        gaussian_epsilon(rho, delta),
+    )
+
+
+def slide_epsilon(rho: Fraction, delta: Fraction) -> float:
+    """Epsilon = rho + 2 sqrt(rho ln(1/delta)), rounded up.
+
+    Source: Bun & Steinke (2016), Proposition 1.3.
+    """
+    rho, delta = _checked(rho, delta)
+    with working_precision():
+        r = decimal_of(rho)
+        return float_above((r + 2 * (r * -decimal_of(delta).ln()).sqrt()) * SLACK)
+
+
+def prefactor_epsilon(rho: Fraction, delta: Fraction) -> float:
+    """Epsilon = rho + 2 sqrt(rho ln(sqrt(pi rho)/delta)), rounded up; rho itself where the logarithm is negative.
+
+    Source: Bun & Steinke (2016), Lemma 3.6. Below the slide's epsilon only where pi rho < 1.
+    """
+    rho, delta = _checked(rho, delta)
+    if rho == 0:
+        return 0.0
+    with working_precision():
+        r = decimal_of(rho)
+        log = ((PI * r).sqrt() / decimal_of(delta)).ln()
+        return float_above((r + 2 * (r * max(log, Decimal(0))).sqrt()) * SLACK)
+
+
+def tight_epsilon(rho: Fraction, delta: Fraction) -> float:
+    """Smallest epsilon that rho-zCDP implies at delta by the best order, rounded up.
+
+    The infimum over alpha > 1 of alpha rho + (ln(1/delta) + (alpha-1) ln(1-1/alpha) - ln alpha) / (alpha-1).
+
+    Source: Canonne, Kamath & Steinke (2020), Corollary 13.
+    """
+    rho, delta = _checked(rho, delta)
+    if rho == 0:
+        return 0.0
+    log_delta = math.log(delta.numerator) - math.log(delta.denominator)
+    best = _best_order(float(rho), -log_delta)
+    with working_precision():
+        above = Decimal(best)  # alpha - 1
+        alpha = above + 1
+        log_terms = -decimal_of(delta).ln() + above * (above / alpha).ln() - alpha.ln()
+        epsilon = alpha * decimal_of(rho) + log_terms / above
+        return max(0.0, float_above(epsilon + abs(epsilon) * (SLACK - 1)))
+
+
+def gaussian_epsilon(rho: Fraction, delta: Fraction) -> float:
+    """Epsilon of one continuous Gaussian answer with sensitivity^2 / sigma2 = 2 rho, for information.
+
+    Source: Balle & Wang (2018), Theorem 8. Rounded up by a bound on the error of the float evaluation.
+    """
+    rho, delta = _checked(rho, delta)
+    mu, target = math.sqrt(2 * rho), float(delta)
+    if rho == 0 or delta_of_gaussian(mu, 0.0) <= target:
+        return 0.0
+    low, high = 0.0, 1.0
+    while delta_of_gaussian(mu, high) > target:
+        low, high = high, 2 * high
+    middle = (low + high) / 2
+    while low < middle < high:
+        if delta_of_gaussian(mu, middle) > target:
+            low = middle
+        else:
+            high = middle
+        middle = (low + high) / 2
+    return high
+
+
+def delta_of_gaussian(mu: float, epsilon: float) -> float:
+    """Delta(epsilon) of the Gaussian mechanism, Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), rounded up.
+
+    Args:
+        mu: sensitivity over sigma, positive.
+        epsilon: at least 0.
+
+    The second term is written as phi(b) M(a) with a = eps/mu + mu/2, b = eps/mu - mu/2 and Mills' ratio
+    M(a) = Phi(-a)/phi(a), so that no exponential overflows.
+    """
+    upper, lower = epsilon / mu + mu / 2, epsilon / mu - mu / 2
+    density = math.exp(-lower * lower / 2) / math.sqrt(2 * math.pi)
+    gain, loss = math.erfc(lower / math.sqrt(2)) / 2, density * _mills(upper)
+    return gain - loss + _FLOAT_ERROR * (gain + loss)
+
+
+def _mills(a: float) -> float:
+    if a < 10:
+        return math.erfc(a / math.sqrt(2)) / 2 * math.exp(a * a / 2) * math.sqrt(2 * math.pi)
+    term, total = 1.0, 1.0
+    for n in range(1, 25):
+        term *= -(2 * n - 1) / (a * a)
+        total += term
+    return total / a
+
+
+def _best_order(rho: float, log_inverse_delta: float) -> float:
+    """Golden-section search for log(alpha - 1); the objective is unimodal there."""
+
+    def objective(log_above: float) -> float:
+        above = math.exp(log_above)
+        alpha = above + 1
+        log_terms = log_inverse_delta - above * math.log1p(1 / above) - math.log(alpha)
+        return alpha * rho + log_terms / above
+
+    scale = math.log(math.sqrt((log_inverse_delta + 1) / max(rho, 1e-300)))
+    low, high = min(math.log(1e-8), scale - 10), max(math.log(1e5), scale + 10)
+    inner_low, inner_high = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    value_low, value_high = objective(inner_low), objective(inner_high)
+    for _ in range(120):
+        if value_low <= value_high:
+            high, inner_high, value_high = inner_high, inner_low, value_low
+            inner_low = high - _GOLDEN * (high - low)
+            value_low = objective(inner_low)
+        else:
+            low, inner_low, value_low = inner_low, inner_high, value_high
+            inner_high = low + _GOLDEN * (high - low)
+            value_high = objective(inner_high)
+    return math.exp((low + high) / 2)
+
+
+def _checked(rho: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    loss, failure = exact(rho, "rho"), exact(delta, "delta")
+    if loss < 0:
+        raise ValueError(f"rho must be at least 0, not {rho}")
+    if not 0 < failure < 1:
+        raise ValueError(f"delta must be above 0 and below 1, not {delta}")
+    return loss, failure

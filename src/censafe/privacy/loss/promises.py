@@ -1,0 +1,204 @@
+"""How a loss under one promise reads under another, and losses kept by definition, relation and unit of protection."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from censafe.model import Definition, Neighbours, ProtectedUnit, ReleasePlan
+from censafe.privacy.loss.budget import exact
+from censafe.privacy.proofs import proven
+
+__all__ = [
+    "PROMISES",
+    "Loss",
+    "Promise",
+    "common_promises",
+    "group_loss",
+    "implied_rho",
+    "loss_under",
+    "part_loss",
+    "promise_of",
+]
+
+
+@proven("composition.proof.md", digest="ff41fbf7634fd73a")
+def implied_rho(definition: Definition, cost: Fraction) -> Fraction:
+    """The zCDP loss of a mechanism with the given loss: rho itself, or epsilon^2 / 2 for epsilon-DP.
+
+    Source: Bun & Steinke (2016), Proposition 1.4. The other direction does not exist: zCDP bounds no pure epsilon.
+
+    Example:
+        >>> implied_rho(Definition.PURE, Fraction(1))
+        Fraction(1, 2)
+    """
+    loss = exact(cost, "cost")
+    return loss if definition is Definition.ZCDP else loss * loss / 2
+
+
+@proven("composition.proof.md", digest="3c3ecdc9c8a5f758")
+def group_loss(definition: Definition, cost: Fraction, changes: int) -> Fraction:
+    """Loss between datasets that are ``changes`` neighbour steps apart: k epsilon, or k^2 rho.
+
+    A replacement is one removal and one addition, so a loss under ``add_remove`` bounds the loss under ``replace``
+    with two changes. A product that knows its sensitivities may state less.
+
+    Source: Bun & Steinke (2016), Proposition 1.9; Dwork & Roth (2014), Theorem 2.2.
+
+    Example:
+        >>> group_loss(Definition.ZCDP, Fraction(1, 2), 2)
+        Fraction(2, 1)
+    """
+    if isinstance(changes, bool) or not isinstance(changes, int) or changes < 0:
+        raise ValueError("the number of changes must be an int, 0 or more")
+    loss = exact(cost, "cost")
+    return loss * changes * changes if definition is Definition.ZCDP else loss * changes
+
+
+@dataclass(frozen=True, order=True)
+class Promise:
+    """Under what a loss is stated, by the values of the three terms.
+
+    Args:
+        definition: ``zcdp`` (losses are rho) or ``puredp`` (losses are epsilon).
+        neighbours: ``add_remove`` or ``replace``.
+        unit: ``person`` or ``household``.
+    """
+
+    definition: str
+    neighbours: str
+    unit: str
+
+    @property
+    def symbol(self) -> str:
+        """Name of the loss parameter, ``rho`` or ``epsilon``."""
+        return Definition(self.definition).symbol
+
+    @property
+    def relation(self) -> str:
+        """The change that is hidden, for people.
+
+        Example:
+            >>> Promise("zcdp", "add_remove", "person").relation
+            'add/remove one person'
+        """
+        return f"{self.neighbours.replace('_', '/')} one {self.unit}"
+
+    @property
+    def text(self) -> str:
+        """The promise as a ledger line names it.
+
+        Example:
+            >>> Promise("zcdp", "add_remove", "person").text
+            'zcdp add_remove person'
+        """
+        return f"{self.definition} {self.neighbours} {self.unit}"
+
+    def amount(self, value: Fraction) -> str:
+        """A loss under this promise, for people.
+
+        Example:
+            >>> Promise("zcdp", "replace", "person").amount(Fraction(1, 3))
+            'rho = 1/3 (about 0.333333; replace one person)'
+        """
+        about = "" if value.denominator == 1 else f"about {float(value):.6g}; "
+        return f"{self.symbol} = {value} ({about}{self.relation})"
+
+
+PROMISES: tuple[Promise, ...] = tuple(
+    Promise(definition.value, neighbours.value, unit.value)
+    for definition, neighbours, unit in itertools.product(Definition, Neighbours, ProtectedUnit)
+)
+"""Every promise that a total can be stated under."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a charge costs.
+
+    Args:
+        promise: under which the plan states its cost.
+        by_relation: loss under every relation for which the plan states one, its own among them.
+    """
+
+    promise: Promise
+    by_relation: Mapping[str, Fraction]
+
+    @property
+    def cost(self) -> Fraction:
+        """The loss under the plan's own relation."""
+        return self.by_relation[self.promise.neighbours]
+
+
+def promise_of(plan: ReleasePlan) -> Promise:
+    """The promise that a plan's costs are stated under."""
+    return Promise(plan.definition.value, plan.neighbours.value, plan.unit.value)
+
+
+def part_loss(plan: ReleasePlan, cost: Fraction) -> Loss:
+    """The loss of a part of a plan under every relation: its cost, and the same share of the plan's other losses.
+
+    Args:
+        plan: whose other losses are multiples of its total, the same multiple for every part.
+        cost: of the part under the plan's own relation.
+    """
+    others = {one.value: cost * loss / plan.total for one, loss in plan.other_losses.items()}
+    return Loss(promise_of(plan), {**others, plan.neighbours.value: cost})
+
+
+@proven("composition.proof.md", digest="3889f38b697f7453")
+def loss_under(loss: Loss, promise: Promise) -> Fraction | None:
+    """A loss read under a promise; None where no finite bound follows from what its plan states.
+
+    Rho bounds no epsilon, and the loss of a person's record bounds none of a household's. A person stands in one
+    household: added or removed, the person changes, adds or removes its record; replaced, the records of up to two.
+
+    Example:
+        >>> plain = Loss(Promise("puredp", "add_remove", "person"), {"add_remove": Fraction(2)})
+        >>> loss_under(plain, Promise("zcdp", "add_remove", "person"))
+        Fraction(2, 1)
+        >>> loss_under(plain, Promise("puredp", "replace", "person")) is None
+        True
+    """
+    own = Definition(loss.promise.definition)
+    value = _same_definition(loss, promise, own)
+    if value is None or promise.definition == own.value:
+        return value
+    return implied_rho(own, value) if own is Definition.PURE else None
+
+
+def _same_definition(loss: Loss, promise: Promise, definition: Definition) -> Fraction | None:
+    """The loss under relation and unit of ``promise``, in the definition that it is stated in."""
+    if promise.unit == loss.promise.unit:
+        return loss.by_relation.get(promise.neighbours)
+    if promise.unit != ProtectedUnit.PERSON.value or Neighbours.REPLACE.value not in loss.by_relation:
+        return None
+    step = max(loss.by_relation.values())
+    if promise.neighbours == Neighbours.REPLACE.value:
+        return group_loss(definition, step, 2)
+    return step if Neighbours.ADD_REMOVE.value in loss.by_relation else None
+
+
+def common_promises(loss: Loss, others: Collection[Loss]) -> Iterator[Promise]:
+    """Promises under which a loss and all others are finite, the loss's own and those nearest to it first.
+
+    Example:
+        >>> first = Loss(Promise("zcdp", "add_remove", "person"), {"add_remove": Fraction(1), "replace": Fraction(2)})
+        >>> second = Loss(Promise("zcdp", "replace", "person"), {"replace": Fraction(3)})
+        >>> next(common_promises(first, [second])).relation
+        'replace one person'
+    """
+
+    def distance(promise: Promise) -> tuple[bool, bool, bool]:
+        own = loss.promise
+        return (
+            promise.definition != own.definition,
+            promise.unit != own.unit,
+            promise.neighbours != own.neighbours,
+        )
+
+    for promise in sorted(PROMISES, key=distance):
+        if all(loss_under(one, promise) is not None for one in (loss, *others)):
+            yield promise

@@ -1,0 +1,1 @@
+"""The doors: exact counts, groups and histograms in, noisy measurements out."""

@@ -1,0 +1,227 @@
+"""The door of histograms for answers that are drawn when they are asked for, each once and for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.model import CellQuery, ExactHistograms, PartPlan
+from censafe.model.families import Wanted
+from censafe.model.level_measurements import LevelBudgets
+from censafe.model.plan import NoiseSource
+from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.measure.histograms import claim_level
+from censafe.privacy.noise.sampler import settle_residuals
+from censafe.privacy.noise.tables import NoiseTable
+from censafe.privacy.noise.wide import draw_wide
+from censafe.privacy.noise.words import AddressedWords, Lane, check_address, head
+from censafe.privacy.proofs import proven
+
+__all__ = ["LazyAnswers"]
+
+_CHUNK_BLOCKS = 1 << 16
+_Ints = NDArray[np.int64]
+
+
+class LazyAnswers:
+    """CONFIDENTIAL. The exact histograms of one level behind a door that gives noisy answers about them.
+
+    Every answer has the address that it has in :func:`~censafe.privacy.measure.histograms.measure_level`, so that under one key both
+    give the same numbers, whenever and in whatever company an answer is asked for. Several threads may ask at once.
+
+    Args:
+        histograms: confidential; every geounit of the level, also those without any record.
+        part: laws and costs of the queries, as planned and reserved.
+        queries: cells of every query, in the order of the part.
+        key: part key; it must stay open while answers are asked for.
+        budgets: laws and costs by geounit; None for those of the part everywhere.
+
+    Raises:
+        TypeError: histograms or key are of another type.
+        ValueError: queries, budgets and part do not belong together.
+        ReleaseError: part or budgets are not the plan's, or other answers were measured with the same noise before.
+
+    Source: ``lazy.proof.md``.
+    """
+
+    __slots__ = ("_entries", "_heads", "_histograms", "_key", "_kinds", "_labels", "_measured", "_offsets", "_sizes",
+                 "_tables", "_where", "source")  # fmt: skip
+
+    source: NoiseSource
+    """Where the noise comes from, decided by the type of the key."""
+
+    @proven("lazy.proof.md", digest="4f6fbdeeece21495")
+    def __init__(
+        self,
+        histograms: ExactHistograms,
+        part: PartPlan,
+        queries: Sequence[CellQuery],
+        key: ReleasePartKey | TestPartKey,
+        budgets: LevelBudgets | None = None,
+    ) -> None:
+        if type(histograms) is not ExactHistograms or type(part) is not PartPlan:
+            raise TypeError("LazyAnswers wants ExactHistograms and a PartPlan")
+        budgets = LevelBudgets.even(part, histograms.nodes) if budgets is None else budgets
+        if len(queries) != len(part.queries):
+            raise ValueError(f"part {part.name} needs the cells of each of its queries")
+        if len(budgets.kinds) != histograms.nodes or any(len(laws) != len(queries) for laws in budgets.laws):
+            raise ValueError(
+                f"part {part.name} needs a budget for each of its queries at each of its geounits"
+            )
+        self.source = part_source_of(key)
+        for ordinal, query in enumerate(queries):
+            check_address(ordinal, query.answers)
+        claim_level(histograms, part, queries, budgets, key)
+        self._histograms = histograms
+        self._key = key
+        self._kinds = np.ascontiguousarray(budgets.kinds)
+        self._heads = np.array([head(ordinal, Lane.DIRECT) for ordinal in range(len(queries))], np.uint64)
+        self._sizes = np.array([query.answers for query in queries], np.int64)
+        self._offsets = np.cumsum(self._sizes) - self._sizes
+        labels = [query.label + offset for query, offset in zip(queries, self._offsets.tolist(), strict=True)]
+        self._labels = np.ascontiguousarray(np.stack(labels, axis=1), np.int32)
+        self._tables = {
+            (kind, ordinal): NoiseTable.for_law(law)
+            for kind, laws in enumerate(budgets.laws)
+            for ordinal, law in enumerate(laws)
+            if law is not None
+        }
+        self._measured = np.zeros((len(budgets.laws), len(queries)), np.bool_)
+        self._where = np.zeros((len(budgets.laws), len(queries), 3), np.int64)
+        self._entries = self._packed()
+
+    def __repr__(self) -> str:
+        return f"LazyAnswers({self._histograms.nodes} geounits)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("exact histograms are confidential and cannot be pickled")
+
+    def answers(self, query: int, first: int, last: int, chosen: _Ints) -> _Ints:
+        """Some noisy answers of one query at consecutive geounits.
+
+        Args:
+            query: ordinal of the query.
+            first: of the geounits.
+            last: one past the last of them.
+            chosen: positions of the answers, shape (m,).
+
+        Returns:
+            int64, shape (last - first, m); 0 where nothing is measured.
+        """
+        wanted = Wanted(
+            np.array([0, last - first], np.int64),
+            np.arange(first, last, dtype=np.int64),
+            np.array([0, len(chosen)], np.int64),
+            np.full(len(chosen), query, np.int32),
+            np.ascontiguousarray(chosen, np.int32),
+        )
+        return self.gather(wanted).reshape(last - first, len(chosen))
+
+    @proven("lazy.proof.md", digest="7f3431171a11c93d")
+    def gather(self, wanted: Wanted) -> _Ints:
+        """Noisy answers, parent by parent, child by child, in the order of `wanted`.
+
+        Args:
+            wanted: answers by parent, which must follow from public figures alone.
+
+        Returns:
+            int64, shape (answers of all children,); 0 where nothing is measured.
+
+        Raises:
+            ValueError: a geounit, query or answer that the level does not have.
+            OverflowError: a sum does not fit 64 bits.
+            ReleaseError: the key has served 2^40 blocks.
+        """
+        from censafe.privacy.noise import lazy_kernels as kernels
+
+        self._require_known(wanted)
+        block_ptr = np.empty(len(wanted.answer_ptr), np.int64)
+        blocks = np.empty(len(wanted.answer), np.uint64)
+        word = np.empty(len(wanted.answer), np.int32)
+        kernels.list_blocks(
+            wanted.answer_ptr, wanted.query, wanted.answer, self._heads, block_ptr, blocks, word
+        )
+        of_child = np.repeat(np.diff(block_ptr), np.diff(wanted.child_ptr))
+        words = AddressedWords(self._key)
+        words.reserve(int(of_child.sum()))
+        ends = np.append(0, np.cumsum(of_child))
+        places = np.append(0, np.cumsum(np.repeat(np.diff(wanted.answer_ptr), np.diff(wanted.child_ptr))))
+        found = np.empty(int(places[-1]), np.int64)
+        slot = np.full(int(self._sizes.sum()), -1, np.int32)
+        exact = self._histograms
+        for first, last in _ranges(ends):
+            parent = int(np.searchsorted(wanted.child_ptr, first, side="right")) - 1
+            count = int(ends[last] - ends[first])
+            counters = np.empty((count, 2), np.uint64)
+            buffer = np.empty(2 * count + 2, np.uint64)
+            out = found[places[first] : places[last]]
+            kernels.fill_wanted(
+                parent, first, last, wanted.child_ptr, wanted.child, block_ptr, blocks, counters
+            )
+            words.encrypt(counters, buffer)
+            flag = kernels.decode_words(
+                parent, first, last, wanted.child_ptr, wanted.child, block_ptr, wanted.answer_ptr, wanted.query, word,
+                self._kinds, self._where, self._entries, buffer, out,
+            )  # fmt: skip
+            if flag:
+                self._settle(wanted, first, last, words, out)
+            if kernels.add_counts(
+                parent, first, last, wanted.child_ptr, wanted.child, wanted.answer_ptr, wanted.query, wanted.answer,
+                self._kinds, self._measured, exact.node_ptr, exact.cell, exact.count, self._labels, self._offsets, slot, out,
+            ):  # fmt: skip
+                raise OverflowError(f"an answer plus noise of part {self._key.part} does not fit 64 bits")
+        return found
+
+    def _require_known(self, wanted: Wanted) -> None:
+        query, answer, child = wanted.query, wanted.answer, wanted.child
+        known = query.min(initial=0) >= 0 and query.max(initial=-1) < len(self._sizes)
+        known = known and answer.min(initial=0) >= 0 and bool((answer < self._sizes[query]).all())
+        known = known and child.min(initial=0) >= 0 and child.max(initial=-1) < self._histograms.nodes
+        if not known:
+            raise ValueError(f"part {self._key.part} has no such geounit, query or answer")
+
+    def _packed(self) -> NDArray[np.uint64]:
+        """Entries of all tables, one after another; where each starts is noted. A wide law asks for a draw of its own."""
+        entries = [np.zeros(0, np.uint64)]
+        start = 0
+        for (kind, ordinal), table in self._tables.items():
+            self._measured[kind, ordinal] = True
+            # one column that is always the residual outcome sends every draw of a wide law to its own sampler
+            packed = np.ones(2, np.uint64) if table.shift else table.alias.entries
+            bits, width = (1, 1) if table.shift else (table.alias.bits, table.alias.width)
+            self._where[kind, ordinal] = start, bits, width
+            entries.append(packed)
+            start += len(packed)
+        return np.concatenate(entries)
+
+    @proven("lazy.proof.md", digest="a47a4a27141b71ac")
+    def _settle(self, wanted: Wanted, first: int, last: int, words: AddressedWords, out: _Ints) -> None:
+        """Draw what a word alone did not decide, and everything of a wide law."""
+        parent = np.searchsorted(wanted.child_ptr, np.arange(first, last), side="right") - 1
+        sizes = np.diff(wanted.answer_ptr)[parent]
+        starts = np.cumsum(sizes) - sizes
+        entry = np.arange(len(out)) - np.repeat(starts - wanted.answer_ptr[parent], sizes)
+        geounits = np.repeat(wanted.child[first:last], sizes).astype(np.uint64)
+        query, answers = wanted.query[entry], wanted.answer[entry].astype(np.int64)
+        kinds = self._kinds[geounits]
+        for (kind, ordinal), table in self._tables.items():
+            rows = np.flatnonzero((kinds == kind) & (query == ordinal))
+            values = out[rows]
+            if table.shift:
+                values = draw_wide(table, words, ordinal, geounits[rows], answers[rows])
+            else:
+                settle_residuals(table, words, ordinal, geounits[rows], answers[rows], values)
+            out[rows] = values
+
+
+def _ranges(ends: _Ints) -> Iterator[tuple[int, int]]:
+    """Ranges of children of about as many blocks as stay in the cache; a child is never divided."""
+    first = 0
+    while first < len(ends) - 1:
+        last = int(np.searchsorted(ends, ends[first] + _CHUNK_BLOCKS, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last

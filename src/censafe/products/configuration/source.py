@@ -1,0 +1,281 @@
+"""Where a configuration comes from, what it holds before any rule is checked, and the rules that all products share."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path, PurePath
+from typing import Any, Final, Literal
+
+from censafe.errors import ConfigError
+from censafe.planning.numbers import decimal_text
+from censafe.privacy.loss.budget import NotFinite, load_json_exact, load_toml_exact, parse_fraction
+from censafe.products.configuration.shipped import find_shipped, unknown_name
+
+__all__ = [
+    "INFINITE",
+    "PUERTO_RICO",
+    "STATES",
+    "Budget",
+    "Document",
+    "Infinite",
+    "Problems",
+    "check_budget",
+    "check_choice",
+    "check_state_codes",
+    "listed",
+    "load_raw",
+    "locate",
+    "nearest",
+    "number_of",
+    "shown",
+    "words_of",
+]
+
+
+STATES: Final = tuple(f"{code:02d}" for code in range(1, 57) if code not in (3, 7, 14, 43, 52))
+PUERTO_RICO: Final = "72"
+
+Infinite = Literal[NotFinite.INFINITY]
+INFINITE: Final[Infinite] = NotFinite.INFINITY
+Budget = Fraction | Infinite
+
+
+@dataclass
+class Problems:
+    """What is wrong with one configuration, gathered before anything is raised."""
+
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, key: str, message: str) -> None:
+        """Note one breach at a key path."""
+        self.messages.append(f"{key}: {message}")
+
+    def raise_if_any(self, origin: str) -> None:
+        """Raise one ConfigError with every breach; do nothing when there is none."""
+        if self.messages:
+            count = len(self.messages)
+            head = f"{origin}: {count} problem{'s' if count > 1 else ''} in the configuration"
+            raise ConfigError("\n".join([head, *(f"  {message}" for message in self.messages)]))
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """A question that names the nearest of ``words``, or nothing."""
+    near = difflib.get_close_matches(word, list(words), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def check_choice(value: object, key: str, allowed: Sequence[str], problems: Problems) -> str | None:
+    """One of a few words."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    hint = nearest(value, allowed) if isinstance(value, str) else ""
+    problems.add(key, f"{shown(value)} is not allowed; give one of {listed(allowed)}.{hint}")
+    return None
+
+
+def check_state_codes(
+    value: object, key: str, problems: Problems, allowed: Sequence[str], words: str
+) -> tuple[str, ...] | None:
+    """A list of distinct two-digit state codes in quotes.
+
+    Args:
+        value: the raw value.
+        key: its key path.
+        problems: takes the breaches.
+        allowed: the codes that may stand there.
+        words: how ``allowed`` is put in a message.
+    """
+    if not isinstance(value, list):
+        problems.add(key, f'{shown(value)} is not a list; give state codes as text, such as ["44", "50"]')
+        return None
+    before = len(problems.messages)
+    if not value:
+        problems.add(key, "the list is empty; name at least one state")
+    strangers = [item for item in value if not isinstance(item, str)]
+    if strangers:
+        problems.add(key, f'{listed(strangers)} must be text in quotes, such as "01"')
+    codes = [item for item in value if isinstance(item, str)]
+    repeated = [code for code, count in Counter(codes).items() if count > 1]
+    if repeated:
+        problems.add(key, f"{listed(repeated)} named more than once; name every state once")
+    invalid = [code for code in dict.fromkeys(codes) if code not in allowed]
+    if invalid:
+        problems.add(key, f"{listed(invalid)} not a state code; allowed are {words}")
+    return tuple(sorted(codes)) if len(problems.messages) == before else None
+
+
+def check_budget(item: object, key: str, problems: Problems, *, infinite: bool, text: bool) -> Budget | None:
+    """One budget of 0 or more.
+
+    Args:
+        item: the raw value.
+        key: its key path.
+        problems: takes the breaches.
+        infinite: whether Infinity (no noise) may stand for a budget.
+        text: whether a budget may be text such as ``"1/200"``.
+    """
+    if item is NotFinite.INFINITY:
+        if infinite:
+            return INFINITE
+        problems.add(
+            key,
+            "Infinity means no noise and protects nobody; only 'truth --private-path' takes it. "
+            "Give a number of 0 or more",
+        )
+        return None
+    if isinstance(item, str) and text:
+        try:
+            item = parse_fraction(item, key)
+        except ConfigError as error:
+            problems.messages.append(str(error))
+            return None
+    if not isinstance(item, Fraction):
+        form = 'a number or text such as "1/200"' if text else "a number without quotes"
+        problems.add(key, f"{shown(item)} is not a number; give {form}, 0 or more")
+        return None
+    if item < 0:
+        problems.add(key, f"{shown(item)} is negative; give 0 (level not measured) or more")
+        return None
+    return item
+
+
+def listed(values: Iterable[object]) -> str:
+    """Values in a row, as they would be written."""
+    return ", ".join(item if isinstance(item, str) else shown(item) for item in values)
+
+
+def shown(value: Any) -> str:
+    """A raw configuration value in a few words."""
+    if isinstance(value, NotFinite):
+        return value.value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, Fraction):
+        return decimal_text(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else f"{value[:57]}...")
+    if isinstance(value, PurePath):
+        return str(value)
+    return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, Mapping) else "a value"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A configuration as it was written, before any rule is checked.
+
+    Args:
+        origin: where it came from, for messages and the manifest.
+        bureau: whether it is the Bureau's JSON.
+        values: the raw values by our nouns; numbers are Fractions.
+        overrides: what ``--set`` changed, as it was typed.
+        unknown: keys that mean nothing, as they were written.
+        bureau_names: our noun -> the Bureau's key, where they differ.
+        nouns: every key that means something in this document, by our nouns.
+    """
+
+    origin: str
+    bureau: bool
+    values: Mapping[str, Any]
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    bureau_names: Mapping[str, str] = field(default_factory=dict)
+    nouns: tuple[str, ...] = ()
+
+    def key(self, noun: str) -> str:
+        """The key as this document writes it."""
+        return self.bureau_names.get(noun, noun) if self.bureau else noun
+
+    def suggestion(self, key: str) -> str:
+        """What an unknown key may have been meant to be."""
+        if not self.bureau:
+            for ours, theirs in self.bureau_names.items():
+                if key == theirs:
+                    return f" Here it is called {ours!r}."
+        return nearest(key, [self.key(noun) for noun in self.nouns])
+
+    def check_unknown(self, problems: Problems) -> list[str]:
+        """Unknown keys: problems in our TOML, warnings (returned) in the Bureau's JSON."""
+        if not self.bureau:
+            for key in self.unknown:
+                problems.add(key, f"unknown key.{self.suggestion(key)} Remove it or correct its name")
+            return []
+        return [
+            f"{self.origin}: unknown key {key!r} is ignored.{self.suggestion(key)}" for key in self.unknown
+        ]
+
+    def has(self, noun: str, problems: Problems) -> bool:
+        """Whether a needed key is there; a missing one is a problem."""
+        if noun in self.values:
+            return True
+        problems.add(self.key(noun), "this key is missing")
+        return False
+
+    def choice(
+        self, noun: str, allowed: tuple[str, ...], problems: Problems, default: str | None = None
+    ) -> str | None:
+        """One of a few words under a key."""
+        if noun not in self.values and default is not None:
+            return default
+        if not self.has(noun, problems):
+            return None
+        return check_choice(self.values[noun], self.key(noun), allowed, problems)
+
+
+def locate(product: str, source: str | Path) -> tuple[Path, str]:
+    """The file of a configuration, and how messages name it.
+
+    Args:
+        product: name on the command line.
+        source: a shipped name, a file, or a folder with ``config.json``.
+
+    Raises:
+        ConfigError: there is nothing of that name, or it ends in neither ``.json`` nor ``.toml``.
+    """
+    shipped = find_shipped(product, str(source))
+    if shipped is not None:
+        return shipped.path, f"shipped configuration {shipped.name}"
+    path = Path(source)
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            others = sorted(item.name for item in path.glob("*.json"))
+            hint = f"; it holds {', '.join(others)}: name the file" if others else ""
+            raise ConfigError(f"{path}: the folder has no config.json{hint}")
+        path = path / "config.json"
+    if not path.exists():
+        raise ConfigError(unknown_name(product, str(source)))
+    if path.suffix.lower() not in (".json", ".toml"):
+        raise ConfigError(f"{path}: a configuration ends in .json (the Bureau's) or .toml (ours)")
+    return path, str(path)
+
+
+def load_raw(path: Path, origin: str) -> dict[str, Any]:
+    """The top-level keys of a JSON or TOML file, numbers as Fractions.
+
+    Raises:
+        ConfigError: it is neither, or it does not hold keys.
+    """
+    raw = load_json_exact(path) if path.suffix.lower() == ".json" else load_toml_exact(path)
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{origin}: the file must hold one JSON object with the keys of a configuration")
+    return raw
+
+
+def words_of(text: str) -> list[str]:
+    """The words of an override that spells a list, such as ``44,50``."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def number_of(text: str) -> Fraction | NotFinite | str:
+    """The number that an override spells, or its text, which the rules then refuse with the key's name."""
+    if text.strip().lower() in ("infinity", "inf"):
+        return NotFinite.INFINITY
+    try:
+        return parse_fraction(text, "--set")
+    except ConfigError:
+        return text

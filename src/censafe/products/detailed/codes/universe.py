@@ -1,0 +1,257 @@
+"""Race and ethnicity codes, characteristic iterations, which iteration gathers which codes, and the levels of population groups."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "KINDS",
+    "NO_PARTNER",
+    "PR_REGION_TYPES",
+    "US_REGION_TYPES",
+    "Candidates",
+    "CharacteristicIteration",
+    "Granularity",
+    "Kind",
+    "PopulationGroupLevel",
+    "Universe",
+    "group_levels",
+]
+
+
+Granularity = Literal["detailed", "coarse"]
+
+US_REGION_TYPES: Final = ("USA", "STATE", "COUNTY", "TRACT", "PLACE", "AIANNH")
+PR_REGION_TYPES: Final = ("PR-STATE", "PR-COUNTY", "PR-TRACT", "PR-PLACE")
+_DETAILED: Final = ("USA", "STATE", "PR-STATE")
+_REGION_WORDS: Final = {
+    "USA": "Nation",
+    "STATE": "State",
+    "COUNTY": "County",
+    "TRACT": "Tract",
+    "PLACE": "Place",
+    "AIANNH": "AIANNH",
+    "PR-STATE": "Puerto Rico",
+    "PR-COUNTY": "Puerto Rico County",
+    "PR-TRACT": "Puerto Rico Tract",
+    "PR-PLACE": "Puerto Rico Place",
+}
+_LEVEL_WORDS: Final = {1: "Regional", 2: "Detailed"}
+
+
+@dataclass(frozen=True)
+class PopulationGroupLevel:
+    """One population group level.
+
+    Args:
+        region_type: as in the REGION_TYPE column, for example ``PR-COUNTY``.
+        level: 1 regional, 2 detailed.
+
+    Example:
+        >>> found = GroupLevel("PR-COUNTY", 1)
+        >>> found.key, found.name, found.bureau_key, found.label, found.granularity
+        ('pr_county_1', 'PR-COUNTY, 1', 'level_1_pr_county', 'Puerto Rico County, Regional', 'coarse')
+    """
+
+    region_type: str
+    level: int
+
+    @property
+    def key(self) -> str:
+        """The name in our configurations, plans and part files."""
+        return f"{self._geography}_{self.level}"
+
+    @property
+    def name(self) -> str:
+        """The name in messages; in brackets it is the Bureau's key of thresholds."""
+        return f"{self.region_type}, {self.level}"
+
+    @property
+    def bureau_key(self) -> str:
+        """How the Bureau's budget keys end."""
+        return f"level_{self.level}_{self._geography}"
+
+    @property
+    def label(self) -> str:
+        """The level in the words of the SafeTab-H paper's Table 9."""
+        return f"{_REGION_WORDS[self.region_type]}, {_LEVEL_WORDS[self.level]}"
+
+    @property
+    def granularity(self) -> Granularity:
+        """``detailed`` for nation, state and Puerto Rico as a whole, ``coarse`` below."""
+        return "detailed" if self.region_type in _DETAILED else "coarse"
+
+    @property
+    def _geography(self) -> str:
+        return self.region_type.lower().replace("-", "_")
+
+
+def group_levels(*, us: bool = True, pr: bool = True) -> tuple[PopulationGroupLevel, ...]:
+    """Every level of a run in the order in which it is measured: US before Puerto Rico, large regions first.
+
+    Example:
+        >>> [found.key for found in group_levels(pr=False)][:4]
+        ['usa_1', 'usa_2', 'state_1', 'state_2']
+    """
+    types = (US_REGION_TYPES if us else ()) + (PR_REGION_TYPES if pr else ())
+    return tuple(PopulationGroupLevel(region_type, level) for region_type in types for level in (1, 2))
+
+
+Kind = Literal["alone", "combination", "ethnicity"]
+KINDS: Final[Mapping[Kind, str]] = {
+    "alone": "race alone",
+    "combination": "race alone or in any combination",
+    "ethnicity": "ethnicity",
+}
+NO_PARTNER: Final = -1
+
+
+@dataclass(frozen=True)
+class CharacteristicIteration:
+    """One characteristic iteration.
+
+    Args:
+        code: ITERATION_CODE, four digits.
+        name: ITERATION_NAME.
+        kind: race alone, race alone or in any combination, or ethnicity.
+        level: 0 major (never tabulated), 1 regional, 2 detailed.
+        detailed_only: tabulated for nation, state and Puerto Rico as a whole only.
+        coarse_only: tabulated below those only.
+    """
+
+    code: str
+    name: str
+    kind: Kind
+    level: int
+    detailed_only: bool
+    coarse_only: bool
+
+    def is_candidate(self, level: int, granularity: Granularity) -> bool:
+        """Whether records are counted for it at a level and a granularity."""
+        excluded = self.coarse_only if granularity == "detailed" else self.detailed_only
+        return self.level == level and level > 0 and not excluded
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The iterations that are tabulated at one level and granularity, by ascending code.
+
+    The position of an iteration is its ordinal in key domains and in the addresses of the noise.
+
+    Args:
+        level: 1 or 2.
+        granularity: ``detailed`` or ``coarse``.
+        iterations: by ascending code.
+        detailed_only: bool, shape (iterations,).
+        partner: int32, shape (iterations,); for a race alone the ordinal of the race alone or in any combination
+            with the same codes, and the other way round; ``NO_PARTNER`` where there is none.
+    """
+
+    level: int
+    granularity: Granularity
+    iterations: tuple[CharacteristicIteration, ...]
+    detailed_only: NDArray[np.bool_]
+    partner: NDArray[np.int32]
+
+    @property
+    def size(self) -> int:
+        """Number of iterations."""
+        return len(self.iterations)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Iteration codes in order."""
+        return tuple(iteration.code for iteration in self.iterations)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Iteration names in order."""
+        return tuple(iteration.name for iteration in self.iterations)
+
+
+@dataclass(frozen=True, eq=False)
+class Universe:
+    """Codes and iterations of a release; public.
+
+    Args:
+        codes: name by race or ethnicity code, in the order of the file.
+        iterations: of both kinds of race, then of ethnicity, in the order of the files.
+        members: the codes that an iteration gathers, by iteration code; every iteration has an entry.
+        origin: where they came from, for messages.
+        files: the parameter files that were read.
+    """
+
+    codes: Mapping[int, str]
+    iterations: tuple[CharacteristicIteration, ...]
+    members: Mapping[str, frozenset[int]]
+    origin: str
+    files: tuple[Path, ...] = ()
+
+    def candidates(self, level: int, granularity: Granularity) -> Candidates:
+        """The iterations that are tabulated at a level and a granularity."""
+        found = tuple(
+            sorted(
+                (one for one in self.iterations if one.is_candidate(level, granularity)),
+                key=lambda one: one.code,
+            )
+        )
+        return Candidates(
+            level=level,
+            granularity=granularity,
+            iterations=found,
+            detailed_only=np.array([one.detailed_only for one in found], dtype=np.bool_),
+            partner=self._partners(found),
+        )
+
+    def pairs(self, level: int) -> tuple[tuple[CharacteristicIteration, CharacteristicIteration], ...]:
+        """Race alone and race alone or in any combination of one level with the same codes, by ascending code."""
+        races = sorted((one for one in self.iterations if one.level == level), key=lambda one: one.code)
+        partner = self._partners(races)
+        return tuple(
+            (one, races[other])
+            for one, other in zip(races, partner.tolist(), strict=True)
+            if one.kind == "alone" and other != NO_PARTNER
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything but the names, hexadecimal: what decides which group a record is in."""
+        facts = {
+            "codes": sorted(self.codes),
+            "iterations": sorted(
+                [
+                    one.code,
+                    one.kind,
+                    one.level,
+                    one.detailed_only,
+                    one.coarse_only,
+                    sorted(self.members[one.code]),
+                ]
+                for one in self.iterations
+            ),
+        }
+        return hashlib.sha256(json.dumps(facts, separators=(",", ":")).encode()).hexdigest()
+
+    def _partners(self, iterations: Iterable[CharacteristicIteration]) -> NDArray[np.int32]:
+        listed = list(iterations)
+        partner = np.full(len(listed), NO_PARTNER, dtype=np.int32)
+        waiting: dict[tuple[Kind, frozenset[int]], int] = {}
+        other: Mapping[Kind, Kind] = {"alone": "combination", "combination": "alone"}
+        for ordinal, one in enumerate(listed):
+            codes = self.members[one.code]
+            if one.kind not in other or not codes:
+                continue
+            match = waiting.pop((other[one.kind], codes), None)
+            if match is None:
+                waiting[one.kind, codes] = ordinal
+            else:
+                partner[ordinal], partner[match] = match, ordinal
+        return partner

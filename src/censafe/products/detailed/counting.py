@@ -1,0 +1,116 @@
+"""CONFIDENTIAL. True counts of the groups of every level of a run, from its typed records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.geography.areas import Areas
+from censafe.model import GroupLevel as PublicLevel
+from censafe.products.detailed.codes.mapping import IterationRows, iteration_map
+from censafe.products.detailed.codes.stability import require_stable
+from censafe.products.detailed.codes.universe import Granularity, PopulationGroupLevel, Universe
+from censafe.tabulation.engine import record_batches
+from censafe.tabulation.groups.counting import Batch, ExactGroups, GroupedRecords, RegionBlocks, sort_by_block
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+__all__ = ["GroupCounter", "public_level", "sorted_records"]
+
+_BATCH_ROWS = 1 << 20
+
+
+def public_level(areas: Areas, universe: Universe, level: PopulationGroupLevel) -> PublicLevel:
+    """The public groups of a level: all its regions with all its candidate iterations.
+
+    Args:
+        areas: the regions of the run.
+        universe: the iterations of the run.
+        level: which level.
+    """
+    candidates = universe.candidates(level.level, level.granularity)
+    regions = areas.regions(level.region_type)
+    return PublicLevel(
+        name=level.key,
+        region_type=level.region_type,
+        iteration_level=level.level,
+        regions=np.array(regions, dtype=np.str_),
+        iterations=candidates.codes,
+        detailed_only=candidates.detailed_only & (level.granularity == "detailed"),
+    )
+
+
+def sorted_records(records: ir.Table, *, blocks: int, combos: int, cells: int) -> GroupedRecords:
+    """CONFIDENTIAL. Read typed records from the engine and sort them by block.
+
+    Args:
+        records: BLOCK int32, COMBO int32 and CELL uint8 of every record.
+        blocks: number of blocks.
+        combos: number of combinations of codes.
+        cells: number of most detailed cells.
+    """
+
+    def batches() -> Iterator[Batch]:
+        for batch in record_batches(records.select("BLOCK", "COMBO", "CELL"), _BATCH_ROWS):
+            yield Batch(*(column.to_numpy(zero_copy_only=False) for column in batch.columns))
+
+    return sort_by_block(batches, blocks=blocks, cells=cells, combos=combos)
+
+
+class GroupCounter:
+    """CONFIDENTIAL. Counts the groups of any level from one sorted copy of the records.
+
+    Args:
+        areas: blocks and regions of the run.
+        universe: codes and iterations.
+        combos: codes of every combination, shape (combinations, m + 1), 0 for Null.
+        records: sorted records.
+    """
+
+    def __init__(
+        self, areas: Areas, universe: Universe, combos: NDArray[np.int16], records: GroupedRecords
+    ) -> None:
+        self._areas = areas
+        self._universe = universe
+        self._combos = combos
+        self._records = records
+        self._memberships: dict[tuple[int, Granularity], IterationRows] = {}
+        self._blocks: dict[str, RegionBlocks] = {}
+
+    def groups(self, level: PopulationGroupLevel, stable: int | None) -> ExactGroups:
+        """CONFIDENTIAL. The counts of one level.
+
+        Args:
+            level: which level.
+            stable: largest number of groups of the level that a record may be in, which its noise is made for; None
+                where there is no noise.
+
+        Raises:
+            CheckError: a record is in more groups.
+        """
+        public = public_level(self._areas, self._universe, level)
+        rows = self._rows(level)
+        if stable is not None:
+            require_stable(rows.indptr, stable, level)
+        return ExactGroups(public, self._regions(level.region_type), [(self._records, rows)])
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("records are confidential and cannot be pickled")
+
+    def _rows(self, level: PopulationGroupLevel) -> IterationRows:
+        key = level.level, level.granularity
+        if key not in self._memberships:
+            most = self._combos.shape[1] - 1
+            self._memberships[key] = iteration_map(self._universe, *key, most).rows(self._combos)
+        return self._memberships[key]
+
+    def _regions(self, region_type: str) -> RegionBlocks:
+        if region_type not in self._blocks:
+            # One type at a time: the levels of a type follow each other, and lists of blocks are large.
+            regions = len(self._areas.regions(region_type))
+            self._blocks = {region_type: RegionBlocks.of(self._areas.ordinals(region_type), regions)}
+        return self._blocks[region_type]

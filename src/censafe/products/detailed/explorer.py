@@ -1,0 +1,258 @@
+"""What the explorer page needs of both SafeTab products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Final
+
+from censafe.model import Definition
+from censafe.planning.explorer.sheets import (
+    Choice,
+    ExplorerSheet,
+    Extra,
+    Facet,
+    PaperLine,
+    PaperTable,
+    Question,
+    Row,
+    Share,
+    SheetBound,
+    SheetRelation,
+    SheetSetting,
+    Touch,
+    with_variants,
+)
+from censafe.products.configuration.shipped import ShippedConfig
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.stability import REPLACE_FACTOR, STABILITY_RULES
+from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
+from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
+from censafe.products.detailed.keys import CLASSES, budget_noun, bureau_name, threshold_noun
+from censafe.products.detailed.plan import stabilities
+from censafe.products.detailed.planner import CONFIDENCE
+from censafe.products.detailed.product_tables import measured_table
+
+__all__ = ["safetab_sheet"]
+
+_CHOICES: Final = (
+    Choice("privacy_definition", "definition of privacy", tuple(one.value for one in Definition)),
+    Choice("stability", "groups of a record", STABILITY_RULES),
+)
+_MOST_RACE_CODES: Final = 8
+_AREAS: Final = ("United States", "Puerto Rico")
+_RACES: Final = "max_race_codes"
+_STAGE: Final = "stage_1_fraction"
+_COLUMNS: Final = (
+    "population_group_level",
+    "moe_target_95",
+    "rho_unbounded_household_type",
+    "rho_unbounded_tenure",
+    "rho_bounded_household_type",
+    "rho_bounded_tenure",
+)
+
+
+def safetab_sheet(
+    shipped: ShippedConfig, load_config: Callable[[str, Mapping[str, str]], SafetabConfig]
+) -> ExplorerSheet:
+    """One shipped configuration of SafeTab-P or SafeTab-H, given the product's own way to read it."""
+    return with_variants(partial(_sheet, shipped, load_config), _CHOICES)
+
+
+def _sheet(
+    shipped: ShippedConfig,
+    load_config: Callable[[str, Mapping[str, str]], SafetabConfig],
+    chosen: Mapping[str, str],
+) -> ExplorerSheet:
+    config = load_config(shipped.name, chosen)
+    universe = read_universe(config.universe)
+    person = config.product == "safetab-p"
+    bounds = _bounds(config, universe)
+    levels = tuple(level for level in config.levels if level in bounds)
+    words = tuple(dict.fromkeys(level.label for level in levels))
+    titles = tuple(
+        "Detailed DHC-A" if person else measured_table(table).title for table in CLASSES[config.product]
+    )
+    rows = tuple(
+        _row(config, table, level, bounds[level], (titles, words), position)
+        for area in _AREAS
+        for position, table in enumerate(config.classes)
+        for level in levels
+        if _area(level) == area
+    )
+    unit = "person" if person else "household"
+    return ExplorerSheet(
+        key=shipped.name,
+        product=config.product,
+        title=shipped.title,
+        symbol=config.definition.symbol,
+        law="gaussian" if config.definition is Definition.ZCDP else "geometric",
+        unit=unit,
+        counted=f"{unit}s",
+        confidence=CONFIDENCE,
+        relations=(
+            SheetRelation("add_remove", "unbounded", Fraction(1), f"one {unit} record is added or removed"),
+            SheetRelation(
+                "replace", "bounded", Fraction(REPLACE_FACTOR), f"one {unit} record is replaced by another"
+            ),
+        ),
+        settings=_settings(config),
+        facets=(Facet("Areas", _AREAS), Facet("Tables", titles), Facet("Levels", words)),
+        totals=(0, 1) if len(titles) > 1 else (0,),
+        rows=rows,
+        toml=shipped.text,
+        json=_json(config),
+        paper=_paper(config, levels) if config.moe_targets and not person else None,
+        notes=(
+            "A record is in the United States or in Puerto Rico, so its own loss is that area's total; "
+            "the sum is a bound for every record.",
+        ),
+        questions=_questions(config, rows, unit),
+        chosen={"privacy_definition": config.definition.value, "stability": config.stability},
+    )
+
+
+def _bounds(config: SafetabConfig, universe: Universe) -> dict[PopulationGroupLevel, SheetBound]:
+    """Stability by number of race codes; levels without any iteration are left out."""
+    numbers = range(1, _MOST_RACE_CODES + 1)
+    found = [stabilities(replace(config, max_race_codes=m), universe) for m in numbers]
+    return {
+        level: SheetBound(setting=_RACES, values=tuple(Fraction(stable[level]) for stable in found))
+        for level in config.levels
+        if all(stable[level] for stable in found)
+    }
+
+
+def _settings(config: SafetabConfig) -> tuple[SheetSetting, ...]:
+    races = SheetSetting(
+        key=_RACES,
+        label="race codes of a record",
+        help="Largest number of race codes of one record that are used; it decides in how many groups a record can be.",
+        kind="integer",
+        low=1,
+        high=_MOST_RACE_CODES,
+        value=Fraction(config.max_race_codes),
+        toml=("", _RACES),
+        json=(_RACES,),
+    )
+    if not isinstance(config, SafetabPConfig):
+        return (races,)
+    stage = SheetSetting(
+        key=_STAGE,
+        label="stage 1 fraction",
+        help="Share of a level's budget that chooses the table of each group; the rest measures the cells.",
+        kind="fraction",
+        low=0,
+        high=1,
+        value=config.stage_1_fraction,
+        toml=("", _STAGE),
+        json=(bureau_name(config.product, _STAGE),),
+    )
+    return (races, stage)
+
+
+def _row(
+    config: SafetabConfig,
+    table_class: str,
+    level: PopulationGroupLevel,
+    bound: SheetBound,
+    words: tuple[tuple[str, ...], tuple[str, ...]],
+    position: int,
+) -> Row:
+    titles, labels = words
+    noun = budget_noun(config.product, table_class, level)
+    section, _, key = noun.rpartition(".")
+    budget = config.budgets[table_class, level.key]
+    area, title = _area(level), titles[position]
+    one, step = Fraction(1), SheetBound(coefficients=(Fraction(1),))
+    own: dict[str, Any] = {"touched": (Touch(bound, step),)}
+    if isinstance(config, SafetabPConfig):
+        stages = (Share(Fraction(0), one, _STAGE), Share(one, -one, _STAGE))
+        own = {
+            "touched": tuple(Touch(bound, step, share) for share in stages),
+            "share": Share(one, -one, _STAGE),
+            "extras": (
+                Extra("totals of detailed-only groups", Share()),
+                Extra("stage 1, not published", Share(Fraction(0), one, _STAGE)),
+            ),
+        }
+        if level.granularity == "coarse" and config.zero_suppression_chance:
+            own["suppression"] = config.zero_suppression_chance
+    return Row(
+        id=noun.removeprefix("budget."),
+        section=f"{title}, {area}",
+        label=level.label,
+        name=f"{title}, {level.label}",
+        facets=(_AREAS.index(area), position, labels.index(level.label)),
+        budget=budget if isinstance(budget, Fraction) else Fraction(0),
+        bound=bound,
+        target=config.moe_targets.get(level.key),
+        places=None,
+        toml=(section, key),
+        json=(bureau_name(config.product, noun),),
+        **own,
+    )
+
+
+def _questions(config: SafetabConfig, rows: tuple[Row, ...], unit: str) -> tuple[Question, ...]:
+    """Is a record in the data? One question for each area, as no record is in both."""
+    if config.definition is not Definition.ZCDP:
+        return ()
+    by_area = {area: tuple(row.id for row in rows if row.facets[0] == i) for i, area in enumerate(_AREAS)}
+    return tuple(
+        Question(f"one {unit}'s record of {area}", f"one {unit} record is added or removed", ids)
+        for area, ids in by_area.items()
+        if ids
+    )
+
+
+def _area(level: PopulationGroupLevel) -> str:
+    return _AREAS[level.region_type.startswith("PR")]
+
+
+def _json(config: SafetabConfig) -> dict[str, Any]:
+    """The Bureau's configuration; the page puts budgets, race codes and the stage 1 fraction in their places."""
+    product = config.product
+
+    def name(noun: str) -> str:
+        return bureau_name(product, noun)
+
+    found: dict[str, Any] = {_RACES: f"={config.max_race_codes}"}
+    for table_class in config.classes:
+        for level in config.levels:
+            budget = config.budgets[table_class, level.key]
+            found[name(budget_noun(product, table_class, level))] = f"={budget}"
+    if isinstance(config, SafetabPConfig):
+        found[name(_STAGE)] = f"={config.stage_1_fraction}"
+    for table_class in config.classes:
+        for level in config.levels:
+            group, _, key = name(threshold_noun(product, table_class, level)).partition(".")
+            found.setdefault(group, {})[key] = list(config.thresholds[table_class, level.key])
+    if isinstance(config, SafetabPConfig):
+        found["zero_suppression_chance"] = f"={config.zero_suppression_chance}"
+    found |= {
+        name("negatives"): config.negatives == "keep",
+        "run_us": config.run_us,
+        "run_pr": config.run_pr,
+        "reader": config.reader,
+        name("states"): list(config.states),
+        name("privacy_definition"): config.definition.value,
+        **({} if config.stability == STABILITY_RULES[0] else {name("stability"): config.stability}),
+    }
+    return found
+
+
+def _paper(config: SafetabConfig, levels: tuple[PopulationGroupLevel, ...]) -> PaperTable:
+    lines = []
+    for level in sorted(levels, key=lambda level: -level.level):
+        target = config.moe_targets.get(level.key)
+        if target is not None:
+            ids = tuple(
+                budget_noun(config.product, table_class, level).removeprefix("budget.")
+                for table_class in config.classes
+            )
+            lines.append(PaperLine((level.label,), target, config.places(level), ids))
+    return PaperTable("Table 9 of the SafeTab-H paper", _COLUMNS, tuple(lines))

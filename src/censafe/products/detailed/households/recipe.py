@@ -1,0 +1,176 @@
+"""SafeTab-H: households counted by group, type and tenure, one level through the door, the truth, and ``validate``, ``run``, ``estimate``."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+
+from censafe.errors import DataError, ReleaseError
+from censafe.model import GroupLevel as PublicLevel
+from censafe.model import GroupMeasurements, PartPlan
+from censafe.population.detailed.checks import no_group_finding
+from censafe.population.detailed.source import SafetabInput
+from censafe.population.detailed.totals import PopGroupTotals
+from censafe.population.findings import raise_if_fatal
+from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
+from censafe.privacy.measure.rows import GroupRows
+from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
+from censafe.products.detailed.config import SafetabConfig, SafetabHConfig, load_h_config
+from censafe.products.detailed.counting import GroupCounter, sorted_records
+from censafe.products.detailed.households.variants import (
+    TableClass,
+    household_tables,
+    joint_cell,
+    joint_cells,
+    stat_levels,
+)
+from censafe.products.detailed.recipe import Key, PartTask, SafetabRecipe
+
+__all__ = ["count_households", "estimate", "listed_groups", "measure_level", "run", "true_counts", "validate"]
+
+
+def count_households(data: SafetabInput, universe: Universe) -> GroupCounter:
+    """CONFIDENTIAL. Sort the households of a run by block, ready to be counted at any level.
+
+    Args:
+        data: the loaded input of SafeTab-H.
+        universe: codes and iterations.
+    """
+    table = data.records
+    records = sorted_records(
+        table.mutate(CELL=joint_cell(table["HOUSEHOLD_TYPE"], table["TEN"]).cast("uint8")),
+        blocks=data.areas.blocks,
+        combos=len(data.combos),
+        cells=joint_cells(),
+    )
+    return GroupCounter(data.areas, universe, data.combos, records)
+
+
+def listed_groups(
+    totals: PopGroupTotals, public: PublicLevel, table_class: TableClass, thresholds: tuple[int, ...]
+) -> ListedGroups:
+    """The groups of a level that get a table: those with a published total whose iteration is a candidate.
+
+    Args:
+        totals: T1, of all levels.
+        public: regions and candidate iterations of the level.
+        table_class: ``t3`` or ``t4``.
+        thresholds: of the level and class.
+
+    Raises:
+        ValueError: a group has two totals.
+    """
+    theirs = totals.of_type(public.region_type)
+    codes = np.array([int(code) for code in public.iterations], dtype=np.int32)
+    ordinal = np.searchsorted(codes, theirs.iteration)
+    candidate = np.flatnonzero(np.append(codes, -1)[ordinal] == theirs.iteration)
+    order = candidate[np.lexsort((ordinal[candidate], theirs.region[candidate]))]
+    return ListedGroups(
+        region=theirs.region[order],
+        iteration=ordinal[order].astype(np.int32),
+        stat_level=stat_levels(theirs.count[order], thresholds, table_class),
+        variants=tuple(table.variant for table in household_tables(table_class)),
+    )
+
+
+def measure_level(
+    counter: GroupCounter,
+    config: SafetabHConfig,
+    totals: PopGroupTotals,
+    level: PopulationGroupLevel,
+    table_class: TableClass,
+    part: PartPlan,
+    key: ReleasePartKey | TestPartKey,
+    *,
+    stable: int,
+    threads: int = 1,
+) -> GroupMeasurements:
+    """Count the listed groups of a level and measure one class of tables once.
+
+    Args:
+        counter: sorted records of the run.
+        config: thresholds.
+        totals: T1.
+        level: which level.
+        table_class: ``t3`` or ``t4``.
+        part: the part of the plan of this level and class, reserved.
+        key: key of the part.
+        stable: largest number of groups of the level that a record may be in.
+        threads: number of threads.
+
+    Raises:
+        CheckError: a record is in more groups than ``stable``; nothing was drawn.
+    """
+    source = counter.groups(level, stable)
+    listed = listed_groups(totals, source.level, table_class, config.thresholds[table_class, level.key])
+    (query,) = part.queries
+    return measure_groups(source, listed, query, table_class, key, threads=threads)
+
+
+def true_counts(
+    counter: GroupCounter,
+    thresholds: tuple[int, ...] | None,
+    totals: PopGroupTotals,
+    level: PopulationGroupLevel,
+    table_class: TableClass,
+    *,
+    threads: int = 1,
+) -> GroupRows:
+    """CONFIDENTIAL. The true cells of the groups that have a published total; also what infinite budgets give.
+
+    Args:
+        counter: sorted records of the run.
+        thresholds: of the level and class; None for the most detailed table of every group, whatever its total.
+        totals: T1.
+        level: which level.
+        table_class: ``t3`` or ``t4``.
+        threads: number of threads.
+    """
+    source = counter.groups(level, None)
+    most = len(household_tables(table_class)) - 1
+    reached = (np.iinfo(np.int64).min,) * most
+    listed = listed_groups(totals, source.level, table_class, reached if thresholds is None else thresholds)
+    return count_listed_groups(source, listed, threads=threads)
+
+
+def _measure(task: PartTask, key: Key) -> GroupMeasurements:
+    if not isinstance(task.config, SafetabHConfig):
+        raise ReleaseError("a part of SafeTab-H needs a configuration of SafeTab-H")
+    if task.data.totals is None:
+        raise DataError("SafeTab-H needs totals of population groups (T1). Name them with --t1.")
+    return measure_level(
+        task.counter,
+        task.config,
+        task.data.totals,
+        task.level,
+        "t3" if task.table_class == "t3" else "t4",
+        task.part,
+        key,
+        stable=task.stable,
+        threads=task.threads,
+    )
+
+
+def _require_overlap(config: SafetabConfig, data: SafetabInput, counter: GroupCounter) -> None:
+    """Stop when no household of a run, US or Puerto Rico, is in any group that has a total."""
+    if data.totals is None:
+        return
+    findings = []
+    for run, levels in groupby(
+        config.levels, key=lambda level: "PR" if level.key.startswith("pr_") else "US"
+    ):
+        if not any(
+            true_counts(counter, None, data.totals, level, "t4").values.any()
+            for level in levels
+            if config.budgets["t3", level.key] != 0 or config.budgets["t4", level.key] != 0
+        ):
+            findings.append(no_group_finding("household records", run))
+    raise_if_fatal(findings, "input data")
+
+
+_RECIPE = SafetabRecipe(load_h_config, count_households, _measure, _require_overlap)
+validate = _RECIPE.validate
+run = _RECIPE.run
+estimate = _RECIPE.estimate

@@ -1,0 +1,132 @@
+"""The confidential side of a SafeTab run: open the records, check them, hand them to the counters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from censafe.geography.areas import Areas
+from censafe.population.detailed.source import SafetabInput, SafetabSource, open_safetab
+from censafe.population.findings import Finding
+from censafe.products.detailed.codes.universe import Universe
+from censafe.products.detailed.config import SafetabScope
+from censafe.products.run.options import ReadOptions
+from censafe.tabulation.engine import connect
+
+__all__ = ["DetailedIntake"]
+
+
+class DetailedIntake:
+    """CONFIDENTIAL. One opened data folder; a context manager that closes the engine.
+
+    Args:
+        data: folder with the records, or the .ini file of the fixed-width reader.
+        scope: whose records are read.
+        universe: codes that records may have.
+        scratch: private folder for files with records.
+        options: checks, engine, and where T1 is.
+
+    Raises:
+        DataError: files are missing or their headers are wrong.
+    """
+
+    def __init__(
+        self, data: Path, scope: SafetabScope, universe: Universe, scratch: Path, options: ReadOptions
+    ) -> None:
+        self._options = options
+        self._iterations = np.array([int(one.code) for one in universe.iterations], np.int32)
+        self._backend: Any = connect(scratch / "engine", threads=options.threads, memory=options.memory)
+        self._source: SafetabSource = open_safetab(
+            data,
+            product=scope.product,
+            reader=scope.reader,
+            states=scope.all_states,
+            codes=universe.codes,
+            max_race_codes=scope.max_race_codes,
+            backend=self._backend,
+            work=scratch,
+            t1=options.t1,
+            missing_blocks="drop" if scope.missing_blocks == "drop" else "fail",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the records and stop the engine."""
+        self._source.close()
+        self._backend.disconnect()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files with records."""
+        return self._source.record_files
+
+    @property
+    def public_files(self) -> tuple[Path, ...]:
+        """The geography file and the totals of population groups."""
+        return tuple(path for path in self._source.files if path not in self._source.record_files)
+
+    def areas(self) -> Areas:
+        """Read the geography alone, when all records have been measured before.
+
+        Raises:
+            DataError: a finding stops the run.
+        """
+        with self._options.observer.stage("read the geography"):
+            return self._source.areas()
+
+    def load(self) -> SafetabInput:
+        """Read and check everything; tell the operator what only warns.
+
+        Raises:
+            DataError: a finding stops the run; all of them are in the message.
+        """
+        loaded = self._read()
+        for finding in loaded.findings:
+            if finding.severity == "warn":
+                self._options.observer.remark(f"Warning: {finding.text()}")
+        loaded.require_valid()
+        return loaded
+
+    def validate(self) -> tuple[Finding, ...]:
+        """Read and check everything, and return all findings, fatal ones too."""
+        return self._read().findings
+
+    def _read(self) -> SafetabInput:
+        with self._options.observer.stage("read and validate"):
+            loaded = self._source.load(
+                checks=self._options.checks,
+                threads=self._options.threads,
+                examples=self._options.examples,
+            )
+        return replace(loaded, findings=(*loaded.findings, *self._strangers(loaded)))
+
+    def _strangers(self, loaded: SafetabInput) -> tuple[Finding, ...]:
+        """Totals of iterations that the parameter files lack; no table is made of them."""
+        if loaded.totals is None:
+            return ()
+        rows = int(np.count_nonzero(~np.isin(loaded.totals.iteration, self._iterations)))
+        if not rows:
+            return ()
+        return (
+            Finding(
+                self._source.labels["totals"],
+                "ITERATION_CODE",
+                "unknown-iteration",
+                "warn",
+                rows,
+                "rows of iterations that the parameter files lack; these groups get no table",
+                "iterations of the parameter files",
+                "use the parameter files that SafeTab-P used for these totals",
+            ),
+        )

@@ -1,0 +1,279 @@
+"""What ``plan`` asks of both SafeTab products: rows, margins and targets, what one record moves, and the paper's table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from censafe.errors import CheckError, ConfigError
+from censafe.model import Definition, Neighbours, PartPlan, ReleasePlan
+from censafe.planning.numbers import decimal_text, fixed_text
+from censafe.planning.prices.counts import with_counts
+from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
+from censafe.planning.prices.meaning import Reach
+from censafe.planning.prices.render import paper_csv
+from censafe.planning.prices.rows import PlanReport, plan_report
+from censafe.planning.prices.targets import Asked
+from censafe.privacy.loss.attack import TouchedQuery
+from censafe.privacy.loss.margins import rho_for_margin
+from censafe.products.configuration.source import nearest
+from censafe.products.detailed import budgets as knobs
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
+from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
+from censafe.products.detailed.facts import plan_notes, query_facts
+from censafe.products.detailed.keys import budget_noun
+from censafe.products.detailed.plan import plan_release, stabilities
+from censafe.products.planned import budget_for_margin, check_margins
+
+__all__ = [
+    "CONFIDENCE",
+    "PlannedConfig",
+    "Table9Row",
+    "asked",
+    "budgets",
+    "budgets_for_margins",
+    "effort",
+    "load_planned",
+    "overrides",
+    "paper",
+    "questions",
+    "reaches",
+    "report",
+    "table9_rows",
+]
+
+
+def budgets_for_margins(
+    config: SafetabConfig, universe: Universe, margins: Mapping[str, Fraction], confidence: Fraction
+) -> dict[str, str]:
+    """Overrides of budgets that reach wanted margins of error of one cell, rho = s z^2 / (2 MOE^2).
+
+    For SafeTab-P the cells of stage 2 have 1 - f of the budget.
+
+    Args:
+        config: gives definition, levels and f.
+        universe: codes and iterations, which give s.
+        margins: wanted margin by level (``county_2``), in persons or households; for SafeTab-H by class and level
+            (``t3.county_2``), or by one of the two.
+        confidence: 9/10 or 19/20.
+
+    Returns:
+        ``--set`` keys and values; rho is rounded up to six significant digits, so no margin is missed.
+
+    Raises:
+        ConfigError: an unknown level, a margin that is not positive, another confidence, or pure DP.
+
+    Source: SafeTab-P paper, appendix B.
+
+    Example:
+        >>> from censafe.products.detailed.config import load_p_config
+        >>> from censafe.products.detailed.codes.parameters import read_universe
+        >>> config, universe = load_p_config("ddhca"), read_universe()
+        >>> budgets_for_margins(config, universe, {"county_2": Fraction(11)}, Fraction(19, 20))
+        {'budget.county_2': '0.158744'}
+    """
+    check_margins(config.definition, margins, confidence)
+    stable = stabilities(config, universe)
+    share = 1 - config.stage_1_fraction if isinstance(config, SafetabPConfig) else Fraction(1)
+    nouns = {
+        budget_noun(config.product, table_class, level): (table_class, level)
+        for table_class in config.classes
+        for level in config.levels
+    }
+    budgets = {}
+    for key, margin in margins.items():
+        found = [
+            noun
+            for noun, (table_class, level) in nouns.items()
+            if key in (noun.removeprefix("budget."), level.key, table_class)
+        ]
+        if not found:
+            names = [noun.removeprefix("budget.") for noun in nouns]
+            raise ConfigError(
+                f"the run has no level {key!r}; give one such as {names[0]}.{nearest(key, names)}"
+            )
+        for noun in found:
+            groups = Fraction(stable[nouns[noun][1]])
+            budgets[noun] = budget_for_margin(margin, groups, confidence, share)
+    return budgets
+
+
+_CONFIDENCE: Final = Fraction(19, 20)
+_CALIBRATED_DECIMALS: Final = 6  # of the production budgets
+
+
+@dataclass(frozen=True)
+class Table9Row:
+    """One row of the table, every field with the digits that are printed."""
+
+    population_group_level: str
+    moe_target_95: str
+    rho_unbounded_household_type: str
+    rho_unbounded_tenure: str
+    rho_bounded_household_type: str
+    rho_bounded_tenure: str
+
+
+def table9_rows(config: SafetabConfig, universe: Universe) -> tuple[Table9Row, ...]:
+    """Rho of every level from its target: s z^2 / (2 MOE^2) with z = 1.96 and s = 9.
+
+    The factor s, which the paper's Corollary 2 leaves out, is in its numbers. The result rounded to six decimals must
+    equal the budgets of both classes of tables; it is printed with the digits of the paper, and the bounded loss is twice
+    the printed value.
+
+    Args:
+        config: a zCDP configuration of SafeTab-H with stored targets.
+        universe: codes and iterations, which give s.
+
+    Raises:
+        ConfigError: no targets, or another product or definition than the paper's.
+        CheckError: budgets that do not follow from their targets; all of them are named.
+
+    Source: SafeTab-H paper, Table 9.
+    """
+    if config.product != "safetab-h" or not config.moe_targets:
+        raise ConfigError(
+            f"{config.origin}: no moe_target is stored; the paper's table needs one (see ddhcb)"
+        )
+    if config.definition is not Definition.ZCDP:
+        raise ConfigError(f"{config.origin}: the paper's table is for privacy_definition zcdp, not puredp")
+    stable, rows, wrong = stabilities(config, universe), [], []
+    for level in sorted(config.levels, key=lambda level: -level.level):
+        target = config.moe_targets.get(level.key)
+        if target is None:
+            continue
+        rho = rho_for_margin(target, Fraction(stable[level]), _CONFIDENCE)
+        calibrated = round(rho, _CALIBRATED_DECIMALS)
+        for table_class in config.classes:
+            if config.budgets[table_class, level.key] != calibrated:
+                noun = budget_noun(config.product, table_class, level)
+                wrong.append(
+                    f"  {noun}: target {target} asks for rho {fixed_text(calibrated, _CALIBRATED_DECIMALS)}"
+                )
+        rows.append(_row(config, level, target, rho))
+    if wrong:
+        raise CheckError("\n".join([f"{config.origin}: budgets differ from their targets", *wrong]))
+    return tuple(rows)
+
+
+def _row(config: SafetabConfig, level: PopulationGroupLevel, target: Fraction, rho: Fraction) -> Table9Row:
+    places = config.places(level)
+    printed = round(rho, places)
+    unbounded, bounded = fixed_text(printed, places), fixed_text(2 * printed, places)
+    return Table9Row(level.label, decimal_text(target), unbounded, unbounded, bounded, bounded)
+
+
+def reaches(plan: ReleasePlan) -> tuple[Reach, ...]:
+    """One question for each area, as no record is in both: is this record in the data?
+
+    A record is in as many groups of a level as the noise is made for, and moves one cell of each by one in every query. In a part with
+    disjoint queries its groups are those of the larger set of queries, both stages of SafeTab-P.
+    """
+    areas: dict[str, list[PartPlan]] = {}
+    for part in plan.parts:
+        area = "Puerto Rico" if part.queries[0].level.startswith("pr_") else "the United States"
+        areas.setdefault(area, []).append(part)
+    return tuple(
+        Reach(
+            f"one {plan.unit.value}'s record of {area}, all tables",
+            plan.settings[f"neighbours.{Neighbours.ADD_REMOVE.value}"],
+            tuple(query for part in parts for query in _touched(plan, part)),
+            sum((part.cost for part in parts), Fraction(0)),
+            plan.definition,
+        )
+        for area, parts in areas.items()
+    )
+
+
+def _touched(plan: ReleasePlan, part: PartPlan) -> list[TouchedQuery]:
+    if plan.definition is not Definition.ZCDP:
+        return []
+    positions = max(part.disjoint, key=len) if part.disjoint else range(len(part.queries))
+    stable = int(plan.settings[f"stability.{part.queries[0].level}"])
+    return [TouchedQuery(part.queries[position].law.parameter, stable) for position in positions]
+
+
+CONFIDENCE: Final = Fraction(19, 20)
+_BENCHMARK: Final = "benchmarks/safetab_scale.py"
+_AREAS: Final = "a tenth of the records in a tenth of the areas"
+_RATES: Final = {
+    "safetab-p": Rate("persons", 331_449_281, (Run(33_000_000, 31.0, 1.0),), _BENCHMARK, _AREAS),
+    "safetab-h": Rate("households", 126_817_580, (Run(12_955_622, 26.1, 0.91),), _BENCHMARK, _AREAS),
+}
+
+
+@dataclass(frozen=True)
+class PlannedConfig:
+    """A checked configuration and its universe."""
+
+    config: SafetabConfig
+    universe: Universe
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know."""
+        return self.config.warnings
+
+
+def load_planned(
+    load_config: Callable[[str, Mapping[str, str]], SafetabConfig],
+    source: str,
+    overrides: Mapping[str, str],
+    margins: Mapping[str, Fraction],
+    confidence: Fraction,
+) -> PlannedConfig:
+    """Read and check a configuration and its parameter files, with budgets that reach the wanted margins."""
+    config = load_config(source, overrides)
+    universe = read_universe(config.universe)
+    if margins:
+        wanted = budgets_for_margins(config, universe, margins, confidence)
+        config = load_config(source, {**overrides, **wanted})
+    return PlannedConfig(config, universe)
+
+
+def report(config: PlannedConfig, *, confidence: Fraction, delta: Fraction) -> PlanReport:
+    """Cost, noise and margins of every level."""
+    plan = plan_release(config.config, config.universe)
+    found = plan_report(
+        plan,
+        query_facts(config.config, config.universe, plan),
+        origin=config.config.origin,
+        confidence=confidence,
+        delta=delta,
+        warnings=config.warnings,
+        notes=plan_notes(config.config, plan),
+    )
+    return with_counts(found)
+
+
+def paper(config: PlannedConfig) -> str:
+    """Table 9 of the SafeTab-H paper."""
+    return paper_csv(table9_rows(config.config, config.universe))
+
+
+def budgets(config: PlannedConfig) -> dict[str, Fraction]:
+    """Budgets above 0 by level, for SafeTab-H by class and level."""
+    return knobs.budgets_of(config.config)
+
+
+def asked(config: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+    """What a target names; every cell has one measurement, so there is nothing to combine."""
+    return knobs.asked(config.config, config.universe, name)
+
+
+def overrides(config: PlannedConfig, budgets: Mapping[str, Fraction]) -> dict[str, str]:
+    """``--set`` keys and values of budgets."""
+    return knobs.overrides(config.config, budgets)
+
+
+def questions(config: PlannedConfig) -> tuple[Reach, ...]:
+    """One for every area."""
+    return reaches(plan_release(config.config, config.universe))
+
+
+def effort(config: PlannedConfig, size: int | None) -> Effort:
+    """Time and memory for a number of records."""
+    return effort_of(_RATES[config.config.product], size)

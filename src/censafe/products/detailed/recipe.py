@@ -1,0 +1,258 @@
+"""SafeTab-P and SafeTab-H from the Bureau's input folder to protected tables: the doors in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from censafe.errors import ReleaseError
+from censafe.estimation.detailed import AreaClasses
+from censafe.model import GroupMeasurements, PartPlan
+from censafe.population.detailed.source import SafetabInput
+from censafe.population.findings import Finding
+from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
+from censafe.products.detailed.config import SafetabConfig
+from censafe.products.detailed.counting import GroupCounter
+from censafe.products.detailed.estimate import estimate_with
+from censafe.products.detailed.intake import DetailedIntake
+from censafe.products.detailed.plan import part_name, plan_release, stabilities
+from censafe.products.detailed.processing import area_classes
+from censafe.products.detailed.release import Published, files_of, publish
+from censafe.products.run.account import one_file
+from censafe.products.run.door import Door, MeasurementFiles
+from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
+from censafe.products.run.runner import Release, RunResult, run_job
+from censafe.products.run.scratch import private_scratch
+from censafe.publication.manifest import ConfigRecord
+from censafe.publication.measurements.groups import read_group_measurements, write_group_measurements
+from censafe.publication.sums import require_confidence
+from censafe.publication.tables.bureau import STAMP_FILE
+
+__all__ = ["Key", "PartTask", "SafetabRecipe"]
+
+LoadConfig = Callable[[str, Mapping[str, str]], SafetabConfig]
+Key = ReleasePartKey | TestPartKey
+GROUP_FILES: MeasurementFiles[GroupMeasurements] = MeasurementFiles(
+    write_group_measurements, read_group_measurements, lambda measured: {measured.source}
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PartTask:
+    """CONFIDENTIAL. One part of a run, ready to be measured.
+
+    Args:
+        config: thresholds and suppression.
+        data: the loaded input.
+        counter: sorted records.
+        level: which level.
+        table_class: ``p``, ``t3`` or ``t4``.
+        part: its part of the plan.
+        stable: largest number of groups of the level that a record may be in.
+        threads: number of threads.
+    """
+
+    config: SafetabConfig
+    data: SafetabInput
+    counter: GroupCounter
+    level: PopulationGroupLevel
+    table_class: str
+    part: PartPlan
+    stable: int
+    threads: int
+
+
+MeasureLevel = Callable[[PartTask, Key], GroupMeasurements]
+CountRecords = Callable[[SafetabInput, Universe], GroupCounter]
+_UNFIT: Final = {
+    STAMP_FILE: "its tables were made with a test key and are not private",
+    "CONFIDENTIAL.txt": "its tables are exact and confidential",
+}
+CheckCounts = Callable[[SafetabConfig, SafetabInput, GroupCounter], None]
+
+
+@dataclass(frozen=True)
+class SafetabRecipe:
+    """One SafeTab product: what differs between the two, and what both do with it.
+
+    Args:
+        load: reads the product's configuration.
+        count: sorts the product's records.
+        measure: takes one level of the product through the door.
+        check: raises where the counted records cannot be what was meant; called before anything is measured.
+    """
+
+    load: LoadConfig
+    count: CountRecords
+    measure: MeasureLevel
+    check: CheckCounts | None = None
+
+    def validate(
+        self, config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
+    ) -> tuple[Finding, ...]:
+        """Check a configuration and its parameter files as for a run, then every rule on the records.
+
+        Scratch goes to a private folder beside the data unless ``reading`` names another place.
+
+        Returns:
+            All findings.
+
+        Raises:
+            ConfigError: configuration or parameter files break a rule.
+            DataError: the files cannot be read at all.
+        """
+        chosen = self._loaded(config, settings, reading)
+        universe = read_universe(chosen.universe)
+        plan_release(chosen, universe)
+        with (
+            private_scratch(data, reading.scratch) as scratch,
+            DetailedIntake(data, chosen, universe, scratch, reading) as intake,
+        ):
+            return intake.validate()
+
+    def run(
+        self,
+        config: str,
+        data: Path,
+        out: Path,
+        settings: Mapping[str, str],
+        reading: ReadOptions,
+        options: RunOptions,
+    ) -> RunResult:
+        """Read, check, count, measure and publish; go on where a stopped run left off.
+
+        Args:
+            config: a path or a shipped name.
+            data: folder with the records, or the .ini file of the fixed-width reader.
+            out: a new or empty folder, or the folder of the same run.
+            settings: overrides of configuration keys.
+            reading: how the records are read and checked.
+            options: how the release is paid for and where its noise comes from.
+
+        Raises:
+            InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.run.runner.run_job`.
+        """
+        require_confidence(options.confidence)
+        chosen = self._loaded(config, settings, reading)
+        job = SafetabJob(chosen, read_universe(chosen.universe), self, release=options.test_key is None)
+        return run_job(job, data, out, reading, options)
+
+    def estimate(self, out: Path, options: EstimateOptions) -> RunResult:
+        """Everything right of the door again; see :func:`censafe.products.detailed.estimate.estimate_with`."""
+        return estimate_with(self.load, out, options)
+
+    def _loaded(self, config: str, settings: Mapping[str, str], reading: ReadOptions) -> SafetabConfig:
+        chosen = self.load(config, settings)
+        for warning in chosen.warnings:
+            reading.observer.remark(f"Warning: {warning}")
+        return chosen
+
+
+class SafetabJob:
+    """SafeTab's part of a run.
+
+    Args:
+        config: of the product.
+        universe: its iterations.
+        recipe: what the product does with records.
+        release: whether the run is one, and no rehearsal with a test key.
+    """
+
+    def __init__(
+        self, config: SafetabConfig, universe: Universe, recipe: SafetabRecipe, *, release: bool
+    ) -> None:
+        self._config = config
+        self._universe = universe
+        self._recipe = recipe
+        self._release = release
+        self._classes: AreaClasses | None = None
+        self.plan = plan_release(config, universe)
+        self.config = ConfigRecord(config.origin, config.overrides, config.settings)
+        self.config_digest = config.digest
+        self.files: tuple[str, ...] = files_of(config)
+
+    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> DetailedIntake:
+        """Open the records; a release takes no totals that are marked as not private or confidential."""
+        intake = DetailedIntake(data, self._config, self._universe, scratch, reading)
+        if self._release:
+            try:
+                _require_private(intake.public_files)
+            except ReleaseError:
+                intake.close()
+                raise
+        return intake
+
+    def place(self, part: str) -> str:
+        """Where a part is kept."""
+        return one_file(part)
+
+    def verify(self, path: Path) -> None:
+        """Raise unless the file holds complete measurements of the plan."""
+        read_group_measurements(path, plan_digest=self.plan.digest())
+
+    def measure(self, source: DetailedIntake, door: Door, reading: ReadOptions) -> list[GroupMeasurements]:
+        """Take every part through the door; the records are read only when a part is still to be measured."""
+        if door.done():
+            if self._config.coterminous != "off":
+                self._classes = area_classes(self._config, source.areas(), reading.water_blocks)
+            return [door.read(part, GROUP_FILES) for part in self.plan.parts]
+        data = source.load()
+        if self._config.coterminous != "off":
+            self._classes = area_classes(self._config, data.areas, reading.water_blocks)
+        with reading.observer.stage("sort by block"):
+            counter = self._recipe.count(data, self._universe)
+            if self._recipe.check is not None:
+                self._recipe.check(self._config, data, counter)
+        stable = stabilities(self._config, self._universe)
+        measured = []
+        for level, table_class, part in self._parts():
+            task = PartTask(
+                self._config,
+                data,
+                counter,
+                level,
+                table_class,
+                part,
+                stable[level],
+                reading.threads or 2,
+            )
+            with reading.observer.stage(f"measure {part.name}"):
+                measured.append(door.once(part, partial(self._recipe.measure, task), GROUP_FILES))
+        return measured
+
+    def publish(self, release: Release[list[GroupMeasurements]]) -> None:
+        """Write, check and name everything that is published."""
+        publish(
+            release.out,
+            release.staging,
+            Published(self._config, self._universe, self._classes),
+            release.measured,
+            release.manifest,
+            ledger_total=release.ledger_total,
+            confidence=release.confidence,
+        )
+
+    def _parts(self) -> list[tuple[PopulationGroupLevel, str, PartPlan]]:
+        by_name = {part.name: part for part in self.plan.parts}
+        return [
+            (level, table_class, by_name[name])
+            for level in self._config.levels
+            for table_class in self._config.classes
+            if (name := part_name(self._config, table_class, level)) in by_name
+        ]
+
+
+def _require_private(files: tuple[Path, ...]) -> None:
+    """Refuse totals that no release may depend on: they decide which tables are measured."""
+    for folder in dict.fromkeys(path.parent for path in files):
+        for stamp, reason in _UNFIT.items():
+            if (folder / stamp).exists():
+                raise ReleaseError(
+                    f"{folder}: {reason} ({stamp}), so no release may depend on these files. Name the folder of a "
+                    "SafeTab-P release, or rehearse with --test-key."
+                )

@@ -1,0 +1,157 @@
+"""Right of the door: tables, codebook, certificate and manifest from the measurements of population groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+from censafe.estimation.detailed import AreaClasses, mark_x
+from censafe.model import GroupMeasurements
+from censafe.products.detailed.codes.universe import Universe
+from censafe.products.detailed.config import SafetabConfig
+from censafe.products.detailed.processing import Processed, process
+from censafe.products.detailed.product_tables import tables_of
+from censafe.products.run.folder import FILES
+from censafe.publication.certificate.certificate import write_certificate
+from censafe.publication.certificate.statement import CertificateInput, CheckGroup
+from censafe.publication.generation import move_into_place
+from censafe.publication.groups.check import check_group_tables
+from censafe.publication.groups.codebook import write_coterminous_report, write_group_codebook
+from censafe.publication.groups.tables import write_group_tables, write_marked_tables
+from censafe.publication.groups.tidy import GroupContext, write_group_tidy
+from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
+from censafe.publication.stamps import STAMP, Stamp
+from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
+from censafe.publication.tables.codebook import CodebookInput
+
+__all__ = ["MARKED", "SAME_AREAS", "Published", "files_of", "publish"]
+
+MARKED: Final = "tables_marked"
+SAME_AREAS: Final = "coterminous"
+_TITLES: Final = {
+    "safetab-p": "Detailed DHC-A: persons of detailed race and ethnicity groups, by SafeTab-P",
+    "safetab-h": "Detailed DHC-B: households of detailed race and ethnicity groups, by SafeTab-H",
+}
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the tables of a run are made of.
+
+    Args:
+        config: how measurements become tables.
+        universe: names and pairs of iterations.
+        classes: areas of the same blocks; needed where they are made equal.
+    """
+
+    config: SafetabConfig
+    universe: Universe
+    classes: AreaClasses | None
+
+
+def files_of(config: SafetabConfig) -> tuple[str, ...]:
+    """What a finished run folder holds, beside the measurements, in the order in which it is put there."""
+    more = [MARKED] * config.mark_x + [SAME_AREAS] * (config.coterminous != "off")
+    return (*FILES[:-1], *more, FILES[-1])
+
+
+def publish(
+    out: Path,
+    staging: Path,
+    published: Published,
+    measured: Sequence[GroupMeasurements],
+    manifest: Manifest,
+    *,
+    ledger_total: Fraction | None,
+    confidence: Fraction,
+) -> None:
+    """Write everything that is published, checked in ``staging`` before it moves to ``out``.
+
+    Raises:
+        CheckError: the written tables are not what the plan demands, or ledger and plan disagree.
+        ReleaseError: measurements of a test key without stamp, or the reverse.
+        StorageError: the disk is full or the folder not writable.
+    """
+    config, plan, tables = published.config, manifest.plan, tables_of(published.config.product)
+    stamp: Stamp | None = STAMP if manifest.test_key else None
+    names = {one.code: one.name for one in published.universe.iterations}
+    processed = process(config, plan, published.classes, measured)
+    estimates = processed.estimates
+    written = list(write_group_tables(staging / "tables", tables, estimates, stamp=stamp))
+    rows = check_group_tables(
+        staging / "tables",
+        tables,
+        estimates,
+        plan=plan,
+        states=config.all_states,
+        nonnegative=config.negatives == "zero",
+        stamp=stamp,
+    )
+    context = GroupContext(tables, plan.definition, names, confidence)
+    write_group_tidy(staging / "tables.parquet", estimates, context, stamp=stamp)
+    write_group_codebook(staging / "codebook.csv", tables, estimates, names, stamp=stamp)
+    for table, report in processed.reports.items():
+        folder = staging / SAME_AREAS / table
+        folder.mkdir(parents=True)
+        written += write_coterminous_report(folder, report, source="seeded" if stamp else "system")
+        if stamp:
+            (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
+    if config.mark_x:
+        marked = [
+            mark_x(one, [(a.code, b.code) for a, b in published.universe.pairs(one.level.iteration_level)])
+            for one in estimates
+        ]
+        written += write_marked_tables(staging / MARKED, tables, marked, stamp=stamp)
+    statement = _statement(published, processed, manifest, rows, ledger_total, confidence)
+    certificates = write_certificate(staging, statement, stamp=stamp)
+    files = [*written, staging / "tables.parquet", staging / "codebook.csv", *certificates]
+    finished = datetime.now(UTC).isoformat(timespec="seconds")
+    whole = replace(
+        manifest,
+        post_processing=processed.options,
+        outputs=hash_outputs(staging, files),
+        finished=finished,
+    )
+    write_manifest(staging / "manifest.json", whole)
+    move_into_place(out, files_of(config), outdated=(MARKED, SAME_AREAS))
+    require_nothing_else(out, whole)
+
+
+def _statement(
+    published: Published,
+    processed: Processed,
+    manifest: Manifest,
+    rows: int,
+    ledger_total: Fraction | None,
+    confidence: Fraction,
+) -> CertificateInput:
+    config = published.config
+    return CertificateInput(
+        title=_TITLES[config.product],
+        plan=manifest.plan,
+        queries=(),
+        groups=processed.estimates,
+        group_tables=tables_of(config.product),
+        notes=processed.notes,
+        codebook=CodebookInput({}, {}, levels={level.key: level.label for level in config.levels}),
+        dataset=manifest.dataset,
+        input_commitment=manifest.input_commitment,
+        file_commitments=manifest.file_commitments,
+        ledger=manifest.ledger,
+        ledger_total=ledger_total,
+        configuration=manifest.config.origin,
+        created=manifest.created,
+        checks=(
+            CheckGroup("Files, columns, types and codes", 3, stops=True),
+            CheckGroup("Blocks, codes and totals that belong together", 5, stops=True),
+        ),
+        rows_checked=rows,
+        overrides=manifest.config.overrides,
+        versions=manifest.versions,
+        measurement_files={part.file: part.sha256 for part in manifest.parts},
+        confidence=confidence,
+    )

@@ -1,0 +1,1 @@
+"""The one runner of all products: open the records, pay, measure every part once, publish, or resume."""

@@ -1,0 +1,378 @@
+"""Who pays for a run, and with which key it draws: the ledger for a release, nobody for a test key."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol
+
+from censafe.errors import CheckError, StorageError, UsageError
+from censafe.model import PartPlan, ReleasePlan
+from censafe.privacy.keys.keys import ReleaseKey, TestKey, keyed_commitment
+from censafe.privacy.ledger.book import Ledger, Reservation, RunNotes
+from censafe.privacy.loss.promises import Promise
+from censafe.privacy.proofs import proven
+from censafe.products.run.folder import FolderState, RunFolder
+from censafe.products.run.options import RunOptions
+from censafe.publication.atomic import remove_partials, sha256_path
+from censafe.publication.manifest import LedgerRecord
+
+__all__ = ["LEDGER_NAME", "Account", "Spending", "Statement", "ledger_place", "one_file", "open_account"]
+
+LEDGER_NAME = "censafe-ledger.jsonl"
+LEDGER_VARIABLE = "CENSAFE_LEDGER"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a ledger says of the records of a run.
+
+    Args:
+        path: the ledger.
+        before: what the records, and all that are linked with them, were charged before this run, by promise.
+        after: the same after it.
+    """
+
+    path: Path
+    before: Mapping[Promise, Fraction]
+    after: Mapping[Promise, Fraction]
+
+    def lines(self) -> tuple[str, ...]:
+        """For the operator."""
+        before = f"spent before: {_spent(self.before)}" if self.before else "these records are new to it"
+        return f"Ledger {self.path}: {before}", f"  spent in all: {_spent(self.after)}"
+
+    def document(self) -> dict[str, object]:
+        """For machines: fractions as text by definition, relation and unit."""
+        return {
+            "file": str(self.path),
+            "spent_before": {promise.text: str(total) for promise, total in self.before.items()},
+            "spent_in_all": {promise.text: str(total) for promise, total in self.after.items()},
+        }
+
+
+def ledger_place(chosen: Path | None, data: Path) -> Path:
+    """The ledger of a run: the one that was named, else the one of the environment, else the one beside the data.
+
+    Args:
+        chosen: named for this run, or None.
+        data: data folder of the run, or the .ini file in it; its folder lies beside the ledger, whoever reads it.
+
+    Example:
+        >>> ledger_place(Path("here.jsonl"), Path("/data/state"))
+        PosixPath('here.jsonl')
+    """
+    if chosen is not None:
+        return chosen
+    named = os.environ.get(LEDGER_VARIABLE)
+    folder = data.resolve()
+    return Path(named) if named else (folder if folder.is_dir() else folder.parent).parent / LEDGER_NAME
+
+
+def one_file(part: str) -> str:
+    """Where a part is kept by most products: in one file of its name.
+
+    Example:
+        >>> one_file("PH2")
+        'PH2.parquet'
+    """
+    return f"{part}.parquet"
+
+
+class Account(Protocol):
+    """Reserved before the noise of a part exists, committed when its file is safe."""
+
+    state: FolderState
+    key: ReleaseKey | TestKey
+    dataset: str
+    input_commitment: str
+    file_commitments: tuple[str, ...]
+    identity: Mapping[str, str]
+
+    def settle(self) -> None:
+        """Bring folder and ledger into agreement after a killed run."""
+
+    def reserve(self, part: PartPlan) -> Reservation | None:
+        """Reserve the cost of a part, or None for a test key; BudgetError when it is refused."""
+
+    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
+        """Record that the measurements of a reserved part are safe."""
+
+    def close(self) -> None:
+        """Every part is committed: destroy the key."""
+
+    @property
+    def ledger(self) -> LedgerRecord | None:
+        """Ledger file and head; None for a test key."""
+
+    @property
+    def paid(self) -> Fraction | None:
+        """What the ledger says this run spent; None for a test key."""
+
+    @property
+    def statement(self) -> Statement | None:
+        """What the ledger says of the records; None for a test key."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a run wants to measure, and on what.
+
+    Args:
+        plan: what will be measured.
+        hashes: SHA-256 of every record file, by name; each of these files is charged.
+        public: further public facts that a restart must share.
+        ledger: the ledger file.
+        label: what people call the records.
+        config_digest: SHA-256 of the configuration.
+        verify: raises unless a file or folder holds complete measurements of the plan.
+        place: file or folder of a part below the measurements of the run, by the part's name.
+    """
+
+    plan: ReleasePlan
+    hashes: Mapping[str, str]
+    public: Mapping[str, str]
+    ledger: Path
+    label: str
+    config_digest: str
+    verify: Callable[[Path], None]
+    place: Callable[[str], str] = one_file
+
+    def identity(self, commitment: str, key: str) -> dict[str, str]:
+        """What a second run into the same folder must have in common with the first."""
+        return {"plan": self.plan.digest(), "input": commitment, "key": key, **self.public}
+
+
+@contextmanager
+def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> Iterator[Account]:
+    """Open the account of a run and bind the run folder to plan, input and kind of key.
+
+    Args:
+        spending: what the run wants to measure.
+        folder: of the run.
+        options: ledger, cap and key.
+
+    Raises:
+        UsageError: the folder holds another run.
+        BudgetError: the ledger refuses.
+    """
+    if options.test_key is not None:
+        test = _TestAccount(spending, folder, options.test_key)
+        try:
+            yield test
+        finally:
+            test.key.close()
+        return
+    if options.raise_cap and options.cap is None:
+        raise UsageError("--raise-cap needs --cap: the cap that takes the place of those named before.")
+    with Ledger.open(spending.ledger, label=spending.label, strict=options.strict_ledger) as ledger:
+        release = _LedgerAccount(spending, folder, options, ledger)
+        try:
+            release.open()
+            yield release
+        finally:
+            release.leave()
+
+
+class _TestAccount:
+    """Pays nothing and records nothing."""
+
+    ledger: LedgerRecord | None = None
+    paid: Fraction | None = None
+    statement: Statement | None = None
+
+    def __init__(self, spending: Spending, folder: RunFolder, seed: int) -> None:
+        key = TestKey(seed)
+        self.key: ReleaseKey | TestKey = key
+        files = {keyed_commitment(key, sha256.encode()).hex() for sha256 in spending.hashes.values()}
+        self.file_commitments = tuple(sorted(files))
+        self.input_commitment = _whole(self.file_commitments)
+        self.dataset = spending.label
+        self.identity: Mapping[str, str] = spending.identity(self.input_commitment, f"test {seed}")
+        self.state = folder.identify(self.identity)
+        self._folder = folder
+
+    def settle(self) -> None:
+        remove_partials(self._folder.measurements)
+
+    def reserve(self, part: PartPlan) -> None:
+        """A test key spends nothing."""
+
+    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
+        pass
+
+    def close(self) -> None:
+        self.key.close()
+
+
+class _LedgerAccount:
+    """Pays from an open ledger."""
+
+    def __init__(self, spending: Spending, folder: RunFolder, options: RunOptions, ledger: Ledger) -> None:
+        self._spending = spending
+        self._plan = spending.plan
+        self._folder = folder
+        self._options = options
+        self._ledger = ledger
+        self._held: dict[str, Reservation] = {}
+        hashes = spending.hashes.values()
+        self._accounts = ledger.accounts(hashes, options.dataset)
+        self._before = ledger.spent(self._accounts)
+        self.file_commitments = tuple(sorted(ledger.accounts(hashes)))
+        self.input_commitment = _whole(self.file_commitments)
+        self.dataset = spending.label
+        self.identity: Mapping[str, str] = spending.identity(self.input_commitment, "release")
+        self.state = folder.identify(self.identity)
+        self._stored = self._key_file()
+        self._same_key = self._stored is not None and self._stored.exists()
+        self.key: ReleaseKey | TestKey = self._make_key()
+
+    def open(self) -> None:
+        """Open the run in the ledger unless it is finished."""
+        if self.state == "finished":
+            return
+        self._ledger.open_run(
+            self._plan,
+            accounts=self._accounts,
+            cap=self._options.cap,
+            raise_cap=self._options.raise_cap,
+            spend_more=self._options.spend_more,
+            run=self._folder.run,
+            notes=RunNotes(
+                config_digest=self._spending.config_digest, folder=str(self._folder.out.resolve())
+            ),
+        )
+
+    @property
+    def ledger(self) -> LedgerRecord | None:
+        return LedgerRecord(self._ledger.path.name, self._ledger.head)
+
+    @property
+    def paid(self) -> Fraction | None:
+        return self._ledger.paid(self._folder.run)
+
+    @property
+    def statement(self) -> Statement | None:
+        return Statement(self._ledger.path, self._before, self._ledger.spent(self._accounts))
+
+    def settle(self) -> None:
+        remove_partials(self._folder.measurements)
+        committed, held = self._ledger.committed(self._folder.run), self._ledger.held(self._folder.run)
+        for part, (file, sha256) in committed.items():
+            self._require_unchanged(part, file, sha256)
+        complete = {part: found for part in held if (found := self._complete(part)) is not None}
+        self._require_known(set(committed) | set(complete))
+        redo = _kept_reservations(
+            [part for part in held if part not in complete],
+            same_key=self._same_key,
+            joint=self._plan.joint and bool(committed or complete),
+            strict=self._options.strict_ledger,
+        )
+        self._held = dict(self._ledger.settle_open(self._folder.run, finished=complete, redo=redo).redo)
+
+    def reserve(self, part: PartPlan) -> Reservation:
+        if part.name not in self._held:
+            self._folder.keep()  # before the entry: one that fails may stand in the file all the same
+            self._held[part.name] = self._ledger.reserve(self._plan, part)
+        return self._held[part.name]
+
+    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
+        self._ledger.commit(self._held.pop(part.name), file, sha256)
+
+    def close(self) -> None:
+        self._ledger.close_run(self._plan)
+        self.leave()
+
+    def leave(self) -> None:
+        """Destroy the key, and its file when nothing is reserved any more that it could draw again."""
+        self.key.close()
+        if self._stored is not None and not self._ledger.held(self._folder.run):
+            self._stored.unlink(missing_ok=True)
+
+    def _key_file(self) -> Path | None:
+        if self._options.key_dir is None:
+            return None
+        return self._options.key_dir / f"censafe-{self._folder.run}.key"
+
+    def _make_key(self) -> ReleaseKey:
+        if self._stored is None or self.state == "finished":
+            return ReleaseKey.from_system()
+        if self._same_key:
+            _require_own(self._stored.parent)
+            return ReleaseKey.load(self._stored)
+        key = ReleaseKey.from_system()
+        try:
+            self._stored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _require_own(self._stored.parent)
+        except OSError as error:
+            raise StorageError(
+                f"{self._stored.parent}: the key folder cannot be made ({error.strerror})."
+            ) from error
+        key.store(self._stored)
+        return key
+
+    def _require_unchanged(self, part: str, file: str, sha256: str) -> None:
+        path = self._folder.measurements / file
+        if not path.exists() or sha256_path(path) != sha256:
+            raise CheckError(
+                f"{path}: the committed measurements of {part} are missing or were changed. They are never "
+                "measured again; restore the file from a copy, or start a new run in a new folder."
+            )
+
+    def _require_known(self, parts: set[str]) -> None:
+        names = (part.name for part in self._plan.parts if part.name not in parts)
+        unknown = sorted(name for name in names if self._path(name).exists())
+        if unknown:
+            raise CheckError(
+                f"{self._folder.measurements}: {self._ledger.path} has no entry for the measurements of "
+                f"{', '.join(unknown)}. Name the ledger of this run with --ledger."
+            )
+
+    def _complete(self, part: str) -> tuple[str, str] | None:
+        """File and SHA-256 of a part that was written whole and not yet committed."""
+        path = self._path(part)
+        if not path.exists():
+            return None
+        self._spending.verify(path)
+        return self._spending.place(part), sha256_path(path)
+
+    def _path(self, part: str) -> Path:
+        return self._folder.measurements / self._spending.place(part)
+
+
+def _require_own(folder: Path) -> None:
+    """Refuse a folder for keys in which others may put or replace files."""
+    found = folder.stat()
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid not in (os.getuid(), 0):
+        raise StorageError(
+            f"{folder}: others may write in this key folder, and whoever replaces a key undoes the noise. Allow its owner "
+            "only (chmod 700), or name another folder with --key-dir."
+        )
+
+
+@proven("joint_parts.proof.md", digest="4a170ceb1a6640e0")
+def _kept_reservations(open_parts: list[str], *, same_key: bool, joint: bool, strict: bool) -> list[str]:
+    """Parts of a killed run whose reservations stay as they are, to pay for what will be drawn again.
+
+    Args:
+        open_parts: reserved, and not measured whole.
+        same_key: whether they will be drawn again with the same key.
+        joint: whether parts of the plan may spend what others state, and one of them is measured.
+        strict: whether reservations of killed runs stay charged as lost.
+    """
+    return open_parts if same_key or (joint and not strict) else []
+
+
+def _whole(commitments: Iterable[str]) -> str:
+    """One commitment to all files of a run, from the keyed commitments to each; names and order do not count."""
+    return hashlib.sha256("\n".join(commitments).encode()).hexdigest()
+
+
+def _spent(totals: Mapping[Promise, Fraction]) -> str:
+    return "; ".join(promise.amount(total) for promise, total in totals.items()) or "nothing"

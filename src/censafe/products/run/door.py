@@ -1,0 +1,170 @@
+"""Every part of a run through the door exactly once: reserve, measure, write, commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from censafe.errors import CheckError
+from censafe.model import ExactCounts, Measurements, PartPlan, ReleasePlan
+from censafe.model.plan import NoiseSource
+from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey, keyed_commitment, plan_part_key, source_of
+from censafe.privacy.ledger.book import Reservation
+from censafe.privacy.measure.mechanisms import measure
+from censafe.products.run.account import Account, one_file
+from censafe.publication.measurements.vectors import read_measurements, write_measurements
+from censafe.publication.stamps import Stamp, stamp_of
+
+__all__ = ["VECTOR_FILES", "Door", "MeasurementFiles", "measure_vectors"]
+
+Key = tuple[str, str]
+Measured = TypeVar("Measured")
+_Written = TypeVar("_Written", contravariant=True)
+_Read = TypeVar("_Read", covariant=True)
+
+
+class _Writer(Protocol[_Written]):
+    def __call__(
+        self, path: Path, measured: _Written, /, *, plan_digest: str, stamp: Stamp | None
+    ) -> str: ...
+
+
+class _Reader(Protocol[_Read]):
+    def __call__(self, path: Path, /, *, plan_digest: str) -> _Read: ...
+
+
+@dataclass(frozen=True)
+class MeasurementFiles(Generic[Measured]):
+    """How one kind of measurements is stored.
+
+    Args:
+        write: writes a part, read-only, whole or not at all, and returns
+            :func:`~censafe.publication.atomic.sha256_path` of its file or folder.
+        read: reads a part back and checks that it is whole, unchanged and of the plan.
+        sources: kinds of keys that drew the measurements.
+    """
+
+    write: _Writer[Measured]
+    read: _Reader[Measured]
+    sources: Callable[[Measured], set[NoiseSource]]
+
+
+VECTOR_FILES: MeasurementFiles[list[Measurements]] = MeasurementFiles(
+    write_measurements, read_measurements, lambda measured: {answer.source for answer in measured}
+)
+
+
+class Door:
+    """Measures the parts of one plan into one folder.
+
+    Args:
+        plan: what may be measured.
+        folder: where measurement files go; a file that is there already is read, never measured again.
+        account: who pays, and the run key; the key's type decides whether the results are private.
+        place: file or folder of a part below ``folder``, by the part's name.
+        published_data: whether what is measured was published before; measurement files then say so.
+        before_first: called once before the first part is reserved, when everything that is measured has been read; what it
+            raises stops the run before anything is paid for.
+    """
+
+    def __init__(
+        self,
+        plan: ReleasePlan,
+        folder: Path,
+        account: Account,
+        place: Callable[[str], str] = one_file,
+        before_first: Callable[[], None] | None = None,
+        *,
+        published_data: bool = False,
+    ) -> None:
+        self._plan = plan
+        self._place = place
+        self._before_first = before_first
+        self._digest = plan.digest()
+        self._folder = folder
+        self._account = account
+        self._key = account.key
+        self._commitment = keyed_commitment(self._key, account.input_commitment.encode())
+        self._stamp = stamp_of(test_key=source_of(self._key) == "seeded", published_data=published_data)
+
+    @property
+    def source(self) -> NoiseSource:
+        """Where the noise of this run comes from, decided by the type of its key."""
+        return source_of(self._key)
+
+    def path(self, part: PartPlan) -> Path:
+        """The measurement file or folder of a part."""
+        return self._folder / self._place(part.name)
+
+    def reserve(self, parts: Sequence[PartPlan]) -> None:
+        """Reserve all these parts before the first of them is measured; parts that are done have been paid for.
+
+        Raises:
+            BudgetError: a cost is refused; no noise was drawn.
+        """
+        for part in parts:
+            if not self.path(part).exists():
+                self._reserve(part)
+
+    def once(
+        self,
+        part: PartPlan,
+        draw: Callable[[ReleasePartKey | TestPartKey], Measured],
+        files: MeasurementFiles[Measured],
+    ) -> Measured:
+        """Measure one part, or read it when it has been measured.
+
+        Args:
+            part: one of the plan's parts.
+            draw: counts and measures with the key of the part; called after the cost is reserved.
+            files: how such measurements are written and read.
+
+        Raises:
+            BudgetError: the cost is refused; no noise was drawn.
+            CheckError: a stored file belongs to another plan or another kind of key, or was changed.
+            StorageError: the file cannot be written; the reservation stays without commit.
+        """
+        path = self.path(part)
+        if path.exists():
+            return self.read(part, files)
+        key = plan_part_key(self._key, self._plan, self._commitment, part.name, self._reserve(part))
+        try:
+            measured = draw(key)
+        finally:
+            key.close()
+        sha256 = files.write(path, measured, plan_digest=self._digest, stamp=self._stamp)
+        self._account.commit(part, self._place(part.name), sha256)
+        if self.done():  # nothing is left to draw: what undoes the noise need not live through the estimation
+            self._key.close()
+        return measured
+
+    def read(self, part: PartPlan, files: MeasurementFiles[Measured]) -> Measured:
+        """Read the measurements of a part that was measured before."""
+        measured = files.read(self.path(part), plan_digest=self._digest)
+        if files.sources(measured) - {source_of(self._key)}:
+            raise CheckError(
+                f"{self.path(part)} was drawn with another kind of key than this run uses. Name a new folder."
+            )
+        return measured
+
+    def _reserve(self, part: PartPlan) -> Reservation | None:
+        if self._before_first is not None:
+            self._before_first()
+            self._before_first = None
+        return self._account.reserve(part)
+
+    def done(self) -> bool:
+        """Whether every part of the plan has its file, so that the records need not be read again."""
+        return all(self.path(part).exists() for part in self._plan.parts)
+
+
+def measure_vectors(
+    part: PartPlan, counts: Mapping[Key, ExactCounts], key: ReleasePartKey | TestPartKey
+) -> list[Measurements]:
+    """Measure all queries of a part whose exact counts are vectors, by table and level."""
+    return [
+        measure(counts[query.table, query.level], query, ordinal, key)
+        for ordinal, query in enumerate(part.queries)
+    ]

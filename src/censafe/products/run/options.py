@@ -1,0 +1,121 @@
+"""What an operator chooses for one run, apart from the configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from censafe.model.observer import Observer, SilentObserver
+
+__all__ = ["Checks", "EstimateOptions", "IntervalOptions", "ReadOptions", "RunOptions", "cores"]
+
+Checks = Literal["full", "strict", "off"]
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How the confidential input is read and checked.
+
+    Args:
+        checks: ``full`` warns where records disagree, ``strict`` stops there too, ``off`` (truth
+            only) checks nothing.
+        examples: a private file for the keys of offending records, which must not be there yet; None for none.
+        threads: of the relational engine; None for one a core.
+        t1: where SafeTab-H finds the totals of population groups, when not in the data folder; None otherwise.
+        water_blocks: a public list of blocks without land, which do not make two areas differ; None for none.
+        scratch: where the private folder for files with records is made; None for beside the data.
+        memory: limit of the relational engine, for example ``6GB``; None for the engine's default.
+        observer: who is told of stages and remarks.
+    """
+
+    checks: Checks = "full"
+    examples: Path | None = None
+    threads: int | None = None
+    scratch: Path | None = None
+    memory: str | None = None
+    t1: Path | None = None
+    water_blocks: Path | None = None
+    observer: Observer = field(default_factory=SilentObserver)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a release is paid for and where its noise comes from.
+
+    Args:
+        ledger: the ledger file; None for ``$CENSAFE_LEDGER``, else ``censafe-ledger.jsonl`` in the folder that holds the data.
+        dataset: name of an account that all files ever charged under it share; None for none.
+        cap: most that the files, and all that are linked with them, may ever spend; None for this plan plus what was spent
+            before. It binds later runs, too.
+        raise_cap: ``cap`` takes the place of caps named before.
+        spend_more: go on although some of the files were charged before.
+        strict_ledger: count reservations of killed runs as spent.
+        key_dir: folder that keeps the noise key until the run is complete, or None for memory only.
+        test_key: seed of a test key; the run then spends nothing and is stamped as not private.
+        published_data: whether the input was published before, or made from what was: the run is stamped as a demonstration.
+        confidence: level of the margins of error in the tidy output and the certificate.
+        workers: threads of the estimation, where a product uses any; results do not depend on them.
+    """
+
+    ledger: Path | None = None
+    dataset: str | None = None
+    cap: Fraction | None = None
+    raise_cap: bool = False
+    spend_more: bool = False
+    strict_ledger: bool = False
+    key_dir: Path | None = None
+    test_key: int | None = None
+    published_data: bool = False
+    confidence: Fraction = Fraction(9, 10)
+    workers: int = field(default_factory=lambda: min(2, cores()))
+
+
+@dataclass(frozen=True)
+class IntervalOptions:
+    """Which intervals of estimates and published counts are made beside them.
+
+    Args:
+        queries: names of queries or tables; none for those that the product is read by.
+        areas: table of the blocks of further areas, such as places or districts; None without.
+        confidences: levels of the intervals, each above 0 and below 1.
+        simulations: further runs on the published counts; 0 for no intervals of these.
+        seed: of the noise of the further runs.
+    """
+
+    queries: tuple[str, ...] = ()
+    areas: Path | None = None
+    confidences: tuple[Fraction, ...] = (Fraction(9, 10), Fraction(19, 20))
+    simulations: int = 10
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class EstimateOptions:
+    """What changes when published tables are made again from stored measurements.
+
+    Args:
+        confidence: level of the margins of error in the tidy output and the certificate.
+        settings: overrides of keys that say what is done to measurements.
+        data: the geography file or its folder, where it is needed; no other file there is opened.
+        config: configuration or folder with the parameter files, where they are not the shipped ones.
+        workers: threads of the estimation of topdown and phsafe; results do not depend on them.
+        observer: who is told of stages.
+        intervals: which intervals topdown makes beside its published counts; None for none.
+    """
+
+    confidence: Fraction
+    settings: Mapping[str, str] = field(default_factory=dict)
+    data: Path | None = None
+    config: str | None = None
+    workers: int = field(default_factory=lambda: min(2, cores()))
+    observer: Observer = field(default_factory=SilentObserver)
+    intervals: IntervalOptions | None = None

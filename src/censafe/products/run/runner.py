@@ -1,0 +1,394 @@
+"""One release of any product: open the records, pay, measure every part once, publish; or go on after a stop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Generic, Protocol, Self, TypeVar
+
+from censafe.errors import DataError, StorageError
+from censafe.model import ReleasePlan
+from censafe.model.observer import Observer
+from censafe.products.run.account import Account, Spending, Statement, ledger_place, open_account
+from censafe.products.run.door import Door
+from censafe.products.run.folder import RunFolder
+from censafe.products.run.options import ReadOptions, RunOptions
+from censafe.products.run.scratch import private_scratch
+from censafe.publication.atomic import sha256_path
+from censafe.publication.manifest import (
+    ConfigRecord,
+    Manifest,
+    PartRecord,
+    read_manifest,
+    require_nothing_else,
+    software_versions,
+    verify_outputs,
+)
+from censafe.publication.sums import require_confidence
+
+__all__ = ["Job", "Release", "RunResult", "Source", "hash_files", "run_job"]
+
+_PACKAGES = ("censafe", "cryptography", "duckdb", "ibis-framework", "numba", "numpy", "pyarrow")
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run did, for the operator.
+
+    Args:
+        out: the run folder.
+        plan: what was measured.
+        private: False for a test key.
+        resumed: whether parts were there from an earlier start.
+        files: what to open, relative to ``out``.
+        stages: seconds by stage.
+        measured: False where the measurements are those of others and the run spent nothing.
+        statement: what the ledger says of the records; None where it was not asked.
+    """
+
+    out: Path
+    plan: ReleasePlan
+    private: bool
+    resumed: bool
+    files: tuple[str, ...]
+    stages: Mapping[str, float]
+    measured: bool = True
+    statement: Statement | None = None
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        kind = "Protected release" if self.private else "NOT PRIVATE (test key): rehearsal"
+        queries = sum(len(part.queries) for part in self.plan.parts)
+        shown = [f"  {self.out / name}" for name in self.files]
+        if not self.measured:
+            kind = "Estimates from public measurements" + ("" if self.private else " (TEST KEY, NOT PRIVATE)")
+            return "\n".join([f"{kind} in {self.out}; nothing was measured or spent", *shown])
+        lines = [
+            f"{kind} in {self.out}",
+            f"  {len(self.plan.parts)} parts with {queries} queries measured; total {self.plan.definition.symbol} {float(self.plan.total):.6g} "
+            f"({self.plan.neighbours.value.replace('_', '/')} one {self.plan.unit.value})",
+            *(self.statement.lines() if self.statement else ()),
+            *shown,
+        ]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The same for machines."""
+        return json.dumps(
+            {
+                "out": str(self.out),
+                "private": self.private,
+                "resumed": self.resumed,
+                "plan_digest": self.plan.digest(),
+                "definition": self.plan.definition.value,
+                "total": str(self.plan.total),
+                "ledger": self.statement.document() if self.statement else None,
+                "files": list(self.files),
+                "stages": dict(self.stages),
+            },
+            sort_keys=True,
+        )
+
+
+class Source(Protocol):
+    """Opened records, not read yet."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The record files, each of which the ledger charges."""
+
+    @property
+    def public_files(self) -> tuple[Path, ...]:
+        """Further input files that decide what is measured and hold no confidential record."""
+
+
+_Source = TypeVar("_Source", bound=Source)
+_Measured = TypeVar("_Measured")
+
+
+@dataclass(frozen=True)
+class Release(Generic[_Measured]):
+    """A measured run, ready to be published.
+
+    Args:
+        measured: everything that left the door.
+        manifest: of the run, without outputs and finishing time.
+        ledger_total: what the ledger says this run spent; None for a test key.
+        confidence: level of the margins of error.
+        out: the run folder.
+        staging: where files are written and checked before they get their final names.
+        data: the input folder, of which only public files may be opened again.
+    """
+
+    measured: _Measured
+    manifest: Manifest
+    ledger_total: Fraction | None
+    confidence: Fraction
+    out: Path
+    staging: Path
+    data: Path
+
+
+class Job(Protocol[_Source, _Measured]):
+    """What differs between products."""
+
+    @property
+    def plan(self) -> ReleasePlan:
+        """What is measured."""
+
+    @property
+    def config(self) -> ConfigRecord:
+        """The configuration as the manifest states it."""
+
+    @property
+    def config_digest(self) -> str:
+        """SHA-256 of the configuration."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What a finished run folder holds, beside the measurements."""
+
+    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> AbstractContextManager[_Source]:
+        """Open the records; headers are checked, rows not read."""
+
+    def place(self, part: str) -> str:
+        """File or folder below the measurements of the run that keeps a part, by the part's name."""
+
+    def verify(self, path: Path) -> None:
+        """Raise unless the file or folder holds complete measurements of the plan."""
+
+    def measure(self, source: _Source, door: Door, reading: ReadOptions) -> _Measured:
+        """Read, check and count, and take every part through the door; parts that are done are read instead."""
+
+    def publish(self, release: Release[_Measured]) -> None:
+        """Write, check and name everything that is published; the manifest last."""
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Input files and their SHA-256 by name, as they were when the run began.
+
+    Args:
+        data: folder with the records.
+        files: with records, and further ones.
+        confidential: hashes of the files with records.
+        public: hashes of the further files.
+        observer: who is told of stages.
+    """
+
+    data: Path
+    files: tuple[tuple[Path, ...], tuple[Path, ...]]
+    confidential: Mapping[str, str]
+    public: Mapping[str, str]
+    observer: Observer
+
+    @classmethod
+    def of(cls, source: Source, data: Path, observer: Observer) -> Self:
+        """Take the hashes of an opened source."""
+        files = source.files, source.public_files
+        with observer.stage("hash inputs"):
+            return cls(data, files, hash_files(files[0], data), hash_files(files[1], data), observer)
+
+    def require_unchanged(self) -> None:
+        """Take the hashes once more, after everything was read and before anything is paid for.
+
+        Raises:
+            DataError: a file changed while it was read: what was counted may not be what the ledger would record.
+        """
+        with self.observer.stage("hash inputs again"):
+            now = [hash_files(files, self.data) for files in self.files]
+        changed = sorted(
+            name
+            for found, before in zip(now, (self.confidential, self.public), strict=True)
+            for name in before
+            if found[name] != before[name]
+        )
+        if changed:
+            raise DataError(
+                f"{self.data}: {', '.join(changed)} changed while the run read it. Nothing was measured of what was read; "
+                "let the files be still, then start the same command again."
+            )
+
+
+def run_job(
+    job: Job[_Source, _Measured], data: Path, out: Path, reading: ReadOptions, options: RunOptions
+) -> RunResult:
+    """Take a job from its records to its published files.
+
+    Args:
+        job: the product's part.
+        data: folder with the records, or the .ini file of the fixed-width reader.
+        out: a new or empty folder, or the folder of the same run.
+        reading: how the records are read and checked.
+        options: how the release is paid for and where its noise comes from.
+
+    Raises:
+        InputError: the records break a rule; nothing was spent.
+        UsageError: the folder holds something else.
+        BudgetError: the ledger refuses; no noise was drawn for the refused part.
+        StorageError: the disk is full or a folder is not writable; start the same command again.
+    """
+    require_confidence(options.confidence)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    observer = reading.observer
+    with RunFolder(out) as folder, ExitStack() as stack:
+        with (
+            private_scratch(data, reading.scratch, out=out) as scratch,
+            job.open(data, scratch, reading) as source,
+        ):
+            inputs = _Inputs.of(source, data, observer)
+            account = stack.enter_context(_account(job, inputs, folder, options))
+            if account.statement is not None:
+                observer.remark(account.statement.lines()[0])
+            measured = (
+                None
+                if account.state == "finished"
+                else _measured(
+                    job,
+                    source,
+                    inputs,
+                    folder,
+                    account,
+                    reading,
+                    published_data=options.published_data,
+                )
+            )
+        # from here on no record is open, and no scratch is left
+        if measured is None:
+            with observer.stage("verify the folder"):
+                observer.remark(_finished(job, out))
+        else:
+            with observer.stage("publish"):
+                manifest = replace(
+                    _manifest(job, folder, account, reading, created), published_data=options.published_data
+                )
+                job.publish(
+                    Release(measured, manifest, account.paid, options.confidence, out, folder.staging, data)
+                )
+        statement = account.statement
+    return RunResult(
+        out,
+        job.plan,
+        options.test_key is None,
+        account.state != "new",
+        job.files,
+        observer.stages,
+        statement=statement,
+    )
+
+
+def _measured(
+    job: Job[_Source, _Measured],
+    source: _Source,
+    inputs: _Inputs,
+    folder: RunFolder,
+    account: Account,
+    reading: ReadOptions,
+    *,
+    published_data: bool,
+) -> _Measured:
+    """Everything through the door; afterwards the key is gone."""
+    account.settle()
+    door = Door(
+        job.plan,
+        folder.measurements,
+        account,
+        job.place,
+        inputs.require_unchanged,
+        published_data=published_data,
+    )
+    measured = job.measure(source, door, reading)
+    account.close()
+    return measured
+
+
+def _finished(job: Job[_Source, _Measured], out: Path) -> str:
+    """What to say of a folder that holds the run already."""
+    manifest = read_manifest(out / "manifest.json")
+    verify_outputs(out, manifest)
+    require_nothing_else(out, manifest)
+    recorded = manifest.config.settings
+    differing = sorted(key for key, value in job.config.settings.items() if recorded.get(key) != value)
+    text = f"{out} holds this run, finished. Nothing was measured or spent."
+    if not differing:
+        return text
+    return (
+        f"{text} Its tables were made with other settings ({', '.join(differing)}): 'censafe estimate' makes them again "
+        "from the measurements."
+    )
+
+
+def hash_files(files: tuple[Path, ...], data: Path) -> dict[str, str]:
+    """SHA-256 of input files by their path below the data folder, hexadecimal.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    root = data if data.is_dir() else data.parent
+    names = [path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in files]
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(names, pool.map(_hash_file, files), strict=True))
+
+
+def _hash_file(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise StorageError(f"{path}: the file cannot be read ({error.strerror}).") from error
+
+
+def _account(
+    job: Job[_Source, _Measured], inputs: _Inputs, folder: RunFolder, options: RunOptions
+) -> AbstractContextManager[Account]:
+    public = hashlib.sha256(json.dumps(sorted(inputs.public.values())).encode()).hexdigest()
+    spending = Spending(
+        plan=job.plan,
+        hashes=inputs.confidential,
+        public={"public_input": public} if inputs.public else {},
+        ledger=ledger_place(options.ledger, inputs.data),
+        label=options.dataset or inputs.data.resolve().name,
+        config_digest=_digest(job.config_digest, published_data=options.published_data),
+        verify=job.verify,
+        place=job.place,
+    )
+    return open_account(spending, folder, options)
+
+
+def _digest(configuration: str, *, published_data: bool) -> str:
+    """SHA-256 of the configuration, another one where the run is a demonstration: the two never go on with each other."""
+    return (
+        hashlib.sha256(f"{configuration} published".encode()).hexdigest() if published_data else configuration
+    )
+
+
+def _manifest(
+    job: Job[_Source, _Measured], folder: RunFolder, account: Account, reading: ReadOptions, created: str
+) -> Manifest:
+    files = [(part.name, folder.measurements / job.place(part.name)) for part in job.plan.parts]
+    return Manifest(
+        plan=job.plan,
+        config=job.config,
+        dataset=account.dataset,
+        input_commitment=account.input_commitment,
+        file_commitments=account.file_commitments,
+        ledger=account.ledger,
+        test_key=account.identity["key"] != "release",
+        run=folder.run,
+        identity=account.identity,
+        checks=reading.checks,
+        created=created,
+        parts=tuple(
+            PartRecord(name, path.relative_to(folder.out).as_posix(), sha256_path(path))
+            for name, path in files
+        ),
+        stages={name: round(seconds, 3) for name, seconds in reading.observer.stages.items()},
+        versions=software_versions(_PACKAGES),
+    )

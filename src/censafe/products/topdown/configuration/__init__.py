@@ -1,0 +1,1 @@
+"""Configurations of TopDown: keys, schemas, passes, levels, and the rules for them."""

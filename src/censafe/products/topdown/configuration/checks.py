@@ -1,0 +1,299 @@
+"""Rules for TopDown configurations, checked one by one and reported together."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Final
+
+from censafe.model import Definition
+from censafe.model.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
+from censafe.privacy.loss.budget import NotFinite
+from censafe.products.configuration.source import (
+    Document,
+    Problems,
+    check_budget,
+    check_choice,
+    listed,
+    nearest,
+    shown,
+)
+from censafe.products.topdown.configuration.keys import LOSSES
+from censafe.products.topdown.configuration.schema_checks import (
+    Queries,
+    check_keys,
+    check_passes,
+    check_schema_table,
+    check_schemas,
+    whole,
+)
+from censafe.products.topdown.configuration.shipped import shipped_schemas
+
+__all__ = ["check_histograms", "check_levels", "check_loss", "check_root"]
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*(_[A-Za-z0-9-]+)*", re.ASCII)
+_DEFINITIONS: Final = {"rho": Definition.ZCDP, "epsilon": Definition.PURE}
+
+
+def check_levels(document: Document, problems: Problems) -> tuple[GeoLevel, ...]:
+    """The levels of the geography, each with a longer prefix than the one above it."""
+    if not document.has("levels", problems):
+        return ()
+    raw = document.values["levels"]
+    if not isinstance(raw, list) or not raw:
+        problems.add(
+            "levels", 'give a list of levels, the widest first, such as { name = "State", prefix = 2 }'
+        )
+        return ()
+    levels = []
+    for position, item in enumerate(raw):
+        where = f"levels[{position}]"
+        table = check_schema_table(item, where, problems)
+        check_keys(table, where, ("name", "prefix", "code"), problems)
+        name, prefix = table.get("name"), whole(table.get("prefix"))
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or prefix is None:
+            problems.add(
+                where, "give a name of letters, digits, - and _, and the length of the prefix, 0 or more"
+            )
+            continue
+        code = table.get("code", "")
+        if not isinstance(code, str) or (code and prefix):
+            problems.add(f"{where}.code", "only a level of prefix 0 has a code of its own, text in quotes")
+            continue
+        levels.append(GeoLevel(name, prefix, code))
+    _refuse_repeated([level.name for level in levels], "levels", problems)
+    for above, below in pairwise(levels):
+        if below.prefix <= above.prefix:
+            problems.add(
+                "levels", f"{below.name} must have a longer prefix than {above.name}, which stands above it"
+            )
+    return tuple(levels)
+
+
+def check_root(document: Document, levels: Sequence[GeoLevel], problems: Problems) -> str | None:
+    """The level at which a run starts; the widest unless another is named."""
+    if not levels:
+        return None
+    names = tuple(level.name for level in levels)
+    return document.choice("root", names, problems, default=names[0])
+
+
+def check_loss(document: Document, problems: Problems) -> tuple[Definition | None, Mapping[str, Any]]:
+    """Which loss is spent, and the raw losses by histogram; the key ``""`` holds a loss without a name."""
+    given = [noun for noun in LOSSES if noun in document.values]
+    if len(given) != 1:
+        found = "both are there" if given else "neither is there"
+        problems.add(
+            "rho, epsilon", f"give one of them, rho for Gaussian noise or epsilon for geometric; {found}"
+        )
+        return None, {}
+    raw = document.values[given[0]]
+    losses = raw if isinstance(raw, Mapping) else {"": raw}
+    return _DEFINITIONS[given[0]], {name: (given[0], value) for name, value in losses.items()}
+
+
+def check_histograms(
+    document: Document,
+    levels: tuple[GeoLevel, ...],
+    root: str | None,
+    losses: Mapping[str, Any],
+    problems: Problems,
+) -> tuple[MeasuredHistogram, ...]:
+    """The histograms that are measured, in the order of ``measure``; all that stand in the file are checked."""
+    if not document.has("histograms", problems):
+        return ()
+    table = check_schema_table(document.values["histograms"], "histograms", problems)
+    own = check_schemas(document.values.get("schemas", {}), "schemas", problems)
+    schemas = {**shipped_schemas(), **own}
+    for name in sorted(set(own) & set(shipped_schemas())):
+        problems.add(f"schemas.{name}", "a shipped schema has this name; choose another")
+    names = tuple(table)
+    for noun in ("level_shares", "query_shares"):
+        check_keys(check_schema_table(document.values.get(noun, {}), noun, problems), noun, names, problems)
+    found = {
+        name: _check_histogram(name, raw, document, levels, schemas, losses, problems)
+        for name, raw in table.items()
+    }
+    for name in losses:
+        if name not in names and (name or len(names) != 1):
+            noun = losses[name][0]
+            message = (
+                f"there is no such histogram.{nearest(name, names)}"
+                if name
+                else "give one number a histogram"
+            )
+            problems.add(f"{noun}.{name}" if name else noun, f"{message} Histograms are {listed(names)}")
+    chosen = _check_measure(document, names, problems)
+    measured = tuple(histogram for name in chosen if (histogram := found[name]) is not None)
+    _refuse_repeated([histogram.folder for histogram in measured], "histograms.NAME.measurements", problems)
+    _check_starts(measured, root, tuple(level.name for level in levels), problems)
+    return measured
+
+
+def _check_measure(document: Document, names: tuple[str, ...], problems: Problems) -> tuple[str, ...]:
+    raw = document.values.get("measure", list(names))
+    if not isinstance(raw, list) or not raw:
+        problems.add("measure", f"{shown(raw)} is not a list of histograms; allowed are {listed(names)}")
+        return ()
+    read = [check_choice(item, "measure", names, problems) for item in raw]
+    _refuse_repeated([name for name in read if name], "measure", problems)
+    return tuple(name for name in names if name in read)
+
+
+def _check_histogram(
+    name: str,
+    raw: object,
+    document: Document,
+    levels: tuple[GeoLevel, ...],
+    schemas: Mapping[str, HistogramSchema],
+    losses: Mapping[str, Any],
+    problems: Problems,
+) -> MeasuredHistogram | None:
+    before, key = len(problems.messages), f"histograms.{name}"
+    if not _NAME.fullmatch(name):
+        problems.add(key, "the name of a histogram has letters, digits, - and _")
+    table = check_schema_table(raw, key, problems)
+    check_keys(table, key, ("schema", "exact_totals", "measurements", "passes"), problems)
+    names = tuple(level.name for level in levels)
+    chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), problems)
+    exact = _check_exact_totals(table, key, names, problems)
+    folder = _check_folder(table, key, problems)
+    loss = _check_histogram_loss(name, losses, problems)
+    level_shares = _check_level_shares(document, name, names, problems)
+    if chosen is None:
+        return None
+    words = Queries(schemas[chosen])
+    shares = check_schema_table(document.values.get("query_shares", {}), "query_shares", problems).get(
+        name, {}
+    )
+    query_shares = _check_query_shares(shares, f"query_shares.{name}", names, words, problems)
+    passes = check_passes(table.get("passes", []), f"{key}.passes", names, query_shares, words, problems)
+    if len(problems.messages) > before or loss is None:
+        return None
+    measured = {level: {q: s for q, s in query_shares[level].items() if s} for level in names}
+    return MeasuredHistogram(
+        name,
+        schemas[chosen],
+        loss,
+        exact,
+        {n: level_shares[n] for n in names},
+        measured,
+        passes,
+        folder or name,
+    )
+
+
+def _check_level_shares(
+    document: Document, name: str, names: tuple[str, ...], problems: Problems
+) -> dict[str, Fraction]:
+    key = f"level_shares.{name}"
+    table = check_schema_table(document.values.get("level_shares", {}), "level_shares", problems)
+    shares = _check_shares(table.get(name, {}), key, problems)
+    _require_levels(shares, names, key, "has no budget; give it a share above 0", problems)
+    for level, share in shares.items():
+        if share == 0:
+            problems.add(f"{key}.{level}", "a level without budget cannot be estimated; give it more than 0")
+    return shares
+
+
+def _check_exact_totals(
+    table: Mapping[str, Any], key: str, names: tuple[str, ...], problems: Problems
+) -> str | None:
+    if "exact_totals" not in table:
+        return None
+    return check_choice(table["exact_totals"], f"{key}.exact_totals", names, problems)
+
+
+def _check_folder(table: Mapping[str, Any], key: str, problems: Problems) -> str | None:
+    """Folder of the noisy measurements; None where none is named."""
+    folder = table.get("measurements")
+    if folder is None or (isinstance(folder, str) and _NAME.fullmatch(folder)):
+        return folder
+    problems.add(f"{key}.measurements", "the name of a folder has letters, digits, - and _")
+    return None
+
+
+def _check_starts(
+    histograms: Iterable[MeasuredHistogram], root: str | None, names: tuple[str, ...], problems: Problems
+) -> None:
+    """A run must not start below the level whose totals make its promise."""
+    for histogram in histograms:
+        exact = histogram.exact_totals
+        if exact and root and names.index(exact) < names.index(root):
+            problems.add(
+                "root",
+                f"{root} is below {exact}, whose totals are the exact ones of histograms.{histogram.name}; "
+                "start there or above",
+            )
+
+
+def _check_histogram_loss(name: str, losses: Mapping[str, Any], problems: Problems) -> Fraction | None:
+    noun, raw = losses.get(name, losses.get("", (None, None)))
+    if noun is None:
+        if losses:
+            problems.add(
+                f"histograms.{name}", f"it has no loss; give {next(iter(losses.values()))[0]}.{name}"
+            )
+        return None
+    key = f"{noun}.{name}" if name in losses else noun
+    loss = check_budget(raw, key, problems, infinite=False, text=True)
+    if loss == 0:
+        problems.add(key, "0 measures nothing; give a number above 0, or leave the histogram out of measure")
+    return None if isinstance(loss, NotFinite) else loss
+
+
+def _check_shares(raw: object, key: str, problems: Problems) -> dict[str, Fraction]:
+    """Shares of 0 or more that sum to exactly 1."""
+    table = check_schema_table(raw, key, problems)
+    shares, before = {}, len(problems.messages)
+    for name, value in table.items():
+        share = check_budget(value, f"{key}.{name}", problems, infinite=False, text=True)
+        if isinstance(share, Fraction):
+            shares[name] = share
+    total = sum(shares.values(), Fraction(0))
+    if table and len(problems.messages) == before and total != 1:
+        problems.add(key, f"the shares sum to {total}, not to 1")
+    return shares
+
+
+def _require_levels(
+    found: Iterable[str], names: tuple[str, ...], key: str, missing: str, problems: Problems
+) -> None:
+    """Every level must be there, and nothing else."""
+    there = tuple(found)
+    for name in names:
+        if name not in there:
+            problems.add(f"{key}.{name}", f"the level {missing}")
+    for name in there:
+        if name not in names:
+            problems.add(
+                f"{key}.{name}", f"there is no such level.{nearest(name, names)} Levels are {listed(names)}"
+            )
+
+
+def _check_query_shares(
+    raw: object, key: str, names: tuple[str, ...], words: Queries, problems: Problems
+) -> dict[str, dict[str, Fraction]]:
+    table = check_schema_table(raw, key, problems)
+    _require_levels(table, names, key, "measures nothing; give it the shares of its queries", problems)
+    found = {}
+    for level, item in table.items():
+        where = f"{key}.{level}"
+        found[level] = _check_shares(item, where, problems)
+        if not found[level]:
+            problems.add(where, "the level measures nothing; give it the shares of its queries")
+        for query in found[level]:
+            words.check(query, f"{where}.{query}", problems)
+        for count in Counter(words.meaning(query) for query in found[level]).values():
+            if count > 1:
+                problems.add(where, "a query is there twice, its names in another order; measure it once")
+    return found
+
+
+def _refuse_repeated(names: Sequence[str], key: str, problems: Problems) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        problems.add(key, f"{listed(repeated)} named more than once; name each once")

@@ -1,0 +1,63 @@
+"""Which files of block histograms a configuration reads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from censafe.geography.spines.tree import LevelRule
+from censafe.population.blocks import HistogramLayout
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.record_files import measures_occupancy, person_schema
+from censafe.products.topdown.configuration.shipped import shipped_schemas
+
+__all__ = ["histogram_layout", "level_rules"]
+
+_CENSUS_BLOCK: Final = 16
+_ATTRIBUTE: Final = "hhgq"
+
+
+def level_rules(config: TopdownConfig) -> tuple[LevelRule, ...]:
+    """The levels of a run as rules of the spine, its root first.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> level_rules(load_config("pl94-us", {"root": "Block_Group"} | {"measure": "units"}))[0].digits
+        12
+    """
+    return tuple(LevelRule(level.name, level.prefix, level.code) for level in config.run_levels)
+
+
+def histogram_layout(config: TopdownConfig) -> HistogramLayout:
+    """Persons and units as the readers of block histograms expect them.
+
+    Persons are read when a histogram of them is measured, occupancy when one of housing units is. The counts of units by
+    kind are those that bound the persons; beside occupancy, where nothing bounds persons, those of the redistricting data.
+
+    Raises:
+        ConfigError: two histograms of persons, or a histogram of households that is not that of occupancy.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> layout = histogram_layout(load_config("pl94-us"))
+        >>> layout.schema.cells, layout.occupied, layout.most[3], int(layout.empty.sum())
+        (2016, True, 99999, 126)
+    """
+    persons = person_schema(config)
+    occupied = measures_occupancy(config)
+    facilities = None if persons is None else persons.facilities
+    counted = shipped_schemas()["pl94-persons"].facilities if facilities is None and occupied else facilities
+    kinds = () if counted is None else tuple(f"gq{level}" for level in range(len(counted.minimum)))
+    rules = level_rules(config)
+    return HistogramLayout(
+        schema=None if persons is None else persons.schema,
+        rules=rules,
+        unit_columns=(*kinds, *(() if counted is None else counted.other_kinds)),
+        occupied=occupied,
+        least=() if facilities is None else facilities.minimum,
+        most=() if facilities is None else facilities.largest,
+        empty=np.zeros(0, np.bool_) if persons is None else ~persons.allowed(),
+        census_blocks=rules[-1].digits == _CENSUS_BLOCK,
+        kind=_ATTRIBUTE if facilities is None else facilities.attribute,
+    )

@@ -1,0 +1,343 @@
+"""Rules for schemas and passes in a TOML document; every breach is noted with its key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from censafe.model import Attribute, ProtectedUnit, Recode, Schema
+from censafe.model.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
+from censafe.products.configuration.source import Problems, check_choice, listed, nearest, shown
+
+__all__ = ["Queries", "check_keys", "check_passes", "check_schema_table", "check_schemas", "whole"]
+
+
+_KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
+_FACILITY_KEYS: Final = ("attribute", "minimum", "largest", "largest_beside_total", "other_kinds")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", re.ASCII)
+_MOST_CELLS: Final = 2**31 - 1
+
+
+def check_schemas(raw: object, key: str, problems: Problems) -> dict[str, HistogramSchema]:
+    """Schemas by name; those that break a rule are left out.
+
+    Args:
+        raw: the raw table.
+        key: its key path.
+        problems: takes the breaches.
+    """
+    schemas = {}
+    for name, value in check_schema_table(raw, key, problems).items():
+        _check_name(name, f"{key}.{name}", "schema", problems)
+        schema = _check_schema(name, value, f"{key}.{name}", problems)
+        if schema is not None:
+            schemas[name] = schema
+    return schemas
+
+
+def check_schema_table(raw: object, key: str, problems: Problems) -> Mapping[str, Any]:
+    """A table of keys; anything else is a problem and reads as empty."""
+    if isinstance(raw, Mapping):
+        return raw
+    problems.add(key, f"{shown(raw)} is not a table of keys")
+    return {}
+
+
+def check_keys(table: Mapping[str, Any], key: str, allowed: Sequence[str], problems: Problems) -> None:
+    """Unknown keys of a table are problems."""
+    for name in table:
+        if name not in allowed:
+            problems.add(
+                f"{key}.{name}",
+                f"unknown key.{nearest(name, allowed)} Allowed are {listed(allowed)}",
+            )
+
+
+def whole(value: object) -> int | None:
+    """A whole number of 0 or more, or None."""
+    if isinstance(value, Fraction) and value.denominator == 1 and value >= 0:
+        return int(value)
+    return None
+
+
+def _check_schema(name: str, raw: object, key: str, problems: Problems) -> HistogramSchema | None:
+    before = len(problems.messages)
+    table = check_schema_table(raw, key, problems)
+    check_keys(table, key, _KEYS, problems)
+    record = check_choice(table.get("record", "person"), f"{key}.record", ("person", "household"), problems)
+    attributes = _check_attributes(table.get("attributes"), f"{key}.attributes", problems)
+    if len(problems.messages) > before or record is None:
+        return None
+    schema = Schema(name, attributes)
+    if schema.cells > _MOST_CELLS:
+        problems.add(
+            f"{key}.attributes", f"the schema has {schema.cells} cells; at most {_MOST_CELLS} are allowed"
+        )
+        return None
+    recodes = _check_recodes(table.get("recodes", {}), f"{key}.recodes", schema, problems)
+    zeros = _check_zeros(table.get("zeros", []), f"{key}.zeros", schema, problems)
+    facilities = None
+    if "facilities" in table:
+        facilities = _check_facilities(table["facilities"], f"{key}.facilities", schema, problems)
+    if len(problems.messages) > before:
+        return None
+    labels = _check_labels(table, key, schema, recodes, problems)
+    if len(problems.messages) > before:
+        return None
+    return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities, labels)
+
+
+def _check_labels(
+    table: Mapping[str, Any], key: str, schema: Schema, recodes: Mapping[str, Recode], problems: Problems
+) -> dict[str, tuple[str, ...]]:
+    """Words for the levels of attributes and the groups of recodes that have any."""
+    named = [
+        (item["name"], f"{key}.attributes[{place}].labels", item.get("labels"), size)
+        for place, (item, size) in enumerate(zip(table["attributes"], schema.shape, strict=True))
+    ]
+    named += [
+        (name, f"{key}.recodes.{name}.labels", table["recodes"][name].get("labels"), len(recode.groups))
+        for name, recode in recodes.items()
+    ]
+    found = {}
+    for name, where, labels, size in named:
+        if labels is None:
+            continue
+        texts = (
+            [text for text in labels if isinstance(text, str) and text] if isinstance(labels, list) else []
+        )
+        if len(texts) != size or len(set(texts)) < size or len(labels) != size:
+            problems.add(where, f"give {size} different texts in quotes, one for every level or group")
+            continue
+        found[name] = tuple(texts)
+    return found
+
+
+def _check_name(name: str, key: str, what: str, problems: Problems) -> None:
+    """Names stand in names of files and columns."""
+    if not _NAME.fullmatch(name):
+        problems.add(key, f"the name of {what} {shown(name)} is not allowed; give letters, digits, - and _")
+
+
+def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attribute, ...]:
+    if not isinstance(raw, list) or not raw:
+        problems.add(key, 'give a list of attributes such as { name = "votingage", levels = 2 }')
+        return ()
+    attributes: list[Attribute] = []
+    for position, item in enumerate(raw):
+        where = f"{key}[{position}]"
+        table = check_schema_table(item, where, problems)
+        check_keys(table, where, ("name", "levels", "labels"), problems)
+        name, levels = table.get("name"), whole(table.get("levels"))
+        if not isinstance(name, str) or not levels:
+            problems.add(where, "give a name in quotes and a whole number of levels, 1 or more")
+            continue
+        _check_name(name, where, "attribute", problems)
+        try:
+            attributes.append(Attribute(name, levels))
+        except ValueError as error:
+            problems.add(where, str(error))
+    names = [attribute.name for attribute in attributes]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        problems.add(key, f"{listed(repeated)} named more than once; name every attribute once")
+    return tuple(attributes)
+
+
+def _check_recodes(raw: object, key: str, schema: Schema, problems: Problems) -> dict[str, Recode]:
+    recodes = {}
+    for name, item in check_schema_table(raw, key, problems).items():
+        where = f"{key}.{name}"
+        table = check_schema_table(item, where, problems)
+        check_keys(table, where, ("attribute", "groups", "labels"), problems)
+        attribute = check_choice(table.get("attribute"), f"{where}.attribute", schema.names, problems)
+        _check_name(name, where, "recode", problems)
+        if name in schema.names or name in ("total", "detailed"):
+            problems.add(
+                where, "a recode needs a name of its own, not that of an attribute, total or detailed"
+            )
+            continue
+        if attribute is None:
+            continue
+        levels = schema.shape[schema.position(attribute)]
+        groups = _check_groups(table.get("groups"), f"{where}.groups", levels, problems)
+        if groups:
+            recode = Recode(name, attribute, groups, partition=True)
+            covers = recode.covers(levels)
+            recodes[name] = recode if covers else Recode(name, attribute, groups, partition=False)
+    return recodes
+
+
+def _check_groups(raw: object, key: str, levels: int, problems: Problems) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(raw, list) or not raw or not all(isinstance(group, list) and group for group in raw):
+        problems.add(key, "give a list of groups, each a list of levels, such as [[0], [1, 2]]")
+        return ()
+    read = tuple(_check_levels(group, key, levels, problems) for group in raw)
+    return read if all(read) else ()
+
+
+def _check_levels(raw: object, key: str, levels: int, problems: Problems) -> tuple[int, ...]:
+    """Distinct levels of an attribute; empty when they break a rule."""
+    items = raw if isinstance(raw, list) else [raw]
+    numbers = [whole(item) for item in items]
+    read = tuple(number for number in numbers if number is not None and number < levels)
+    if not numbers or len(read) < len(numbers) or len(set(read)) < len(read):
+        problems.add(key, f"give distinct levels, whole numbers from 0 to {levels - 1}")
+        return ()
+    return read
+
+
+def _check_zeros(raw: object, key: str, schema: Schema, problems: Problems) -> tuple[EmptyCells, ...]:
+    if not isinstance(raw, list):
+        problems.add(key, f"{shown(raw)} is not a list of rules")
+        return ()
+    rules = []
+    for position, item in enumerate(raw):
+        where = f"{key}[{position}]"
+        table = check_schema_table(item, where, problems)
+        check_keys(table, where, ("name", "when"), problems)
+        name = table.get("name")
+        when = check_schema_table(table.get("when", {}), f"{where}.when", problems)
+        check_keys(when, f"{where}.when", schema.names, problems)
+        if not isinstance(name, str) or not when:
+            problems.add(where, "give a name in quotes and the levels, such as when = { hhgq = [3] }")
+            continue
+        levels = {
+            attribute: _check_levels(
+                when[attribute],
+                f"{where}.when.{attribute}",
+                schema.shape[schema.position(attribute)],
+                problems,
+            )
+            for attribute in when
+            if attribute in schema.names
+        }
+        rules.append(EmptyCells(name, levels))
+    return tuple(rules)
+
+
+def _check_facilities(raw: object, key: str, schema: Schema, problems: Problems) -> Facilities | None:
+    table = check_schema_table(raw, key, problems)
+    check_keys(table, key, _FACILITY_KEYS, problems)
+    attribute = check_choice(table.get("attribute"), f"{key}.attribute", schema.names, problems)
+    if attribute is None:
+        return None
+    levels = schema.shape[schema.position(attribute)]
+    minimum = _check_numbers(table.get("minimum"), f"{key}.minimum", levels, problems)
+    largest = _check_numbers(table.get("largest"), f"{key}.largest", levels, problems)
+    if any(low > high for low, high in zip(minimum, largest, strict=False)):
+        problems.add(f"{key}.minimum", "the fewest persons of a unit cannot be above the most")
+    beside = table.get("largest_beside_total", True)
+    if not isinstance(beside, bool):
+        problems.add(f"{key}.largest_beside_total", f"{shown(beside)} is not allowed; give true or false")
+        return None
+    others = table.get("other_kinds", [])
+    if not isinstance(others, list) or not all(isinstance(name, str) for name in others):
+        problems.add(f"{key}.other_kinds", 'give a list of names in quotes, such as ["vacant"]')
+        return None
+    return Facilities(attribute, minimum, largest, beside, tuple(others))
+
+
+def _check_numbers(raw: object, key: str, levels: int, problems: Problems) -> tuple[int, ...]:
+    numbers = [whole(item) for item in raw] if isinstance(raw, list) else []
+    read = tuple(number for number in numbers if number is not None)
+    if len(read) != levels or len(numbers) != levels:
+        problems.add(key, f"give {levels} whole numbers of 0 or more, one for every level")
+        return ()
+    return read
+
+
+class Queries:
+    """Queries of one schema, each looked at once."""
+
+    def __init__(self, schema: HistogramSchema) -> None:
+        self._schema = schema
+        self._wrong: dict[str, str] = {}
+
+    def check(self, text: str, key: str, problems: Problems) -> None:
+        """Note a query that cannot be measured."""
+        if text not in self._wrong:
+            try:
+                self._schema.query(text)
+            except ValueError as error:
+                self._wrong[text] = str(error)
+            else:
+                self._wrong[text] = ""
+        if self._wrong[text]:
+            problems.add(key, self._wrong[text])
+
+    def meaning(self, text: str) -> frozenset[str]:
+        """What a query keeps, however it is written."""
+        names = frozenset(name.strip() for name in text.split("*"))
+        if names == {"detailed"}:
+            return frozenset(self._schema.schema.names)
+        return names
+
+
+def check_passes(
+    raw: object,
+    key: str,
+    names: tuple[str, ...],
+    shares: Mapping[str, Mapping[str, Fraction]],
+    words: Queries,
+    problems: Problems,
+) -> dict[str, Passes]:
+    """Passes by level; a level that no entry names gets one pass with all its queries."""
+    if not isinstance(raw, list):
+        problems.add(key, f"{shown(raw)} is not a list of passes")
+        return {}
+    passes: dict[str, Passes] = {}
+    for position, item in enumerate(raw):
+        where = f"{key}[{position}]"
+        table = check_schema_table(item, where, problems)
+        check_keys(table, where, ("levels", "l2", "rounding"), problems)
+        l2 = _check_pass_list(table.get("l2"), f"{where}.l2", words, problems)
+        rounding = _check_pass_list(table.get("rounding"), f"{where}.rounding", words, problems)
+        if len(l2) != len(rounding):
+            problems.add(where, "l2 and rounding must have the same number of outer passes")
+        levels = table.get("levels")
+        for level in levels if isinstance(levels, list) else [levels]:
+            name = check_choice(level, f"{where}.levels", names, problems)
+            if name is None:
+                continue
+            if name in passes:
+                problems.add(f"{where}.levels", f"{name} has passes already; name every level once")
+            passes[name] = Passes(l2, rounding)
+            _require_named(shares.get(name, {}), l2, f"{where}.l2", name, words, problems)
+    one = (("detailed",),)
+    return {
+        level: passes.get(level)
+        or Passes(((tuple(q for q, s in shares.get(level, {}).items() if s),),), (one,))
+        for level in names
+    }
+
+
+def _check_pass_list(raw: object, key: str, words: Queries, problems: Problems) -> PassList:
+    good = isinstance(raw, list) and bool(raw)
+    outer = raw if isinstance(raw, list) else []
+    good &= all(isinstance(inner, list) and inner for inner in outer)
+    queries = [query for inner in outer if isinstance(inner, list) for query in inner]
+    good &= all(isinstance(group, list) and group for group in queries)
+    if not good or not all(isinstance(text, str) for group in queries for text in group):
+        problems.add(key, 'give outer passes of inner passes of queries, such as [[["total"], ["detailed"]]]')
+        return ()
+    for text in dict.fromkeys(text for group in queries for text in group):
+        words.check(text, key, problems)
+    return tuple(tuple(tuple(group) for group in inner) for inner in outer)
+
+
+def _require_named(
+    shares: Mapping[str, Fraction],
+    passes: PassList,
+    key: str,
+    level: str,
+    words: Queries,
+    problems: Problems,
+) -> None:
+    """Every measured query must be in some pass, or its measurement would be paid for and never used."""
+    named = {words.meaning(text) for inner in passes for group in inner for text in group}
+    missing = [query for query, share in shares.items() if share and words.meaning(query) not in named]
+    if missing and passes:
+        problems.add(key, f"{listed(missing)} is measured at {level} and in no pass; add it to one")

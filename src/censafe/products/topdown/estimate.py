@@ -1,0 +1,206 @@
+"""Everything right of the door again, from the folder of a finished TopDown run; no input is opened, nothing is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from censafe.errors import CheckError, UsageError
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.geography.spines.choice import standard_levels
+from censafe.model import SparseLevel
+from censafe.model.level_measurements import LevelMeasurements
+from censafe.products.configuration.source import nearest
+from censafe.products.run.folder import finished_run
+from censafe.products.run.options import EstimateOptions
+from censafe.products.run.runner import RunResult
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.descent import Descent
+from censafe.products.topdown.facts import PublicFacts
+from censafe.products.topdown.folder import CONFIGURATION, KEPT, read_facts
+from censafe.products.topdown.information import informed
+from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
+from censafe.products.topdown.joint import bounded_facts, estimation_order
+from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
+from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
+from censafe.products.topdown.stored import place_of
+from censafe.publication.certificate.levels import LevelFacts
+from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
+from censafe.publication.measurements.reader import read_noisy_measurements
+from censafe.publication.stamps import stamp_of
+from censafe.publication.sums import require_confidence
+
+__all__ = ["AFTERWARDS", "FROM_FILES", "estimate_again", "estimate_all"]
+
+AFTERWARDS: Final = (
+    "passes",
+    "information",
+    "infeasible",
+    "leaves",
+    "detailed_cost",
+    "joint",
+    "joint_first",
+    "joint_max_household_size",
+)
+"""Keys that say how measurements are estimated; they may change after a run."""
+
+FROM_FILES: Final = "public measurements"
+"""What stands for the kind of key in the manifest of estimates from the files of others."""
+
+
+def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
+    """Estimate and publish once more, in another way where other choices are given.
+
+    Args:
+        out: the folder of a finished run.
+        options: level of confidence and what changes.
+
+    Raises:
+        UsageError: a run that kept no measurements, a run of another product, or a key that may not change.
+        ConfigError: a value that is not allowed.
+        CheckError: measurements, blocks or configuration are not those of the run.
+        StorageError: there is no finished run, or the folder is not writable.
+    """
+    require_confidence(options.confidence)
+    observer = options.observer
+    with finished_run(out) as (folder, manifest):
+        config = _rebuilt(out, manifest, options)
+        with observer.stage("read"):
+            verify_outputs(out, replace(manifest, outputs=_kept(manifest)))
+            public = read_facts(out, config, manifest.plan.digest())
+        read = _reader(out, config, manifest, public)
+        estimates = estimate_all(config, public, read, options)
+        source = IntervalSource(config, estimates, read, options.workers)
+        stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
+        intervals = intervals_of(folder.staging, source, options, stamp=stamp)
+        record = ConfigRecord(manifest.config.origin, config.overrides, config.record)
+        with observer.stage("publish"):
+            publish(
+                out,
+                folder.staging,
+                config,
+                estimates,
+                replace(manifest, config=record),
+                ledger_total=None if manifest.test_key else manifest.plan.total,
+                confidence=options.confidence,
+                workers=options.workers,
+                intervals=intervals,
+            )
+    return RunResult(
+        out,
+        manifest.plan,
+        not manifest.test_key,
+        resumed=True,
+        files=output_files(config, intervals=options.intervals is not None),
+        stages=observer.stages,
+    )
+
+
+def _kept(manifest: Manifest) -> dict[str, str]:
+    return {name: digest for name, digest in manifest.outputs.items() if name in KEPT}
+
+
+def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> TopdownConfig:
+    """The configuration of the run with the changes."""
+    if manifest.plan.product != "topdown":
+        raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of topdown")
+    if manifest.identity.get("key") == FROM_FILES:
+        raise UsageError(
+            f"{out} was estimated from public measurement files, which it does not hold; start the same command "
+            "(censafe estimate topdown ... --measurements) with another folder"
+        )
+    if manifest.config.settings.get("noisy_measurements") == "lazy":
+        raise UsageError(
+            f"{out} was run with noisy_measurements = lazy: it drew the answers that its estimate touched and kept none, so "
+            "there is nothing to estimate from again. Start a new run with --set noisy_measurements=stored."
+        )
+    if options.data is not None or options.config is not None:
+        raise UsageError("a run of topdown holds all that its estimate needs; leave out --data and --config")
+    refused = [key for key in options.settings if key not in AFTERWARDS]
+    if refused:
+        hints = "".join(nearest(key, AFTERWARDS) for key in refused)
+        raise UsageError(
+            f"--set {', '.join(refused)}: what was measured stays as it is. After a run only {', '.join(AFTERWARDS)} can "
+            f"change.{hints} For anything else start a new run in a new folder."
+        )
+    verify_outputs(out, replace(manifest, parts=(), outputs=_kept(manifest)))
+    overrides: Mapping[str, str] = {**manifest.config.overrides, **options.settings}
+    config = replace(load_config(out / CONFIGURATION, overrides), origin=manifest.config.origin)
+    if plan_release(config).digest() != manifest.plan.digest():
+        raise CheckError(
+            f"the plan cannot be rebuilt from {out / CONFIGURATION}; it was changed by hand, or another version of censafe "
+            "wrote it"
+        )
+    return config
+
+
+def _reader(
+    out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts
+) -> Callable[[LevelWorkload], LevelMeasurements]:
+    """Reads the measurements of a level."""
+    place = place_of(config)
+
+    def read(load: LevelWorkload) -> LevelMeasurements:
+        path = out / "measurements" / place(load.part.name)
+        measured = read_noisy_measurements(path, plan_digest=manifest.plan.digest())
+        _require_same(path, load, measured, public)
+        return measured
+
+    return read
+
+
+def estimate_all(
+    config: TopdownConfig,
+    public: PublicFacts,
+    read: Callable[[LevelWorkload], LevelMeasurements],
+    options: EstimateOptions,
+) -> Estimates:
+    """Every histogram from the root down, one level after another.
+
+    Args:
+        config: whose histograms and choices are used.
+        public: what is known exactly.
+        read: the measurements of a level; it is asked once for each.
+        options: workers, and who is told of stages.
+
+    Raises:
+        CheckError: no histograms meet the published figures, or a check of the integers failed.
+    """
+    observer = options.observer
+    levels: dict[str, tuple[SparseLevel, ...]] = {}
+    reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
+    for histogram in estimation_order(config):
+        bounds = bounded_facts(config, histogram, public, levels)
+        descent = Descent(histogram, bounds, observer, config.choices, options.workers)
+        found = []
+        loads = [load for load in workloads(config) if load.histogram.name == histogram.name]
+
+        def objective(load: LevelWorkload) -> LevelObjective:
+            with observer.stage(f"read {load.part.name}"):
+                measured = read(load)
+            facts[load.histogram.name].extend(query_facts(load, measured.nodes, measured.source))
+            return LevelObjective.measured([query.label for query in load.queries], measured)
+
+        for load, own in zip(
+            loads, informed(histogram, public, config, map(objective, loads), observer), strict=True
+        ):
+            with observer.stage(f"estimate {load.part.name}"):
+                found.append(descent.estimate(load.part.name, own)[1].document())
+        levels[histogram.name] = standard_levels(public.run, descent.levels, histogram.schema.schema.cells)
+        reports[histogram.name] = tuple(found)
+    return gathered(config, public, levels, reports, facts)
+
+
+def _require_same(path: Path, load: LevelWorkload, measured: LevelMeasurements, public: PublicFacts) -> None:
+    """Refuse measurements of other geounits or budgets than the run's blocks have."""
+    level = public.spine.levels[public.spine.names.index(load.level.name)]
+    same = (measured.part, measured.queries) == (load.part.name, load.part.queries)
+    budgets = measured.budgets.same_as(public.budgets[load.part.name])
+    if not (same and budgets and measured.geounits.tolist() == level.geounits.tolist()):
+        raise CheckError(
+            f"{path} does not hold the measurements of {load.part.name} at the geounits of the run; restore the run folder "
+            "from a copy"
+        )

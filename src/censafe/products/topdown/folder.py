@@ -1,0 +1,256 @@
+"""What a run folder holds beside stored measurements, so that it can be estimated again, or resumed part by part."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.levels.limits import GroupTotals
+from censafe.estimation.topdown.whole_tree.upward import Children, LowerLevel
+from censafe.geography.regions import states
+from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.tree import build_spine
+from censafe.model import SparseLevel
+from censafe.model.histograms import MeasuredHistogram
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import level_rules
+from censafe.products.topdown.facts import (
+    DeclaredTotals,
+    PublicFacts,
+    public_facts,
+    run_spine,
+    whole_geounits,
+)
+from censafe.products.topdown.plan import exact_levels, histogram_part
+from censafe.products.topdown.stored import place_of
+from censafe.publication.atomic import atomic_bytes, atomic_text
+from censafe.publication.measurements.final_levels import (
+    FinishedLevel,
+    read_finished_level,
+    write_finished_level,
+)
+from censafe.publication.measurements.geography import (
+    Blocks,
+    ExactTotal,
+    read_exact_totals,
+    read_geography,
+    write_exact_totals,
+    write_geography,
+)
+from censafe.publication.measurements.reader import read_constraints
+from censafe.publication.stamps import STAMP, Stamp
+
+__all__ = [
+    "CONFIGURATION",
+    "GEOGRAPHY",
+    "KEPT",
+    "TOTALS",
+    "KeptParts",
+    "group_totals",
+    "read_facts",
+    "write_facts",
+]
+
+
+GEOGRAPHY: Final = "measurements/geography.parquet"
+TOTALS: Final = "measurements/exact_totals.csv"
+CONFIGURATION: Final = "measurements/configuration.toml"
+KEPT: Final = (GEOGRAPHY, TOTALS, CONFIGURATION)
+"""Files of a run folder beside its measurements."""
+
+
+def write_facts(folder: Path, config: TopdownConfig, public: PublicFacts, *, stamp: Stamp | None) -> None:
+    """Write blocks, totals of parted geounits and the configuration.
+
+    Args:
+        folder: where the run's files are put together.
+        config: of the run.
+        public: what is published exactly.
+        stamp: ``"NOT PRIVATE"`` beside measurements drawn with a test key.
+    """
+    leaf = public.run.standard.leaf
+    blocks = Blocks(leaf.codes, leaf.digits, public.facilities, public.areas, public.imputed)
+    write_geography(folder / GEOGRAPHY, blocks, stamp=stamp)
+    write_exact_totals(folder / TOTALS, _grouped(config, public))
+    atomic_text(folder / CONFIGURATION, config.text)
+
+
+def read_facts(out: Path, config: TopdownConfig, plan_digest: str) -> PublicFacts:
+    """What is published exactly of a finished run, from its folder alone.
+
+    Args:
+        out: the run folder.
+        config: of the run.
+        plan_digest: of the plan that its measurements belong to.
+
+    Raises:
+        CheckError: files are damaged, or do not belong together.
+        DataError: published counts contradict each other.
+    """
+    blocks = read_geography(out / GEOGRAPHY)
+    standard = build_spine(blocks.codes, level_rules(config))
+    run = run_spine(config, standard, blocks.areas, blocks.units)
+    table = read_exact_totals(out / TOTALS)
+    totals = {}
+    for histogram in config.histograms:
+        known = DeclaredTotals({}, {})
+        for depth, level in enumerate(config.run_levels):
+            if level.name not in exact_levels(histogram):
+                continue
+            folder = out / "measurements" / place_of(config)(histogram_part(histogram, level))
+            exact = read_constraints(folder, plan_digest=plan_digest).get("total")
+            if exact is not None:
+                known.single[level.name] = exact.reshape(-1)
+            else:
+                known.groups[level.name] = group_totals(run, depth, histogram, table)
+        totals[histogram.name] = known
+    return public_facts(config, run, blocks.units, totals, imputed=blocks.imputed, areas=blocks.areas)
+
+
+def group_totals(
+    run: RunSpine, depth: int, histogram: MeasuredHistogram, table: Sequence[ExactTotal]
+) -> GroupTotals:
+    """Totals of the standard geounits of a level, for the sums of their parts.
+
+    Args:
+        run: the tree.
+        depth: of the level.
+        histogram: whose records are counted.
+        table: totals by geocode; rows that name another histogram or level are passed over.
+
+    Raises:
+        CheckError: a geounit has no total.
+    """
+    level = run.standard.levels[depth]
+    known = {
+        one.geocode: one.value
+        for one in table
+        if one.histogram in ("", histogram.name) and one.level in ("", level.name)
+    }
+    missing = [code for code in level.geounits.tolist() if code not in known]
+    if missing:
+        raise CheckError(
+            f"level {level.name}: {len(missing)} geounits have no exact total, such as {', '.join(missing[:5])}; fix: give "
+            "their totals in a table with the columns geocode, name and value"
+        )
+    values: NDArray[np.int64] = np.array([known[code] for code in level.geounits.tolist()], np.int64)
+    return GroupTotals(whole_geounits(run, depth), values)
+
+
+def _grouped(config: TopdownConfig, public: PublicFacts) -> list[ExactTotal]:
+    names = {state.code: state.name for state in states()}
+    found = []
+    for histogram in config.histograms:
+        for level, limits in zip(public.run.standard.levels, public.limits[histogram.name], strict=True):
+            if limits.groups is not None:
+                pairs = zip(level.geounits.tolist(), limits.groups.totals.tolist(), strict=True)
+                found += [
+                    ExactTotal(code, value, histogram.name, level.name, names.get(code, ""))
+                    for code, value in pairs
+                ]
+    return found
+
+
+_KEY: Final = 32  # bytes of a digest
+
+
+@dataclass(frozen=True)
+class KeptParts:
+    """Where the parts of one run are kept; a file appears there complete or not at all.
+
+    Args:
+        folder: of the run.
+        plan_digest: of its plan, which with the inputs and the configuration is the identity of the run folder.
+        stamped: whether the noise came from a test key.
+    """
+
+    folder: Path
+    plan_digest: str
+    stamped: bool
+
+    def blocks(self, name: str) -> FinishedLevel | None:
+        """Final histograms of the blocks of a part, or None where it is not done.
+
+        Raises:
+            CheckError: the file was changed.
+        """
+        path = self.folder / f"{name}.parquet"
+        return read_finished_level(path, plan_digest=self.plan_digest) if path.exists() else None
+
+    def keep_blocks(self, name: str, level: SparseLevel, report: dict[str, Any]) -> FinishedLevel:
+        """Keep the final histograms of the blocks of a part."""
+        finished = FinishedLevel.of(name, level, report, "seeded" if self.stamped else "system")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{name}.parquet"
+        write_finished_level(
+            path, finished, plan_digest=self.plan_digest, stamp=STAMP if self.stamped else None
+        )
+        return finished
+
+    def children(self, name: str) -> Children | None:
+        """What a part hands to its widest geounits, or None where its linear estimates are not done.
+
+        Raises:
+            CheckError: the file is damaged.
+        """
+        found = self._read(f"{name}.children.npz")
+        return None if found is None else _children(found)
+
+    def lower(self, name: str) -> tuple[LowerLevel, ...]:
+        """Linear estimates of the levels of a part, the widest first.
+
+        Raises:
+            CheckError: the file is missing or damaged.
+        """
+        found = self._read(f"{name}.lower.npz")
+        if found is None:
+            raise CheckError(f"{self.folder / name}.lower.npz is missing; start again in a new folder")
+        return tuple(_level(found, depth) for depth in range(int(found["levels"])))
+
+    def keep_lower(self, name: str, lower: tuple[LowerLevel, ...], children: Children) -> None:
+        """Keep linear estimates of a part; what it hands up is written last and says that the rest is there."""
+        arrays: dict[str, NDArray[Any]] = {"levels": np.array(len(lower))}
+        for depth, level in enumerate(lower):
+            arrays |= {f"{name}_{depth}": values for name, values in _arrays(level).items()}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for what, content in (("lower", arrays), ("children", _arrays(children))):
+            with atomic_bytes(self.folder / f"{name}.{what}.npz") as stream:
+                np.savez(stream, **content)  # type: ignore[arg-type]  # its second parameter is no array
+
+    def _read(self, name: str) -> dict[str, NDArray[Any]] | None:
+        path = self.folder / name
+        if not path.exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                return {key: found[key] for key in found.files}
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise CheckError(f"{path} is damaged; remove it and start again") from error
+
+
+def _arrays(one: LowerLevel | Children) -> dict[str, NDArray[Any]]:
+    found = {field.name: getattr(one, field.name) for field in fields(one)}
+    found["keys"] = np.frombuffer(b"".join(found["keys"]), np.uint8)
+    return {name: values for name, values in found.items() if values is not None}
+
+
+def _keys(letters: NDArray[Any]) -> tuple[bytes, ...]:
+    whole = letters.tobytes()
+    return tuple(whole[first : first + _KEY] for first in range(0, len(whole), _KEY))
+
+
+def _children(found: dict[str, NDArray[Any]]) -> Children:
+    names = ("covariance", "support", "groups")
+    return Children(found["sums"], found["sort"], _keys(found["keys"]), *(found[name] for name in names))
+
+
+def _level(found: dict[str, NDArray[Any]], depth: int) -> LowerLevel:
+    own = {field.name: found.get(f"{field.name}_{depth}") for field in fields(LowerLevel)}
+    return LowerLevel(**{**own, "keys": _keys(found[f"keys_{depth}"])})  # type: ignore[arg-type]  # from a file

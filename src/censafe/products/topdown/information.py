@@ -1,0 +1,128 @@
+"""Which answers the estimate of a geounit uses: its own, or those of all geounits below it as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.limits import LevelLimits
+from censafe.estimation.topdown.whole_tree.cells import CellBlocks
+from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.geography.spines.tree import SpineLevel
+from censafe.model.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.observer import Observer
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.facts import PublicFacts
+
+__all__ = ["cell_blocks", "informed", "linear_tree", "tree_levels"]
+
+
+def informed(
+    histogram: MeasuredHistogram,
+    public: PublicFacts,
+    config: TopdownConfig,
+    objectives: Iterable[LevelObjective],
+    observer: Observer,
+) -> Iterator[LevelObjective]:
+    """The objective of every level, root first, with the information that the configuration chooses.
+
+    Args:
+        histogram: whose answers these are.
+        public: what is known exactly.
+        config: chooses the information.
+        objectives: own measurements of every level, root first; they are asked for as they are needed.
+        observer: who is told of stages.
+
+    Raises:
+        CheckError: the answers of a geounit and those below it do not determine its cells.
+    """
+    if config.choices.information == "level":
+        yield from objectives
+        return
+    own = tuple(objectives)
+    with observer.stage(f"estimate {histogram.name} from below"):
+        tree = linear_tree(histogram, public, own)
+        found = pooled(tree.blocks, tree.levels, tree.lower)
+    yield from (one for one in found if one is not None)
+
+
+def linear_tree(
+    histogram: MeasuredHistogram, public: PublicFacts, objectives: Sequence[LevelObjective]
+) -> LinearTree:
+    """Linear estimates of all geounits of a histogram; parts whose total is known for the sum have a level of sums above them.
+
+    Args:
+        histogram: whose answers these are.
+        public: what is known exactly.
+        objectives: own measurements of every level, root first.
+
+    Raises:
+        CheckError: the answers of a geounit and those below it do not determine its cells.
+    """
+    blocks = cell_blocks(histogram.schema, [label for one in objectives for label in one.labels])
+    levels = tree_levels(
+        histogram.schema, blocks, public.spine.levels, public.limits[histogram.name], objectives
+    )
+    return LinearTree(blocks, levels, lower_estimates(blocks, levels))
+
+
+def cell_blocks(schema: HistogramSchema, labels: Iterable[NDArray[np.int32]]) -> CellBlocks:
+    """The structure of the cells under some queries, the cells that may hold records, and their kinds of unit.
+
+    Args:
+        schema: of the histogram.
+        labels: of every query of any level, the answer of each cell.
+    """
+    alike: list[NDArray[np.generic]] = [schema.allowed()]
+    if schema.facilities is not None:
+        alike.append(schema.schema.levels_of(schema.facilities.attribute))
+    return CellBlocks.of(
+        schema.schema.shape, tuple({label.tobytes(): label for label in labels}.values()), alike
+    )
+
+
+def tree_levels(
+    schema: HistogramSchema,
+    blocks: CellBlocks,
+    spine: Sequence[SpineLevel],
+    limits: Sequence[LevelLimits],
+    objectives: Sequence[LevelObjective],
+) -> list[TreeLevel]:
+    """Neighbouring levels, ready for the linear estimate.
+
+    Args:
+        schema: of the histogram.
+        blocks: structure of its cells.
+        spine: the levels, the widest first.
+        limits: of each of them.
+        objectives: own measurements of each of them.
+    """
+    kinds = None if schema.facilities is None else schema.schema.levels_of(schema.facilities.attribute)
+    found: list[TreeLevel] = []
+    for level, limit, objective in zip(spine, limits, objectives, strict=True):
+        support = np.broadcast_to(blocks.first(schema.allowed()), (level.nodes, blocks.combinations))
+        if kinds is not None:
+            support = support & (limit.upper > 0)[:, blocks.first(kinds)]
+        if limit.totals is not None:
+            support = support & (limit.totals > 0)[:, None]
+        found += _levels(level, limit, objective, support)
+    return found
+
+
+def _levels(
+    level: SpineLevel, limits: LevelLimits, objective: LevelObjective, support: NDArray[np.bool_]
+) -> tuple[TreeLevel, ...]:
+    """A level, after the level of the sums whose totals are known where its geounits are parts."""
+    groups = limits.groups
+    if groups is None:
+        return (TreeLevel(level.name, objective, level.parent, support, limits.totals),)
+    sums = len(groups.totals)
+    parent, together = np.full(sums, -1, np.int32), np.zeros((sums, support.shape[1]), np.bool_)
+    parent[groups.of] = level.parent
+    np.logical_or.at(together, groups.of, support)
+    whole = TreeLevel(f"{level.name} (whole)", None, parent, together, groups.totals)
+    return whole, TreeLevel(level.name, objective, groups.of, support)

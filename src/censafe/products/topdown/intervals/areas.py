@@ -1,0 +1,189 @@
+"""Areas that intervals are made for: the published levels, the geounits of the spine, and areas of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from censafe.errors import DataError
+from censafe.estimation.topdown.whole_tree.downward import LinearTree
+from censafe.estimation.topdown.whole_tree.sums import Functionals, whole_levels
+from censafe.estimation.topdown.whole_tree.unions import union_covariances, whole_members
+from censafe.geography.area_list import read_block_areas
+from censafe.geography.regions import states
+from censafe.geography.spines.choice import RunSpine
+from censafe.model.arrays import Floats
+from censafe.model.observer import Observer
+
+__all__ = ["AreaEstimates", "AreaSet", "area_estimates", "area_sets"]
+
+
+_Number = TypeVar("_Number", np.int64, np.float64)
+_SPINE: Final = "spine "
+_STATE: Final = "State"
+_BATCH: Final = 1 << 22  # numbers of covariances that are worked on at a time
+
+
+@dataclass(frozen=True, eq=False)
+class AreaSet:
+    """Areas of one kind, as unions of blocks.
+
+    Args:
+        kind: such as ``County``, ``spine County`` or a column of the list of areas.
+        codes: of the areas, shape (areas,).
+        names: of the areas, empty where they are not known, shape (areas,).
+        area_of: area of every block in the standard order, -1 for none, shape (blocks,).
+        level: of the run's spine whose geounits the areas are; empty where they are not.
+        geounit: geounit of every area, shape (areas,); None where it has the same place.
+    """
+
+    kind: str
+    codes: NDArray[np.str_] = field(repr=False)
+    names: NDArray[np.str_] = field(repr=False)
+    area_of: NDArray[np.int64] = field(repr=False)
+    level: str = ""
+    geounit: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    @property
+    def number(self) -> int:
+        """How many areas there are."""
+        return len(self.codes)
+
+    def sums(self, blocks: NDArray[_Number]) -> NDArray[_Number]:
+        """Sums over the blocks of every area, shape (areas, F), from values of the blocks in the standard order."""
+        inside = np.flatnonzero(self.area_of >= 0)
+        member = csr_array(
+            (np.ones(len(inside), blocks.dtype), (self.area_of[inside], inside)),
+            shape=(self.number, len(self.area_of)),
+        )
+        return np.asarray(member @ blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class AreaEstimates:
+    """Unbiased estimates of the areas of one kind.
+
+    Args:
+        areas: the areas.
+        values: shape (areas, F).
+        variances: shape (areas, F).
+    """
+
+    areas: AreaSet
+    values: Floats = field(repr=False)
+    variances: Floats = field(repr=False)
+
+
+def area_sets(run: RunSpine, listed: Path | None, observer: Observer) -> tuple[AreaSet, ...]:
+    """All kinds of areas of a run, the widest level first, the areas of the list last.
+
+    Args:
+        run: the tree of the run, and the standard one.
+        listed: table of further areas; None without.
+        observer: who is told of blocks in none of these.
+
+    Raises:
+        DataError: the table breaks a rule.
+        StorageError: the table cannot be read.
+    """
+    found = [*_published(run), *_walked(run)]
+    if listed is None:
+        return tuple(found)
+    leaf = run.standard.leaf
+    kinds, missing = read_block_areas(listed, leaf.codes, leaf.digits)
+    taken = {one.kind for one in found}
+    for kind in kinds:
+        if kind.name in taken:
+            raise DataError(
+                f"{listed}: column {kind.name} has the name of a level; fix: give it another name"
+            )
+        found.append(AreaSet(kind.name, kind.codes, np.full(len(kind.codes), ""), kind.area_of))
+    for name, blocks in missing.items():
+        observer.remark(f"{listed.name}: {blocks:,} of {leaf.nodes:,} blocks are in no area of {name}.")
+    return tuple(found)
+
+
+def _published(run: RunSpine) -> Iterator[AreaSet]:
+    """The levels under whose codes everything is published."""
+    standard, walked = run.standard, run.spine
+    known = {state.code: state.name for state in states()}
+    for depth, level in enumerate(standard.levels):
+        codes = level.geounits
+        names = np.array([known.get(code, "") if level.name == _STATE else "" for code in codes.tolist()])
+        area_of = standard.ancestors(depth).astype(np.int64)
+        own, geounit = "", None
+        if walked is standard or level.nodes == walked.levels[depth].nodes == 1:
+            own = level.name
+        elif level is standard.leaf:
+            own, geounit = level.name, _back(run)
+        yield AreaSet(level.name, codes, names, area_of, own, geounit)
+
+
+def _walked(run: RunSpine) -> Iterator[AreaSet]:
+    """The geounits of the levels of another spine, above the blocks."""
+    if run.spine is run.standard:
+        return
+    back = _back(run)
+    for depth, level in enumerate(run.spine.levels[:-1]):
+        codes = level.geounits
+        held = run.spine.ancestors(depth).astype(np.int64)
+        area_of = held if back is None else held[back]
+        yield AreaSet(_SPINE + level.name, codes, np.full(len(codes), ""), area_of, level.name)
+
+
+def _back(run: RunSpine) -> NDArray[np.int64] | None:
+    """Place in the order of the run of every block of the standard order; None where they agree."""
+    if run.order is None:
+        return None
+    found = np.empty_like(run.order)
+    found[run.order] = np.arange(len(found))
+    return found
+
+
+def area_estimates(
+    tree: LinearTree, functionals: Functionals, run: RunSpine, sets: Sequence[AreaSet]
+) -> Iterator[AreaEstimates]:
+    """Unbiased estimates and their variances for every kind of areas, in their order.
+
+    Args:
+        tree: linear estimates of the geounits of the run's spine.
+        functionals: sums over the cells of an area.
+        run: the spine.
+        sets: kinds of areas.
+
+    Raises:
+        CheckError: a geounit without any answers is not the only child of its parent.
+    """
+    names = [level.name for level in tree.levels]
+    wanted = {one.level for one in sets} | {names[-1]}
+    every = zip(names, whole_levels(tree, functionals), strict=True)
+    levels = {name: level for name, level in every if name in wanted}
+    back = _back(run)
+    blocks = levels[names[-1]].values
+    standard = blocks if back is None else blocks[back]
+    for one in sets:
+        if one.level:
+            level, chosen = levels[one.level], one.geounit
+            rows = slice(None) if chosen is None else chosen
+            yield AreaEstimates(one, level.values[rows], level.variances[level.pattern[rows]])
+        else:
+            yield AreaEstimates(one, one.sums(standard), _variances(tree, functionals, run, one))
+
+
+def _variances(tree: LinearTree, functionals: Functionals, run: RunSpine, areas: AreaSet) -> Floats:
+    """Variances of sums over unions of blocks, some areas at a time."""
+    union_of = areas.area_of if run.order is None else areas.area_of[run.order]
+    found = np.empty((areas.number, functionals.number))
+    step = max(1, _BATCH // max(1, functionals.moments[:1].size))
+    members = whole_members(tree, union_of)
+    for first in range(0, areas.number, step):
+        last = min(first + step, areas.number)
+        rows = {depth: one.among(first, last) for depth, one in members.items()}
+        found[first:last] = functionals.variances(union_covariances(tree, rows, last - first))
+    return found

@@ -1,0 +1,360 @@
+"""Intervals of a TopDown run: unbiased estimates with closed variances, and simulated intervals of the published counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from censafe.estimation.topdown.intervals.simulated import ErrorClasses
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.downward import LinearTree
+from censafe.estimation.topdown.whole_tree.sums import Functionals
+from censafe.geography.identifiers import are_census_levels
+from censafe.geography.regions import states
+from censafe.model import SparseLevel
+from censafe.model.arrays import Integers
+from censafe.model.histograms import MeasuredHistogram
+from censafe.model.level_measurements import LevelMeasurements
+from censafe.model.observer import Observer
+from censafe.products.run.options import EstimateOptions, IntervalOptions
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.facts import PublicFacts
+from censafe.products.topdown.information import linear_tree
+from censafe.products.topdown.intervals.areas import AreaSet, area_estimates, area_sets
+from censafe.products.topdown.intervals.queries import IntervalQuery, chosen_queries
+from censafe.products.topdown.plan import LevelWorkload, workloads
+from censafe.products.topdown.rehearsal import further_runs
+from censafe.products.topdown.release import Estimates
+from censafe.publication.atomic import sha256_file
+from censafe.publication.intervals.files import (
+    PAGES,
+    IntervalRows,
+    IntervalWriter,
+    percent,
+    write_interval_codebook,
+)
+from censafe.publication.intervals.page import IntervalPage, write_interval_page
+from censafe.publication.stamps import Stamp
+
+__all__ = ["IntervalSource", "counts_of", "intervals_of", "write_intervals"]
+
+
+_STATE_DIGITS: Final = 2
+_PANELS: Final = 2
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalSource:
+    """What intervals are made from.
+
+    Args:
+        config: of the run.
+        estimates: what is published.
+        read: the measurements of a level; it is asked once more for each.
+        workers: threads of further runs; results do not depend on them.
+    """
+
+    config: TopdownConfig
+    estimates: Estimates
+    read: Callable[[LevelWorkload], LevelMeasurements]
+    workers: int = 1
+
+    @property
+    def public(self) -> PublicFacts:
+        """What is known exactly."""
+        return self.estimates.public
+
+    def budgeted(self) -> PublicFacts:
+        """The same with the laws of all geounits, which files of others state beside their answers."""
+        facts, loads = self.public, workloads(self.config)
+        if all(load.part.name in facts.budgets for load in loads):
+            return facts
+        return replace(facts, budgets={load.part.name: self.read(load).budgets for load in loads})
+
+    def tree(self, histogram: MeasuredHistogram) -> LinearTree:
+        """Linear estimates of all geounits of a histogram.
+
+        Raises:
+            CheckError: the answers of a geounit and those below it do not determine its cells.
+        """
+        loads = [load for load in workloads(self.config) if load.histogram.name == histogram.name]
+        objectives = [
+            LevelObjective.measured([query.label for query in load.queries], self.read(load))
+            for load in loads
+        ]
+        return linear_tree(histogram, self.public, objectives)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """The answers of a histogram's queries at its published blocks.
+
+    Args:
+        queries: of the histogram.
+        weights: of all their answers, sparse, shape (F, cells).
+        blocks: published answers, shape (blocks, F).
+    """
+
+    queries: tuple[IntervalQuery, ...]
+    weights: csr_array = field(repr=False)
+    blocks: Integers = field(repr=False)
+
+    def parts(self) -> Iterator[tuple[IntervalQuery, slice]]:
+        """Every query with the columns of its answers."""
+        first = 0
+        for query in self.queries:
+            yield query, slice(first, first + len(query.labels))
+            first += len(query.labels)
+
+
+_Classes = dict[tuple[str, str, str], ErrorClasses]
+"""Errors of further runs by histogram, kind of area and query."""
+
+
+def intervals_of(
+    staging: Path, source: IntervalSource, options: EstimateOptions, *, stamp: Stamp | None
+) -> dict[str, Any] | None:
+    """Write the intervals that are asked for, if any, as :func:`write_intervals` does."""
+    if options.intervals is None:
+        return None
+    return write_intervals(staging, source, options.intervals, stamp=stamp, observer=options.observer)
+
+
+def write_intervals(
+    staging: Path,
+    source: IntervalSource,
+    options: IntervalOptions,
+    *,
+    stamp: Stamp | None,
+    observer: Observer,
+) -> dict[str, Any]:
+    """Write the table of intervals, its codebook, and a page for each state, into ``staging``.
+
+    Args:
+        staging: where files are written before they get their final names.
+        source: measurements and published counts.
+        options: which intervals.
+        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
+        observer: who is told of stages and remarks.
+
+    Returns:
+        What the manifest says of them, as JSON values.
+
+    Raises:
+        UsageError: a query that no histogram knows.
+        DataError: the list of areas breaks a rule.
+        CheckError: measurements do not determine every cell, or a further run failed.
+        StorageError: a file cannot be read.
+    """
+    queries = chosen_queries(source.config, options.queries)
+    sets = area_sets(source.public.run, options.areas, observer)
+    counted = {
+        one.name: _counted(queries[one.name], source.estimates.levels[one.name][-1])
+        for one in source.config.histograms
+        if queries[one.name]
+    }
+    simulated = options.simulations > 0
+    classes = _simulate(source, options, counted, sets, observer) if simulated else {}
+    shown: list[IntervalRows] = []
+    with IntervalWriter(staging, options.confidences, simulated=simulated, stamp=stamp) as writer:
+        for histogram in source.config.histograms:
+            if histogram.name in counted:
+                with observer.stage(f"intervals of {histogram.name}"):
+                    rows = _rows(source, histogram, counted[histogram.name], sets, classes, options)
+                    shown += _written(writer, rows, source.public)
+        written = writer.rows
+    document = _document(options, queries, sets, written)
+    with observer.stage("pages of intervals"):
+        (staging / PAGES).mkdir()
+        write_interval_codebook(
+            staging / PAGES / "codebook.csv",
+            options.confidences,
+            simulations=options.simulations,
+            stamp=stamp,
+        )
+        _pages(staging / PAGES, shown, source, document, stamp)
+    return document
+
+
+def counts_of(level: SparseLevel, weights: csr_array) -> Integers:
+    """Answers of some geounits, shape (n, F), from the weights of the cells, shape (F, cells)."""
+    cells = weights.shape[1]
+    counts = csr_array(
+        (level.count.astype(np.float64), level.cell, level.node_ptr), shape=(level.nodes, cells)
+    )
+    return np.rint((counts @ weights.T).toarray()).astype(np.int64)
+
+
+def _counted(queries: tuple[IntervalQuery, ...], blocks: SparseLevel) -> _Counted:
+    weights = csr_array(np.vstack([query.weights for query in queries]))
+    return _Counted(queries, weights, counts_of(blocks, weights))
+
+
+def _rows(
+    source: IntervalSource,
+    histogram: MeasuredHistogram,
+    counted: _Counted,
+    sets: Sequence[AreaSet],
+    classes: _Classes,
+    options: IntervalOptions,
+) -> Iterator[IntervalRows]:
+    """Estimates of a histogram at the areas of every kind."""
+    tree = source.tree(histogram)
+    functionals = Functionals.of(tree.blocks, counted.weights)
+    standard = source.public.run.standard.names
+    census = are_census_levels(level.prefix for level in source.config.levels)
+    queries = [query.name for query, part in counted.parts() for _ in query.labels]
+    cells = [cell for query in counted.queries for cell in range(len(query.labels))]
+    labels = [label for query in counted.queries for label in query.labels]
+    for one in area_estimates(tree, functionals, source.public.run, sets):
+        published = one.areas.sums(counted.blocks)
+        yield IntervalRows(
+            histogram.name,
+            one.areas.kind,
+            one.areas.codes,
+            one.areas.names,
+            queries,
+            cells,
+            labels,
+            one.values,
+            one.variances,
+            published,
+            _ends(histogram.name, one.areas.kind, counted, published, classes, options),
+            census and one.areas.kind in standard,
+        )
+
+
+def _ends(
+    histogram: str,
+    kind: str,
+    counted: _Counted,
+    published: Integers,
+    classes: _Classes,
+    options: IntervalOptions,
+) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
+    """Ends of the simulated intervals of the published counts, by level of confidence."""
+    if not classes:
+        return ()
+    found = []
+    for confidence in options.confidences:
+        low, high = np.empty(published.shape), np.empty(published.shape)
+        for query, part in counted.parts():
+            own = classes[histogram, kind, query.name]
+            low[:, part], high[:, part] = own.ends(published[:, part], float(confidence))
+        found.append((low, high))
+    return tuple(found)
+
+
+def _simulate(
+    source: IntervalSource,
+    options: IntervalOptions,
+    counted: Mapping[str, _Counted],
+    sets: Sequence[AreaSet],
+    observer: Observer,
+) -> _Classes:
+    """Errors of further runs on the published counts."""
+    found: _Classes = {
+        (name, one.kind, query.name): ErrorClasses()
+        for name, own in counted.items()
+        for one in sets
+        for query in own.queries
+    }
+    with observer.stage(f"{options.simulations} further runs"):
+        runs = further_runs(
+            source.config,
+            source.budgeted(),
+            source.estimates.levels,
+            runs=options.simulations,
+            seed=options.seed,
+            workers=source.workers,
+        )
+        for done, run in enumerate(runs, 1):
+            for name, own in counted.items():
+                further = counts_of(run[name], own.weights)
+                for one in sets:
+                    before, after = one.sums(own.blocks), one.sums(further)
+                    for query, part in own.parts():
+                        found[name, one.kind, query.name].add(before[:, part], after[:, part])
+            observer.advance(done / options.simulations)
+    return found
+
+
+def _written(
+    writer: IntervalWriter, rows: Iterator[IntervalRows], public: PublicFacts
+) -> Iterator[IntervalRows]:
+    """Write all rows; those of the levels that pages show are handed on."""
+    shown = _shown(public)
+    for one in rows:
+        writer.add(one)
+        if one.kind in shown:
+            yield one
+
+
+def _shown(public: PublicFacts) -> tuple[str, ...]:
+    """Levels that pages show: those between states and blocks, two at most, or the lowest where there are none."""
+    levels = [level.name for level in public.run.standard.levels if level.digits > _STATE_DIGITS]
+    return tuple(levels[:-1][:_PANELS] or levels)
+
+
+def _pages(
+    folder: Path,
+    rows: Sequence[IntervalRows],
+    source: IntervalSource,
+    document: Mapping[str, Any],
+    stamp: Stamp | None,
+) -> None:
+    """A page for each state, or one for all where the levels have no states."""
+    standard = source.public.run.standard
+    parted = [level for level in standard.levels if level.digits == _STATE_DIGITS]
+    codes = parted[0].geounits.tolist() if parted else [""]
+    known = {state.code: state.name for state in states()}
+    settings = {
+        "Configuration": source.config.origin,
+        "Further runs": f"{document['simulations']}, for the intervals of published counts",
+        "Areas": ", ".join(f"{number:,} {kind}" for kind, number in document["areas"].items()),
+        "Table": f"{document['rows']:,} rows",
+    }
+    for code in codes:
+        own = [part for part in (_within(one, code) for one in rows) if len(part.codes)]
+        if own:
+            name = known.get(code) or (f"state {code}" if code else source.config.origin)
+            write_interval_page(folder, IntervalPage(name, code or "all", own, settings, stamp))
+
+
+def _within(rows: IntervalRows, code: str) -> IntervalRows:
+    """The areas whose codes begin with a code."""
+    chosen = np.char.startswith(rows.codes, code)
+    if chosen.all():
+        return rows
+    return replace(
+        rows,
+        codes=rows.codes[chosen],
+        names=rows.names[chosen],
+        values=rows.values[chosen],
+        variances=rows.variances[chosen],
+        published=rows.published[chosen],
+        simulated=(),
+    )
+
+
+def _document(
+    options: IntervalOptions,
+    queries: Mapping[str, Sequence[IntervalQuery]],
+    sets: Sequence[AreaSet],
+    rows: int,
+) -> dict[str, Any]:
+    return {
+        "confidence": [percent(one) for one in options.confidences],
+        "queries": {name: [query.name for query in own] for name, own in queries.items()},
+        "areas": {one.kind: one.number for one in sets},
+        "area_list": None if options.areas is None else sha256_file(options.areas),
+        "simulations": options.simulations,
+        "seed": options.seed,
+        "rows": rows,
+    }

@@ -1,0 +1,206 @@
+"""Queries that intervals are made for: those of the schema, the redistricting tables, and the large groups of races."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import UsageError
+from censafe.model import CellQuery
+from censafe.model.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.shipped import gq_kinds, race_sets
+from censafe.products.topdown.files import form_of
+
+__all__ = ["IntervalQuery", "chosen_queries", "interval_labels"]
+
+_PERSONS: Final = "pl94-persons"
+_UNITS: Final = "pl94-units"
+_RACES: Final = "races"
+_READ_BY: Final = {
+    _PERSONS: ("total", "votingage", "hispanic", _RACES, f"hispanic * {_RACES}", "hhgq"),
+    _UNITS: ("total", "h1"),
+}
+_LARGE: Final = (2, 3, 4, 5, 6, 7, 8)  # items of P1: one race alone, six of them; two or more races
+_WORDS: Final = {
+    "white": "White",
+    "black": "Black",
+    "aian": "American Indian or Alaska Native",
+    "asian": "Asian",
+    "nhopi": "Native Hawaiian or Pacific Islander",
+    "sor": "some other race",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalQuery:
+    """A query, an answer of which is a sum of cells.
+
+    Args:
+        name: as it was asked for.
+        labels: what each answer counts.
+        weights: how often each cell counts in each answer, shape (answers, cells).
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    weights: NDArray[np.float64] = field(repr=False)
+
+
+def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tuple[IntervalQuery, ...]]:
+    """The queries of every histogram.
+
+    Args:
+        config: whose histograms are estimated.
+        names: what is asked for; none for what the histograms are read by: their total and margins.
+
+    Returns:
+        By name of the histogram; a histogram that knows none of the names has none.
+
+    Raises:
+        UsageError: a name that no histogram knows.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> found = chosen_queries(load_config("pl94-us"), ("votingage", "H1"))
+        >>> [(name, [(one.name, one.labels) for one in queries]) for name, queries in found.items()]
+        [('persons', [('votingage', ('under 18', '18 and over'))]), ('units', [('H1', ('H1_001', 'H1_002', 'H1_003'))])]
+    """
+    found: dict[str, tuple[IntervalQuery, ...]] = {}
+    known: set[str] = set()
+    for histogram in config.histograms:
+        wanted = names or _default(histogram)
+        queries = [(name, _query(histogram, name)) for name in dict.fromkeys(wanted)]
+        known |= {name for name, query in queries if query is not None}
+        found[histogram.name] = tuple(query for _, query in queries if query is not None)
+    missing = [name for name in names if name not in known]
+    if missing:
+        offered = sorted({word for one in config.histograms for word in _offered(one)})
+        near = difflib.get_close_matches(missing[0], offered, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise UsageError(
+            f"--query {missing[0]}: no such query.{hint} Allowed: {', '.join(offered)}, and attributes or recodes joined by *"
+        )
+    return found
+
+
+def _default(histogram: MeasuredHistogram) -> tuple[str, ...]:
+    schema = histogram.schema.schema
+    return _READ_BY.get(form_of(histogram), ("total", *(name for name in schema.names if schema.cells > 1)))
+
+
+def _offered(histogram: MeasuredHistogram) -> Iterator[str]:
+    yield from ("total", "detailed", *histogram.schema.schema.names, *histogram.schema.recodes)
+    yield from _tables(histogram)
+    if form_of(histogram) == _PERSONS:
+        yield _RACES
+
+
+def _tables(histogram: MeasuredHistogram) -> tuple[str, ...]:
+    tables = {_PERSONS: ("P1", "P2", "P3", "P4", "P5"), _UNITS: ("H1",)}
+    return tables.get(form_of(histogram), ())
+
+
+def _query(histogram: MeasuredHistogram, name: str) -> IntervalQuery | None:
+    """The query of a name; None where the histogram has none."""
+    schema = histogram.schema
+    if name in _tables(histogram):
+        weights = _units_table() if name == "H1" else _persons_table(name)
+        labels = tuple(f"{name}_{item + 1:03d}" for item in range(len(weights)))
+        return IntervalQuery(name, labels, weights)
+    words = [word.strip() for word in name.split("*")]
+    if form_of(histogram) == _PERSONS and words.count(_RACES) == 1:
+        rest = " * ".join(word for word in words if word != _RACES)
+        return _by_races(schema, name, rest or "total") if "cenrace" not in words else None
+    try:
+        query = schema.query(name)
+    except ValueError:
+        return None
+    weights = _one_hot(query)
+    return IntervalQuery(name, tuple(interval_labels(schema, query)), weights)
+
+
+def _one_hot(query: CellQuery) -> NDArray[np.float64]:
+    weights = np.zeros((query.answers, len(query.label)))
+    weights[query.label, np.arange(len(query.label))] = 1.0
+    return weights
+
+
+def _by_races(schema: HistogramSchema, name: str, rest: str) -> IntervalQuery | None:
+    """A query beside the large groups of races."""
+    try:
+        query = schema.query(rest)
+    except ValueError:
+        return None
+    race = schema.schema.levels_of("cenrace")
+    groups = race_matrix()[list(_LARGE)][:, race]
+    weights = (_one_hot(query)[:, None, :] * groups[None, :, :]).reshape(-1, len(race))
+    alone = [f"{_race(level)} alone" for level in range(len(_LARGE) - 1)]
+    before = ["" if label == "total" else f"{label}, " for label in interval_labels(schema, query)]
+    return IntervalQuery(
+        name, tuple(f"{one}{group}" for one in before for group in [*alone, "two or more races"]), weights
+    )
+
+
+def _persons_table(name: str) -> NDArray[np.float64]:
+    """How often each cell of a person counts in each item of a table."""
+    kind, adult, hispanic, race = np.indices((8, 2, 2, 63)).reshape(4, -1)
+    races = race_matrix()[:, race].astype(float)
+    if name == "P5":
+        weights = np.zeros((TABLE_ITEMS["P5"], len(kind)))
+        weights[0], weights[1], weights[6] = kind > 0, (kind > 0) & (kind < 5), kind >= 5
+        for level, item in enumerate(GQ_ITEMS, start=1):
+            weights[item] = kind == level
+        return weights
+    counted = (adult == 1) if name in ("P3", "P4") else np.ones(len(kind), np.bool_)
+    if name in ("P1", "P3"):
+        return np.asarray(races * counted)
+    found = np.vstack([np.ones(len(kind)), hispanic, 1 - hispanic, races[1:] * (1 - hispanic)])
+    return np.asarray(found * counted)
+
+
+def _units_table() -> NDArray[np.float64]:
+    return np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+
+
+def _race(level: int) -> str:
+    return " and ".join(_WORDS[one] for one in race_sets()[level].races)
+
+
+def interval_labels(schema: HistogramSchema, query: CellQuery) -> Iterator[str]:
+    """Words for every answer of a query, in their order."""
+    sizes = [size for size in query.shape if size > 1]
+    axes = [_levels(schema, query, name, size) for name, size in zip(query.attributes, sizes, strict=True)]
+    for levels in product(*axes):
+        yield ", ".join(levels) or "total"
+
+
+def _levels(schema: HistogramSchema, query: CellQuery, attribute: str, size: int) -> list[str]:
+    """Words for the groups of one attribute that a query tells apart."""
+    names = [word.strip() for word in query.name.split("*")]
+    recode = next(
+        (one for name, one in schema.recodes.items() if one.attribute == attribute and name in names), None
+    )
+    shipped: dict[tuple[str, int], list[str]] = {
+        ("votingage", 2): ["under 18", "18 and over"],
+        ("hispanic", 2): ["not Hispanic", "Hispanic"],
+        ("h1", 2): ["vacant", "occupied"],
+        ("hhinstlevels", 3): ["household", "institution", "other group quarters"],
+    }
+    named = attribute if recode is None else recode.name
+    if len(schema.labels.get(named, ())) == size:
+        return list(schema.labels[named])
+    if (named, size) in shipped:
+        return shipped[named, size]
+    if (named, size) == ("cenrace", 63):
+        return [_race(level) for level in range(size)]
+    if (named, size) == ("hhgq", 8):
+        return [kind.label for kind in gq_kinds()]
+    return [f"{named} {level}" for level in range(size)]

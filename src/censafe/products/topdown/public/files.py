@@ -1,0 +1,354 @@
+"""Public noisy measurement files as a run needs them: the tree and what is known exactly, and the measurements when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.estimation.topdown.levels.limits import level_limits
+from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.subtrees import Subtree, subtrees
+from censafe.model import NoiseLaw, QueryPlan
+from censafe.model.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
+from censafe.model.plan import NoiseSource
+from censafe.privacy.noise.variance import exact_variance
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import level_rules
+from censafe.products.topdown.facts import DeclaredTotals, PublicFacts, whole_geounits
+from censafe.products.topdown.folder import GEOGRAPHY, group_totals
+from censafe.products.topdown.measuring import full_shape
+from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part, workloads
+from censafe.products.topdown.public.spine import spine_of_files
+from censafe.products.topdown.stored import STATE
+from censafe.publication.measurements.geography import ExactTotal, read_geography
+from censafe.publication.measurements.layout import LevelFiles, level_files
+from censafe.publication.measurements.level import PublicAnswers, read_answers
+from censafe.publication.measurements.listing import ListedLevel, list_level, texts
+from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
+
+__all__ = ["FilesRun", "open_files"]
+
+_NAMED: Final = 5
+_CLOSE: Final = 1e-9
+_FEW: Final = 64
+_KINDS: Final = 8
+
+
+@dataclass(frozen=True, eq=False)
+class FilesRun:
+    """What a folder of public noisy measurement files gives; its measurements are read when they are asked for.
+
+    Args:
+        facts: what is known exactly.
+        stamp: the stamp that a file has, that of a test key first; None where none has one.
+        remarks: what the user should know.
+        parts: parts of the tree whose measurements below the states have files of their own, such as half-states; none where
+            all have to be read together.
+        files: of every part of the plan, by its name.
+        places: of every part of the plan, folders of its files, and which of them every geounit is in.
+    """
+
+    facts: PublicFacts
+    stamp: Stamp | None
+    remarks: tuple[str, ...]
+    parts: tuple[Subtree, ...]
+    files: Mapping[str, LevelFiles] = field(repr=False)
+    places: Mapping[str, tuple[tuple[str, ...], NDArray[np.int32]]] = field(repr=False)
+
+    @property
+    def stamped(self) -> bool:
+        """Whether a file says that its noise came from a test key."""
+        return self.stamp == STAMP
+
+    def read(self, load: LevelWorkload, part: Subtree | None = None) -> LevelMeasurements:
+        """The measurements of a level, or of a part of the tree.
+
+        Args:
+            load: histogram, level and queries.
+            part: whose geounits of the level are wanted; None for all.
+
+        Raises:
+            DataError: rows break a rule; names level, folder, number of rows and up to five geounits.
+        """
+        spine, name = self.facts.run.spine, load.part.name
+        depth = spine.names.index(load.level.name)
+        nodes = slice(0, spine.levels[depth].nodes) if part is None else part.nodes(depth)
+        places, place = self.places[name]
+        wanted = [places[one] for one in np.unique(place[nodes]).tolist()]
+        level = spine.levels[depth]
+        geounits = level.names(np.arange(nodes.start, nodes.stop))
+        shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
+        queries = [query.name for query in load.queries]
+        answers = read_answers(self.files[name], wanted, _letters(geounits), queries, shapes)
+        alone = np.zeros(len(geounits), np.bool_)
+        if depth:
+            alone = spine.levels[depth - 1].single_child[level.parent[nodes]]
+        _require_measured(self.files[name], geounits, answers, alone)
+        return _measurements(load, geounits, answers, "seeded" if self.stamped else "system")
+
+
+def _letters(geounits: NDArray[np.str_]) -> NDArray[np.uint8]:
+    width = geounits.dtype.itemsize // 4 if geounits[0] else 0
+    return (
+        np.ascontiguousarray(geounits).view(np.uint32).reshape(len(geounits), -1)[:, :width].astype(np.uint8)
+    )
+
+
+def open_files(config: TopdownConfig, folder: Path, table: Sequence[ExactTotal]) -> FilesRun:
+    """Find and check all files that a configuration estimates from, and read what they say besides measurements.
+
+    Args:
+        config: whose histograms and levels are read.
+        folder: with one folder a product, or that of the only product itself.
+        table: exact totals that the files cannot hold.
+
+    Raises:
+        DataError: something is missing or breaks a rule; names level, folder, number of rows and up to five geounits.
+    """
+    files = {load.part.name: _find_level(config, folder, load) for load in workloads(config)}
+    found = {name: list_level(one) for name, one in files.items()}
+    rules = level_rules(config)
+    first = [found[histogram_part(config.histograms[0], level)] for level in config.run_levels]
+    for histogram in config.histograms[1:]:
+        for one, level in zip(first, config.run_levels, strict=True):
+            _require_same_geounits(one, found[histogram_part(histogram, level)])
+    run = spine_of_files([level.codes for level in first], rules, folder)
+    facilities, remarks = _facilities(config, folder, run, found)
+    units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
+    limits = {}
+    for histogram in config.histograms:
+        rule = histogram.schema.facilities
+        kinds = 0 if rule is None else len(rule.minimum)
+        totals = _totals(config, histogram, run, found, table)
+        limits[histogram.name] = level_limits(
+            run.spine, histogram.schema, units[:, :kinds], totals.single, totals.groups
+        )
+    return FilesRun(
+        PublicFacts(run, facilities, limits, {}, ()),
+        _stamp(files.values()),
+        remarks,
+        _parts(run, found, config),
+        files,
+        {name: (level.places, level.place) for name, level in found.items()},
+    )
+
+
+def _stamp(files: Iterable[LevelFiles]) -> Stamp | None:
+    stamps = {level.stamp for level in files}
+    return stamp_of(test_key=STAMP in stamps, published_data=DEMONSTRATION in stamps)
+
+
+def _parts(run: RunSpine, found: Mapping[str, ListedLevel], config: TopdownConfig) -> tuple[Subtree, ...]:
+    """Parts below the geounits of the level that has folders of its own, none smaller than a folder."""
+    names = run.spine.names
+    depth = names.index(STATE) if STATE in names else 0
+    together: list[NDArray[np.integer]] = []
+    for histogram in config.histograms:
+        held = np.arange(run.spine.levels[depth].nodes)
+        for level, above in zip(config.run_levels[depth + 1 :], run.spine.levels[depth + 1 :], strict=True):
+            held = held[above.parent]
+            listed = found[histogram_part(histogram, level)]
+            together += [held[listed.place == place] for place in range(len(listed.places))]
+    if depth == len(names) - 1:
+        return ()
+    parts = subtrees(run.spine, depth, together)
+    return parts if len(parts) > 1 else ()
+
+
+def _find_level(config: TopdownConfig, folder: Path, load: LevelWorkload) -> LevelFiles:
+    own = folder / load.histogram.folder
+    if not own.is_dir():
+        levels = [folder / f"{level.name}.parquet" for level in config.run_levels]
+        alone = len(config.histograms) == 1 and any(path.is_dir() for path in levels)
+        if not alone:
+            raise DataError(
+                f"{folder}: there is no folder {load.histogram.folder} with the measurements of {load.histogram.name}; fix: name the "
+                "folder that holds it, choose what is estimated by --set measure=..., or give the folder's name in the "
+                "configuration (histograms.NAME.measurements)"
+            )
+        own = folder
+    return level_files(own / f"{load.level.name}.parquet", load.level.name)
+
+
+def _require_same_geounits(one: ListedLevel, other: ListedLevel) -> None:
+    if not np.array_equal(one.codes, other.codes):
+        only = np.setxor1d(texts(one.codes), texts(other.codes))
+        raise DataError(
+            f"level {one.name}: {len(only)} geounits stand in only one of {one.folder} and {other.folder}, such as "
+            f"{', '.join(only[:_NAMED].tolist())}; fix: name files of one run, or estimate one product at a time (--set measure=...)"
+        )
+
+
+def _facilities(
+    config: TopdownConfig, folder: Path, run: RunSpine, found: Mapping[str, ListedLevel]
+) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Counts of units by kind in every block, in the standard order: from the file of blocks, or from the bounds."""
+    bounded = [one for one in config.histograms if one.schema.facilities is not None]
+    counts: NDArray[np.int64] | None = None
+    for histogram in bounded:
+        counts = _units_of(histogram.schema, found[histogram_part(histogram, config.run_levels[-1])])
+        if run.order is not None:
+            back = np.empty_like(run.order)
+            back[run.order] = np.arange(len(back))
+            counts = counts[back]
+        break
+    path = folder / Path(GEOGRAPHY).name
+    if path.is_file():
+        blocks = read_geography(path)
+        kinds = 0 if counts is None else counts.shape[1]
+        same = np.array_equal(blocks.codes, run.standard.leaf.codes)
+        if not same or (counts is not None and not np.array_equal(blocks.units[:, :kinds], counts)):
+            raise DataError(f"{path}: other blocks or other counts of units than the measurement files have")
+        return blocks.units, ()
+    rule = bounded[0].schema.facilities if bounded else None
+    if counts is None or rule is None:
+        words = "no measured histogram has bounds by kind of unit: the records of group quarters are not in the output"
+        alone = np.zeros((run.standard.leaf.nodes, _KINDS), np.int32)
+        lowest = found[histogram_part(config.histograms[0], config.run_levels[-1])].constraints
+        if "total" in lowest:
+            place = np.arange(len(alone)) if run.order is None else run.order
+            alone[place, 0] = lowest["total"].values[:, 0]
+        return alone, (words,)
+    others = np.zeros((len(counts), len(rule.other_kinds)), np.int64)
+    missing = f"units of {', '.join(rule.other_kinds)} are not in the measurement files, and taken as none"
+    return np.hstack([counts, others]).astype(np.int32), (missing,) if rule.other_kinds else ()
+
+
+def _units_of(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[np.int64]:
+    """Counts of units from the bounds of the persons in them; a block has no total beside them."""
+    rule = schema.facilities
+    if rule is None:
+        raise ValueError("the schema has no facilities")
+    names = [f"{rule.attribute}_total_{side}" for side in ("lb", "ub")]
+    for name in names:
+        if name not in blocks.constraints or blocks.constraints[name].values.shape[1] != len(rule.minimum):
+            raise DataError(
+                f"level {blocks.name}, {blocks.folder}: there is no constraint {name}_con with {len(rule.minimum)} figures, which says "
+                "where group quarters are; fix: get the files again"
+            )
+    lower, upper = (blocks.constraints[name].values.astype(np.int64) for name in names)
+    counts: NDArray[np.int64] = upper // np.asarray(rule.largest, np.int64)
+    wrong = (
+        (counts * np.asarray(rule.largest) != upper)
+        | (counts * np.asarray(rule.minimum) != lower)
+        | (counts < 0)
+    )
+    bad = texts(blocks.codes[wrong.any(axis=1)])
+    if len(bad):
+        raise DataError(
+            f"level {blocks.name}, {blocks.folder}: bounds that are no multiples of those of one unit ({len(bad)} geounits), such as "
+            f"{', '.join(bad[:_NAMED].tolist())}; fix: name files and configuration of one product"
+        )
+    return counts
+
+
+def _totals(
+    config: TopdownConfig,
+    histogram: MeasuredHistogram,
+    run: RunSpine,
+    found: Mapping[str, ListedLevel],
+    table: Sequence[ExactTotal],
+) -> DeclaredTotals:
+    """Exact totals of the levels that declare them: from the constraints, or from the table."""
+    known = DeclaredTotals({}, {})
+    for depth, level in enumerate(config.run_levels):
+        if level.name not in exact_levels(histogram):
+            continue
+        files = found[histogram_part(histogram, level)]
+        if "total" in files.constraints:
+            known.single[level.name] = files.constraints["total"].values[:, 0].astype(np.int64)
+            continue
+        if not table:
+            raise DataError(
+                f"level {level.name}, {files.folder}: the files hold no exact totals (total_con) of {histogram.name}, which the "
+                "configuration declares; fix: give a table with the columns geocode, name and value by --totals"
+            )
+        if run.standard.levels[depth].digits == 0:
+            own = [one for one in table if one.histogram in ("", histogram.name) and one.level in ("", STATE)]
+            known.single[level.name] = np.array([sum(one.value for one in own)], np.int64)
+            continue
+        groups = group_totals(run, depth, histogram, table)
+        if len(groups.of) == len(groups.totals):
+            known.single[level.name] = groups.totals[whole_geounits(run, depth)]
+        else:
+            known.groups[level.name] = groups
+    return known
+
+
+def _measurements(
+    load: LevelWorkload,
+    geounits: NDArray[np.str_],
+    answers: PublicAnswers,
+    source: NoiseSource,
+) -> LevelMeasurements:
+    rows, kinds = _kinds(answers.variances)
+    laws, costs = [], []
+    for row in rows.tolist():
+        pairs = [_law(plan, variance) for plan, variance in zip(load.part.queries, row, strict=True)]
+        laws.append(tuple(law for law, _ in pairs))
+        costs.append(tuple(cost for _, cost in pairs))
+    shapes = tuple(full_shape(load.histogram.schema.schema, query) for query in load.queries)
+    return LevelMeasurements(
+        load.part.name,
+        geounits,
+        load.part.queries,
+        shapes,
+        LevelBudgets(kinds, tuple(laws), tuple(costs)),
+        tuple(tuple(row) for row in rows.tolist()),
+        answers.values,
+        source,
+    )
+
+
+def _kinds(variances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """The distinct rows, sorted, and which of them every row is; they are few, so that comparing beats sorting."""
+    kinds = np.full(len(variances), -1, np.int32)
+    rows: list[NDArray[np.float64]] = []
+    while len(rows) < _FEW and (kinds < 0).any():
+        rows.append(variances[int(np.argmax(kinds < 0))])
+        kinds[(variances == rows[-1]).all(axis=1)] = len(rows) - 1
+    if (kinds < 0).any():
+        found, place = np.unique(variances, axis=0, return_inverse=True)
+        return found, place.reshape(-1).astype(np.int32)
+    order = np.lexsort(np.array(rows).T[::-1])
+    number = np.empty(len(rows), np.int32)
+    number[order] = np.arange(len(rows), dtype=np.int32)
+    return np.array(rows)[order], number[kinds]
+
+
+def _require_measured(
+    files: LevelFiles, geounits: NDArray[np.str_], answers: PublicAnswers, alone: NDArray[np.bool_]
+) -> None:
+    """Only an only child may go without measurements: it is its parent."""
+    there = np.isfinite(answers.variances).any(axis=1)
+    missing = geounits[~there & ~alone]
+    if len(missing):
+        raise DataError(
+            f"level {files.name}, {files.folder / 'DPQuery'}: geounits without a row that are not the only child of their parent "
+            f"({len(missing)} geounits), such as {', '.join(missing[:_NAMED].tolist())}; fix: get the files of the level again"
+        )
+
+
+def _law(plan: QueryPlan, variance: float) -> tuple[NoiseLaw | None, Fraction]:
+    """The law with a variance and its cost, as planned where the plan has that variance.
+
+    A cost is inverse to the variance for the discrete Gaussian, and to its root for the geometric law, nearly.
+    """
+    if np.isinf(variance):
+        return None, Fraction(0)
+    planned = exact_variance(plan.law)
+    if abs(planned - variance) <= _CLOSE * planned:
+        return plan.law, plan.cost
+    ratio = Fraction(variance) / Fraction(planned)
+    if plan.law.kind == "gaussian":
+        return NoiseLaw(plan.law.kind, Fraction(variance)), plan.cost / ratio
+    root = Fraction(float(ratio) ** 0.5)
+    return NoiseLaw(plan.law.kind, plan.law.parameter * root), plan.cost / root

@@ -1,0 +1,183 @@
+"""From public files to estimates part by part: the levels down to the states, then everything below one state after another.
+
+Memory is bounded by the measurements of one part beside the integers of all. Parts that are done are kept, so that an
+estimation that was stopped goes on after the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.task import together
+from censafe.geography.spines.choice import RunSpine, standard_levels
+from censafe.geography.spines.subtrees import Subtree
+from censafe.geography.spines.sums import sum_histograms
+from censafe.model import SparseLevel
+from censafe.model.histograms import MeasuredHistogram
+from censafe.model.plan import NoiseSource
+from censafe.products.run.options import EstimateOptions
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.descent import Descent
+from censafe.products.topdown.estimate import estimate_all
+from censafe.products.topdown.facts import PublicFacts, facts_above, facts_below, part_of
+from censafe.products.topdown.folder import KeptParts
+from censafe.products.topdown.joint import bounded_facts, estimation_order
+from censafe.products.topdown.plan import LevelWorkload, workloads
+from censafe.products.topdown.public.files import FilesRun
+from censafe.products.topdown.public.tree import PartedTree
+from censafe.products.topdown.release import Estimates, gathered, query_facts
+from censafe.publication.certificate.levels import LevelFacts
+from censafe.publication.measurements.final_levels import FinishedLevel
+
+__all__ = ["PartedHistogram", "estimate_files_run"]
+
+
+def estimate_files_run(
+    config: TopdownConfig, found: FilesRun, kept: KeptParts, options: EstimateOptions
+) -> Estimates:
+    """Every histogram of public files, part by part where the files allow it.
+
+    Args:
+        config: whose histograms and choices are used.
+        found: the files.
+        kept: where parts are kept.
+        options: workers, and who is told of stages.
+
+    Raises:
+        CheckError: no histograms meet the published figures, or a check of the integers failed.
+        DataError: files break a rule.
+    """
+    if not found.parts:
+        return estimate_all(config, found.facts, found.read, options)
+    levels: dict[str, tuple[SparseLevel, ...]] = {}
+    reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
+    source: NoiseSource = "seeded" if found.stamped else "system"
+    for histogram in estimation_order(config):
+        own = PartedHistogram(histogram, config, found, kept, options)
+        blocks, reports[histogram.name] = own.estimated(bounded_facts(config, histogram, found.facts, levels))
+        with options.observer.stage("add up"):
+            levels[histogram.name] = _standard(found.facts.run, blocks, histogram.schema.schema.cells)
+        for load, level in zip(own.loads, found.facts.spine.levels, strict=True):
+            facts[histogram.name] += query_facts(load, level.nodes, source)
+    return gathered(config, found.facts, levels, reports, facts)
+
+
+def _let_go(objectives: list[LevelObjective]) -> Iterator[LevelObjective]:
+    """One after another; what a level needed is let go when it is done."""
+    while objectives:
+        yield objectives.pop(0)
+
+
+def _standard(run: RunSpine, blocks: SparseLevel, cells: int) -> tuple[SparseLevel, ...]:
+    if run.spine is run.standard:
+        return sum_histograms(run.standard, blocks, cells)
+    return standard_levels(run, (blocks,), cells)
+
+
+class PartedHistogram:
+    """The estimation of one histogram, part by part.
+
+    Args:
+        histogram: its schema and passes.
+        config: chooses the information.
+        found: the files.
+        kept: where parts are kept.
+        options: workers, and who is told of stages.
+    """
+
+    def __init__(
+        self,
+        histogram: MeasuredHistogram,
+        config: TopdownConfig,
+        found: FilesRun,
+        kept: KeptParts,
+        options: EstimateOptions,
+    ) -> None:
+        self._histogram = histogram
+        self._config = config
+        self._found = found
+        self._kept = kept
+        self._options = options
+        self.loads = tuple(load for load in workloads(config) if load.histogram.name == histogram.name)
+
+    def tree(self) -> PartedTree:
+        """The linear estimates from below."""
+        found, observer = self._found, self._options.observer
+        return PartedTree(
+            self._histogram, found.facts, found.parts, self.loads, self._objective, self._kept, observer
+        )
+
+    def estimated(self, bounds: PublicFacts) -> tuple[SparseLevel, tuple[dict[str, Any], ...]]:
+        """Final histograms of all blocks, in the order of the run, and how every level was solved.
+
+        Args:
+            bounds: what the integers must obey; linear estimates obey what is published exactly.
+        """
+        parts, depth = self._found.parts, self._found.parts[0].depth
+        tree = None if self._config.choices.information == "level" else self.tree()
+        descent = self._descent(facts_above(bounds, depth))
+        above = self._own(None, self.loads[: depth + 1]) if tree is None else _let_go(tree.objectives_above())
+        documents = [[one] for one in self._descended(descent, self.loads[: depth + 1], above)]
+        documents += [[] for _ in self.loads[depth + 1 :]]
+        finished = []
+        for number, part in enumerate(parts, 1):
+            done = self._kept.blocks(f"{self._histogram.name}_{part.name}")
+            if done is None:
+                self._options.observer.remark(
+                    f"{self._histogram.name}: {part.name}, {number} of {len(parts)}"
+                )
+                done = self._below(part, bounds, descent.levels[-1], tree)
+            finished.append(done)
+            for held, one in zip(documents[depth + 1 :], done.report["levels"], strict=True):
+                held.append(one)
+        return self._joined(finished), tuple(together(held) for held in documents)
+
+    def _below(
+        self, part: Subtree, bounds: PublicFacts, states: SparseLevel, tree: PartedTree | None
+    ) -> FinishedLevel:
+        """Estimate everything below the widest geounits of a part, and keep its blocks."""
+        descent = self._descent(facts_below(bounds, part))
+        descent.adopt(part_of(states, part.nodes(part.depth)))
+        loads = self.loads[part.depth + 1 :]
+        own = self._own(part, loads) if tree is None else _let_go(tree.objectives_below(part))
+        documents = list(self._descended(descent, loads, own))
+        with self._options.observer.stage("keep parts"):
+            name = f"{self._histogram.name}_{part.name}"
+            return self._kept.keep_blocks(name, descent.levels[-1], {"levels": documents})
+
+    def _descent(self, facts: PublicFacts) -> Descent:
+        options = self._options
+        return Descent(self._histogram, facts, options.observer, self._config.choices, options.workers)
+
+    def _descended(
+        self, descent: Descent, loads: Sequence[LevelWorkload], objectives: Iterator[LevelObjective]
+    ) -> Iterator[dict[str, Any]]:
+        for load, objective in zip(loads, objectives, strict=True):
+            with self._options.observer.stage(f"estimate {load.part.name}"):
+                yield descent.estimate(load.part.name, objective)[1].document()
+
+    def _own(self, part: Subtree | None, loads: Sequence[LevelWorkload]) -> Iterator[LevelObjective]:
+        return (self._objective(load, part) for load in loads)
+
+    def _objective(self, load: LevelWorkload, part: Subtree | None) -> LevelObjective:
+        with self._options.observer.stage(f"read {load.part.name}"):
+            measured = self._found.read(load, part)
+        return LevelObjective.measured([query.label for query in load.queries], measured)
+
+    def _joined(self, finished: Sequence[FinishedLevel]) -> SparseLevel:
+        """The blocks of all parts, which are those of the tree in its order."""
+        entries = np.cumsum([0, *(len(one.cell) for one in finished)])
+        pointers = [
+            one.node_ptr[:-1] + start for one, start in zip(finished, entries[:-1].tolist(), strict=True)
+        ]
+        return SparseLevel(
+            self._found.facts.spine.leaf.geounits,
+            np.append(np.concatenate(pointers), entries[-1]).astype(np.int64),
+            np.concatenate([one.cell for one in finished]),
+            np.concatenate([one.count for one in finished]),
+        )

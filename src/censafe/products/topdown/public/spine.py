@@ -1,0 +1,129 @@
+"""The tree over the geounits of public noisy measurement files, from their nested codes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, build_spine
+from censafe.publication.measurements.listing import texts
+from censafe.publication.measurements.rows import locate_rows
+
+__all__ = ["spine_of_files"]
+
+_MOST_DIGITS: Final = 18
+_NAMED: Final = 5
+_Codes = NDArray[np.uint8]
+
+
+def spine_of_files(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folder: Path) -> RunSpine:
+    """The tree of a run from the codes of its levels, beside the standard one.
+
+    Codes are nested: a parent's code begins those of its children. How long they are is taken from the files. The last
+    digits of a block's code are its census code, under which everything is published.
+
+    Args:
+        geounits: letters of the sorted codes of every level, root first, each of shape (n, width).
+        rules: the standard levels.
+        folder: of the files, for messages.
+
+    Raises:
+        DataError: codes that are no digits, that are not nested, or blocks that are there twice.
+
+    Example:
+        >>> codes = [np.array([list(code.encode()) for code in level], np.uint8)
+        ...          for level in (["044", "144"], ["04400" + "4410", "14400" + "4411"])]
+        >>> run = spine_of_files(codes, (LevelRule("State", 2), LevelRule("Block", 4)), Path("files"))
+        >>> run.spine.leaf.parent.tolist(), run.standard.leaf.geounits.tolist()
+        ([0, 1], ['4410', '4411'])
+    """
+    levels: list[SpineLevel] = []
+    parents = [np.full(len(geounits[0]), -1, np.int32)]
+    parents += [
+        _parents(above, codes, rule, rules[depth].digits, folder)
+        for depth, (above, codes, rule) in enumerate(zip(geounits[:-1], geounits[1:], rules[1:], strict=True))
+    ]
+    for depth, (codes, rule) in enumerate(zip(geounits, rules, strict=True)):
+        edges = np.zeros(len(codes) + 1, np.int64)
+        if depth + 1 < len(geounits):
+            edges = np.searchsorted(parents[depth + 1], np.arange(len(codes) + 1)).astype(np.int64)
+            childless = codes[np.diff(edges) == 0]
+            _refuse(rules[depth + 1], childless, f"no geounit lies in those of level {rule.name}", folder)
+        levels.append(_level(codes, rule, parents[depth], edges, folder))
+    spine = Spine(tuple(levels))
+    blocks = _census_codes(geounits[-1], rules[-1], folder)
+    standard = build_spine(blocks, rules)
+    order = np.searchsorted(standard.leaf.codes, blocks).astype(np.int64)
+    same = all(
+        np.array_equal(one.geounits, other.geounits)
+        for one, other in zip(spine.levels, standard.levels, strict=True)
+    )
+    if same:
+        return RunSpine("standard", standard, standard, None, {})
+    moved = None if np.array_equal(order, np.arange(len(order))) else order
+    return RunSpine("files", spine, standard, moved, {})
+
+
+def _parents(
+    above: _Codes, codes: _Codes, rule: LevelRule, digits_above: int, folder: Path
+) -> NDArray[np.int32]:
+    if digits_above == 0:
+        return np.zeros(len(codes), np.int32)
+    width, found = above.shape[1], np.full(len(codes), -1, np.int64)
+    if width <= codes.shape[1]:
+        locate_rows(np.ascontiguousarray(above), np.ascontiguousarray(codes[:, :width]), found)
+    what = "codes begin with that of no geounit of the level above"
+    _refuse(rule, codes[found < 0], what, folder)
+    return found.astype(np.int32)
+
+
+def _level(
+    codes: _Codes,
+    rule: LevelRule,
+    parent: NDArray[np.int32],
+    edges: NDArray[np.int64],
+    folder: Path,
+) -> SpineLevel:
+    if rule.digits == 0:
+        return SpineLevel(rule.name, 0, str(texts(codes[:1])[0]), np.zeros(1, np.int64), parent, edges)
+    width = codes.shape[1]
+    before = max(0, width - _MOST_DIGITS)
+    before = width - 16 if before else 0
+    numbers = _numbers(codes, before, width, rule, folder)
+    prefix = _numbers(codes, 0, before, rule, folder) if before else None
+    return SpineLevel(rule.name, width - before, "", numbers, parent, edges, prefix, before)
+
+
+def _census_codes(codes: _Codes, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
+    width = codes.shape[1]
+    if width < rule.digits:
+        raise DataError(
+            f"level {rule.name}, {folder}: codes have {width} digits; allowed: {rule.digits} or more, the last of which are the "
+            "census code; fix: name files and configuration of one product"
+        )
+    return _numbers(codes, width - rule.digits, width, rule, folder)
+
+
+def _numbers(codes: _Codes, first: int, last: int, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
+    numbers = np.zeros(len(codes), np.int64)
+    good = np.ones(len(codes), np.bool_)
+    for column in range(first, last):
+        digit = codes[:, column].astype(np.int64) - ord("0")
+        good &= (digit >= 0) & (digit <= 9)
+        numbers = numbers * 10 + digit
+    _refuse(rule, codes[~good], "codes are no digits", folder)
+    return numbers
+
+
+def _refuse(rule: LevelRule, wrong: _Codes, what: str, folder: Path) -> None:
+    if len(wrong):
+        raise DataError(
+            f"level {rule.name}, {folder}: {what} ({len(wrong)} geounits), such as {', '.join(texts(wrong[:_NAMED]).tolist())}; fix: "
+            "get the files of all levels of one product"
+        )

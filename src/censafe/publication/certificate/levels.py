@@ -1,0 +1,270 @@
+"""The part of the certificate about estimates from measurements of every level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from censafe.errors import CheckError
+from censafe.model import NoiseLaw, ReleasePlan
+from censafe.model.plan import NoiseSource
+from censafe.publication.pages.markup import (
+    HtmlCell,
+    count_of,
+    fixed,
+    grouped_table,
+    integer,
+    number,
+    paragraphs,
+    section,
+    table,
+)
+from censafe.publication.sums import accuracy_of_sum
+
+__all__ = [
+    "LevelEstimates",
+    "LevelFacts",
+    "check_level_costs",
+    "estimates_document",
+    "level_tables",
+    "levels_sections",
+]
+
+
+_Document = Mapping[str, Any]
+
+
+def levels_sections(document: _Document, symbol: str) -> str:
+    """What is exact, the noise of every query by level, and how the estimates were found."""
+    percent = number(100 * document["confidence"])
+    return "\n".join(
+        (
+            section("exact", "What is published exactly", paragraphs(*document["estimated"]["exact"]))
+            if document["estimated"]["exact"]
+            else "",
+            _readings(document["estimated"]["readings"], symbol),
+            section("shares", "What each level and query used", *_noise(document, symbol, percent)),
+            section("estimates", "How the counts were estimated", *_solves(document["estimated"])),
+        )
+    )
+
+
+def _readings(readings: Sequence[_Document], symbol: str) -> str:
+    if not readings:
+        return ""
+    groups = []
+    for group in dict.fromkeys((one["histogram"], one["kind"], one["change"]) for one in readings):
+        histogram, kind, change = group
+        own = [one for one in readings if (one["histogram"], one["kind"], one["change"]) == group]
+        whose = "all histograms" if histogram == "all" else histogram
+        rows = [(one["name"], number(one["decimal"]), fixed(one["epsilon"], 2)) for one in own]
+        groups.append((f"{whose}, {kind}{f': {change}' if change else ''}", rows))
+    return section(
+        "readings",
+        "What the loss means for one question",
+        paragraphs(
+            "Somebody who knows everything about a record but one attribute, or who knows the area in which it lies but not where "
+            "inside it, learns less than the total loss allows: only the queries that tell the answers apart count. Where budget "
+            "moves along the spine, this is the largest value of any block. Where the totals of the blocks are published exactly, "
+            "no record can be in another block alone; two records then change places, and both are counted. Areas are the standard ones."
+        ),
+        grouped_table(
+            "Loss by question", ("Question", symbol, "\N{GREEK SMALL LETTER EPSILON}"), groups, numbers=2
+        ),
+    )
+
+
+def _noise(document: _Document, symbol: str, percent: str) -> list[str]:
+    total = document["loss"]["decimal"]
+    entries = [(entry["table"], level) for entry in document["tables"] for level in entry["levels"]]
+    laws = sorted({level["law"] for _, level in entries})
+    groups = []
+    for name in dict.fromkeys((query.partition(".")[0], level["level"]) for query, level in entries):
+        histogram, level_name = name
+        own = [
+            (query.partition(".")[2], level)
+            for query, level in entries
+            if query.startswith(f"{histogram}.") and level["level"] == level_name
+        ]
+        spent = sum(level["budget_decimal"] for _, level in own)
+        facts = f"{count_of(own[0][1]['regions'], 'geounit')}; {symbol} = {number(spent)}, {100 * spent / total:.1f}%"
+        head = HtmlCell(f"{escape(histogram)}, {escape(level_name)} <span>{escape(facts)}</span>")
+        groups.append((head, [_noise_row(query, level) for query, level in own]))
+    headers = ("Query", "Answers", symbol, "Standard deviation", "Exact margin")
+    return [
+        paragraphs(
+            "Every query was measured in every geounit of its level, also where nobody lives. The noise is that of one "
+            f"measured answer: in {percent} of 100 cases it is no larger than the margin, up or down. Published counts "
+            "are estimates from all these answers together. Because none may be negative, small counts tend to come out too "
+            "high, and large ones too low. Noise is not the only error: the census itself has errors."
+        ),
+        grouped_table(f"Noise of a measured answer. Law: {', '.join(laws)}.", headers, groups, numbers=4),
+    ]
+
+
+def _noise_row(query: str, level: _Document) -> tuple[str, ...]:
+    return (
+        query,
+        integer(level["answers"]),
+        number(level["budget_decimal"]),
+        fixed(level["standard_deviation"], 2),
+        integer(level["margin_of_error_exact"]),
+    )
+
+
+def _solves(estimated: _Document) -> list[str]:
+    rows = [
+        _solve_row(histogram, level) for histogram, levels in estimated["solves"].items() for level in levels
+    ]
+    headers = ("Level", "Geounits", "Problems solved", "With certificate", "Without", "Largest gap")
+    return [
+        paragraphs(
+            "From the widest level down, the counts of the children of every geounit were found together: none negative, "
+            "adding up to the geounit in every cell, meeting everything that is published exactly, and otherwise as close "
+            "to the measurements as possible by weighted squares. Then they were rounded to whole numbers that keep all of "
+            "this, and checked. The gap bounds how far a solution is from the best one, in half chi-square units.",
+            *estimated["remarks"],
+        ),
+        table("Solutions by level", headers, rows, numbers=5),
+    ]
+
+
+def _solve_row(histogram: str, level: _Document) -> Sequence[str]:
+    solved: Mapping[str, int] = level["solved"]
+    every = sum(solved.values())
+    without = solved.get("approximate", 0)
+    return (
+        HtmlCell(f"{escape(histogram)}, {escape(level['level'])}"),
+        integer(level["geounits"]),
+        integer(every),
+        integer(every - without),
+        integer(without),
+        f"{level['gap_most']:.1e}",
+    )
+
+
+@dataclass(frozen=True)
+class LevelFacts:
+    """One measured query of one level.
+
+    Args:
+        table: ``histogram.query``, as in the plan.
+        level: name of the level.
+        law: of the noise of one answer.
+        cost: privacy loss.
+        geounits: of the level.
+        answers: of one geounit.
+        source: ``system`` for a release, ``seeded`` for a test key.
+    """
+
+    table: str
+    level: str
+    law: NoiseLaw
+    cost: Fraction
+    geounits: int
+    answers: int
+    source: NoiseSource
+
+
+@dataclass(frozen=True)
+class LevelEstimates:
+    """Estimates that were made from the measurements of every level.
+
+    Args:
+        facts: of every measured query.
+        records: published records by kind, for example persons.
+        exact: what is published exactly, as sentences.
+        remarks: what else a reader must know, as sentences.
+        solves: by histogram, reports of the levels as the manifest holds them.
+        exact_records: kinds of published records whose numbers are exact.
+        readings: losses that answer one question about a record whose other values are known: histogram, kind, name, which
+            records change, exact loss, and ``epsilon`` (by the tight bound where the loss is rho).
+    """
+
+    facts: Sequence[LevelFacts]
+    records: Mapping[str, int]
+    exact: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    solves: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    readings: Sequence[Mapping[str, Any]] = ()
+    exact_records: Sequence[str] = ()
+
+
+def check_level_costs(estimates: LevelEstimates, plan: ReleasePlan) -> None:
+    """Compare law and loss of every measured query with the plan's.
+
+    Raises:
+        CheckError: the measurements are not those of the plan.
+    """
+    planned = {(q.table, q.level, q.law, q.cost) for part in plan.parts for q in part.queries}
+    if planned != {(fact.table, fact.level, fact.law, fact.cost) for fact in estimates.facts}:
+        raise CheckError(
+            "laws or budgets of the measurements differ from the plan; do not publish the estimates"
+        )
+
+
+def estimates_document(estimates: LevelEstimates) -> dict[str, Any]:
+    """Records, exact figures and solves."""
+    return {
+        "records": dict(estimates.records),
+        "exact": list(estimates.exact),
+        "exact_records": list(estimates.exact_records),
+        "remarks": list(estimates.remarks),
+        "readings": [dict(reading) for reading in estimates.readings],
+        "solves": {name: [dict(level) for level in levels] for name, levels in estimates.solves.items()},
+    }
+
+
+def level_tables(
+    facts: Sequence[LevelFacts], total: Fraction, confidence: Fraction
+) -> Iterator[dict[str, Any]]:
+    """One entry for each query, with its levels.
+
+    Args:
+        facts: of every measured query.
+        total: privacy loss of the release.
+        confidence: of the margins of error.
+    """
+    for name in dict.fromkeys(fact.table for fact in facts):
+        own = [fact for fact in facts if fact.table == name]
+        cost = sum((fact.cost for fact in own), Fraction(0))
+        yield {
+            "table": name,
+            "title": "",
+            "universe": "",
+            "derived": False,
+            "budget": _text(cost),
+            "budget_decimal": float(cost),
+            "share": float(cost / total) if total else 0.0,
+            "rows": sum(fact.geounits * fact.answers for fact in own),
+            "levels": [_level(fact, confidence) for fact in own],
+        }
+
+
+def _level(fact: LevelFacts, confidence: Fraction) -> dict[str, Any]:
+    accuracy = accuracy_of_sum(fact.law, 1, confidence)
+    return {
+        "level": fact.level,
+        "words": fact.level,
+        "regions": fact.geounits,
+        "answers": fact.answers,
+        "rows": fact.geounits * fact.answers,
+        "law": fact.law.bureau_name,
+        "parameter": _text(fact.law.parameter),
+        "noise_draws": 1,
+        "budget": _text(fact.cost),
+        "budget_decimal": float(fact.cost),
+        "variance": accuracy.variance,
+        "variance_reference": accuracy.variance_reference,
+        "standard_deviation": math.sqrt(accuracy.variance),
+        "margin_of_error": accuracy.margin,
+        "margin_of_error_exact": accuracy.margin_exact,
+    }
+
+
+def _text(number: Fraction) -> str:
+    return f"{number.numerator}/{number.denominator}"

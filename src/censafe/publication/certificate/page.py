@@ -1,0 +1,352 @@
+"""The certificate as one self-contained page, made from its JSON values alone."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from importlib import resources
+from typing import Final
+
+from censafe.publication.certificate.levels import levels_sections
+from censafe.publication.certificate.tables import SYMBOLS, Document, accuracy_section, shares_section
+from censafe.publication.pages.markup import (
+    HtmlCell,
+    details,
+    fixed,
+    integer,
+    listing,
+    number,
+    paragraphs,
+    section,
+    table,
+)
+from censafe.publication.stamps import DEMONSTRATION, STAMP
+
+__all__ = ["certificate_page"]
+
+_USELESS = 99.0  # percent of power from which the bound says nothing
+_BANNERS: Final[Mapping[str, tuple[str, str]]] = {
+    STAMP: (
+        "NOT PRIVATE — made with a test key",
+        "Anybody who has the test key can subtract the noise and read the true counts. What this page says "
+        "about privacy holds for a run without a test key. Do not publish these files.",
+    ),
+    DEMONSTRATION: (
+        "DEMONSTRATION ON PUBLISHED DATA",
+        "The counts that were measured had been published before, so nobody is protected by this release: it shows what the "
+        "program does. What this page says about privacy is about the records as they were read. Where these were made up "
+        "from published tables, one person can stand behind several of them, and nothing is promised to that person.",
+    ),
+}
+_RELATIONS = {"add_remove": "added or removed", "replace": "replaced"}
+
+
+def certificate_page(document: Document) -> str:
+    """Render a certificate; nothing on the page is loaded from elsewhere and nothing is a script.
+
+    Args:
+        document: from :func:`censafe.publication.certificate.statement.certificate_document`.
+
+    Returns:
+        HTML, light or dark as the reader's system is set, fit for print.
+    """
+    style = (
+        resources.files("censafe.publication.pages").joinpath("certificate.css").read_text(encoding="utf-8")
+    )
+    stamp = f"{document['stamp']}: " if document["stamp"] else ""
+    title = f"{stamp}Certificate of disclosure protection, {document['title']}"
+    body = "\n".join(
+        (
+            _banner(document),
+            _head(document),
+            _words(document),
+            _loss(document),
+            _noise_sections(document),
+            _limits(document),
+            _checks(document),
+            _evidence(document),
+        )
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n"
+        "<footer>The same statements for machines stand in certificate.json beside this page.</footer>\n"
+        "</main>\n</body>\n</html>\n"
+    )
+
+
+def _noise_sections(document: Document) -> str:
+    if "estimated" in document:
+        return levels_sections(document, SYMBOLS[document["loss"]["kind"]])
+    return f"{shares_section(document)}\n{accuracy_section(document)}"
+
+
+def _banner(document: Document) -> str:
+    if not document["stamp"]:
+        return ""
+    title, words = _BANNERS[document["stamp"]]
+    return f'<div class="banner" role="alert"><strong>{title}</strong><p>{words}</p></div>'
+
+
+def _head(document: Document) -> str:
+    loss, tables = document["loss"], document["tables"]
+    symbol = SYMBOLS[loss["kind"]]
+    rows = sum(entry["rows"] for entry in tables)
+    facts = [
+        (
+            "Protected",
+            _capital(" and ".join(f"{name}s" for name in document["promise"]["records"])),
+            "each single record in the input",
+        ),
+        (f"Total privacy loss {symbol}", number(loss["decimal"]), f"exactly {_fraction(loss['exact'])}"),
+    ]
+    if "epsilon" in loss:
+        tight = next(entry for entry in loss["epsilon"] if entry["conversion"] == "tight")
+        small = f"at delta {_delta(loss)}, tight bound"
+        facts.append(("The same as ε", fixed(tight["value"], 3), small))
+    if "estimated" in document:
+        made = document["estimated"]["records"].items()
+        records = ", ".join(f"{integer(count)} {name}" for name, count in made)
+        exact = document["estimated"]["exact_records"]
+        words = "; ".join(["estimated from noisy counts", *(f"{name} exactly as counted" for name in exact)])
+        facts.append(("Published", records or "histograms", words))
+    else:
+        facts.append(("Published", f"{integer(rows)} counts", f"in {len(tables)} tables, all with noise"))
+    cards = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(words)}</small></dd></div>"
+        for name, value, words in facts
+    )
+    return (
+        f'<header><p class="kicker">Certificate of disclosure protection</p><h1>{escape(document["title"])}</h1>'
+        f'<p class="meta">{escape(document["inputs"]["dataset"])} · {_time(document["created"])}</p>'
+        f'<dl class="facts">{cards}</dl></header>'
+    )
+
+
+def _time(text: str) -> str:
+    moment = datetime.fromisoformat(text).astimezone(UTC)
+    words = f"{moment.day} {calendar.month_name[moment.month]} {moment:%Y, %H:%M} UTC"
+    return f'<time datetime="{escape(text)}">{escape(words)}</time>'
+
+
+def _words(document: Document) -> str:
+    promise, attacker = document["promise"], document["attacker"]
+    alarm, power = 100 * attacker["false_alarm"], 100 * attacker["power"]
+    exact = (
+        f"Exactly: {promise['neighbours_exact']}."
+        if promise["neighbours_exact"] != promise["neighbours_words"]
+        else ""
+    )
+    meaning = (
+        f"Suppose somebody knows everything about everybody else and looks at all published tables together, to "
+        f"find out which of two inputs that differ in this way was used. A test that is wrong about the first input "
+        f"in {number(alarm)} of 100 cases recognises the second one in at most {_percent_up(power)} of 100 cases. "
+        f"Without the tables it would be {number(alarm)} of 100. "
+        + (
+            "So large a loss puts no useful limit on what such a test can find out; smaller budgets would."
+            if power >= _USELESS
+            else "This is a limit for every possible test; one table alone tells less."
+        )
+    )
+    return section(
+        "words",
+        "In plain words",
+        listing(
+            [
+                ("What was protected", f"{_capital(promise['unit_words'])} in the input."),
+                (
+                    "What that means",
+                    "There is a proven limit to how differently the published files can turn out for two inputs that "
+                    f"differ in this way: {promise['neighbours_words']}. {exact}",
+                ),
+                ("How", " ".join(document["noise_words"])),
+                ("What is left to learn", meaning),
+                ("Several people", promise["group_words"]),
+            ]
+        ),
+    )
+
+
+def _loss(document: Document) -> str:
+    loss = document["loss"]
+    symbol = SYMBOLS[loss["kind"]]
+    relations = [{"neighbours": document["promise"]["neighbours"], **document["promise"], **loss}]
+    relations += document["other_losses"]
+    rows = [
+        (
+            HtmlCell(f"{_RELATIONS[entry['neighbours']]}<small>{escape(entry['neighbours_exact'])}</small>"),
+            _fraction(entry["exact"]),
+            number(entry["decimal"]),
+            *([_tight(entry)] if "epsilon" in entry else []),
+        )
+        for entry in relations
+    ]
+    headers = (
+        "One record is …",
+        f"{symbol}, exact",
+        symbol,
+        *(["ε, tight bound"] if "epsilon" in loss else []),
+    )
+    parts = [
+        paragraphs(
+            "The smaller the loss, the less the published files can tell about one record. It adds up over all tables, and "
+            "it depends on what counts as one protected change. "
+            f"Here it is for {'two kinds of change' if len(relations) > 1 else 'one kind of change'}.",
+            _reading(loss),
+        ),
+        table("Privacy loss of the whole release", headers, rows, numbers=len(headers) - 1),
+    ]
+    if "epsilon" in loss:
+        parts.append(_conversions(loss))
+    calibration = document["calibration"]
+    if calibration["words"]:
+        parts += [
+            f"<h3>How the noise was scaled: {escape(calibration['name'])}</h3>",
+            paragraphs(calibration["words"]),
+        ]
+    return section("loss", "Privacy loss", *parts)
+
+
+def _reading(loss: Document) -> str:
+    if "epsilon" not in loss:
+        return ""
+    return (
+        f"ε is another reading of {SYMBOLS[loss['kind']]}. It comes with delta, a small chance that the limit by ε is not "
+        f"met; here delta is {_delta(loss)}."
+    )
+
+
+def _conversions(loss: Document) -> str:
+    rows = [
+        (
+            HtmlCell(f"{escape(entry['name'])}<small>{escape(entry['words'])}</small>"),
+            fixed(entry["value"], 4),
+        )
+        for entry in loss["epsilon"]
+    ]
+    caption = f"What {SYMBOLS['rho']} = {number(loss['decimal'])} means as ε, at delta {_delta(loss)}"
+    return table(caption, ("Conversion", "ε"), rows, numbers=1)
+
+
+def _limits(document: Document) -> str:
+    return section(
+        "limits",
+        "What is not promised",
+        listing([(entry["what"], entry["words"]) for entry in document["not_promised"]]),
+    )
+
+
+def _checks(document: Document) -> str:
+    rows = [
+        (
+            group["name"],
+            "stops the run, so this release met them" if group["stops"] else "is told to the operator",
+            integer(group["rules"]),
+        )
+        for group in document["checks"]
+    ]
+    checked = (
+        table("Rules applied to the input", ("Rules", "A breach …", "Number"), rows, numbers=1)
+        if rows
+        else ""
+    )
+    output = (
+        f"{integer(document['rows_checked'])} published rows were read back and compared with the plan: tables, regions, "
+        "cells, order and variances."
+        if document["rows_checked"]
+        else ""
+    )
+    return section(
+        "checks",
+        "Checks",
+        checked,
+        paragraphs(output),
+        paragraphs(
+            "How many records broke a rule is an exact fact about confidential records. It stays with the operator and "
+            "is not stated here.",
+            kind="note",
+        )
+        if rows
+        else "",
+    )
+
+
+def _evidence(document: Document) -> str:
+    ledger, configuration = document["ledger"], document["configuration"]
+    overrides = [f"{name} = {value}" for name, value in configuration["overrides"].items()]
+    parts = [
+        paragraphs(
+            "A file commitment is a keyed fingerprint of one record file, and the input commitment stands for all of them. "
+            "Whoever holds the ledger's key can show that these files were used; without it nobody can try out guesses."
+            if ledger
+            else "The commitments are fingerprints of the record files, keyed with the test key.",
+            HtmlCell(
+                "The ledger head fixes everything the ledger said when this page was made: "
+                "<code>censafe ledger verify LEDGER --head HASH</code> must find it there."
+            )
+            if ledger
+            else "",
+        ),
+        listing(
+            [
+                ("Input commitment", _code(document["inputs"]["keyed_commitment"])),
+                *(("File commitment", _code(one)) for one in document["inputs"]["file_commitments"]),
+                ("Ledger head", _code(ledger["head"]) if ledger else "none; a test key spends no budget"),
+                ("Plan digest", _code(document["plan_digest"])),
+                (
+                    "Configuration",
+                    ": ".join(configuration[key] for key in ("name", "title") if key in configuration),
+                ),
+                ("Changed settings", "; ".join(overrides) or "none"),
+            ]
+        ),
+        _hashes("Measurement files (SHA-256)", document["measurement_files"]),
+        _plain("Settings of the plan", configuration["settings"]),
+        _plain("Software", document["versions"]),
+    ]
+    return section("evidence", "Evidence", *parts)
+
+
+def _hashes(title: str, values: Mapping[str, str]) -> str:
+    if not values:
+        return ""
+    return details(title, listing([(name, _code(value)) for name, value in values.items()]))
+
+
+def _plain(title: str, values: Mapping[str, str]) -> str:
+    return details(title, listing(list(values.items()))) if values else ""
+
+
+def _tight(loss: Document) -> str:
+    entries: Sequence[Document] = loss["epsilon"]
+    return next(fixed(entry["value"], 4) for entry in entries if entry["conversion"] == "tight")
+
+
+def _fraction(exact: str) -> str:
+    return exact.removesuffix("/1")
+
+
+def _delta(loss: Document) -> str:
+    """A power of ten as people write it, anything else as a decimal number."""
+    top, bottom = loss["delta"].split("/")
+    if top == "1" and bottom.rstrip("0") == "1":
+        raised = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(len(bottom) - 1))
+        return f"10⁻{raised}"
+    return number(loss["delta_decimal"])
+
+
+def _percent_up(percent: float) -> str:
+    """Whole percent, rounded up; the figure is an upper bound."""
+    whole = int(percent)
+    return integer(whole if whole == percent else whole + 1)
+
+
+def _code(text: str) -> HtmlCell:
+    return HtmlCell(f"<code>{escape(text)}</code>")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,1 @@
+"""Published tables of population groups: rows, files, checks, codebook, statement."""

@@ -1,0 +1,193 @@
+"""Tables of population groups in the Bureau's layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.model.groups.cells import GroupLayout, ProductTables
+from censafe.model.groups.estimates import GroupEstimates, MarkedGroups
+from censafe.publication.atomic import atomic_folder, sha256_file
+from censafe.publication.groups.rows import CellRows, GroupOrder, Groups, cells_of, expand, group_orders
+from censafe.publication.stamps import STAMP, Stamp, require_publishable
+from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
+
+__all__ = ["MARK", "write_group_tables", "write_header", "write_marked_tables", "write_order"]
+
+
+_Groups = TypeVar("_Groups", bound=Groups)
+
+
+def write_header(stream: BinaryIO, layout: GroupLayout) -> None:
+    """Write the header; every line of :func:`write_order` begins with the end of the line before."""
+    stream.write("|".join(layout.header).encode())
+
+
+def write_order(
+    stream: BinaryIO,
+    layout: GroupLayout,
+    order: GroupOrder[_Groups],
+    counts: Callable[[GroupOrder[_Groups], CellRows], pa.Array],
+) -> None:
+    """Write the rows of one region type, pipe-delimited.
+
+    Args:
+        stream: the file.
+        layout: of the file.
+        order: the groups.
+        counts: gives what stands in the COUNT column of some rows.
+    """
+    regions = pa.array([f"\n{region}|{order.region_type}|" for region in order.regions.tolist()], pa.string())
+    codes = pa.array(order.codes.tolist(), pa.string())
+    cells = pa.array(["|".join(cell.fields) for _, cell in cells_of(layout)], pa.string())
+    for rows in expand(order, layout):
+        first, last = int(rows.group[0]), int(rows.group[-1]) + 1
+        names = compute.binary_join_element_wise(
+            regions.take(pa.array(order.region[first:last])), codes.take(pa.array(order.code[first:last])), ""
+        )
+        columns = [names.take(pa.array(rows.group - first))]
+        if layout.cell_columns:
+            columns.append(cells.take(pa.array(rows.cell)))
+        columns.append(counts(order, rows).cast(pa.string()))
+        lines = compute.binary_join_element_wise(*columns, "|")
+        offsets = np.frombuffer(lines.buffers()[1], np.int32, len(lines) + 1, 4 * lines.offset)
+        stream.write(memoryview(lines.buffers()[2])[offsets[0] : offsets[-1]])
+
+
+MARK = "X"
+
+
+def write_group_tables(
+    folder: Path,
+    tables: ProductTables,
+    estimates: Sequence[GroupEstimates],
+    *,
+    stamp: Stamp | None = None,
+    replace: bool = False,
+) -> tuple[Path, ...]:
+    """Write all tables of a product, pipe-delimited, with a header also where there are no rows.
+
+    Rows are sorted by region type (nation, state, county, tract, place, AIANNH, then Puerto Rico's), region, iteration
+    and cell: for ``t2`` sex, then all ages (``*``) before the age groups.
+
+    Args:
+        folder: final name, usually ``OUT/tables``; it appears there complete or not at all.
+        tables: files and cells of the product.
+        estimates: of all levels and tables, in any order.
+        stamp: ``"NOT PRIVATE"`` for estimates from a test key.
+        replace: whether a folder that stands there already gives way.
+
+    Returns:
+        the files of the tables.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        CheckError: estimates of a table that the product does not have.
+        StorageError: the disk is full, the folder exists or is not writable.
+
+    Source: specification of SafeTab, section 7.
+    """
+    marked = [_Written(found) for found in estimates]
+    return _write(folder, tables, marked, stamp=stamp, replace=replace)
+
+
+def write_marked_tables(
+    folder: Path,
+    tables: ProductTables,
+    marked: Sequence[MarkedGroups],
+    *,
+    stamp: Stamp | None = None,
+    replace: bool = False,
+) -> tuple[Path, ...]:
+    """Write the tables with ``X`` for marked groups and with negative counts as they are to be shown.
+
+    Args:
+        folder: final name, usually ``OUT/tables_marked``; never the folder of the unmarked tables.
+        tables: files and cells of the product.
+        marked: of all levels and tables.
+        stamp: ``"NOT PRIVATE"`` for estimates from a test key.
+        replace: whether a folder that stands there already gives way.
+
+    Returns:
+        the files of the tables.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        CheckError: estimates of a table that the product does not have.
+        StorageError: the disk is full, the folder exists or is not writable.
+    """
+    written = [_Written(found.estimates, found) for found in marked]
+    return _write(folder, tables, written, stamp=stamp, replace=replace)
+
+
+@dataclass(frozen=True)
+class _Written:
+    estimates: GroupEstimates
+    marks: MarkedGroups | None = None
+
+
+def _write(
+    folder: Path, tables: ProductTables, written: Sequence[_Written], *, stamp: Stamp | None, replace: bool
+) -> tuple[Path, ...]:
+    require_publishable([one.estimates for one in written], stamp)
+    unknown = {one.estimates.table for one in written} - set(tables.keys)
+    if unknown:
+        raise CheckError(f"{tables.product} has no table {', '.join(sorted(unknown))}")
+    with atomic_folder(folder, replace=replace) as temporary:
+        for table in tables.tables:
+            chosen = [one for one in written if one.estimates.table == table.key]
+            _write_table(temporary, table.layouts, chosen)
+        if stamp == STAMP:
+            _write_stamps(temporary)
+    return tuple(folder / layout.path for layout in tables.layouts)
+
+
+def _write_table(folder: Path, layouts: Sequence[GroupLayout], written: Sequence[_Written]) -> None:
+    marks = {one.estimates.level.name: one.marks for one in written}
+    orders = list(group_orders([one.estimates for one in written]))
+    for layout in layouts:
+        path = folder / layout.path
+        path.parent.mkdir(parents=True)
+        with path.open("xb") as stream:
+            write_header(stream, layout)
+            for order in orders:
+                write_order(stream, layout, order, partial(_counts, marks))
+            stream.write(b"\n")
+
+
+def _counts(
+    marks: dict[str, MarkedGroups | None], order: GroupOrder[GroupEstimates], rows: CellRows
+) -> pa.Array:
+    count: NDArray[np.int64] = rows.count
+    hidden = np.zeros(len(count), np.bool_)
+    level, row = order.level[rows.group], order.row[rows.group]
+    marked = False
+    for position, found in enumerate(order.levels):
+        mark = marks[found.level.name]
+        if mark is not None:
+            marked = True
+            inside = level == position
+            hidden[inside] = mark.hidden[row[inside]]
+            if mark.negative == "X":
+                hidden |= inside & (count < 0)
+            elif mark.negative == "zero":
+                count = np.where(inside, np.maximum(count, 0), count)
+    if not marked:
+        return pa.array(count)
+    return compute.if_else(pa.array(hidden), pa.scalar(MARK), pa.array(count).cast(pa.string()))
+
+
+def _write_stamps(folder: Path) -> None:
+    for place in sorted({folder, *(path for path in folder.rglob("*") if path.is_dir())}):
+        files = sorted(path for path in place.glob("*.csv"))
+        listed = "".join(f"\nsha256 {sha256_file(path)}  {path.name}" for path in files)
+        (place / STAMP_FILE).write_text(STAMP_TEXT + (f"{listed}\n" if files else ""), encoding="utf-8")

@@ -1,0 +1,249 @@
+"""One tidy table of everything that is published for population groups, for those who analyse it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.geography.identifiers import region_geoids, region_gisjoins
+from censafe.geography.regions import region_type
+from censafe.model import Definition
+from censafe.model.groups.cells import GroupLayout, ProductTables
+from censafe.model.groups.estimates import GroupEstimates
+from censafe.publication.atomic import atomic_write
+from censafe.publication.groups.codebook import COLUMNS
+from censafe.publication.groups.rows import CellRows, GroupOrder, cells_of, expand, group_orders
+from censafe.publication.groups.statement import accuracy_table
+from censafe.publication.stamps import STAMP, Stamp, require_publishable
+from censafe.publication.sums import require_confidence
+
+__all__ = ["GroupContext", "tidy_batches", "write_group_tidy"]
+
+_CODE = pa.dictionary(pa.int32(), pa.string())
+_TYPES = {
+    "stat_level": pa.int8(),
+    "age_start": pa.int16(),
+    "age_end": pa.int16(),
+    "count": pa.int64(),
+    "variance": pa.float64(),
+    "margin_of_error": pa.float64(),
+    "margin_of_error_exact": pa.int64(),
+    "confidence": pa.float64(),
+    "noise_draws": pa.int64(),
+    "conditional": pa.bool_(),
+    "near_threshold": pa.bool_(),
+    "equal_areas": pa.bool_(),
+    "budget": pa.float64(),
+    "private": pa.bool_(),
+}
+_SCHEMA = pa.schema([(name, _TYPES.get(name, _CODE)) for name in COLUMNS])
+_BLOCK = 1 << 18
+
+
+@dataclass(frozen=True)
+class GroupContext:
+    """What is the same for all rows of the tidy table.
+
+    Args:
+        tables: files and cells of the product.
+        definition: whether costs are rho or epsilon.
+        iterations: name of every characteristic iteration, by code.
+        confidence: nominal coverage of the margins of error, 9/10 or 19/20.
+    """
+
+    tables: ProductTables
+    definition: Definition
+    iterations: Mapping[str, str] = field(default_factory=dict)
+    confidence: Fraction = Fraction(19, 20)
+
+    def __post_init__(self) -> None:
+        require_confidence(self.confidence)
+
+
+def write_group_tidy(
+    path: Path,
+    estimates: Sequence[GroupEstimates],
+    context: GroupContext,
+    *,
+    stamp: Stamp | None = None,
+) -> int:
+    """Write one Parquet file with a row for every published count, some groups at a time.
+
+    Columns are described in :data:`censafe.publication.groups.codebook.COLUMNS`. A test key shows in the columns
+    ``source`` and ``private`` of every row and in the metadata.
+
+    Args:
+        path: usually ``OUT/tables.parquet``.
+        estimates: of all levels and tables of the product.
+        context: the product, its definition, names and the confidence.
+        stamp: ``"NOT PRIVATE"`` for estimates from a test key.
+
+    Returns:
+        number of rows.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        StorageError: the disk is full or the folder not writable.
+    """
+    require_publishable(estimates, stamp)
+    metadata = {
+        "product": context.tables.product,
+        "definition": context.definition.value,
+        "private": "false" if stamp else "true",
+    }
+    if stamp == STAMP:
+        metadata["stamp"] = stamp
+    rows = 0
+    with (
+        atomic_write(path) as temporary,
+        pq.ParquetWriter(temporary, _SCHEMA.with_metadata(metadata), compression="zstd") as writer,
+    ):
+        for batch in tidy_batches(estimates, context):
+            writer.write_table(batch)
+            rows += len(batch)
+    return rows
+
+
+def tidy_batches(estimates: Sequence[GroupEstimates], context: GroupContext) -> Iterator[pa.Table]:
+    """The tidy table in pieces, in the order of the files."""
+    for table in context.tables.tables:
+        chosen = [found for found in estimates if found.table == table.key]
+        for layout in table.layouts:
+            for order in group_orders(chosen):
+                columns = _columns(order, layout, context)
+                for block in _blocks(order, layout):
+                    yield pa.table([columns[name](block) for name in COLUMNS], schema=_SCHEMA)
+
+
+def _blocks(order: GroupOrder[GroupEstimates], layout: GroupLayout) -> Iterator[CellRows]:
+    for rows in expand(order, layout):
+        for start in range(0, len(rows.group), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            yield CellRows(rows.group[part], rows.cell[part], rows.count[part])
+
+
+_Column = Callable[[CellRows], pa.Array]
+
+
+def _columns(
+    order: GroupOrder[GroupEstimates], layout: GroupLayout, context: GroupContext
+) -> dict[str, _Column]:
+    levels = order.levels
+    names = [context.iterations.get(code, "") for code in order.codes.tolist()]
+    kind = region_type(order.region_type).kind
+    return {
+        **_cell_columns(layout),
+        **_accuracy_columns(order, layout, context.confidence),
+        "product": _constant(context.tables.product),
+        "level": _by_level(order, [found.level.name for found in levels]),
+        "region_type": _constant(order.region_type),
+        "region_id": _coded(order.regions.tolist(), lambda rows: order.region[rows.group]),
+        "GEOID": _coded(region_geoids(kind, order.regions).tolist(), lambda rows: order.region[rows.group]),
+        "GISJOIN": _coded(
+            region_gisjoins(kind, order.regions).tolist(), lambda rows: order.region[rows.group]
+        ),
+        "iteration": _coded(order.codes.tolist(), lambda rows: order.code[rows.group]),
+        "iteration_name": _coded(names, lambda rows: order.code[rows.group]),
+        "count": lambda rows: pa.array(rows.count),
+        "confidence": _number(float(context.confidence)),
+        "conditional": _flag(order, "conditional"),
+        "near_threshold": _flag(order, "near"),
+        "equal_areas": _flag(order, "shared"),
+        "budget_kind": _constant(context.definition.symbol),
+        "budget_exact": _by_level(
+            order, [f"{found.cost.numerator}/{found.cost.denominator}" for found in levels]
+        ),
+        "budget": lambda rows: pa.array(
+            np.array([float(found.cost) for found in levels])[order.level[rows.group]]
+        ),
+        "source": _by_level(order, [found.source for found in levels]),
+        "private": lambda rows: pa.array(
+            np.array([found.private for found in levels])[order.level[rows.group]]
+        ),
+    }
+
+
+def _cell_columns(layout: GroupLayout) -> dict[str, _Column]:
+    cells = cells_of(layout)
+    ages = [cell.ages for _, cell in cells]
+    return {
+        "table": _coded([layout.shells[level].table for level, _ in cells], _cell),
+        "stat_level": lambda rows: pa.array(np.array([level for level, _ in cells], np.int8)[rows.cell]),
+        "cell": _coded([cell.code for _, cell in cells], _cell),
+        "cell_label": _coded([cell.label for _, cell in cells], _cell),
+        "age_start": _looked_up([found[0] if found else None for found in ages], pa.int16(), _cell),
+        "age_end": _looked_up([found[1] if found else None for found in ages], pa.int16(), _cell),
+        "sex": _coded([cell.sex or None for _, cell in cells], _cell),
+    }
+
+
+def _accuracy_columns(
+    order: GroupOrder[GroupEstimates], layout: GroupLayout, confidence: Fraction
+) -> dict[str, _Column]:
+    noises = [noise for found in order.levels for noise in found.noises]
+    found = accuracy_table(noises, layout, confidence)
+    firsts = np.cumsum([0, *(len(level.noises) for level in order.levels)])
+    noise = np.zeros(len(order.row), np.int64)
+    for position, level in enumerate(order.levels):
+        inside = order.level == position
+        noise[inside] = level.noise[order.row[inside]] + firsts[position]
+
+    def place(rows: CellRows) -> NDArray[np.int32]:
+        return found.index[noise[rows.group], rows.cell]
+
+    entries = found.entries
+    return {
+        "variance": _looked_up([entry.variance for entry in entries], pa.float64(), place),
+        "margin_of_error": _looked_up([entry.margin for entry in entries], pa.float64(), place),
+        "margin_of_error_exact": _looked_up([entry.margin_exact for entry in entries], pa.int64(), place),
+        "noise_law": _coded([entry.law for entry in entries], place),
+        "noise_parameter": _coded([entry.parameter or None for entry in entries], place),
+        "noise_draws": _looked_up([entry.draws for entry in entries], pa.int64(), place),
+    }
+
+
+def _cell(rows: CellRows) -> NDArray[np.int32]:
+    return rows.cell
+
+
+def _looked_up(
+    values: Sequence[int | float | None], kind: pa.DataType, place: Callable[[CellRows], NDArray[np.int32]]
+) -> _Column:
+    lookup = pa.array(values, kind)
+    return lambda rows: lookup.take(pa.array(place(rows)))
+
+
+def _coded(values: Sequence[str | None], place: Callable[[CellRows], NDArray[np.int32]]) -> _Column:
+    """A column of text as codes into its different values; None is null."""
+    distinct = list(dict.fromkeys(value for value in values if value is not None))
+    position = {value: i for i, value in enumerate(distinct)}
+    codes = pa.array([None if value is None else position[value] for value in values], pa.int32())
+    words = pa.array(distinct, pa.string())
+    return lambda rows: pa.DictionaryArray.from_arrays(codes.take(pa.array(place(rows))), words)
+
+
+def _by_level(order: GroupOrder[GroupEstimates], values: Sequence[str]) -> _Column:
+    return _coded(values, lambda rows: order.level[rows.group])
+
+
+def _constant(value: str) -> _Column:
+    return _coded([value], lambda rows: np.zeros(len(rows.group), np.int32))
+
+
+def _number(value: float) -> _Column:
+    return lambda rows: pa.array(np.full(len(rows.group), value))
+
+
+def _flag(order: GroupOrder[GroupEstimates], name: str) -> _Column:
+    flags = np.zeros(len(order.row), np.bool_)
+    for position, found in enumerate(order.levels):
+        inside = order.level == position
+        flags[inside] = getattr(found, name)[order.row[inside]]
+    return lambda rows: pa.array(flags[rows.group])

@@ -1,0 +1,1 @@
+"""Estimates with intervals beside published counts, as files and as a page."""

@@ -1,0 +1,263 @@
+"""Estimates with intervals beside published counts: one tidy table as Parquet and CSV, with a codebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from statistics import NormalDist
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.geography.identifiers import geoids, gisjoins
+from censafe.model.arrays import Floats
+from censafe.model.safe_text import csv_table, csv_text
+from censafe.publication.atomic import atomic_text, atomic_write
+from censafe.publication.stamps import STAMP_REASONS, Stamp
+from censafe.publication.tables.codebook import GEOID_MEANING, GISJOIN_MEANING
+
+__all__ = [
+    "INTERVAL_FILES",
+    "PAGES",
+    "IntervalRows",
+    "IntervalWriter",
+    "percent",
+    "write_interval_codebook",
+]
+
+
+PARQUET_FILE: Final = "intervals.parquet"
+CSV_FILE: Final = "intervals.csv"
+PAGES: Final = "intervals"
+INTERVAL_FILES: Final = (PAGES, CSV_FILE, PARQUET_FILE)
+"""What intervals add to a run folder."""
+
+_TEXTS: Final = ("histogram", "kind", "geocode", "GEOID", "GISJOIN", "NAME", "query", "label")
+_DECIMALS: Final = 4
+_CHUNK: Final = 1 << 19
+_MEANINGS: Final = {
+    "histogram": "what is counted: a histogram of the configuration, such as persons or units",
+    "kind": (
+        "kind of area: a published level; 'spine' and a level for geounits of the tree that the measurements were made on; or a "
+        "column of the list of areas"
+    ),
+    "geocode": "code of the area",
+    "GEOID": GEOID_MEANING,
+    "GISJOIN": GISJOIN_MEANING,
+    "NAME": "name of the area, where known",
+    "query": "query or table that the answer belongs to",
+    "cell": "position of the answer in its query, from 0",
+    "label": "what the answer counts",
+    "estimate": (
+        "best linear unbiased estimate from all noisy measurements and everything published exactly; it may be negative and need "
+        "not be whole"
+    ),
+    "sd": "standard deviation of the estimate, from the noise laws alone; 0 where the count is published exactly",
+    "published": "published count: not negative, whole, adds up",
+    "difference": "published count less the estimate",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalRows:
+    """Estimates of all answers of some queries at the areas of one kind.
+
+    Args:
+        histogram: of the configuration.
+        kind: of the areas.
+        codes: of the areas, shape (n,).
+        names: of the areas, shape (n,).
+        queries: name of the query of every answer, shape (F,).
+        cells: position of every answer in its query, shape (F,).
+        labels: of every answer, shape (F,).
+        values: estimates, shape (n, F).
+        variances: shape (n, F).
+        published: published counts, shape (n, F).
+        simulated: for every level of confidence, ends of the intervals of the published counts, each of shape (n, F); empty
+            where there are none.
+        census: whether the codes are those of areas of census geography.
+    """
+
+    histogram: str
+    kind: str
+    codes: NDArray[np.str_] = field(repr=False)
+    names: NDArray[np.str_] = field(repr=False)
+    queries: Sequence[str]
+    cells: Sequence[int]
+    labels: Sequence[str]
+    values: Floats = field(repr=False)
+    variances: Floats = field(repr=False)
+    published: NDArray[np.int64] = field(repr=False)
+    simulated: Sequence[tuple[Floats, Floats]] = field(default=(), repr=False)
+    census: bool = False
+
+
+def percent(confidence: Fraction) -> str:
+    """A level of confidence in percent, as it stands in the names of columns.
+
+    Example:
+        >>> percent(Fraction(9, 10)), percent(Fraction(995, 1000))
+        ('90', '99.5')
+    """
+    return f"{float(100 * confidence):g}"
+
+
+def _columns(confidences: Sequence[Fraction], *, simulated: bool) -> list[str]:
+    names = [percent(one) for one in confidences]
+    ends = [f"{end}{name}" for name in names for end in ("lo", "hi")]
+    of_published = [f"published_{end}" for end in ends] if simulated else []
+    return ["cell", "estimate", "sd", *ends, "published", *of_published, "difference"]
+
+
+def _schema(confidences: Sequence[Fraction], *, simulated: bool, stamp: Stamp | None) -> pa.Schema:
+    whole = {"cell": pa.int32(), "published": pa.int64()}
+    texts = [(name, pa.dictionary(pa.int32(), pa.string())) for name in _TEXTS[:-1]]
+    numbers = [(name, whole.get(name, pa.float64())) for name in _columns(confidences, simulated=simulated)]
+    label = (_TEXTS[-1], pa.dictionary(pa.int32(), pa.string()))
+    metadata = {"private": "true" if stamp is None else "false", **({"stamp": stamp} if stamp else {})}
+    return pa.schema([*texts, numbers[0], label, *numbers[1:]]).with_metadata(metadata)
+
+
+class IntervalWriter:
+    """Writes the table piece by piece; a context manager.
+
+    Args:
+        folder: where both files are put together.
+        confidences: levels of the intervals.
+        simulated: whether there are intervals of the published counts.
+        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable; neither file is there then.
+    """
+
+    def __init__(
+        self, folder: Path, confidences: Sequence[Fraction], *, simulated: bool, stamp: Stamp | None
+    ) -> None:
+        self._confidences = tuple(confidences)
+        self._schema = _schema(confidences, simulated=simulated, stamp=stamp)
+        plain = [
+            pa.field(one.name, pa.string()) if pa.types.is_dictionary(one.type) else one
+            for one in self._schema
+        ]
+        self._plain = pa.schema(plain)
+        self._folder = folder
+        self._open = ExitStack()
+        self.rows = 0
+
+    def __enter__(self) -> Self:
+        floats = [one.name for one in self._schema if pa.types.is_floating(one.type) and one.name != "sd"]
+        parquet, text = (
+            self._open.enter_context(atomic_write(self._folder / name)) for name in (PARQUET_FILE, CSV_FILE)
+        )
+        self._parquet = pq.ParquetWriter(
+            parquet, self._schema, compression="zstd", compression_level=1,
+            use_dictionary=[*_TEXTS, "cell", "sd"], use_byte_stream_split=floats,
+        )  # fmt: skip
+        self._open.callback(self._parquet.close)
+        self._csv = pa_csv.CSVWriter(
+            text, self._plain, write_options=pa_csv.WriteOptions(quoting_style="needed")
+        )
+        self._open.callback(self._csv.close)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+
+    def add(self, rows: IntervalRows) -> None:
+        """Write the areas of one kind.
+
+        Args:
+            rows: the estimates.
+        """
+        answers = max(1, rows.values.shape[1])
+        step = max(1, _CHUNK // answers)
+        for first in range(0, len(rows.codes), step):
+            table = self._table(rows, slice(first, first + step))
+            self.rows += table.num_rows
+            self._parquet.write_table(table)
+            self._csv.write_table(csv_table(table).cast(self._plain))
+
+    def _table(self, rows: IntervalRows, part: slice) -> pa.Table:
+        codes, names = rows.codes[part], rows.names[part]
+        areas, answers = len(codes), rows.values.shape[1]
+        area, answer = np.divmod(np.arange(areas * answers, dtype=np.int32), max(1, answers))
+        zero, none = np.zeros(len(area), np.int32), np.full(areas, "")
+        columns: dict[str, pa.Array] = {
+            "histogram": _coded(zero, [rows.histogram]),
+            "kind": _coded(zero, [rows.kind]),
+            "geocode": _coded(area, codes.tolist()),
+            "GEOID": _coded(area, (geoids(codes) if rows.census else none).tolist()),
+            "GISJOIN": _coded(area, (gisjoins(codes) if rows.census else none).tolist()),
+            "NAME": _coded(area, names.tolist()),
+            "query": _coded(answer, list(rows.queries)),
+            "cell": pa.array(np.array(rows.cells, np.int32)[answer]),
+            "label": _coded(answer, list(rows.labels)),
+            "published": pa.array(np.ascontiguousarray(rows.published[part]).reshape(-1)),
+        }
+        values, spread = rows.values[part], np.sqrt(rows.variances[part])
+        numbers = {"estimate": values, "sd": spread, "difference": rows.published[part] - values}
+        for place, one in enumerate(self._confidences):
+            reach = NormalDist().inv_cdf(0.5 + float(one) / 2) * spread
+            numbers |= {f"lo{percent(one)}": values - reach, f"hi{percent(one)}": values + reach}
+            if rows.simulated:
+                low, high = rows.simulated[place]
+                numbers |= {
+                    f"published_lo{percent(one)}": low[part],
+                    f"published_hi{percent(one)}": high[part],
+                }
+        # 0.0 is added so that no -0 is written
+        columns |= {
+            name: pa.array(np.round(array, _DECIMALS).reshape(-1) + 0.0) for name, array in numbers.items()
+        }
+        return pa.table([columns[one.name] for one in self._schema], schema=self._schema)
+
+
+def _coded(place: NDArray[np.int32], words: list[str]) -> pa.DictionaryArray:
+    """Words by their places, each word once in the dictionary: otherwise the bytes of a file are not always the same."""
+    once = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    codes = np.array([once[word] for word in words], np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(codes[place]), pa.array(list(once), pa.string()))
+
+
+def write_interval_codebook(
+    path: Path, confidences: Sequence[Fraction], *, simulations: int, stamp: Stamp | None
+) -> None:
+    """Write what every column means, as CSV with the columns column, meaning and unit.
+
+    Args:
+        path: final name.
+        confidences: levels of the intervals.
+        simulations: further runs behind the intervals of the published counts; 0 for none.
+        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    meanings = dict(_MEANINGS)
+    for one in confidences:
+        words = f"the interval that holds the true count with {percent(one)}% confidence"
+        made = f"by simulation from {simulations} further runs on the published counts"
+        for end, side in (("lo", "lower"), ("hi", "upper")):
+            meanings[f"{end}{percent(one)}"] = (
+                f"{side} end of {words}, around the estimate, under the normal law"
+            )
+            meanings[f"published_{end}{percent(one)}"] = (
+                f"{side} end of {words}, around the published count, {made}"
+            )
+    names = _schema(confidences, simulated=simulations > 0, stamp=stamp).names
+    rows = [("column", "meaning", "unit")]
+    if stamp:
+        rows.append(("", f"{stamp}: {STAMP_REASONS[stamp]}", ""))
+    rows += [(name, meanings[name], "" if name in (*_TEXTS, "cell") else "records") for name in names]
+    atomic_text(path, csv_text(rows))

@@ -1,0 +1,247 @@
+"""Where published counts and unbiased estimates differ most: a page and a figure for each state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from censafe.model.safe_text import file_name
+from censafe.publication.atomic import atomic_text
+from censafe.publication.intervals.files import IntervalRows
+from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html, svg_text
+from censafe.publication.stamps import STAMP_REASONS, Stamp
+
+__all__ = ["IntervalPage", "write_interval_page"]
+
+_SHOWN: Final = 20
+_LEVEL: Final = 0.9
+_WIDEST: Final = 46
+_FOOTER: Final = "Public: everything on this page follows from noisy measurements, published figures and the published noise laws."
+_HOW: Final = (
+    "An estimate is the best linear unbiased combination of all noisy measurements of the whole tree of areas, given what is published "
+    "exactly; its standard deviation follows from the noise laws alone. The published count comes from the same measurements, made "
+    "whole, not negative, and additive.",
+    "Counts are in the order of the difference in standard deviations of the estimate. Published counts are fixed level by level from the "
+    "top: those of the level above were fixed first, and the areas within share them out in whole numbers that are not negative. The "
+    "estimate uses the measurements of all levels at once. A published count far outside of the bar is therefore not an error of the "
+    "measurements: what was fixed above, or the limit at 0, holds it away from what was measured for this area. Where the truth is "
+    "small the limit at 0 brings the published count nearer to it than the estimate is.",
+    "There is no map: the run holds codes of areas, not their shapes.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalPage:
+    """What a page says.
+
+    Args:
+        name: of the state, or of the whole run.
+        code: for the names of files.
+        rows: estimates of the areas of the state, kinds of areas from the widest.
+        settings: how the intervals were made, by name.
+        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
+    """
+
+    name: str
+    code: str
+    rows: Sequence[IntervalRows]
+    settings: Mapping[str, str]
+    stamp: Stamp | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Most:
+    """Answers in the order of their differences in standard deviations, the largest first."""
+
+    words: list[str]
+    estimate: NDArray[np.float64]
+    published: NDArray[np.int64]
+    spread: NDArray[np.float64]
+
+    @property
+    def difference(self) -> NDArray[np.float64]:
+        return self.published - self.estimate
+
+
+def write_interval_page(folder: Path, page: IntervalPage) -> tuple[str, ...]:
+    """Write ``CODE.html`` and the figures beside it, one for each kind of area that is shown.
+
+    Args:
+        folder: of the pages.
+        page: what to show.
+
+    Returns:
+        Names of the files, the page first.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    kinds = list(dict.fromkeys(one.kind for one in page.rows))
+    exhibits = [_exhibit(page, kind, [one for one in page.rows if one.kind == kind]) for kind in kinds]
+    compared = sum(one.values.size for one in page.rows)
+    outside = sum(int(_outside(one).sum()) for one in page.rows)
+    stamp = f"{page.stamp}: {STAMP_REASONS[page.stamp]}. " if page.stamp else ""
+    sheet = ExhibitSheet(
+        title=f"Estimates and published counts: {page.name}",
+        kicker="Intervals",
+        answer=[
+            f"{stamp}Of {compared:,} published counts, {outside:,} lie outside of the 90% interval of their unbiased estimate."
+        ],
+        facts=[
+            (
+                words,
+                f"{sum(len(one.codes) for one in page.rows if one.kind == kind):,}",
+                "areas and histograms",
+            )
+            for kind, words in zip(kinds, kinds, strict=True)
+        ],
+        exhibits=exhibits,
+        settings=list(page.settings.items()),
+        footer=_FOOTER,
+    )
+    code = file_name(page.code)
+    atomic_text(folder / f"{code}.html", sheet_html(sheet, f"{page.stamp}: " if page.stamp else ""))
+    files = [f"{code}.html"]
+    for exhibit in exhibits:
+        if exhibit.figure is not None:
+            files.append(f"{code}_{exhibit.name}.svg")
+            atomic_text(folder / files[-1], svg_text(exhibit.figure, f"{code}-{exhibit.name}"))
+    return tuple(files)
+
+
+def _outside(rows: IntervalRows) -> NDArray[np.bool_]:
+    reach = NormalDist().inv_cdf(0.5 + _LEVEL / 2) * np.sqrt(rows.variances)
+    return np.asarray(np.abs(rows.published - rows.values) > np.maximum(reach, 1e-6))
+
+
+def _exhibit(page: IntervalPage, kind: str, rows: Sequence[IntervalRows]) -> Exhibit:
+    most = _most(rows)
+    words = kind.replace("_", " ").lower()
+    name = file_name(kind.replace("_", "-").replace(" ", "-").lower())
+    answer = (
+        f"No count of this level has an estimate with any spread; levels of {words} are published exactly."
+    )
+    if len(most.words):
+        answer = (
+            f"Most of all: {most.words[0]}, published as {most.published[0]:,}, estimated as {most.estimate[0]:,.1f} with a standard "
+            f"deviation of {most.spread[0]:,.1f}."
+        )
+    return Exhibit(
+        name=name,
+        question=f"Where do published counts and estimates differ most, by {words}?",
+        answer=answer,
+        figure=_figure(most, f"{page.name}, by {words}", page.stamp) if len(most.words) else None,
+        alt=(
+            f"Published count less estimate of the {len(most.words)} counts by {words} with the largest differences in standard "
+            "deviations, with the 90% interval of the truth less the estimate as a bar around 0."
+        ),
+        tables=[_largest(most, words), _shares(rows, words)],
+        how=_HOW,
+        files=["intervals.parquet", "intervals.csv"],
+    )
+
+
+def _most(rows: Sequence[IntervalRows]) -> _Most:
+    words: list[str] = []
+    found: list[tuple[float, float, int, float]] = []
+    for one in rows:
+        spread = np.sqrt(one.variances)
+        ratio = np.abs(one.published - one.values) / np.where(spread > 0, spread, np.inf)
+        for place in np.argsort(-ratio, axis=None, kind="stable")[:_SHOWN].tolist():
+            area, answer = divmod(place, one.values.shape[1])
+            if ratio[area, answer] > 0:
+                name = one.names[area] or one.codes[area]
+                words.append(
+                    f"{name}: {one.labels[answer] if one.labels[answer] != 'total' else one.histogram}"
+                )
+                found.append(
+                    (
+                        ratio[area, answer],
+                        one.values[area, answer],
+                        int(one.published[area, answer]),
+                        spread[area, answer],
+                    )
+                )
+    order = sorted(range(len(found)), key=lambda place: -found[place][0])[:_SHOWN]
+    columns = np.array([found[place] for place in order], float).reshape(-1, 4)
+    return _Most(
+        [words[place] for place in order], columns[:, 1], columns[:, 2].astype(np.int64), columns[:, 3]
+    )
+
+
+def _figure(most: _Most, title: str, stamp: Stamp | None) -> Figure:
+    rows = len(most.words)
+    figure = Figure(figsize=(8.5, 0.28 * rows + 1.3), layout="constrained")
+    axes = figure.subplots()
+    place = np.arange(rows)[::-1]
+    reach = NormalDist().inv_cdf(0.5 + _LEVEL / 2) * most.spread
+    axes.hlines(
+        place, -reach, reach, color="#9aa5b1", linewidth=5, alpha=0.7, label="90% interval of the truth"
+    )
+    axes.plot(most.difference, place, "o", color="#0b5c7a", markersize=5, label="published count")
+    axes.axvline(0, color="#4a5868", linewidth=0.8)
+    short = [word if len(word) <= _WIDEST else f"{word[: _WIDEST - 1]}…" for word in most.words]
+    axes.set_yticks(place, short)
+    axes.set_xlabel("records above or below the unbiased estimate", fontsize=9)
+    axes.set_title(f"{f'{stamp}. ' if stamp else ''}{title}", fontsize=10, loc="left")
+    _quiet(axes)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _quiet(axes: Axes) -> None:
+    axes.grid(color="#e3e7ec", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+
+
+def _largest(most: _Most, words: str) -> PageTable:
+    rows = [
+        [
+            word,
+            f"{published:,}",
+            f"{estimate:,.1f}",
+            f"{spread:,.1f}",
+            f"{published - estimate:+,.1f}",
+            f"{(published - estimate) / spread:+.1f}",
+        ]
+        for word, published, estimate, spread in zip(
+            most.words, most.published.tolist(), most.estimate.tolist(), most.spread.tolist(), strict=True
+        )
+    ]
+    headers = ("Count", "Published", "Estimate", "SD", "Difference", "In SD")
+    return PageTable(
+        f"Largest differences by {words}, in standard deviations of the estimate", headers, rows, 5
+    )
+
+
+def _shares(rows: Sequence[IntervalRows], words: str) -> PageTable:
+    """By query, how large differences are and how many published counts lie outside of the interval."""
+    lines = []
+    for one in rows:
+        outside = _outside(one)
+        difference = np.abs(one.published - one.values)
+        for query in dict.fromkeys(one.queries):
+            chosen = np.array([name == query for name in one.queries])
+            uncertain = one.variances[:, chosen] > 0
+            share = f"{100 * outside[:, chosen][uncertain].mean():.1f}%" if uncertain.any() else "exact"
+            lines.append(
+                [
+                    f"{one.histogram}: {query}",
+                    f"{chosen.sum() * len(one.codes):,}",
+                    f"{difference[:, chosen].mean():,.2f}",
+                    f"{np.sqrt(one.variances[:, chosen]).mean():,.2f}",
+                    share,
+                ]
+            )
+    headers = ("Query", "Counts", "Mean difference", "Mean SD", "Outside 90%")
+    return PageTable(f"Differences between published counts and estimates by {words}", headers, lines, 4)

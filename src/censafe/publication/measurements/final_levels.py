@@ -1,0 +1,202 @@
+"""Final histograms of one level as what remains of a part whose noisy answers were not kept.
+
+Everything in such a file is public: it follows from noisy answers and published figures. A run that was stopped goes on below
+the last level that has its file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError, StorageError
+from censafe.model.plan import NoiseSource
+from censafe.model.sparse import SparseLevel
+from censafe.publication.atomic import atomic_write, sha256_file
+from censafe.publication.measurements.vectors import changed_after_measuring, require_plan
+from censafe.publication.stamps import Stamp, require_publishable
+
+__all__ = ["FinishedLevel", "geounits_digest", "read_finished_level", "write_finished_level"]
+
+_FORMAT = "censafe finished level 1"
+_CHUNK = 1 << 22
+_COLUMNS = ("geounit", "cell", "count")
+_SCHEMA = pa.schema([(name, pa.int32()) for name in _COLUMNS])
+
+
+@dataclass(frozen=True, eq=False)
+class FinishedLevel:
+    """Final histograms of one part.
+
+    Args:
+        part: name of the part.
+        geounits: digest of the codes of the level (:func:`geounits_digest`).
+        node_ptr: as in :class:`~censafe.model.SparseLevel`.
+        cell: as there.
+        count: as there.
+        report: how the level was solved, as JSON values.
+        source: ``system`` for a release; ``seeded`` for a test key, which is never private.
+    """
+
+    part: str
+    geounits: str
+    node_ptr: NDArray[np.int64] = field(repr=False)
+    cell: NDArray[np.int32] = field(repr=False)
+    count: NDArray[np.int32] = field(repr=False)
+    report: Mapping[str, Any]
+    source: NoiseSource
+
+    @staticmethod
+    def of(part: str, level: SparseLevel, report: Mapping[str, Any], source: NoiseSource) -> FinishedLevel:
+        """What is kept of a level that was estimated."""
+        return FinishedLevel(
+            part, geounits_digest(level.geounits), level.node_ptr, level.cell, level.count, report, source
+        )
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise came from a release source."""
+        return self.source == "system"
+
+    def level(self, geounits: NDArray[np.str_]) -> SparseLevel:
+        """The histograms of these geounits.
+
+        Raises:
+            CheckError: the file is of other geounits.
+        """
+        if len(geounits) + 1 != len(self.node_ptr) or geounits_digest(geounits) != self.geounits:
+            raise CheckError(
+                f"the finished level of {self.part} is of other geounits; restore the file that was written under this name, "
+                "or name a new folder"
+            )
+        return SparseLevel(geounits, self.node_ptr, self.cell, self.count)
+
+
+def geounits_digest(geounits: NDArray[np.str_]) -> str:
+    """SHA-256 of the codes of a level in their order, hexadecimal.
+
+    Example:
+        >>> geounits_digest(np.array(["44", "50"]))[:8]
+        'bcc65c96'
+    """
+    digest = hashlib.sha256(f"{geounits.dtype.itemsize // 4}\n".encode())
+    digest.update(np.ascontiguousarray(geounits).view(np.uint32).astype("<u4", copy=False).data)
+    return digest.hexdigest()
+
+
+def write_finished_level(
+    path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None = None
+) -> str:
+    """Write the final histograms of a part, a row for each cell that is not empty, in the order of the level.
+
+    Args:
+        path: final name; the file appears there complete or not at all, and read-only.
+        finished: the histograms.
+        plan_digest: :meth:`ReleasePlan.digest` of the plan they were measured for.
+        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
+
+    Returns:
+        SHA-256 of the file's bytes, hexadecimal, for the ledger.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        StorageError: the disk is full or the folder not writable.
+    """
+    require_publishable([finished], stamp)
+    header = json.dumps(
+        {
+            "format": _FORMAT,
+            "plan_digest": plan_digest,
+            "part": finished.part,
+            "nodes": len(finished.node_ptr) - 1,
+            "geounits": finished.geounits,
+            "source": finished.source,
+            "report": dict(finished.report),
+        },
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+    metadata = {
+        "censafe": header,
+        "private": "true" if stamp is None else "false",
+        "content_digest": _content_digest(header, finished),
+        **({"stamp": stamp} if stamp else {}),
+    }
+    with atomic_write(path) as temporary:
+        schema = _SCHEMA.with_metadata(metadata)
+        with pq.ParquetWriter(
+            temporary, schema, compression="zstd", compression_level=1, use_dictionary=False,
+            column_encoding={"geounit": "DELTA_BINARY_PACKED", "cell": "PLAIN", "count": "PLAIN"},
+        ) as writer:  # fmt: skip
+            for columns in _chunks(finished):
+                writer.write_table(pa.table(list(columns), schema=schema))
+        temporary.chmod(0o444)
+    return sha256_file(path)
+
+
+def read_finished_level(path: Path, *, plan_digest: str | None = None) -> FinishedLevel:
+    """Read one part back and check that nothing in it changed since it was written.
+
+    Args:
+        path: a file written by :func:`write_finished_level`.
+        plan_digest: when given, the plan the file must belong to.
+
+    Raises:
+        StorageError: there is no such file.
+        CheckError: not a file of a finished level, another plan's, or changed after it was written.
+    """
+    if not path.is_file():
+        raise StorageError(f"{path} is missing; restore it from a copy")
+    try:
+        with pq.ParquetFile(path) as file:
+            metadata = file.schema_arrow.metadata or {}
+            header = metadata[b"censafe"].decode()
+            document = json.loads(header)
+            if document["format"] != _FORMAT:
+                raise CheckError(f"{path}: format {document['format']!r}, this version reads {_FORMAT!r}")
+            written_digest = metadata[b"content_digest"].decode()
+            finished = _rebuilt(document, file.read())
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise CheckError(f"{path} is not the file of a finished level, or it was changed") from error
+    require_plan(path, document["plan_digest"], plan_digest)
+    if _content_digest(header, finished) != written_digest:
+        raise changed_after_measuring(path)
+    return finished
+
+
+def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
+    node, cell, count = (table.column(name).combine_chunks().to_numpy() for name in _COLUMNS)
+    pointer = np.zeros(int(document["nodes"]) + 1, np.int64)
+    np.cumsum(np.bincount(node, minlength=len(pointer) - 1), out=pointer[1:])
+    source: NoiseSource = "system" if document["source"] == "system" else "seeded"
+    return FinishedLevel(
+        document["part"], document["geounits"], pointer, cell, count, document["report"], source
+    )
+
+
+def _chunks(finished: FinishedLevel) -> Iterator[tuple[NDArray[np.int32], ...]]:
+    """Geounit, cell and count of ranges of entries."""
+    pointer = finished.node_ptr
+    for first in range(0, len(finished.cell), _CHUNK):
+        last = min(first + _CHUNK, len(finished.cell))
+        low, high = (int(one) for one in np.searchsorted(pointer, [first, last - 1], side="right") - 1)
+        bounds = np.clip(pointer[low : high + 2], first, last)
+        held = bounds[1:] - bounds[:-1]
+        node = np.repeat(np.arange(low, high + 1, dtype=np.int32), held)
+        yield node, finished.cell[first:last], finished.count[first:last]
+
+
+def _content_digest(header: str, finished: FinishedLevel) -> str:
+    digest = hashlib.sha256(header.encode())
+    for values in (finished.node_ptr, finished.cell, finished.count):
+        digest.update(np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<"), copy=False).data)
+    return digest.hexdigest()

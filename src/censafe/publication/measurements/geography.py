@@ -1,0 +1,199 @@
+"""What a run publishes exactly, on disk: blocks with their counts of units and areas, and exact totals of areas."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError, DataError, StorageError
+from censafe.geography.grfc import BlockAreas
+from censafe.geography.spines.tree import pack_geocodes, unpack_geocodes
+from censafe.model.safe_text import csv_text
+from censafe.publication.atomic import atomic_text, atomic_write
+from censafe.publication.stamps import Stamp
+
+__all__ = [
+    "Blocks",
+    "ExactTotal",
+    "read_exact_totals",
+    "read_geography",
+    "write_exact_totals",
+    "write_geography",
+]
+
+
+_FORMAT: Final = "censafe geography 1"
+_AREAS: Final = ("aiannh", "place", "cousub")
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Public facts of all blocks, in the order of their geocodes.
+
+    Args:
+        codes: geocodes as numbers, int64, shape (blocks,).
+        digits: of a geocode.
+        units: counts by kind, int32, shape (blocks, kinds); no kinds where nothing bounds the persons of a block.
+        areas: None where none were needed.
+        imputed: in words, what in the input was made up by a rule.
+    """
+
+    codes: NDArray[np.int64] = field(repr=False)
+    digits: int
+    units: NDArray[np.int32] = field(repr=False)
+    areas: BlockAreas | None
+    imputed: tuple[str, ...] = ()
+
+
+def write_geography(path: Path, blocks: Blocks, *, stamp: Stamp | None = None) -> None:
+    """Write one row a block: ``geocode``, ``units_0``, ``units_1`` and so on, and the areas where there are any.
+
+    Args:
+        path: final name; the file appears there complete or not at all.
+        blocks: of the run.
+        stamp: ``"NOT PRIVATE"`` beside measurements drawn with a test key.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    columns: dict[str, pa.Array] = {
+        "geocode": pa.array(unpack_geocodes(blocks.codes, blocks.digits).tolist(), pa.string())
+    }
+    for kind, counts in enumerate(blocks.units.T):
+        columns[f"units_{kind}"] = pa.array(np.ascontiguousarray(counts))
+    if blocks.areas is not None:
+        columns |= {name: pa.array(getattr(blocks.areas, name)) for name in _AREAS}
+    metadata = {
+        "format": _FORMAT,
+        "imputed": json.dumps(blocks.imputed),
+        "private": "true" if stamp is None else "false",
+    }
+    if stamp is not None:
+        metadata["stamp"] = stamp
+    with atomic_write(path) as temporary:
+        pq.write_table(pa.table(columns).replace_schema_metadata(metadata), temporary, compression="zstd")
+        temporary.chmod(0o444)
+
+
+def read_geography(path: Path) -> Blocks:
+    """Read the blocks of a run back.
+
+    Args:
+        path: a file written by :func:`write_geography`.
+
+    Raises:
+        CheckError: it is missing, damaged or no such file.
+    """
+    try:
+        table = pq.read_table(path, partitioning=None)
+        metadata = table.schema.metadata or {}
+        if metadata[b"format"] != _FORMAT.encode():
+            raise CheckError(
+                f"{path}: format {metadata[b'format'].decode()!r}, this version reads {_FORMAT!r}"
+            )
+        names = table["geocode"].to_numpy()
+        digits = len(names[0])
+        codes = pack_geocodes(np.array(names.tolist(), np.str_), digits)
+        kinds = sum(name.startswith("units_") for name in table.schema.names)
+        units = np.empty((len(codes), kinds), np.int32)
+        for kind in range(kinds):
+            units[:, kind] = table[f"units_{kind}"].to_numpy()
+        imputed = tuple(json.loads(metadata[b"imputed"]))
+        areas = None
+        if _AREAS[0] in table.schema.names:
+            areas = BlockAreas(codes, *(table[name].to_numpy() for name in _AREAS))
+    except (KeyError, ValueError, IndexError, OSError, pa.ArrowException) as error:
+        raise CheckError(
+            f"{path} is missing, damaged or no file of blocks; restore it from a copy"
+        ) from error
+    return Blocks(codes, digits, units, areas, imputed)
+
+
+_COLUMNS: Final = ("histogram", "level", "geocode", "name", "value")
+_NEEDED: Final = ("geocode", "value")
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True)
+class ExactTotal:
+    """The total of one standard geounit.
+
+    Args:
+        geocode: of the geounit.
+        value: records in it.
+        histogram: that counts them; empty for any.
+        level: of the geounit; empty for any.
+        name: of the geounit, for people.
+    """
+
+    geocode: str
+    value: int
+    histogram: str = ""
+    level: str = ""
+    name: str = ""
+
+
+def write_exact_totals(path: Path, totals: Sequence[ExactTotal]) -> None:
+    """Write totals as CSV with the columns histogram, level, geocode, name and value.
+
+    Args:
+        path: final name.
+        totals: in the order of the rows.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    rows = [[getattr(one, name) for name in _COLUMNS] for one in totals]
+    atomic_text(path, csv_text([_COLUMNS, *rows]))
+
+
+def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
+    """Read totals from CSV with a header.
+
+    Args:
+        path: a file with the columns ``geocode`` and ``value``; ``name``, ``histogram`` and ``level`` may be there, too.
+
+    Raises:
+        DataError: a column is missing, a value is no whole number of 0 or more, or a geounit is there twice.
+        StorageError: the file cannot be opened.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream)
+            rows, header = list(reader), set(reader.fieldnames or ())
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path}: the table of totals cannot be read as text") from error
+    if not set(_NEEDED) <= header:
+        raise DataError(
+            f"{path}: a table of totals has a header with geocode and value (and name), and a row a geounit"
+        )
+    wrong = [row["geocode"] for row in rows if not (row["value"] or "").strip().isdecimal()]
+    keys = [(row.get("histogram"), row.get("level"), row["geocode"]) for row in rows]
+    twice = sorted({key[2] for key in keys if keys.count(key) > 1})
+    for what, codes in (
+        ("values that are no whole numbers of 0 or more", wrong),
+        ("geounits there twice", twice),
+    ):
+        if codes:
+            raise DataError(
+                f"{path}: {what} ({len(codes)}), such as {', '.join(codes[:_NAMED])}; fix: correct the table"
+            )
+    return tuple(
+        ExactTotal(
+            row["geocode"].strip(),
+            int(row["value"]),
+            (row.get("histogram") or "").strip(),
+            (row.get("level") or "").strip(),
+            (row.get("name") or "").strip(),
+        )
+        for row in rows
+    )

@@ -1,0 +1,207 @@
+"""Noisy measurements of population groups on disk: one Parquet file a part, verified whenever read."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.model import GroupLevel, GroupMeasurements, NoiseLaw
+from censafe.model.plan import NoiseSource
+from censafe.publication.measurements.vectors import (
+    changed_after_measuring,
+    exact_text,
+    header_of,
+    header_text,
+    metadata_of,
+    open_part,
+    require_plan,
+    write_part,
+)
+from censafe.publication.stamps import Stamp, require_publishable
+
+__all__ = ["read_group_measurements", "write_group_measurements"]
+
+_FORMAT = "censafe group measurements 1"
+_CODE = pa.dictionary(pa.int32(), pa.string())
+
+
+def write_group_measurements(
+    path: Path, measurements: GroupMeasurements, *, plan_digest: str, stamp: Stamp | None = None
+) -> str:
+    """Write the noisy answers of one part, with everything needed to rebuild them exactly.
+
+    One row a group: region, iteration, stat level, the noisy total that chose it (SafeTab-P; null for groups that were
+    measured once only) and the list of noisy cells. The file's metadata hold the plan's digest, the source, the
+    level with all its regions and iterations, laws and costs as ``num/den``, and a digest of the content.
+
+    Args:
+        path: final name; the file appears there complete or not at all, and read-only.
+        measurements: of one part.
+        plan_digest: :meth:`ReleasePlan.digest` of the plan they were drawn for.
+        stamp: ``"NOT PRIVATE"`` for measurements drawn with a test key.
+
+    Returns:
+        SHA-256 of the file's bytes, hexadecimal, for the ledger.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        StorageError: the disk is full or the folder not writable.
+    """
+    require_publishable([measurements], stamp)
+    header = _header(measurements, plan_digest)
+    return write_part(
+        path,
+        _to_arrow(measurements),
+        header,
+        _content_digest(header, measurements),
+        plan_digest=plan_digest,
+        stamp=stamp,
+        compression_level=1,
+    )
+
+
+def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> GroupMeasurements:
+    """Read one part back and check that nothing in it changed since it was written.
+
+    Args:
+        path: a file written by :func:`write_group_measurements`.
+        plan_digest: when given, the plan the file must belong to.
+
+    Raises:
+        StorageError: there is no such file.
+        CheckError: not a measurement file of population groups, another plan's, or changed after it was written.
+    """
+    table = open_part(path, ("region_id", "iteration"))
+    metadata = metadata_of(table)
+    try:
+        header = header_of(path, metadata, _FORMAT)
+        written_plan, written_digest = header["plan_digest"], metadata["content_digest"]
+        measurements = _rebuilt(header, table)
+    except (KeyError, TypeError, ValueError, IndexError, pa.ArrowInvalid) as error:
+        raise CheckError(
+            f"{path} is not a measurement file of population groups, or it was changed after it was measured"
+        ) from error
+    require_plan(path, written_plan, plan_digest)
+    metadata_agree = (
+        metadata.get("plan_digest") == written_plan and metadata.get("source") == measurements.source
+    )
+    if (
+        _content_digest(metadata["censafe"], measurements) != written_digest
+        or not metadata_agree
+        or not _plain(_to_arrow(measurements)).equals(_plain(table.replace_schema_metadata(None)))
+    ):
+        raise changed_after_measuring(path)
+    return measurements
+
+
+def _header(measurements: GroupMeasurements, plan_digest: str) -> str:
+    level = measurements.level
+    document = {
+        "format": _FORMAT,
+        "plan_digest": plan_digest,
+        "source": measurements.source,
+        "table": measurements.table,
+        "level": {
+            "name": level.name,
+            "region_type": level.region_type,
+            "iteration_level": level.iteration_level,
+            "regions": level.regions.tolist(),
+            "iterations": list(level.iterations),
+            "detailed_only": np.flatnonzero(level.detailed_only).tolist(),
+        },
+        "laws": {name: [law.kind, exact_text(law.parameter)] for name, law in measurements.laws.items()},
+        "costs": {name: exact_text(cost) for name, cost in measurements.costs.items()},
+        "two_stages": measurements.stage1 is not None,
+    }
+    return header_text(document)
+
+
+def _content_digest(header: str, measurements: GroupMeasurements) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name in ("region", "iteration", "stat_level", "stage1", "indptr", "values"):
+        column = getattr(measurements, name)
+        digest.update(b"\n")
+        if column is not None:
+            digest.update(np.ascontiguousarray(column.astype("<i8")).data)
+    return digest.hexdigest()
+
+
+def _to_arrow(measurements: GroupMeasurements) -> pa.Table:
+    level = measurements.level
+    columns = {
+        "region_id": pa.DictionaryArray.from_arrays(
+            measurements.region, pa.array(level.regions.tolist(), pa.string())
+        ),
+        "iteration": pa.DictionaryArray.from_arrays(
+            measurements.iteration, pa.array(level.iterations, pa.string())
+        ),
+        "stat_level": pa.array(measurements.stat_level),
+    }
+    if measurements.stage1 is not None:
+        once = level.detailed_only[measurements.iteration]
+        columns["stage1"] = pa.array(measurements.stage1, pa.int64(), mask=once)
+    columns["cells"] = pa.LargeListArray.from_arrays(measurements.indptr, measurements.values)
+    return pa.table(columns)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The same without dictionaries and chunks, so that equal content compares as equal."""
+    texts = {"region_id", "iteration"}
+    fields = [pa.field(f.name, pa.string() if f.name in texts else f.type) for f in table.schema]
+    return table.cast(pa.schema(fields)).combine_chunks()
+
+
+def _rebuilt(header: dict[str, Any], table: pa.Table) -> GroupMeasurements:
+    written = header["level"]
+    detailed_only = np.zeros(len(written["iterations"]), np.bool_)
+    detailed_only[written["detailed_only"]] = True
+    level = GroupLevel(
+        name=written["name"],
+        region_type=written["region_type"],
+        iteration_level=written["iteration_level"],
+        regions=np.array(written["regions"], np.str_),
+        iterations=tuple(written["iterations"]),
+        detailed_only=detailed_only,
+    )
+    cells = table["cells"].combine_chunks()
+    values = np.array(cells.flatten(), np.int64)
+    indptr = np.array(cells.offsets, np.int64) if len(cells) else np.zeros(1, np.int64)
+    source: NoiseSource = "system" if header["source"] == "system" else "seeded"
+    stage1: NDArray[np.int64] | None = None
+    iteration = _ordinals(table["iteration"], np.array(level.iterations, np.str_))
+    if header["two_stages"]:
+        once = detailed_only[iteration]
+        stage1 = np.array(table["stage1"].fill_null(0).to_numpy(), np.int64)
+        stage1[once] = values[indptr[:-1][once]]
+    return GroupMeasurements(
+        level=level,
+        table=header["table"],
+        region=_ordinals(table["region_id"], level.regions),
+        iteration=iteration,
+        stat_level=np.array(table["stat_level"].to_numpy(), np.int8),
+        stage1=stage1,
+        indptr=indptr - indptr[0],
+        values=values,
+        laws={name: NoiseLaw(kind, Fraction(text)) for name, (kind, text) in header["laws"].items()},
+        costs={name: Fraction(text) for name, text in header["costs"].items()},
+        source=source,
+    )
+
+
+def _ordinals(column: pa.ChunkedArray, names: NDArray[np.str_]) -> NDArray[np.int32]:
+    """Positions in sorted names; ValueError for a text that is not one of them."""
+    parts = []
+    for chunk in column.chunks:
+        texts = np.array(chunk.dictionary.to_pylist(), np.str_)
+        places = np.searchsorted(names, texts)
+        if len(texts) and (places.max() >= len(names) or np.any(names[places] != texts)):
+            raise ValueError("a code that the level does not have")
+        parts.append(places.astype(np.int32)[chunk.indices.to_numpy(zero_copy_only=False)])
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32)

@@ -1,0 +1,209 @@
+"""The geounits of a level of public noisy measurement files and what is known of them exactly: every rule checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX, LevelFiles
+from censafe.publication.measurements.rows import Faults, Rows, letters, read_answer_rows
+
+__all__ = ["ListedLevel", "PublicConstraint", "list_level", "texts"]
+
+_NARROW: Final = np.iinfo(np.int32)
+_AGAIN: Final = "get the files again"
+COMPLETE: Final = (
+    "get the files of the level again; every geounit stands in the constraints, once for each of them"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicConstraint:
+    """An exact figure of every geounit of a level.
+
+    Args:
+        sign: ``=``, ``<=`` or ``>=``.
+        values: int32, or int64 where that is too narrow, shape (geounits, figures).
+    """
+
+    sign: str
+    values: NDArray[np.integer] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class ListedLevel:
+    """The geounits of a level.
+
+    Args:
+        name: of the level.
+        folder: they were read from.
+        codes: letters of all geounits, sorted, uint8, shape (n, width).
+        places: first folders below that of the table, as in :class:`LevelFiles`.
+        place: which of them every geounit is in, shape (n,).
+        constraints: by name without suffix.
+    """
+
+    name: str
+    folder: Path
+    codes: NDArray[np.uint8] = field(repr=False)
+    places: tuple[str, ...]
+    place: NDArray[np.int32] = field(repr=False)
+    constraints: Mapping[str, PublicConstraint] = field(repr=False)
+
+    @property
+    def nodes(self) -> int:
+        """Number of geounits."""
+        return len(self.codes)
+
+
+def texts(codes: NDArray[np.uint8]) -> NDArray[np.str_]:
+    """Codes as text, shape (n,), from their letters, shape (n, width).
+
+    Example:
+        >>> texts(np.array([[48, 52], [49, 52]], np.uint8)).tolist()
+        ['04', '14']
+    """
+    width = codes.shape[1]
+    if not width:
+        return np.full(len(codes), "")
+    return np.ascontiguousarray(codes.astype(np.uint32)).reshape(-1).view(f"U{width}")
+
+
+def list_level(files: LevelFiles) -> ListedLevel:
+    """Read what the constraints of a level say, one folder after another.
+
+    Raises:
+        DataError: a file cannot be read, or rows break a rule; names level, folder, number of rows and up to five geounits.
+    """
+    faults = Faults(files.name, files.folder / CONSTRAINT)
+    listing = _Listing(faults)
+    parts = [listing.folder(files.constraints[place]) for place in files.constraints]
+    faults.raise_if_any()
+    if not sum(len(part.codes) for part in parts):
+        raise DataError(f"level {files.name}: the files in {faults.folder} have no rows; fix: get them again")
+    codes = np.concatenate([part.codes for part in parts])
+    place = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part.codes) for part in parts])
+    order = None
+    if not (codes[1:] > codes[:-1]).all():
+        order = np.argsort(codes, kind="stable")
+        codes, place = codes[order], place[order]
+        twice = codes[1:][codes[1:] == codes[:-1]]
+        faults.add(
+            "geounits in two folders", texts(_letters(twice, listing.width)), "remove the repeated rows"
+        )
+    constraints = {}
+    for name in sorted({name for part in parts for name in part.figures}):
+        constraints[name.removesuffix(CONSTRAINT_SUFFIX)] = _joined(name, parts, order, listing, faults)
+    faults.raise_if_any()
+    found = _letters(codes, listing.width)
+    return ListedLevel(files.name, files.folder, found, tuple(files.constraints), place, constraints)
+
+
+@dataclass(frozen=True, eq=False)
+class _Folder:
+    """Codes of a folder as bytes, sorted, and sign and figures by name."""
+
+    codes: NDArray[np.bytes_]
+    figures: Mapping[str, tuple[str, NDArray[np.integer]]]
+
+
+def _letters(codes: NDArray[np.bytes_], width: int) -> NDArray[np.uint8]:
+    if not width:
+        return np.zeros((len(codes), 0), np.uint8)
+    return np.ascontiguousarray(codes).view(np.uint8).reshape(len(codes), width)
+
+
+def _joined(
+    name: str, parts: Sequence[_Folder], order: NDArray[np.int64] | None, listing: _Listing, faults: Faults
+) -> PublicConstraint:
+    signs = {part.figures[name][0] for part in parts if name in part.figures}
+    widths = {part.figures[name][1].shape[1] for part in parts if name in part.figures}
+    for part in parts:
+        own = part.figures.get(name)
+        if own is None and len(part.codes):
+            faults.add(
+                f"{name}: geounits without a row", texts(_letters(part.codes, listing.width)), COMPLETE
+            )
+        elif own is not None and own[1].shape[1] != max(widths):
+            faults.add(
+                f"{name}: another number of figures", texts(_letters(part.codes, listing.width)), _AGAIN
+            )
+    faults.raise_if_any()
+    values = np.concatenate([part.figures[name][1] for part in parts if name in part.figures])
+    return PublicConstraint(min(signs), values if order is None else values[order])
+
+
+class _Listing:
+    """Reads folder after folder; all codes have the length of the first."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self.width = -1
+
+    def folder(self, files: Sequence[Path]) -> _Folder:
+        """Codes and figures of a folder."""
+        found: dict[str, tuple[str, list[NDArray[np.bytes_]], list[NDArray[Any]]]] = {}
+        for path in files:
+            for rows in read_answer_rows(path):
+                for name, sign, codes, values in self._taken(rows):
+                    known = found.setdefault(name, (sign, [], []))
+                    known[1].append(codes)
+                    known[2].append(values)
+        self._faults.raise_if_any()
+        empty = np.zeros(0, f"S{max(1, self.width)}")
+        geounits = np.unique(np.concatenate([empty, *(one for _, some, _ in found.values() for one in some)]))
+        return _Folder(
+            geounits,
+            {
+                name: (sign, self._placed(name, geounits, np.concatenate(codes), values))
+                for name, (sign, codes, values) in found.items()
+            },
+        )
+
+    def _taken(self, rows: Rows) -> Iterator[tuple[str, str, NDArray[np.bytes_], NDArray[Any]]]:
+        lengths = pc.binary_length(rows.geocodes).to_numpy(zero_copy_only=False).astype(np.int64)
+        if self.width < 0 and len(lengths):
+            self.width = int(np.bincount(lengths).argmax())
+        odd = np.flatnonzero(lengths != self.width)
+        self._faults.add("codes of different lengths", rows.codes(odd), _AGAIN)
+        if len(odd):
+            return
+        codes = np.zeros(len(lengths), f"S{max(1, self.width)}")
+        if self.width:
+            codes = letters(rows.geocodes, self.width).reshape(-1).view(f"S{self.width}")
+        for number in np.unique(rows.name).tolist():
+            own = np.flatnonzero(rows.name == number)
+            width = int(rows.starts[own[0] + 1] - rows.starts[own[0]])
+            wrong = own[np.diff(rows.starts)[own] != width]
+            self._faults.add(f"{rows.names[number]}: another number of figures", rows.codes(wrong), _AGAIN)
+            if not len(wrong):
+                sign = rows.signs[int(rows.sign[own[0]])]
+                yield rows.names[number], sign, codes[own], rows.matrix(own, width)
+
+    def _placed(
+        self, name: str, geounits: NDArray[np.bytes_], codes: NDArray[np.bytes_], values: list[NDArray[Any]]
+    ) -> NDArray[np.integer]:
+        """Figures of every geounit of a folder."""
+        widths = {one.shape[1] for one in values}
+        if len(widths) > 1:
+            self._faults.add(f"{name}: another number of figures", texts(_letters(codes, self.width)), _AGAIN)
+            self._faults.raise_if_any()
+        nodes = np.searchsorted(geounits, codes)
+        count = np.bincount(nodes, minlength=len(geounits))
+        for what, wrong, fix in (
+            ("rows there twice", count > 1, "remove the repeated rows"),
+            ("geounits without a row", count == 0, COMPLETE),
+        ):
+            self._faults.add(f"{name}: {what}", texts(_letters(geounits[wrong], self.width)), fix)
+        together = np.concatenate(values)
+        narrow = not together.size or (_NARROW.min <= together.min() and together.max() <= _NARROW.max)
+        found = np.zeros((len(geounits), together.shape[1]), np.int32 if narrow else np.int64)
+        found[nodes] = together
+        return found

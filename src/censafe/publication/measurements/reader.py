@@ -1,0 +1,272 @@
+"""Stored noisy measurements read back, and proven to be those that were written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError, StorageError
+from censafe.model import NoiseLaw, QueryPlan
+from censafe.model.level_measurements import Answers, LevelBudgets, LevelMeasurements
+from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX, DPQUERY
+from censafe.publication.measurements.vectors import changed_after_measuring, header_of, require_plan
+from censafe.publication.measurements.writer import FORMAT, content_digest
+
+__all__ = ["read_constraints", "read_noisy_measurements"]
+
+_THREADS: Final = 2
+_DAMAGE: Final = (KeyError, TypeError, ValueError, IndexError, OSError, pa.ArrowException)
+_SEALS: Final = ("censafe", "plan_digest", "part", "source", "private", "stamp")
+
+
+def read_noisy_measurements(path: Path, *, plan_digest: str | None = None) -> LevelMeasurements:
+    """Read one part back and check that nothing in it changed since it was written.
+
+    Args:
+        path: a folder written by :func:`~censafe.publication.measurements.writer.write_noisy_measurements`.
+        plan_digest: when given, the plan the part must belong to.
+
+    Raises:
+        StorageError: there is no such folder.
+        CheckError: not stored measurements of histograms, another plan's, or changed after they were written.
+    """
+    constraints, seal = _open(path, CONSTRAINT, plan_digest)
+    measured, other = _open(path, DPQUERY, plan_digest)
+    if seal != other:
+        raise changed_after_measuring(path)
+    try:
+        return _rebuilt(path, json.loads(seal["censafe"]), measured, constraints)
+    except _DAMAGE as error:
+        raise _damaged(path) from error
+
+
+def read_constraints(path: Path, *, plan_digest: str | None = None) -> Mapping[str, NDArray[np.int64]]:
+    """Read the exact figures of one part.
+
+    Args:
+        path: a folder written by :func:`~censafe.publication.measurements.writer.write_noisy_measurements`.
+        plan_digest: when given, the plan the part must belong to.
+
+    Returns:
+        Figures of every geounit in the order of the level, shape (geounits, figures), by name without suffix.
+
+    Raises:
+        StorageError: there is no such folder.
+        CheckError: not stored measurements of histograms, another plan's, or changed after they were written.
+    """
+    files, seal = _open(path, CONSTRAINT, plan_digest)
+    try:
+        nodes = json.loads(seal["censafe"])["geounits"]
+        found: dict[str, NDArray[np.int64]] = {}
+        for file in files:
+            for name, values in _figures(path, file).items():
+                held = found.setdefault(name, np.zeros((nodes, values.shape[1]), np.int64))
+                held[file.first : file.last] = values
+    except _DAMAGE as error:
+        raise _damaged(path) from error
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _File:
+    """One sealed file: where its geounits stand in the level, and their kinds."""
+
+    path: Path
+    header: str
+    digest: str
+    first: int
+    last: int
+    kinds: NDArray[np.int32]
+
+
+def _open(path: Path, table: str, plan_digest: str | None) -> tuple[list[_File], dict[str, str]]:
+    """The files of a table in the order of their geounits, and the metadata that all of them share."""
+    if not path.is_dir():
+        raise StorageError(f"measurement folder {path} is missing; restore it from a copy")
+    try:
+        found = [_sealed(file, table) for file in sorted((path / table).rglob("*.parquet"))]
+        seal = found[0][1]
+        files = sorted((file for file, _ in found), key=lambda file: file.first)
+        whole = header_of(path, seal, FORMAT)
+        counts = (len(files), files[-1].last, seal["plan_digest"], seal["source"], seal["part"])
+    except _DAMAGE as error:
+        raise _damaged(path) from error
+    require_plan(path, whole["plan_digest"], plan_digest)
+    names = ("files", "geounits", "plan_digest", "source", "part")
+    edges = [file.first for file in files] == [0, *(file.last for file in files[:-1])]
+    if not edges or any(other != seal for _, other in found) or counts != tuple(whole[n] for n in names):
+        raise changed_after_measuring(path)
+    return files, seal
+
+
+def _sealed(path: Path, table: str) -> tuple[_File, dict[str, str]]:
+    raw = pq.read_metadata(path).metadata or {}
+    metadata = {key.decode(): value.decode() for key, value in raw.items() if key != b"ARROW:schema"}
+    place = json.loads(metadata["place"])
+    if place["table"] != table:
+        raise ValueError("a file of the other table")
+    kinds = np.array([kind for kind, length in place["kinds"] for _ in range(length)], np.int32)
+    if len(kinds) != place["last"] - place["first"]:
+        raise ValueError("kinds of other geounits")
+    header = f"{metadata['censafe']}\n{metadata['place']}"
+    file = _File(path, header, metadata["content_digest"], place["first"], place["last"], kinds)
+    return file, {name: metadata[name] for name in _SEALS if name in metadata}
+
+
+def _figures(part: Path, file: _File) -> dict[str, NDArray[np.int64]]:
+    """Exact figures of a file by name; their geounits stand in every row group."""
+    found: dict[str, NDArray[np.int64]] = {}
+    with pq.ParquetFile(file.path) as opened:
+        for group in range(opened.num_row_groups):
+            table = opened.read_row_group(group, columns=["query_name", "value"])
+            name = table["query_name"][0].as_py().removesuffix(CONSTRAINT_SUFFIX)
+            found[name] = _matrix(table["value"]).astype(np.int64)
+    _geounits(part, file)
+    return found
+
+
+def _geounits(part: Path, file: _File) -> NDArray[np.str_]:
+    """Geounits of a file of constraints, once its digest has been checked."""
+    names: pa.Array | None = None
+    flats = []
+    with pq.ParquetFile(file.path) as opened:
+        for group in range(opened.num_row_groups):
+            table = opened.read_row_group(group, columns=["geocode", "value"])
+            column = table["geocode"].combine_chunks()
+            if names is not None and not names.equals(column):
+                raise ValueError("constraints of different geounits")
+            names = column
+            flats.append(np.ascontiguousarray(_matrix(table["value"]), np.int64))
+    if names is None or len(names) != file.last - file.first:
+        raise ValueError("rows are missing")
+    geounits = np.array(names.to_pylist(), np.str_)
+    digest = content_digest(file.header, geounits, file.kinds)
+    for flat in flats:
+        digest.update(flat.astype("<i8", copy=False).data)
+    if digest.hexdigest() != file.digest:
+        raise changed_after_measuring(part)
+    return geounits
+
+
+def _rebuilt(
+    path: Path, header: dict[str, Any], measured: Sequence[_File], constraints: Sequence[_File]
+) -> LevelMeasurements:
+    plans, shapes = [], []
+    values: list[Answers] = []
+    nodes = int(header["geounits"])
+    for entry in header["queries"]:
+        law = NoiseLaw(entry["law"], Fraction(entry["parameter"]))
+        plans.append(QueryPlan(entry["table"], entry["level"], law, Fraction(entry["cost"])))
+        shapes.append(tuple(int(size) for size in entry["shape"]))
+        size = (nodes, prod(shapes[-1]))
+        values.append(np.zeros(size, np.int32) if entry["bits"] == 32 else np.zeros(size, np.int64))
+    geounits = np.concatenate([_geounits(path, file) for file in constraints])
+    budgets = _budgets(header, np.concatenate([file.kinds for file in measured]))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(lambda file: _fill(path, file, geounits, budgets, values), measured))
+    return LevelMeasurements(
+        header["part"],
+        geounits,
+        tuple(plans),
+        tuple(shapes),
+        budgets,
+        tuple(tuple(float.fromhex(text) for text in row) for row in header["variances"]),
+        tuple(values),
+        "system" if header["source"] == "system" else "seeded",
+    )
+
+
+def _budgets(header: dict[str, Any], kinds: NDArray[np.int32]) -> LevelBudgets:
+    laws = [
+        tuple(None if one is None else NoiseLaw(one["law"], Fraction(one["parameter"])) for one in row)
+        for row in header["kinds"]
+    ]
+    costs = [
+        tuple(Fraction(0) if one is None else Fraction(one["cost"]) for one in row) for row in header["kinds"]
+    ]
+    return LevelBudgets(kinds, tuple(laws), tuple(costs))
+
+
+def _fill(
+    part: Path,
+    file: _File,
+    geounits: NDArray[np.str_],
+    budgets: LevelBudgets,
+    values: Sequence[Answers],
+) -> None:
+    """Read the answers of a file into their places; ValueError where the rows are not those expected."""
+    own = geounits[file.first : file.last]
+    codes = pa.array(own.tolist(), pa.string())
+    digest = content_digest(file.header, own, file.kinds)
+    query, done = 0, 0
+    with pq.ParquetFile(file.path) as opened:
+        for group in range(opened.num_row_groups):
+            table = opened.read_row_group(group, columns=["geocode", "value"])
+            there = _there(budgets, file, query)
+            while done == there[1]:
+                query, done = query + 1, 0
+                there = _there(budgets, file, query)
+            found = _matrix(table["value"])
+            last = done + len(found)
+            rows, count = there
+            if last > count or not _same_codes(table["geocode"], codes, rows, done, last):
+                raise ValueError("rows of other geounits")
+            place = (
+                slice(file.first + done, file.first + last) if rows is None else file.first + rows[done:last]
+            )
+            narrow = np.ascontiguousarray(found, values[query].dtype)
+            if not np.array_equal(narrow, found):
+                raise ValueError("an answer is too large")
+            digest.update(narrow.astype(narrow.dtype.newbyteorder("<"), copy=False).data)
+            values[query][place] = narrow
+            done = last
+    left = [_there(budgets, file, later)[1] for later in range(query + 1, len(values))]
+    if done != _there(budgets, file, query)[1] or any(left):
+        raise ValueError("rows are missing")
+    if digest.hexdigest() != file.digest:
+        raise changed_after_measuring(part)
+
+
+def _there(budgets: LevelBudgets, file: _File, query: int) -> tuple[NDArray[np.int64] | None, int]:
+    """Geounits of a file that have the query, None for all, and how many they are."""
+    has_law = np.array([laws[query] is not None for laws in budgets.laws])
+    if has_law.all():
+        return None, file.last - file.first
+    rows = np.flatnonzero(has_law[file.kinds])
+    return rows, len(rows)
+
+
+def _same_codes(
+    found: pa.ChunkedArray, codes: pa.Array, rows: NDArray[np.int64] | None, done: int, last: int
+) -> bool:
+    wanted = codes.slice(done, last - done) if rows is None else codes.take(pa.array(rows[done:last]))
+    return bool(found.combine_chunks().equals(wanted))
+
+
+def _matrix(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Lists of one length as a matrix."""
+    lists = column.combine_chunks()
+    flat = lists.flatten().to_numpy()
+    width = len(flat) // max(1, len(lists))
+    if lists.null_count or bool(np.any(np.diff(lists.offsets.to_numpy()) != width)):
+        raise ValueError("lists of different lengths")
+    found: NDArray[Any] = flat.reshape(len(lists), width)
+    return found
+
+
+def _damaged(path: Path) -> CheckError:
+    return CheckError(
+        f"{path} is no folder of noisy measurements, or it was changed or cut short after it was measured; restore it from "
+        "a copy"
+    )

@@ -1,0 +1,325 @@
+"""Rows of public noisy measurement files as they come: any files, any order, any width of integers, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numba import boolean, float64, int8, int16, int32, int64, types, uint8, void
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.model.compiled import compiled
+
+__all__ = [
+    "FAULTY",
+    "REPEATED",
+    "TAKEN",
+    "Faults",
+    "Rows",
+    "data_files",
+    "letters",
+    "locate_rows",
+    "opened",
+    "put_rows",
+    "read_answer_rows",
+    "take_places",
+]
+
+
+TAKEN, REPEATED, FAULTY = 1, 2, 3  # what became of a row
+
+_Letters = types.Array(uint8, 2, "C", readonly=True)
+_Starts = types.Array(int64, 1, "C", readonly=True)
+
+
+@compiled(void(_Letters, _Letters, int64[::1]))
+def locate_rows(known, codes, found):  # type: ignore[no-untyped-def]
+    """Where codes stand among sorted ones of the same length: rows of files mostly follow one another.
+
+    Args:
+        known: letters of the sorted codes, shape (n, width).
+        codes: letters of the codes to be found, shape (m, width).
+        found: receives their positions, -1 for those that are not there, shape (m,).
+    """
+    nodes, width = known.shape
+    last = -1
+    for row in range(codes.shape[0]):
+        first, end, at = 0, nodes, -1
+        for guess in (last, last + 1):
+            if at < 0 and 0 <= guess < nodes:
+                place = 0
+                while place < width and known[guess, place] == codes[row, place]:
+                    place += 1
+                if place == width:
+                    at = guess
+        while at < 0 and first < end:
+            middle, place = (first + end) // 2, 0
+            while place < width and known[middle, place] == codes[row, place]:
+                place += 1
+            if place == width:
+                at = middle
+            elif known[middle, place] < codes[row, place]:
+                first = middle + 1
+            else:
+                end = middle
+        found[row] = at
+        last = at if at >= 0 else last
+
+
+@compiled(void(int64[::1], int64[::1], _Starts, int64, float64[::1], float64[:, ::1], int64, int8[::1]))
+def take_places(rows, nodes, starts, width, variance, variances, query, state):  # type: ignore[no-untyped-def]
+    """Claim the place of every row by its variance; a place is given away once.
+
+    Args:
+        rows: of one query, shape (k,).
+        nodes: geounit of every row of the batch.
+        starts: where the answers of every row of the batch start, and their end.
+        width: number of answers that a row must have.
+        variance: of every row of the batch.
+        variances: of all geounits and queries, infinite where nothing was read so far.
+        query: ordinal.
+        state: receives what became of each of the rows, shape (k,).
+    """
+    for one in range(rows.shape[0]):
+        row = rows[one]
+        if starts[row + 1] - starts[row] != width:
+            state[one] = FAULTY
+        elif np.isinf(variances[nodes[row], query]):
+            variances[nodes[row], query] = variance[row]
+            state[one] = TAKEN
+        else:
+            state[one] = REPEATED
+
+
+def _put(values, rows, nodes, starts, state, found):  # type: ignore[no-untyped-def]
+    fit = True
+    for one in range(rows.shape[0]):
+        if state[one] == TAKEN:
+            row = rows[one]
+            target, first = found[nodes[row]], starts[row]
+            for answer in range(target.shape[0]):
+                value = values[first + answer]
+                target[answer] = value
+                fit = fit and target[answer] == value
+    return fit
+
+
+def _signature(number: types.Type) -> types.Type:
+    values = types.Array(number, 1, "C", readonly=True)
+    return boolean(values, int64[::1], int64[::1], _Starts, int8[::1], int16[:, ::1])
+
+
+put_rows = compiled([_signature(int32), _signature(int64)])(_put)
+"""Copy the answers of rows to their geounits; whether all of them fit 16 bits.
+
+Args:
+    values: answers of the batch, int32 or int64.
+    rows: as of :func:`take_places`.
+    nodes: as there.
+    starts: as there.
+    state: of the rows; only those that were taken are copied.
+    found: receives them, shape (geounits, answers).
+"""
+
+
+_NAMED: Final = 5
+_BATCH: Final = 4096
+_COLUMNS: Final = ("geocode", "query_name", "query_shape", "value", "variance", "sign")
+_ALLOWED: Final = "allowed: files in the layout of the Bureau's noisy measurement files"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of one file.
+
+    Args:
+        geocodes: text, shape (rows,).
+        names: of the queries or constraints with their suffix; those that occur.
+        name: which of them each row has, shape (rows,).
+        shapes: groups of each attribute, int64, shape (rows, attributes).
+        values: all answers one after another.
+        starts: int64, shape (rows + 1,): row i has values[starts[i]:starts[i + 1]].
+        variance: shape (rows,); NaN where it is missing.
+        signs: those that occur.
+        sign: which of them each row has, shape (rows,).
+    """
+
+    geocodes: pa.Array
+    names: tuple[str, ...]
+    name: NDArray[np.int64]
+    shapes: NDArray[np.int64]
+    values: NDArray[Any]
+    starts: NDArray[np.int64]
+    variance: NDArray[np.float64]
+    signs: tuple[str, ...]
+    sign: NDArray[np.int64]
+
+    def matrix(self, rows: NDArray[np.int64], width: int) -> NDArray[Any]:
+        """Answers of some rows that have `width` of them each, shape (len(rows), width)."""
+        first = self.starts[rows]
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+            return self.values[first[0] : first[0] + len(rows) * width].reshape(len(rows), width)
+        return np.asarray(self.values[first[:, None] + np.arange(width)])
+
+    def codes(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """Geocodes of some rows."""
+        return np.array(self.geocodes.take(pa.array(rows)).to_pylist(), np.str_)
+
+    def places(self, geounits: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Positions of the rows' geocodes among sorted ones, -1 for those that are not there.
+
+        Args:
+            geounits: letters of the sorted codes, shape (n, width), as :func:`letters` gives them.
+        """
+        width = geounits.shape[1]
+        found = np.full(len(self.geocodes), -1, np.int64)
+        lengths = pc.binary_length(self.geocodes).to_numpy(zero_copy_only=False)
+        fitting = np.flatnonzero(lengths == width)
+        column = self.geocodes if len(fitting) == len(found) else self.geocodes.take(pa.array(fitting))
+        some = np.zeros(len(fitting), np.int64)
+        if width and len(fitting):
+            locate_rows(geounits, letters(column, width), some)
+        found[fitting] = some
+        return found
+
+    def groups(self) -> list[NDArray[np.int64]]:
+        """Rows of one name and shape."""
+        key = self.name.copy()
+        for column in self.shapes.T:
+            key = key * (int(column.max(initial=0)) + 1) + column
+        found = np.unique(key, return_inverse=True)[1].reshape(-1)
+        return [np.flatnonzero(found == one) for one in range(int(found.max(initial=-1)) + 1)]
+
+
+def letters(codes: pa.Array, width: int) -> NDArray[np.uint8]:
+    """Letters of codes that all have the same length in bytes, shape (len(codes), width)."""
+    plain = codes.cast(pa.large_string())
+    first = np.frombuffer(plain.buffers()[1], np.int64)[plain.offset]
+    return np.frombuffer(plain.buffers()[2], np.uint8, len(plain) * width, first).reshape(len(plain), width)
+
+
+@dataclass
+class Faults:
+    """What is wrong with the rows of one level, counted by kind.
+
+    Args:
+        level: of the geography.
+        folder: where the rows are.
+    """
+
+    level: str
+    folder: Path
+    _found: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+    def add(self, what: str, geounits: NDArray[np.str_], fix: str) -> None:
+        """Note rows that break a rule."""
+        if len(geounits):
+            self._found.setdefault((what, fix), []).extend(geounits.tolist())
+
+    def raise_if_any(self) -> None:
+        """Raise with every kind of fault, how many rows have it and up to five geounits.
+
+        Raises:
+            DataError: something is wrong.
+        """
+        if not self._found:
+            return
+        lines = [
+            f"  - {what} ({len(names)} rows), geounits {', '.join(sorted(set(names))[:_NAMED])}; fix: {fix}"
+            for (what, fix), names in self._found.items()
+        ]
+        raise DataError(f"level {self.level}, {self.folder}:\n" + "\n".join(lines))
+
+
+def data_files(folder: Path) -> tuple[Path, ...]:
+    """Files with rows in a folder and its partitions; names that begin with ``_`` or ``.`` are markers, not data."""
+    if not folder.is_dir():
+        return ()
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return tuple(
+        path for path in found if not any(name[0] in "_." for name in path.relative_to(folder).parts)
+    )
+
+
+def read_answer_rows(path: Path) -> Iterator[Rows]:
+    """The rows of a file, a few thousand at a time.
+
+    Args:
+        path: a Parquet file.
+
+    Raises:
+        DataError: it is no Parquet file, was cut short, or lacks a column.
+    """
+    batches = opened(path).iter_batches(batch_size=_BATCH, columns=list(_COLUMNS))
+    while True:
+        try:
+            batch = next(batches, None)
+            if batch is None:
+                return
+            rows = _decoded(batch)
+        except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+            raise _unreadable(path) from error
+        yield rows
+
+
+def opened(path: Path) -> Any:
+    """A file of rows, none of them read.
+
+    Raises:
+        DataError: it is no Parquet file, was cut short, or lacks a column.
+    """
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path) from error
+    missing = [name for name in _COLUMNS if name not in file.schema_arrow.names]
+    if missing:
+        raise DataError(f"{path}: columns missing: {', '.join(missing)}; {_ALLOWED}")
+    return file
+
+
+def _unreadable(path: Path) -> DataError:
+    return DataError(
+        f"{path}: no Parquet file of noisy measurements, or it was cut short or damaged; {_ALLOWED}; fix: get the file again"
+    )
+
+
+def _decoded(batch: pa.RecordBatch) -> Rows:
+    value, shape = batch.column("value"), batch.column("query_shape")
+    if value.null_count or shape.null_count:
+        raise ValueError("rows without answers or shape")
+    flat = pc.list_flatten(value)
+    if flat.null_count or not pa.types.is_integer(flat.type):
+        raise ValueError("answers that are no integers")
+    starts = np.zeros(batch.num_rows + 1, np.int64)
+    np.cumsum(pc.list_value_length(value).to_numpy(zero_copy_only=False), out=starts[1:])
+    sizes = pc.list_flatten(shape).to_numpy(zero_copy_only=False).astype(np.int64)
+    variance = batch.column("variance").cast(pa.float64()).fill_null(float("nan"))
+    names, name = _coded(batch.column("query_name"))
+    signs, sign = _coded(batch.column("sign"))
+    return Rows(
+        batch.column("geocode").cast(pa.string()).fill_null(""),
+        names,
+        name,
+        sizes.reshape(batch.num_rows, -1),
+        flat.to_numpy(zero_copy_only=False),
+        starts,
+        variance.to_numpy(zero_copy_only=False),
+        signs,
+        sign,
+    )
+
+
+def _coded(column: pa.Array) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The words of a column, and which one each row has; a missing one is empty."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    words = (*encoded.dictionary.to_pylist(), "")
+    place = encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
+    return words, place.astype(np.int64)

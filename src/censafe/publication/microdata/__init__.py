@@ -1,0 +1,1 @@
+"""Microdata detail files and block histograms, written and read back."""

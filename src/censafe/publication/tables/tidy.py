@@ -1,0 +1,156 @@
+"""One tidy table of everything that is published, for those who analyse it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.geography.identifiers import region_geoids, region_gisjoins
+from censafe.model import Definition
+from censafe.model.measurements import PublishedQuery
+from censafe.publication.atomic import atomic_write
+from censafe.publication.stamps import STAMP, Stamp, require_publishable
+from censafe.publication.sums import accuracy_of_sum, require_confidence
+from censafe.publication.tables.bureau import key_columns, region_type_of
+from censafe.publication.tables.codebook import COLUMNS, CodebookInput
+
+__all__ = ["TidyContext", "tidy_table", "write_tidy"]
+
+_CODE = pa.dictionary(pa.int32(), pa.string())
+_TYPES = {
+    "count": pa.int64(),
+    "variance": pa.float64(),
+    "variance_reference": pa.float64(),
+    "margin_of_error": pa.float64(),
+    "margin_of_error_exact": pa.int64(),
+    "confidence": pa.float64(),
+    "noise_draws": pa.int64(),
+    "budget": pa.float64(),
+    "private": pa.bool_(),
+}
+
+
+@dataclass(frozen=True)
+class TidyContext:
+    """What is the same for all rows of the tidy table.
+
+    Args:
+        product: for example ``phsafe``.
+        definition: whether costs are rho or epsilon.
+        confidence: nominal coverage of the margins of error, 9/10 or 19/20.
+        codebook: labels of cells and regions.
+    """
+
+    product: str
+    definition: Definition
+    confidence: Fraction
+    codebook: CodebookInput
+
+    def __post_init__(self) -> None:
+        require_confidence(self.confidence)
+
+
+def tidy_table(
+    queries: Sequence[PublishedQuery], context: TidyContext, *, stamp: Stamp | None = None
+) -> pa.Table:
+    """All published answers as one Arrow table, in the order of the queries and their domains.
+
+    Columns are described in :data:`censafe.publication.tables.codebook.COLUMNS`. A test key shows in the columns
+    ``source`` and ``private`` of every row and in the metadata.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        CheckError: a domain that is not region, iteration (if any) and cell.
+    """
+    require_publishable(queries, stamp)
+    schema = pa.schema([(name, _TYPES.get(name, _CODE)) for name in COLUMNS])
+    metadata = {
+        "product": context.product,
+        "definition": context.definition.value,
+        "private": "false" if stamp else "true",
+    }
+    if stamp == STAMP:
+        metadata["stamp"] = stamp
+    blocks = [_block(query, context) for query in queries]
+    table = pa.concat_tables([block.cast(schema) for block in blocks]) if blocks else schema.empty_table()
+    return table.unify_dictionaries().combine_chunks().replace_schema_metadata(metadata)
+
+
+def write_tidy(
+    path: Path, queries: Sequence[PublishedQuery], context: TidyContext, *, stamp: Stamp | None = None
+) -> None:
+    """Write :func:`tidy_table` as one Parquet file, usually ``OUT/tables.parquet``.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        StorageError: the disk is full or the folder not writable.
+    """
+    table = tidy_table(queries, context, stamp=stamp)
+    with atomic_write(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:
+    size, keys, kind = query.domain.size, key_columns(query), region_type_of(query.level)
+    book, area = context.codebook, kind.removeprefix("PR-")
+    distinct, inverse = np.unique(query.terms, return_inverse=True)
+    accuracy = [accuracy_of_sum(query.law, int(terms), context.confidence) for terms in distinct]
+    parts = {
+        "region_id": _codes(keys.region),
+        "GEOID": _codes(region_geoids(area, keys.region)),
+        "GISJOIN": _codes(region_gisjoins(area, keys.region)),
+        "region": _labels(
+            keys.region, {code: book.regions.get((kind, code), "") for code in set(keys.region)}
+        ),
+        "iteration": _codes(keys.iteration),
+        "cell": _codes(keys.cell),
+        "cell_label": _labels(
+            keys.cell, {code: book.cell_label(query.table, code) for code in set(keys.cell)}
+        ),
+        "count": pa.array(query.values),
+        "variance": pa.array(np.array([a.variance for a in accuracy], np.float64)[inverse]),
+        "variance_reference": pa.array(
+            np.array([a.variance_reference for a in accuracy], np.float64)[inverse]
+        ),
+        "margin_of_error": pa.array(np.array([a.margin for a in accuracy], np.float64)[inverse]),
+        "margin_of_error_exact": pa.array(np.array([a.margin_exact for a in accuracy], np.int64)[inverse]),
+        "noise_draws": pa.array(query.terms),
+    }
+    constants = _constants(query, context)
+    columns = {
+        name: parts[name] if name in parts else pa.repeat(pa.scalar(constants[name]), size)
+        for name in COLUMNS
+    }
+    return pa.table(columns)
+
+
+def _constants(query: PublishedQuery, context: TidyContext) -> dict[str, str | float | bool]:
+    return {
+        "product": context.product,
+        "table": query.table,
+        "level": query.level,
+        "region_type": region_type_of(query.level),
+        "confidence": float(context.confidence),
+        "noise_law": query.law.bureau_name,
+        "noise_parameter": f"{query.law.parameter.numerator}/{query.law.parameter.denominator}",
+        "budget_kind": context.definition.symbol,
+        "budget_exact": f"{query.cost.numerator}/{query.cost.denominator}",
+        "budget": float(query.cost),
+        "source": query.source,
+        "private": query.private,
+    }
+
+
+def _codes(values: NDArray[np.str_]) -> pa.Array:
+    return pa.array(values.tolist(), pa.string())
+
+
+def _labels(values: NDArray[np.str_], labels: dict[str, str]) -> pa.Array:
+    return pa.array([labels[value] for value in values.tolist()], pa.string())

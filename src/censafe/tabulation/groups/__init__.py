@@ -1,0 +1,1 @@
+"""CONFIDENTIAL. True counts of population groups, region by region."""

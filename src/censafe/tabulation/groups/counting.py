@@ -1,0 +1,235 @@
+"""CONFIDENTIAL. True counts of population groups, region by region, from records sorted by block.
+
+Records are read twice and kept as one number each (combination and cell), sorted by block. Regions of every type are
+lists of blocks, so one sorted copy serves all levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.model import GroupBlock, GroupLevel
+from censafe.model.proven import proven
+
+__all__ = ["Batch", "ExactGroups", "GroupedRecords", "Memberships", "RegionBlocks", "sort_by_block"]
+
+_CODE_BITS = 32
+_MOST_RECORDS = 1 << 31
+
+
+@dataclass(frozen=True)
+class Batch:
+    """CONFIDENTIAL. Some records of one part.
+
+    Args:
+        block: int32, ordinal of the block; negative for none.
+        combo: int32, ordinal of the combination of codes in the part.
+        cell: uint8, most detailed cell.
+    """
+
+    block: NDArray[np.int32] = field(repr=False)
+    combo: NDArray[np.int32] = field(repr=False)
+    cell: NDArray[np.uint8] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRecords:
+    """CONFIDENTIAL. The records of one part, sorted by block.
+
+    Args:
+        starts: int64, shape (blocks + 1,), where the records of every block start and end.
+        codes: uint32, combination and cell of every record, the cell in the last ``bits`` bits.
+        cells: number of most detailed cells.
+        combos: number of combinations of the part.
+        lost: number of records without a block, which are left out.
+    """
+
+    starts: NDArray[np.int64] = field(repr=False)
+    codes: NDArray[np.uint32] = field(repr=False)
+    cells: int
+    combos: int = field(repr=False)
+    lost: int = field(repr=False)
+
+    @property
+    def bits(self) -> int:
+        """Number of bits of a cell in a code."""
+        return _bits(self.cells)
+
+    @property
+    def records(self) -> int:
+        """CONFIDENTIAL. Number of records that have a block."""
+        return len(self.codes)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("records are confidential and cannot be pickled")
+
+
+class Memberships(Protocol):
+    """Groups of every combination in compressed rows: those of combination i end where those of i + 1 start."""
+
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """Shape (combinations + 1,)."""
+
+    @property
+    def ordinals(self) -> NDArray[np.int32]:
+        """Ordinals of iterations, none twice for one combination."""
+
+
+@proven("groups.proof.md", digest="c33d64a15bc5c4cf")
+def sort_by_block(
+    batches: Callable[[], Iterable[Batch]], *, blocks: int, cells: int, combos: int
+) -> GroupedRecords:
+    """Sort the records of a part by block, in two passes and 4 bytes a record.
+
+    Args:
+        batches: reads the part from its start; called twice, and gives the same records both times in any order.
+        blocks: number of blocks.
+        cells: number of most detailed cells.
+        combos: number of distinct combinations.
+
+    Returns:
+        The sorted records. Their order within a block does not matter.
+
+    Raises:
+        DataError: the two passes differ, or a record has a combination or a cell out of range.
+        OverflowError: too many combinations for 32 bits.
+    """
+    from censafe.tabulation.groups import kernels
+
+    if combos << _bits(cells) > 1 << _CODE_BITS:
+        raise OverflowError(f"{combos} combinations of codes are more than the counts have room for")
+    number = np.zeros(blocks, dtype=np.int64)
+    lost = sum(int(kernels.count_blocks(batch.block, number)) for batch in batches())
+    starts = np.zeros(blocks + 1, dtype=np.int64)
+    np.cumsum(number, out=starts[1:])
+    codes = np.empty(int(starts[-1]), dtype=np.uint32)
+    place, stop = starts[:-1].copy(), starts[1:].copy()
+    unplaced = 0
+    for batch in batches():
+        code = _packed(batch, cells, combos)
+        unplaced += int(kernels.place_records(batch.block, code, place, stop, codes))
+    if unplaced or np.any(place != stop):
+        raise DataError("the records changed while they were read; do not write to the input during a run")
+    return GroupedRecords(starts, codes, cells, combos, lost)
+
+
+def _bits(cells: int) -> int:
+    return (cells - 1).bit_length()
+
+
+def _packed(batch: Batch, cells: int, combos: int) -> NDArray[np.uint32]:
+    inside = (batch.combo.min(initial=0) >= 0) & (batch.combo.max(initial=0) < max(combos, 1))
+    if not inside or batch.cell.max(initial=0) >= cells:
+        raise DataError("records name a combination of codes or a cell that does not exist")
+    return batch.combo.astype(np.uint32) << np.uint32(_bits(cells)) | batch.cell
+
+
+@dataclass(frozen=True, eq=False)
+class RegionBlocks:
+    """The blocks of every region of one type; public.
+
+    Args:
+        starts: int64, shape (regions + 1,).
+        blocks: int32, ordinals of the blocks of region after region; a block is in one region at most.
+    """
+
+    starts: NDArray[np.int64]
+    blocks: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, ordinals: NDArray[np.int32], regions: int) -> RegionBlocks:
+        """From the region of every block.
+
+        Args:
+            ordinals: int32, shape (blocks,), ordinal of the region of every block; -1 for none.
+            regions: number of regions.
+
+        Example:
+            >>> found = RegionBlocks.of(np.array([1, -1, 0, 1], dtype=np.int32), 2)
+            >>> found.starts.tolist(), found.blocks.tolist()
+            ([0, 1, 3], [2, 0, 3])
+        """
+        inside = np.flatnonzero(ordinals >= 0).astype(np.int32)
+        theirs = ordinals[inside]
+        starts = np.zeros(regions + 1, dtype=np.int64)
+        np.cumsum(np.bincount(theirs, minlength=regions), out=starts[1:])
+        if np.any(theirs[1:] < theirs[:-1]):
+            inside = inside[np.argsort(theirs, kind="stable")]
+        return cls(starts, inside)
+
+
+class ExactGroups:
+    """CONFIDENTIAL. The true counts of one population group level, counted block by block on demand.
+
+    Args:
+        level: the public level.
+        regions: the blocks of its regions.
+        parts: records of every part of the population and the groups of its combinations.
+
+    Raises:
+        OverflowError: 2^31 records or more.
+        ValueError: the arguments do not belong together.
+    """
+
+    def __init__(
+        self,
+        level: GroupLevel,
+        regions: RegionBlocks,
+        parts: Sequence[tuple[GroupedRecords, Memberships]],
+    ) -> None:
+        if len(regions.starts) != len(level.regions) + 1 or not parts:
+            raise ValueError(f"{level.name} has {len(level.regions)} regions and needs a part")
+        cells = {records.cells for records, _ in parts}
+        for records, groups in parts:
+            if len(groups.indptr) != records.combos + 1 or len(cells) > 1:
+                raise ValueError("a part has one list of groups for each of its combinations")
+            if groups.ordinals.max(initial=-1) >= len(level.iterations):
+                raise ValueError(f"{level.name} has {len(level.iterations)} iterations and no more")
+        if sum(records.records for records, _ in parts) >= _MOST_RECORDS:
+            raise OverflowError("counts have room for fewer than 2^31 records")
+        self._level = level
+        self._regions = regions
+        self._parts = tuple(parts)
+        self._cells = cells.pop()
+
+    @property
+    def level(self) -> GroupLevel:
+        """The level counted."""
+        return self._level
+
+    @property
+    def cells(self) -> int:
+        """Number of most detailed cells."""
+        return self._cells
+
+    @proven("groups.proof.md", digest="e934c6072dbf1a30")
+    def block(self, first: int, stop: int) -> GroupBlock:
+        """CONFIDENTIAL. The counts of regions ``first`` to ``stop - 1``; safe to call from several threads.
+
+        Raises:
+            ValueError: no such regions.
+        """
+        from censafe.tabulation.groups import kernels
+
+        if not 0 <= first < stop <= len(self._level.regions):
+            raise ValueError(f"{self._level.name} has no regions {first} to {stop}")
+        rows = np.zeros((stop - first, len(self._level.iterations)), dtype=np.int32)
+        # Untouched pages of zeros cost no memory, so there is a row for every group.
+        counts = np.zeros((rows.size + 1, self._cells), dtype=np.int32)
+        used = 0
+        for records, groups in self._parts:
+            used = kernels.count_groups(
+                first, self._regions.starts, self._regions.blocks, records.starts, records.codes, records.bits,
+                groups.indptr, groups.ordinals, rows, counts, used,
+            )  # fmt: skip
+        return GroupBlock(first, rows, counts[: used + 1])
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("exact counts are confidential and cannot be pickled")

@@ -1,0 +1,274 @@
+"""Table definitions from TOML, with every reference checked before anything is counted."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from censafe.errors import ConfigError
+from censafe.tabulation.tables.definitions import (
+    EVERYONE,
+    CanonicalColumn,
+    Cell,
+    DefinitionSet,
+    Derivation,
+    GeographyLevel,
+    Iteration,
+    IterationLevel,
+    TableDefinition,
+    Where,
+)
+
+__all__ = ["load_definitions", "parse_codes"]
+
+_ROLES = ("race", "hispanic")
+_CODES = re.compile(r"\d+(-\d+)?(,\s*\d+(-\d+)?)*")
+
+
+def parse_codes(text: object, place: str) -> frozenset[int]:
+    """Set of codes written as numbers and ranges.
+
+    Args:
+        text: for example ``"20,21,25-33"``.
+        place: where the text stands, for the error message.
+
+    Raises:
+        ConfigError: the text is not such a list, or a range runs backwards.
+
+    Example:
+        >>> sorted(parse_codes("20,21,25-27", "cell 2"))
+        [20, 21, 25, 26, 27]
+    """
+    if not isinstance(text, str) or not _CODES.fullmatch(text):
+        raise ConfigError(f'{place}: codes must be text such as "20,21,25-33", not {text!r}')
+    codes: set[int] = set()
+    for piece in text.split(","):
+        first, _, last = piece.strip().partition("-")
+        run = range(int(first), int(last or first) + 1)
+        if not run:
+            raise ConfigError(f"{place}: the range {piece.strip()} runs backwards")
+        codes.update(run)
+    return frozenset(codes)
+
+
+def load_definitions(text: str, place: str) -> DefinitionSet:
+    """Read a set of table definitions.
+
+    Args:
+        text: TOML.
+        place: name of the file, for error messages.
+
+    Returns:
+        Definitions in which every column, role, level and source exists, iterations of one level and basis
+        cells of one table are disjoint, and no table of units looks at persons.
+
+    Raises:
+        ConfigError: with the place and what is allowed there.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{place}: not valid TOML: {error}") from error
+    required = ("records", "geographies", "iteration_levels", "tables")
+    _keys(document, place, required)
+    records = document["records"]
+    _keys(records, f"{place}, records", ("household", "region", "places", "columns", "canonical", "race_of"))
+    _keys(records["columns"], f"{place}, records.columns", ("person", "unit", "geo"))
+    columns = _columns(records["columns"], place)
+    loader = _Loader(place, columns, _race_of(records["race_of"], columns, place))
+    definitions = DefinitionSet(
+        household=records["household"],
+        region=records["region"],
+        places=loader.where(records["places"], "records.places", ("geo",)),
+        columns=columns,
+        canonical=tuple(
+            _canonical(entry, records["household"], columns, place) for entry in records["canonical"]
+        ),
+        geographies=tuple(_geography(entry, place) for entry in document["geographies"]),
+        iteration_levels=tuple(loader.iteration_level(entry) for entry in document["iteration_levels"]),
+        tables=tuple(loader.table(entry) for entry in document["tables"]),
+    )
+    _distinct((level.name for level in definitions.geographies), f"{place}: geography level")
+    _distinct((level.name for level in definitions.iteration_levels), f"{place}: iteration level")
+    _distinct(
+        (iteration.code for level in definitions.iteration_levels for iteration in level.iterations),
+        f"{place}: iteration code",
+    )
+    _distinct((table.name for table in definitions.tables), f"{place}: table")
+    for table in definitions.tables:
+        _check_derivation(definitions, table, place)
+    return definitions
+
+
+class _Loader:
+    """Turns TOML entries into definitions, knowing the file's name, its columns and whose race is meant."""
+
+    def __init__(
+        self, place: str, columns: Mapping[str, str], race_of: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        self._place = place
+        self._columns = columns
+        self._race_of = race_of
+
+    def where(self, entry: object, name: str, kinds: Sequence[str]) -> Where:
+        """Conditions on columns that belong to the given kinds of record."""
+        allowed = [column for column, kind in self._columns.items() if kind in kinds]
+        return self._conditions(entry, name, allowed)
+
+    def iteration_level(self, entry: Mapping[str, Any]) -> IterationLevel:
+        """A level and its disjoint iterations."""
+        place = f"{self._place}, iteration level {entry.get('name', '?')}"
+        _keys(entry, place, ("name", "iterations"))
+        iterations = []
+        for item in entry["iterations"]:
+            _keys(item, place, ("code", "label"), ("where",))
+            name = f"iteration {item['code']}"
+            iterations.append(
+                Iteration(item["code"], item["label"], self._conditions(item.get("where", {}), name, _ROLES))
+            )
+        for one, other in itertools.combinations(iterations, 2):
+            if not _disjoint(one.where, other.where):
+                raise ConfigError(f"{place}: a record could be in both {one.code} and {other.code}")
+        if (entry["name"] == EVERYONE) != any(not iteration.where for iteration in iterations):
+            raise ConfigError(f"{place}: only the level {EVERYONE!r} holds all records")
+        return IterationLevel(entry["name"], tuple(iterations))
+
+    def table(self, entry: Mapping[str, Any]) -> TableDefinition:
+        """A table with its cells."""
+        place = f"{self._place}, table {entry.get('name', '?')}"
+        optional = ("truth_universe", "measure", "race_of", "derived")
+        _keys(entry, place, ("name", "label", "cell_column", "counts", "universe", "cells"), optional)
+        if entry["counts"] not in ("persons", "units"):
+            raise ConfigError(f"{place}: counts must be persons or units, not {entry['counts']!r}")
+        kinds = ("person", "unit") if entry["counts"] == "persons" else ("unit",)
+        if "measure" in entry and (entry["counts"], self._columns.get(entry["measure"])) != ("units", "unit"):
+            raise ConfigError(f"{place}: measure must be a unit column of a table of units")
+        universe = self.where(entry["universe"], f"table {entry['name']}, universe", kinds)
+        truth = entry.get("truth_universe", entry["universe"])
+        return TableDefinition(
+            name=entry["name"],
+            label=entry["label"],
+            cell_column=entry["cell_column"],
+            counts=entry["counts"],
+            universe=universe,
+            truth_universe=self.where(truth, f"table {entry['name']}, truth_universe", kinds),
+            measure=entry.get("measure"),
+            iterations=self._iterated(entry.get("race_of"), place, kinds),
+            derived=_derivation(entry["derived"], place) if "derived" in entry else None,
+            cells=self._cells(entry, place, kinds),
+        )
+
+    def _cells(self, entry: Mapping[str, Any], place: str, kinds: Sequence[str]) -> tuple[Cell, ...]:
+        cells = []
+        for item in entry["cells"]:
+            _keys(item, f"{place}, cell {item.get('id', '?')}", ("id", "label"), ("where", "basis"))
+            name = f"table {entry['name']}, cell {item['id']}"
+            condition = self.where(item.get("where", {}), name, kinds)
+            cells.append(Cell(item["id"], item["label"], condition, item.get("basis", False)))
+        _distinct((cell.id for cell in cells), f"{place}: cell")
+        basis = [cell for cell in cells if cell.basis]
+        if not basis:
+            raise ConfigError(f"{place}: at least one cell must have basis = true")
+        for one, other in itertools.combinations(basis, 2):
+            if not _disjoint(one.where, other.where):
+                raise ConfigError(f"{place}: a record could be in both basis cells {one.id} and {other.id}")
+        return tuple(cells)
+
+    def _iterated(self, whose: object, place: str, kinds: Sequence[str]) -> Mapping[str, str]:
+        if whose is None:
+            return {}
+        if not isinstance(whose, str) or whose not in self._race_of:
+            raise ConfigError(f"{place}: race_of must be one of {', '.join(self._race_of)}, not {whose!r}")
+        roles = self._race_of[whose]
+        if any(self._columns[column] not in kinds for column in roles.values()):
+            raise ConfigError(f"{place}: a table of units cannot be repeated by the race of a person")
+        return roles
+
+    def _conditions(self, entry: object, name: str, allowed: Sequence[str]) -> Where:
+        place = f"{self._place}, {name}"
+        if not isinstance(entry, Mapping):
+            raise ConfigError(f"{place}: conditions must be a table of column = codes")
+        _keys(entry, place, (), allowed)
+        return {column: parse_codes(codes, f"{place}, {column}") for column, codes in entry.items()}
+
+
+def _columns(entry: Mapping[str, Sequence[str]], place: str) -> dict[str, str]:
+    names = [(column, kind) for kind, columns in entry.items() for column in columns]
+    _distinct((column for column, _ in names), f"{place}, records.columns: column")
+    return dict(names)
+
+
+def _race_of(
+    entry: Mapping[str, Mapping[str, str]], columns: Mapping[str, str], place: str
+) -> Mapping[str, Mapping[str, str]]:
+    for whose, roles in entry.items():
+        _keys(roles, f"{place}, records.race_of.{whose}", _ROLES)
+        for column in roles.values():
+            _known(column, columns, f"{place}, records.race_of.{whose}")
+    return entry
+
+
+def _canonical(
+    entry: Mapping[str, Any], household: str, columns: Mapping[str, str], place: str
+) -> CanonicalColumn:
+    where = f"{place}, records.canonical"
+    _keys(entry, where, ("column", "width"))
+    if entry["column"] != household:
+        _known(entry["column"], [name for name, kind in columns.items() if kind == "person"], where)
+    return CanonicalColumn(entry["column"], entry["width"])
+
+
+def _geography(entry: Mapping[str, Any], place: str) -> GeographyLevel:
+    _keys(entry, f"{place}, geographies", ("name", "region_type"), ("region_id",))
+    return GeographyLevel(entry["name"], entry["region_type"], entry.get("region_id"))
+
+
+def _derivation(entry: Mapping[str, Any], place: str) -> Derivation:
+    _keys(entry, f"{place}, derived", ("source", "cells"))
+    return Derivation(entry["source"], {cell: tuple(sources) for cell, sources in entry["cells"].items()})
+
+
+def _check_derivation(definitions: DefinitionSet, table: TableDefinition, place: str) -> None:
+    if table.derived is None:
+        return
+    where = f"{place}, table {table.name}, derived"
+    _known(table.derived.source, [source.name for source in definitions.measured], where)
+    source = definitions.table(table.derived.source)
+    if source.iterations != table.iterations:
+        raise ConfigError(f"{where}: {table.name} and {source.name} must be repeated by the same race_of")
+    if set(table.derived.cells) != {cell.id for cell in table.basis}:
+        raise ConfigError(f"{where}: cells must name exactly the basis cells of {table.name}")
+    for cells in table.derived.cells.values():
+        for cell in cells:
+            _known(cell, [basis.id for basis in source.basis], where)
+
+
+def _keys(entry: object, place: str, required: Sequence[str], optional: Sequence[str] = ()) -> None:
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{place}: must be a table")
+    missing = [key for key in required if key not in entry]
+    unknown = [key for key in entry if key not in required and key not in optional]
+    if missing or unknown:
+        allowed = ", ".join([*required, *optional]) or "none"
+        raise ConfigError(f"{place}: missing keys {missing}, unknown keys {unknown}; allowed are {allowed}")
+
+
+def _known(name: object, allowed: Iterable[str], place: str) -> None:
+    names = list(allowed)
+    if name not in names:
+        raise ConfigError(f"{place}: {name!r} is not known; allowed are {', '.join(names)}")
+
+
+def _distinct(names: Iterable[str], place: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ConfigError(f"{place} {name} is defined twice")
+        seen.add(name)
+
+
+def _disjoint(one: Where, other: Where) -> bool:
+    return any(one[column].isdisjoint(other[column]) for column in one.keys() & other.keys())

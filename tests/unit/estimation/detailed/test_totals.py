@@ -1,0 +1,150 @@
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from censafe.estimation import detailed as estimation
+from censafe.estimation.detailed import nonnegative
+from censafe.estimation.detailed.additive import spread
+from censafe.model import NoiseLaw
+from censafe.model.groups.estimates import GroupEstimates, GroupNoise
+from censafe.privacy.noise.variance import variance_of_cells
+from support.group_measurements import TABLES, THRESHOLDS, households, level, persons, totals
+
+STATES = level("state_2", [f"{n:02}" for n in range(1, 41)], detailed_only=["2002"])
+
+
+def test_stage2_totals_are_sums_of_the_measured_cells() -> None:
+    measured = persons(STATES)
+    found = totals(measured, conditional=False)
+    assert np.array_equal(measured.values, found.values)
+    assert np.array_equal(measured.sums, found.totals)
+    assert not found.conditional.any()
+    assert found.cost == Fraction(1, 2)
+
+
+def test_detailed_only_groups_have_their_own_law_and_no_table() -> None:
+    measured = persons(STATES)
+    for option in ("stage2", "pooled"):
+        found = totals(measured, t1=option, thresholds=THRESHOLDS)  # type: ignore[arg-type]
+        only = measured.level.detailed_only[found.iteration]
+        assert only.any()
+        assert {measured.laws["detailed_only"]} == {
+            found.noises[i].law for i in found.noise[only] if found.noises[i].plain
+        }
+        assert np.array_equal(measured.sums[only], found.totals[only])
+        assert not found.near[only].any()
+
+
+def test_conditional_marks_totals_of_stat_level_0_only() -> None:
+    found = totals(persons(STATES), conditional=True)
+    assert np.array_equal(found.stat_level == 0, found.conditional)
+
+
+def test_variances_are_those_of_the_specification() -> None:
+    """Section 10.2: T1 of stat level 0 to 3 has v, 8 v, 18 v, 46 v; sex marginals 4 v, 9 v, 23 v; H as the table says."""
+    v = 625.0
+    sizes = TABLES["t1t2"].sizes
+    law = NoiseLaw.gaussian(Fraction(625))
+    noises = [GroupNoise(law, size) for size in sizes]
+    assert [v, 8 * v, 18 * v, 46 * v] == [variance_of_cells(noise, noise.cells) for noise in noises]
+    draws = [
+        [sorted({len(cell.members) for cell in shell.cells}) for shell in layout.shells.values()]
+        for layout in TABLES["t1t2"].layouts
+    ]
+    expected = [[[1], [8], [18], [46]], [[1, 4], [1, 9], [1, 23]]]
+    assert expected == draws
+    by_cell = {
+        layout.name: {
+            cell.code: len(cell.members) for shell in layout.shells.values() for cell in shell.cells
+        }
+        for table in ("t3", "t4")
+        for layout in TABLES[table].layouts
+    }
+    written = {
+        "T03001": {"0": 1},
+        "T03002": {"0": 2, "1": 1, "6": 1},
+        "T03003": {"0": 4, "1": 2, "2": 1, "3": 1, "6": 2, "7": 1, "8": 1},
+        "T03004": {"0": 5, "1": 3, "2": 1, "3": 2, "4": 1, "5": 1, "6": 2, "7": 1, "8": 1},
+        "T04001": {"0": 1},
+        "T04002": {"0": 3, "1": 1, "2": 1, "3": 1},
+    }
+    assert written == by_cell
+
+
+def test_pooled_variances_are_those_of_the_specification() -> None:
+    """Section 10.3, f = 0.1 and s = 9: 4.5, 21.2, 30, 37.6 times 1 / rho; a cell has v - v^2 / (v1 + K v)."""
+    measured = persons(STATES, Fraction(1, 100))
+    found = totals(measured, t1="pooled", thresholds=THRESHOLDS)
+    v1, v = 9 / (2 * 0.001), 9 / (2 * 0.009)
+    for stat_level, size in enumerate(TABLES["t1t2"].sizes):
+        chosen = (found.stat_level == stat_level) & ~measured.level.detailed_only[found.iteration]
+        noise = found.noises[found.noise[chosen][0]]
+        assert variance_of_cells(noise, size) == pytest.approx(v1 * size * v / (v1 + size * v))
+        assert variance_of_cells(noise, 1) == pytest.approx(v - v**2 / (v1 + size * v))
+        assert [4.5, 21.2, 30.0, 37.6][stat_level] == pytest.approx(
+            variance_of_cells(noise, size) / 100, abs=0.06
+        )
+
+
+def test_pooled_cells_add_up_to_the_pooled_total_and_move_by_equal_amounts() -> None:
+    measured = persons(STATES)
+    found = totals(measured, t1="pooled", thresholds=THRESHOLDS)
+    v1, v = 9 / (2 * 0.05), 9 / (2 * 0.45)
+    size = np.diff(measured.indptr)
+    exact = (size * v * measured.stage1 + v1 * measured.sums) / (v1 + size * v)
+    assert np.abs(found.totals - exact)[~measured.level.detailed_only[found.iteration]].max() <= 0.5 + 1e-9
+    change = found.values - measured.values
+    starts = measured.indptr[:-1]
+    assert (np.maximum.reduceat(change, starts) - np.minimum.reduceat(change, starts)).max() <= 1
+    near = np.abs(exact[:, None] - np.array(THRESHOLDS)).min(axis=1) <= 3 * np.sqrt(v1)
+    near &= ~measured.level.detailed_only[found.iteration]
+    assert near.any()
+    assert np.array_equal(near, found.near)
+    back = totals(measured, t1="pooled", thresholds=THRESHOLDS, near="fallback")
+    assert np.array_equal(np.where(near, measured.sums, found.totals), back.totals)
+    assert all(back.noises[i].plain for i in back.noise[near])
+
+
+def test_what_is_left_of_a_change_favours_no_cell() -> None:
+    """100,000 groups of 8 cells: the mean of 0/1 units a cell is within 6 standard errors; every group keeps its sum."""
+    groups, size = 100_000, 8
+    seeds = np.random.default_rng(3).integers(0, 2**63, groups).astype(np.uint64)
+    indptr = np.arange(0, groups * size + 1, size, dtype=np.int64)
+    change = np.arange(groups, dtype=np.int64) % 17 - 8
+    new = spread(np.zeros(groups * size, np.int64), indptr, change, seeds).reshape(groups, size)
+    assert np.array_equal(change, new.sum(axis=1))
+    assert np.abs(new.mean(axis=0) - change.mean() / size).max() < 6 * 0.5 / groups**0.5
+
+
+def test_negative_cells_become_zero_before_totals_are_formed() -> None:
+    found = nonnegative(totals(households(STATES)))
+    plain = totals(households(STATES))
+    assert (plain.values < 0).any()
+    assert np.array_equal(np.maximum(plain.values, 0), found.values)
+    assert np.array_equal(np.add.reduceat(found.values, found.indptr[:-1]), found.totals)
+
+
+def test_households_have_nothing_to_pool() -> None:
+    with pytest.raises(ValueError, match="nothing to pool"):
+        totals(households(STATES), t1="pooled")
+
+
+def test_measurements_of_another_table_are_refused() -> None:
+    with pytest.raises(ValueError, match="measurements of t3 are not of the table t4"):
+        estimation.totals(households(STATES), TABLES["t4"])
+
+
+def test_a_level_without_groups_is_a_result() -> None:
+    found = totals(persons(STATES, share=0.0), t1="pooled", thresholds=THRESHOLDS)
+    assert found.rows == 0
+    assert isinstance(nonnegative(found), GroupEstimates)
+
+
+def test_a_group_with_the_cells_of_another_stat_level_is_refused() -> None:
+    found = totals(persons(STATES))
+    with pytest.raises(ValueError, match="cells of its stat level"):
+        replace(found, stat_level=np.zeros(found.rows, np.int8))
+    with pytest.raises(ValueError, match="one entry a group"):
+        replace(found, near=found.near[:-1])

@@ -1,0 +1,220 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown import L2Status, ParentProblem, solve_l2
+from censafe.estimation.topdown.least_squares.feasibility import side_matrix
+from support.parents import best_by_enumeration, objective, parent_of_halves, small_parent
+
+H = 2 * np.eye(3) + 1
+B = np.array([[13.0, 3, 5], [7, 9, 11]])
+P = np.array([5, 1, 4])
+
+
+def with_rows(rows, lo, hi, *, p=P, b=B, allowed=None):
+    allowed = np.ones(b.shape, bool) if allowed is None else np.array(allowed, bool)
+    return ParentProblem(H, b, p, allowed, np.array(rows, np.uint8), np.array(lo, float), np.array(hi, float))
+
+
+def test_worked_example():
+    result = solve_l2(ParentProblem.without_rows(H, B, P))
+    assert result.x == pytest.approx(np.array([[4.125, 0, 0.625], [0.875, 1, 3.375]]), abs=1e-9)
+    assert objective(ParentProblem.without_rows(H, B, P), result.x) == pytest.approx(-53.375, abs=1e-9)
+    assert (result.status, abs(result.gap) < 1e-9, result.violation < 1e-12) == (L2Status.OK, True, True)
+
+
+def test_worked_example_with_a_row():
+    result = solve_l2(with_rows([[0, 0, 1]], [[2], [-np.inf]], [[np.inf], [np.inf]]))
+    assert result.x == pytest.approx(np.array([[11 / 3, 0, 2], [4 / 3, 1, 2]]), abs=1e-9)
+    assert result.row_multipliers == pytest.approx(np.array([[22 / 3], [0]]), abs=1e-9)
+    assert abs(result.gap) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equal_to_the_best_of_all_faces(seed):
+    problem = small_parent(seed, children=2, cells=3)
+    result = solve_l2(problem)
+    best = best_by_enumeration(problem)
+    assert result.status.exact
+    assert objective(problem, result.x) == pytest.approx(best, abs=1e-8)
+    assert abs(result.gap) <= 1e-8
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_root_equal_to_the_best_of_all_faces(seed):
+    problem = small_parent(seed, children=1, cells=5, root=True)
+    result = solve_l2(problem)
+    assert result.status.exact
+    assert objective(problem, result.x) == pytest.approx(best_by_enumeration(problem), abs=1e-8)
+
+
+def test_root_with_a_fixed_total():
+    problem = ParentProblem(
+        H, B[:1], None, np.ones((1, 3), bool), np.ones((1, 3), np.uint8), np.array([[9.0]]), np.array([[9.0]])
+    )
+    result = solve_l2(problem)
+    assert result.x.sum() == pytest.approx(9)
+    assert objective(problem, result.x) == pytest.approx(best_by_enumeration(problem), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("closeness", [1.0, 0.05, 1e-4])
+def test_gap_bounds_the_distance_to_the_optimum_at_any_point(seed, closeness):
+    from censafe.estimation.topdown.least_squares.certificate import certify
+
+    problem = small_parent(seed, children=3, cells=5, rows=False, masks=False)
+    best = objective(problem, solve_l2(problem).x)
+    rng = np.random.default_rng(seed)
+    x = np.ascontiguousarray(rng.dirichlet(np.ones(3), 5).T * problem.p)
+    x = closeness * x + (1 - closeness) * solve_l2(problem).x
+    _, gap = certify(
+        problem.H, problem.h_of, problem.B, problem.p.astype(float), True, problem.allowed, problem.rows,
+        problem.lo, problem.hi, problem.group, problem.group_totals, x, np.zeros((3, 0)), np.zeros(0),
+        np.linalg.eigvalsh(problem.H)[:, 0].copy(),
+    )  # fmt: skip
+    assert gap >= objective(problem, x) - best - 1e-12
+
+
+def test_parent_without_persons():
+    result = solve_l2(ParentProblem.without_rows(H, B, np.zeros(3, np.int64)))
+    assert (result.status, float(result.x.sum())) == (L2Status.OK, 0.0)
+
+
+def test_only_child_is_a_copy():
+    assert solve_l2(ParentProblem.without_rows(H, B[:1], P)).x.tolist() == [[5, 1, 4]]
+
+
+def test_one_cell():
+    problem = ParentProblem.without_rows(np.array([[2.0]]), np.array([[8.0], [2.0]]), np.array([7]))
+    assert solve_l2(problem).x == pytest.approx(np.array([[5.0], [2.0]]))
+
+
+def test_cell_of_the_parent_without_persons_stays_empty():
+    result = solve_l2(ParentProblem.without_rows(H, B, np.array([5, 0, 4])))
+    assert (result.status, result.x[:, 1].tolist()) == (L2Status.OK, [0, 0])
+
+
+def test_types_and_totals_that_depend_on_each_other():
+    rows = [[1, 1, 0], [0, 0, 1], [1, 1, 1]]
+    sides = [[4, 1, 5], [2, 3, 5]]
+    result = solve_l2(with_rows(rows, sides, sides))
+    assert result.status.exact
+    assert result.x @ np.array(rows).T == pytest.approx(np.array(sides, float))
+
+
+@pytest.mark.parametrize(
+    ("rows", "lo", "hi", "allowed", "reason"),
+    [
+        ([[1, 1, 0]], [[4], [4]], [[9], [9]], None, "fewer persons than its children need"),
+        ([[0, 0, 1]], [[0], [0]], [[1], [2]], None, "more than they may have"),
+        ([[1, 1, 0], [1, 1, 1]], [[0, 9], [0, 0]], [[3, 9], [9, 9]], None, "cells of no row"),
+        ([[0, 1, 0]], [[1], [0]], [[9], [9]], [[1, 0, 1], [1, 1, 1]], "have no cell"),
+        ([[0, 1, 0]], [[0], [0]], [[9], [9]], [[1, 0, 1], [1, 0, 1]], "allowed in no child"),
+        ([[1, 1, 0], [0, 1, 1]], [[4, 0], [0, 0]], [[9, 0], [9, 4]], None, "no point meets"),
+        ([[1, 0, 0]], [[3], [0]], [[2], [9]], None, "lower side above the upper"),
+        ([[1, 0, 0]], [[-3], [0]], [[-1], [9]], None, "upper side below 0"),
+    ],
+)
+def test_infeasible_parents_are_recognised(rows, lo, hi, allowed, reason):
+    result = solve_l2(with_rows(rows, lo, hi, allowed=allowed))
+    assert (result.status, reason in result.reason or result.reason) == (L2Status.INFEASIBLE, True)
+
+
+def test_only_child_that_breaks_a_row():
+    assert solve_l2(with_rows([[1, 0, 0]], [[6]], [[9]], b=B[:1])).status is L2Status.INFEASIBLE
+
+
+def test_singular_weights_get_a_ridge_and_say_so():
+    problem = ParentProblem.without_rows(np.ones((3, 3)), np.array([[5.0] * 3, [4.0] * 3]), P)
+    result = solve_l2(problem)
+    assert (result.ridge > 0, result.x.sum(axis=0)) == (True, pytest.approx(P))
+
+
+def test_counts_that_are_not_final_are_refused():
+    with pytest.raises(CheckError, match="not integers"):
+        ParentProblem.without_rows(H, B, P + 0.5)
+    with pytest.raises(CheckError, match="negative count"):
+        ParentProblem.without_rows(H, B, P - 2)
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    with pytest.raises(CheckError, match=r"H is \(3, 3\), must be \(2, 2\)"):
+        ParentProblem.without_rows(H, B[:, :2], P[:2])
+    with pytest.raises(CheckError, match="exactly one child"):
+        ParentProblem.without_rows(H, B, None)
+    with pytest.raises(CheckError, match="not finite"):
+        ParentProblem.without_rows(H * np.nan, B, P)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_halves_with_their_own_curvatures_equal_to_the_best_of_all_faces(seed):
+    problem = parent_of_halves(seed, children=2 + seed % 2, cells=3 - seed % 2)
+    result = solve_l2(problem)
+    assert result.status.exact
+    assert objective(problem, result.x) == pytest.approx(best_by_enumeration(problem), abs=1e-8)
+    assert abs(result.gap) <= 1e-8
+    for g, total in enumerate(problem.group_totals):
+        assert result.x[problem.group == g].sum() == pytest.approx(total, abs=1e-9)
+
+
+def test_ordinals_of_curvatures_and_groups_are_checked():
+    given = ParentProblem.without_rows(H, B, P)
+    with pytest.raises(CheckError, match="h_of of a parent points outside"):
+        replace(given, h_of=np.array([0, 1], np.int32))
+    with pytest.raises(CheckError, match="group of a parent points outside"):
+        replace(given, group=np.array([0, 0], np.int32))
+
+
+def test_an_only_child_that_misses_the_total_of_its_group():
+    problem = replace(
+        ParentProblem.without_rows(H, B[:1], P), group=np.array([0], np.int32), group_totals=np.array([9.0])
+    )
+    assert solve_l2(problem).status is L2Status.INFEASIBLE
+
+
+def least_by_clarabel(problem):
+    """Least objective by an interior point of others, on the cells of all children at once."""
+    clarabel = pytest.importorskip("clarabel")
+    children, cells = problem.B.shape
+    n = children * cells
+    sides, low, high = side_matrix(problem)
+    sums = sparse.kron(np.ones((1, children)), sparse.eye(cells))
+    matrix = sparse.vstack([sums, sides, sparse.eye(n)], format="csc")
+    low = np.concatenate([problem.p, low, np.zeros(n)])
+    high = np.concatenate([problem.p, high, np.where(problem.allowed.ravel(), np.inf, 0.0)])
+    equal, up, down = low == high, (low != high) & np.isfinite(high), (low != high) & np.isfinite(low)
+    a = sparse.vstack([matrix[equal], matrix[up], -matrix[down]], format="csc")
+    cones = [clarabel.ZeroConeT(int(equal.sum())), clarabel.NonnegativeConeT(int(up.sum() + down.sum()))]
+    chosen = clarabel.DefaultSettings()
+    chosen.verbose = False
+    quadratic = sparse.triu(sparse.block_diag(list(problem.H[problem.h_of])), format="csc")
+    sides = np.concatenate([low[equal], high[up], -low[down]])
+    answer = clarabel.DefaultSolver(quadratic, -problem.B.ravel(), a, sides, cones, chosen).solve()
+    return answer.obj_val
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equal_to_an_interior_point_of_others(seed):
+    if seed % 2:
+        problem = parent_of_halves(seed, children=9, cells=14, kinds=3, pairs=3)
+    else:
+        problem = small_parent(seed, children=12, cells=20)
+    result = solve_l2(problem)
+    assert (result.status.exact, result.gap <= 1e-4) == (True, True)
+    assert objective(problem, result.x) == pytest.approx(least_by_clarabel(problem), rel=1e-6)
+
+
+def test_singular_objectives_of_unequal_weights_are_solved_to_the_optimum():
+    weights = np.array([0.01, 0.5, 2.0, 0.3])
+    wanted = np.array([30.0, 2.0, 11.0, 7.0])
+    p = np.array([20, 15, 25])
+    problem = ParentProblem.without_rows(
+        weights[:, None, None] * np.ones((4, 3, 3)), (weights * wanted)[:, None] * np.ones(3), p
+    )
+    result = solve_l2(replace(problem, h_of=np.arange(4, dtype=np.int32)))
+    assert result.status.exact
+    rest = p.sum() - wanted.sum()
+    np.testing.assert_allclose(result.x.sum(axis=1), wanted + rest / weights / (1 / weights).sum(), atol=1e-4)

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from censafe.errors import UsageError
+from censafe.evaluation.areas.areas import level_areas, population_bins, size_classes
+from censafe.evaluation.counts.accuracy import METRICS, accuracy, run_variability
+from censafe.evaluation.counts.cells import cells_of_counts, match, match_runs, true_answers
+from censafe.evaluation.counts.error_metrics import tally_of
+from censafe.evaluation.loss.residuals import pooled_residuals, residual_frame
+from support.pairs import pair_of, population
+
+C, P = np.array([0, 0, 10, 200, 100]), np.array([0, 3, 12, 190, 100])
+
+
+def values(frame: pa.Table, **where: str) -> dict[str, float]:
+    return {
+        row["metric"]: row["value"]
+        for row in frame.to_pylist()
+        if all(row[name] == value for name, value in where.items())
+    }
+
+
+def test_the_hand_made_fixture_over_the_whole_domain() -> None:
+    found = values(accuracy([cells_of_counts(C, P)]))
+    expected = {
+        "mean_ae": 3.0, "rmse": 4.753946, "mape": 45.0, "malpe": 43.0, "cv": 7.667654, "median_ae": 2.0, "p90_ae": 7.2,
+        "me": -1.0, "max_ae": 10.0, "n_cells": 5.0, "n_zero_zero": 1.0, "n_from_zero": 1.0, "count_median": 10.0,
+        "mean_relative_error": (0.2 + 0.05 + 0) / 3, "total_relative_error": 15 / 310,
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+    assert tuple(found) == METRICS
+
+
+def test_the_hand_made_fixture_as_the_study_counts_it() -> None:
+    found = values(accuracy([cells_of_counts(C, P)], mode="as_published"))
+    r = np.array([3, 2, -10, 0])
+    assert found["median_ae"] == np.median(np.abs(r))
+    assert found["pct95_ae"] == pytest.approx(np.quantile(np.abs(r), 0.95))
+    assert (found["n_cells"], found["n_zero_zero"]) == (4.0, 1.0)
+    assert found["count_median"] == 100.0
+    assert found["count_std"] == pytest.approx(np.std([10, 200, 100], ddof=1))
+
+
+@pytest.mark.parametrize(
+    ("zeros", "kept"),
+    [("all", C >= 0), ("either", (C > 0) | (P > 0)), ("confidential", C > 0), ("published", P > 0)],
+)
+def test_zero_cells_are_an_explicit_choice(zeros: Any, kept: np.ndarray) -> None:
+    cells = [cells_of_counts(C, P)]
+    found = values(accuracy(cells, zeros=zeros))
+    assert found["mean_ae"] == pytest.approx(np.abs(P - C)[kept].mean())
+    assert found["median_d"] == np.median((P - C)[kept])
+    pooled = pooled_residuals(cells, zeros=zeros)
+    expected, n = np.unique((P - C)[kept], return_counts=True)
+    assert (pooled.values.tolist(), pooled.counts.tolist()) == (expected.tolist(), n.tolist())
+
+
+def test_every_residual_has_its_area_and_both_counts() -> None:
+    frame = residual_frame(
+        cells_of_counts(C, P, areas=np.array(list("abcde")), level="County", query="total")
+    )
+    rows = [tuple(row.values()) for row in frame.to_pylist()]
+    assert rows[:2] == [
+        ("1", "County", "", "b", "total", 0, 0, 3, 3),
+        ("1", "County", "", "c", "total", 0, 10, 12, 2),
+    ]
+    assert [row[-1] for row in rows] == [3, 2, -10, 0]
+
+
+def test_counts_that_cross_a_threshold_are_told_by_direction() -> None:
+    true, public = np.array([49_999, 50_000, 50_000, 19, 100]), np.array([50_000, 49_999, 50_000, 100, 19])
+    found = values(accuracy([cells_of_counts(true, public)]))
+    names = ("up_over_50000", "down_over_50000", "up_from_20_to_100", "down_from_100_to_20")
+    assert [found[name] for name in names] == [1.0, 1.0, 1.0, 1.0]
+
+
+def test_metrics_by_class_and_answer_equal_those_of_dense_tables() -> None:
+    true, published = population(40, 1), population(40, 2)
+    pair = pair_of(true, [published])
+    areas = level_areas(pair.spine, "Block")
+    sizes = size_classes(true_answers(pair, areas), (0, 10, 25, 10_000))
+    frame = accuracy([match(pair, areas, "race")], strata=sizes, by_answer=True)
+    label = pair.query("race").label
+    for place, name in enumerate(sizes.names[:3]):
+        for answer in range(3):
+            inside = sizes.of_area == place
+            c, p = (grid[inside][:, label == answer].sum(axis=1) for grid in (true, published))
+            found = values(frame, size_class=name, characteristic=f"race={answer}")
+            assert found["mean_ae"] == pytest.approx(np.abs(p - c).mean())
+            assert found["rmse"] == pytest.approx(np.sqrt(((p - c) ** 2).mean()))
+            assert found["pct95_ae"] == pytest.approx(np.quantile(np.abs(p - c), 0.95))
+            assert found["sd_r"] == pytest.approx(np.std(p - c, ddof=1))
+            ape = np.where(c > 0, 100 * np.abs(p - c) / np.maximum(c, 1), np.where(p > 0, 200.0, 0.0))
+            assert found["mape"] == pytest.approx(ape.mean())
+            assert found["p90_ape"] == pytest.approx(np.quantile(ape, 0.9))
+            assert found["ape_over_10"] == (ape > 10).sum()
+            assert found["n_zero_zero"] == ((c == 0) & (p == 0)).sum()
+    empty = values(frame, size_class=sizes.names[3], characteristic="race=0")
+    assert np.isnan(empty["mean_ae"]) and empty["n_cells"] == 0
+    reasons = {row["reason"] for row in frame.to_pylist() if row["size_class"] == sizes.names[3]}
+    assert reasons == {"", "empty"}
+
+
+def test_runs_are_reported_alone_pooled_and_by_their_spread() -> None:
+    true = population(30, 3)
+    pair = pair_of(true, [population(30, seed) for seed in (4, 5, 6)])
+    runs = match_runs(pair, level_areas(pair.spine, "County"), "hispanic")
+    frame = accuracy(runs)
+    single = [values(frame, run_id=name)["mean_ae"] for name in ("1", "2", "3")]
+    pooled = values(frame, run_id="pooled")
+    assert pooled["mean_ae"] == pytest.approx(np.mean(single))
+    assert pooled["mean_ae_run_sd"] == pytest.approx(np.std(single, ddof=1))
+    dense = np.concatenate([(p - c).ravel() for c, p in (one.dense() for one in runs)])
+    assert pooled["rmse"] == pytest.approx(np.sqrt((dense**2).mean()))
+    spread = values(run_variability(runs))
+    public = np.stack([p for _, p in (one.dense() for one in runs)])
+    assert spread["mean_sd"] == pytest.approx(public.std(axis=0, ddof=1).mean())
+    assert spread["mean_rmse"] == pytest.approx(
+        np.sqrt(((public - runs[0].dense()[0]) ** 2).mean(axis=0)).mean()
+    )
+    with pytest.raises(UsageError, match="two runs or more"):
+        run_variability(runs[:1])
+    with pytest.raises(ValueError, match="one query"):
+        accuracy([runs[0], match(pair, level_areas(pair.spine, "US"), "hispanic")])
+
+
+def test_exact_data_have_no_error() -> None:
+    true = population(20, 7)
+    found = values(
+        accuracy(
+            [match(pair_of(true, [true]), level_areas(pair_of(true, [true]).spine, "Block"), "detailed")]
+        )
+    )
+    errors = [name for name in METRICS if not name.startswith(("count_", "n_"))]
+    assert {found[name] for name in errors} == {0.0}
+
+
+def test_the_interval_of_a_mean_takes_areas_as_clusters() -> None:
+    rng = np.random.default_rng(8)
+    covered = 0
+    for _ in range(200):
+        area = rng.normal(0, 5, 60).round().astype(np.int64)  # all six answers of an area are off by the same
+        noisy = 100 + area[:, None] + rng.integers(-1, 2, (60, 6))
+        frame = accuracy([cells_of_counts(np.full((60, 6), 100), noisy)])
+        row = next(row for row in frame.to_pylist() if row["metric"] == "me")
+        covered += row["lo"] <= 0 <= row["hi"]
+    # 90 %: 180 of 200; below 160 or above 196 happens by chance with less than one in 50,000. Cells as clusters cover about 100.
+    assert 160 <= covered <= 196
+
+
+def test_population_bins_and_tallies() -> None:
+    bins = population_bins(np.array([0, 49, 50, 149]), 50)
+    assert (bins.names, bins.of_area.tolist()) == (("0-49", "50-99", "100-149"), [0, 0, 1, 2])
+    assert population_bins(np.array([0, 120]), 50).names == ("0-49", "100-149")
+    sparse_values = np.array([-5_000_000, 5_000_000, 0, 0])
+    tally = tally_of(sparse_values)
+    assert (tally.values.tolist(), tally.counts.tolist()) == ([-5_000_000, 0, 5_000_000], [1, 2, 1])
+    assert np.isnan(tally_of(np.zeros(0, np.int64)).quantile(0.5))
+    assert tally.with_zeros(3).quantile(0.5) == 0
+    assert tally.without_zeros().number == 2
+    assert tally_of(np.array([1, 3])).with_zeros(2).quantile(0.5) == 0.5

@@ -1,0 +1,35 @@
+"""The page of a sweep where measured losses or those of the noise are 0 or not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from censafe.evaluation.pages.sweep import _hidden
+
+
+def row(mode: str, epl: float | None, noise: float | None) -> dict[str, Any]:
+    return {
+        "method": "topdown", "mode": mode, "stat": "TC", "level": "County", "epsilon": 1.0, "epl": epl,
+        "noise_epl": noise, "noise_loss": 0.1, "epl_lo": 0.0, "epl_hi": 0.2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("epl", "noise", "said"),
+    [
+        (0.1, 0.0, "In 0 of 1 "),  # few areas: the median of the noise's ratios can be 0
+        (0.0, 0.0, "In 1 of 1 "),
+        (0.1, 0.2, "In 1 of 1 "),
+        (None, 0.2, "In 0 of 0 "),
+    ],
+)
+def test_losses_are_compared_where_both_are_known(epl: float | None, noise: float, said: str) -> None:
+    exhibit = _hidden([row("as_published", epl, noise), row("corrected", epl, noise)], {})
+    assert exhibit is not None
+    assert said in exhibit.answer
+
+
+def test_folders_without_losses_of_the_noise_have_no_such_exhibit() -> None:
+    assert _hidden([row("as_published", 0.1, None), row("corrected", 0.1, None)], {}) is None

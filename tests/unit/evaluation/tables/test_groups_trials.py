@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from censafe.evaluation.tables.groups_accuracy import chance_above, error_rows, share_rows, zero_rows
+from censafe.evaluation.tables.groups_trials import LevelTrials, level_trials, run_trials
+from censafe.evaluation.tables.groups_truth import sorted_input
+from censafe.model import NoiseLaw
+from censafe.privacy.keys.keys import TestKey, TestPartKey, derive_part_key
+from censafe.privacy.loss.margins import exact_coverage
+from censafe.privacy.measure.adaptive import suppression_threshold
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.config import SafetabConfig, load_h_config, load_p_config
+from censafe.products.detailed.plan import plan_release
+from censafe.products.run.options import ReadOptions
+from support.safetab_folders import SafetabFolders, write_folders
+
+LEVEL = Fraction(19, 20)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> SafetabFolders:
+    return write_folders(tmp_path)
+
+
+@contextmanager
+def trials_of(folders: SafetabFolders, config: SafetabConfig, trials: int) -> Iterator[list[LevelTrials]]:
+    """All levels of a run after some draws."""
+    plan = plan_release(config, read_universe(config.universe))
+    with sorted_input(config, folders.data, folders.data.parent / "scratch", ReadOptions()) as records:
+        levels = level_trials(records, config, plan)
+        run_trials(levels, plan, trials=trials, seed=5)
+        yield levels
+
+
+def key_of(level: LevelTrials, run_key: TestKey) -> TestPartKey:
+    key = derive_part_key(run_key, "0" * 64, b"", level.part.name)
+    if not isinstance(key, TestPartKey):
+        raise TypeError
+    return key
+
+
+def test_the_noise_of_left_out_groups_is_the_one_that_left_them_out(folders: SafetabFolders) -> None:
+    config = load_p_config(str(folders.p))
+    with trials_of(folders, config, 1) as levels:
+        (county,) = (one for one in levels if one.part.name == "county_2")
+        run_key = TestKey(2)
+        measured = county.measure(key_of(county, run_key))
+        hidden = county.hidden(measured)
+        totals = county.census.values[hidden] + county.hidden_noise(measured, hidden, key_of(county, run_key))
+        bound = suppression_threshold(measured.laws["stage2"], config.zero_suppression_chance)
+        assert len(hidden) > 3
+        assert totals.max() <= bound
+        whole = replace(county, config=replace(config, zero_suppression_chance=Fraction(0)))
+        every = whole.measure(key_of(county, run_key))
+        sums = dict(
+            zip(zip(every.region.tolist(), every.iteration.tolist(), strict=True), every.sums, strict=True)
+        )
+        groups = zip(
+            county.census.region[hidden].tolist(), county.census.iteration[hidden].tolist(), strict=True
+        )
+        assert totals.tolist() == [sums[group] for group in groups]
+
+
+@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
+def test_without_noise_every_group_has_the_table_of_its_size(
+    folders: SafetabFolders, definition: str
+) -> None:
+    folders.configure("p", budget=1000, definition=definition)
+    with trials_of(folders, load_p_config(str(folders.p)), 2) as levels:
+        for row in error_rows(levels, LEVEL):
+            assert row.noise_moe == 0 if row.noise_cells else row.size == "0"
+            assert row.published_moe == 0 if row.published_cells else row.region_type in ("COUNTY", "TRACT")
+        shares = {
+            (row.region_type, row.iteration_level, row.size, row.table): row.share
+            for row in share_rows(levels, 2)
+        }
+    assert sum(shares["USA", 1, "10-99", f"T0200{level}"] for level in (1, 2, 3)) == pytest.approx(1.0)
+    assert shares["USA", 2, "0", "T01001"] == 1.0
+    assert shares["TRACT", 2, "0", "none"] == 1.0
+    assert shares["TRACT", 2, "1-9", "T01001"] == 1.0
+
+
+def test_shares_add_up_to_all_groups(folders: SafetabFolders) -> None:
+    with trials_of(folders, load_p_config(str(folders.p)), 3) as levels:
+        for level in levels:
+            public = level.records.public(level.level)
+            assert level.errors.groups.sum() == public.groups
+            assert np.array_equal(level.errors.outcomes.sum(axis=2), 3 * level.errors.groups)
+
+
+def test_noise_and_suppression_are_as_planned(folders: SafetabFolders) -> None:
+    trials = 100
+    with trials_of(folders, load_p_config(str(folders.p)), trials) as levels:
+        rows = [row for row in error_rows(levels, LEVEL) if row.size == "all" and row.draws_a_cell == 1]
+        (zero, *_) = zeros = zero_rows(levels, trials)
+        laws = {one.part.name: [query.law for query in one.part.queries] for one in levels}
+    # Every share is binomial with a known chance; five standard deviations are exceeded once in 1.7 million rows. A
+    # noise too wide or too narrow by a tenth would move the coverage of the larger rows by 10 of them.
+    assert len(rows) > 10
+    for row in rows:
+        only, _, cells = laws[f"{row.region_type.lower().replace('-', '_')}_{row.iteration_level}"]
+        chance = exact_coverage(only if row.detailed_only else cells, row.expected_moe_exact)
+        assert row.noise_coverage == pytest.approx(
+            chance, abs=5 * sqrt(chance * (1 - chance) / row.noise_cells)
+        )
+    assert {row.region_type for row in zeros} == {"COUNTY", "TRACT"}
+    assert 0.05 < zero.expected_share < 0.5
+    for one in zeros:
+        assert abs(one.published - one.expected) < 5 * one.deviation
+
+
+def test_margins_of_both_definitions_follow_from_the_stability(folders: SafetabFolders) -> None:
+    with trials_of(folders, load_p_config(str(folders.p)), 1) as levels:
+        for row in error_rows(levels, LEVEL):
+            if row.table == "T01001" and row.draws_a_cell == 1 and not row.detailed_only:
+                assert row.stability > 1
+                assert row.expected_moe_zcdp == pytest.approx(1.96 * sqrt(row.stability / 1.8))
+                assert row.expected_moe == row.expected_moe_zcdp
+                assert row.expected_moe_puredp > row.expected_moe_zcdp
+
+
+@pytest.mark.parametrize("coterminous", ["donor", "combined"])
+def test_what_was_published_is_compared_group_by_group(folders: SafetabFolders, coterminous: str) -> None:
+    folders.configure("p", budget=1000)
+    config = load_p_config(str(folders.p), {"zero_suppression_chance": "0"})
+    with trials_of(folders, replace(config, coterminous=coterminous), 1) as levels:  # type: ignore[arg-type]
+        errors = error_rows(levels, LEVEL)
+    assert all(row.published_moe == 0 for row in errors if row.published_cells)
+    assert sum(row.published_cells for row in errors if row.size == "all") > 100
+
+
+def test_clipping_biases_what_is_published_and_not_the_noise(folders: SafetabFolders) -> None:
+    config = replace(load_p_config(str(folders.p)), negatives="zero")
+    with trials_of(folders, config, 40) as levels:
+        (row,) = (
+            row
+            for row in error_rows(levels, LEVEL)
+            if (row.region_type, row.iteration_level, row.size) == ("USA", 2, "0")
+            and row.table == "T01001" and row.stat_level == 0 and not row.detailed_only
+        )  # fmt: skip
+    assert row.published_bias > 0.3
+    assert row.published_bias > row.noise_bias + 0.3
+
+
+def test_households_have_the_tables_of_their_totals(folders: SafetabFolders) -> None:
+    trials = 40
+    config = load_h_config(str(folders.h), {"missing_blocks": "drop"})
+    with trials_of(folders, config, trials) as levels:
+        rows = [row for row in error_rows(levels, LEVEL) if row.size == "all"]
+        shares = share_rows(levels, trials)
+        assert not zero_rows(levels, trials)
+    assert {row.table[:3] for row in rows} == {"T03", "T04"}
+    for row in rows:
+        if row.draws_a_cell == 1:
+            chance = exact_coverage(NoiseLaw.gaussian(Fraction(row.stability, 2)), row.expected_moe_exact)
+            deviation = sqrt(chance * (1 - chance) / row.noise_cells)
+            assert row.noise_coverage == pytest.approx(chance, abs=5 * deviation)
+    totals: dict[tuple[object, ...], float] = {}
+    for one in shares:
+        key = one.measured, one.region_type, one.iteration_level, one.detailed_only, one.size
+        totals[key] = totals.get(key, 0.0) + one.share
+    assert all(total == pytest.approx(1.0) for total in totals.values())
+    assert any(one.table == "none" and one.share > 0 for one in shares)
+
+
+@pytest.mark.parametrize("law", [NoiseLaw.gaussian(Fraction(7)), NoiseLaw.laplace(Fraction(3))])
+def test_the_chance_of_larger_noise_is_a_tail(law: NoiseLaw) -> None:
+    assert chance_above(law, -1) - chance_above(law, 0) == pytest.approx(exact_coverage(law, 0))
+    for bound in (-5, -1, 0, 3, 40):
+        assert chance_above(law, bound) + chance_above(law, -bound - 1) == pytest.approx(1.0)
+        step = chance_above(law, bound - 1) - chance_above(law, bound)
+        mass = exact_coverage(law, abs(bound)) - (exact_coverage(law, abs(bound) - 1) if bound else 0.0)
+        assert step == pytest.approx(mass if bound == 0 else mass / 2, abs=1e-14)

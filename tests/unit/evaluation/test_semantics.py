@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from censafe.evaluation.semantics import (
+    TouchedQuery,
+    discrete_gaussian_power,
+    gaussian_power,
+    power_curve,
+    touched_queries,
+    zcdp_power,
+)
+
+
+def enumerated(queries: list[tuple[float, int]], level: float, *, randomised: bool) -> float:
+    """Power of the best test by listing every outcome of all cells."""
+    outcomes: dict[float, list[float]] = {}
+    axes = []
+    for sigma2, cells in queries:
+        reach = math.ceil(8 * math.sqrt(sigma2)) + 1
+        mass = [math.exp(-k * k / (2 * sigma2)) for k in range(-reach, reach + 2)]
+        whole = sum(math.exp(-k * k / (2 * sigma2)) for k in range(-60, 61))
+        axes += [[(k, sigma2, mass[k + reach] / whole) for k in range(-reach, reach + 2)]] * cells
+    for point in product(*axes):
+        ratio = sum(
+            (k - 0.5) / sigma2 for k, sigma2, _ in point
+        )  # an answer k is k under one, k - 1 under the other
+        null = math.prod(p for _, _, p in point)
+        held = outcomes.setdefault(round(ratio, 9), [0.0, 0.0])
+        held[0] += null
+        held[1] += null * math.exp(ratio)
+    size = power = 0.0
+    for ratio in sorted(outcomes, reverse=True):
+        null, other = outcomes[ratio]
+        if size + null > level:
+            return power + ((level - size) / null * other if randomised else 0.0)
+        size, power = size + null, power + other
+    return power
+
+
+@pytest.mark.parametrize("queries", [[(4.0, 1)], [(2.0, 2)], [(1.5, 1), (3.0, 1)], [(1.0, 2), (2.7, 1)]])
+def test_power_equals_the_enumeration_of_all_outcomes(queries: list[tuple[float, int]]) -> None:
+    touched = [TouchedQuery(Fraction(str(sigma2)), cells) for sigma2, cells in queries]
+    levels = [0.013, 0.0517, 0.31]
+    expected = [enumerated(queries, level, randomised=True) for level in levels]
+    assert discrete_gaussian_power(touched, levels) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("queries", [[(4.0, 1)], [(2.0, 2)]])
+def test_power_without_randomisation_stops_before_the_level(queries: list[tuple[float, int]]) -> None:
+    touched = [TouchedQuery(Fraction(str(sigma2)), cells) for sigma2, cells in queries]
+    levels = [0.013, 0.0517, 0.31]
+    expected = [enumerated(queries, level, randomised=False) for level in levels]
+    assert discrete_gaussian_power(touched, levels, randomised=False) == pytest.approx(expected, abs=1e-5)
+
+
+def test_power_nears_the_gaussian_for_wide_noise_and_never_exceeds_the_bound() -> None:
+    levels = [0.01, 0.05, 0.5, 0.99]
+    curve = power_curve(Fraction(1, 5), touched_queries(Fraction(1, 5), {"one": Fraction(1)}), levels)
+    assert curve.column_names == [
+        "false_alarm",
+        "gaussian",
+        "discrete_gaussian",
+        "discrete_gaussian_randomised",
+        "bound",
+    ]
+    wide = discrete_gaussian_power([TouchedQuery(Fraction(5_000), 1)] * 4, levels)
+    exact = [gaussian_power(Fraction(4, 10_000), level) for level in levels]
+    assert wide == pytest.approx(exact, abs=1e-4)
+    for level, power in zip(levels, exact, strict=True):
+        assert level < power <= zcdp_power(Fraction(4, 10_000), level)
+
+
+def test_queries_without_a_share_are_not_asked_and_power_needs_one() -> None:
+    assert len(touched_queries(Fraction(1), {"total": Fraction(0), "race": Fraction(1)})) == 1
+    assert touched_queries(Fraction(1), {"a": Fraction(1, 2)}, {"a": 1}) == (TouchedQuery(Fraction(2), 1),)
+    with pytest.raises(ValueError, match="at least one query"):
+        discrete_gaussian_power([], [0.1])
+
+
+def test_wide_noise_adds_little_to_the_level_and_power_rises_with_it() -> None:
+    found = discrete_gaussian_power([TouchedQuery(Fraction(10**6))], [0.05, 0.5])
+    assert found == pytest.approx(
+        [gaussian_power(Fraction(1, 10**6), level) for level in (0.05, 0.5)], abs=1e-6
+    )
+    assert np.all(
+        np.diff(discrete_gaussian_power([TouchedQuery(Fraction(2))], np.linspace(0.01, 0.99, 50).tolist()))
+        > 0
+    )

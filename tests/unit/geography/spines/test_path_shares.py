@@ -1,0 +1,76 @@
+"""Shares along paths and below the place where two paths part, against all pairs of blocks of small trees."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from censafe.geography.spines.bypass import BypassRule
+from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine
+from censafe.geography.spines.path_shares import distinct_paths, shares_apart
+from censafe.geography.spines.tree import PL94_PR, PL94_US, build_spine
+from support.topdown_areas import block_codes, random_areas
+
+SHARES = {
+    "persons": tuple(Fraction(one, 36) for one in (2, 13, 5, 7, 8, 1)),
+    "units": tuple(Fraction(one, 20) for one in (1, 2, 3, 4, 5, 5)),
+}
+
+
+def tree(name: str, rule: BypassRule | None, states: tuple[int, ...], seed: int) -> RunSpine:
+    rng = np.random.default_rng(seed)
+    codes = block_codes(states, rng)
+    shares = {key: own[6 - (6 if len(states) > 1 else 5) :] for key, own in SHARES.items()}
+    standard = build_spine(codes, PL94_US if len(states) > 1 else PL94_PR)
+    return build_run_spine(standard, SpineChoice(name, rule, shares), random_areas(codes, rng))
+
+
+def walked(run: RunSpine, histogram: str, block: int) -> list[tuple[int, Fraction]]:
+    """Geounit and share of every level on the way to a block of the standard order, root first."""
+    leaf = block if run.order is None else int(np.flatnonzero(run.order == block)[0])
+    path = []
+    for depth, share in enumerate(run.shares[histogram]):
+        node = int(run.spine.ancestors(depth)[leaf])
+        path.append((node, share.values[share.index[node]]))
+    return path
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("name", ["standard", "aian", "optimised"])
+@pytest.mark.parametrize("states", [(4, 44), (44,)])
+def test_all_pairs_of_all_areas(name: str, pure: bool, states: tuple[int, ...]) -> None:
+    run = tree(name, BypassRule(pure), states, seed=8)
+    blocks = range(run.standard.leaf.nodes)
+    paths = {key: [walked(run, key, block) for block in blocks] for key in run.shares}
+    for key, own in paths.items():
+        assert {tuple(share for _, share in path) for path in own} == distinct_paths(
+            run.spine, run.shares[key]
+        )
+    for depth in range(len(run.standard.levels) - 1):
+        area = run.standard.ancestors(depth)
+        most: dict[int, tuple[Fraction, ...]] = {}
+        for one, two in combinations(blocks, 2):
+            if area[one] == area[two]:
+                spent = tuple(
+                    sum(
+                        (
+                            share
+                            for (node, share), (other, _) in zip(own[one], own[two], strict=True)
+                            if node != other
+                        ),
+                        Fraction(0),
+                    )
+                    for own in paths.values()
+                )
+                most[int(area[one])] = max(most.get(int(area[one]), spent), spent)
+        assert set(most.values()) == shares_apart(run, depth)
+
+
+def test_areas_of_one_block_ask_nothing() -> None:
+    standard = build_spine(np.array([4400100010011000 * 1], np.int64), PL94_PR)
+    shares = {"persons": tuple(Fraction(1, 5) for _ in range(5))}
+    run = build_run_spine(standard, SpineChoice("standard", None, shares))
+    assert shares_apart(run, 0) == frozenset()

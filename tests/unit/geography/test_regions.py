@@ -1,0 +1,19 @@
+from censafe.geography import PUERTO_RICO, Level, state_codes
+from censafe.geography import regions as states
+
+
+def test_there_are_fifty_states_the_district_and_puerto_rico() -> None:
+    assert len(state_codes()) == 52
+    assert set(state_codes()) == {
+        f"{code:02d}" for code in range(1, 57) if code not in (3, 7, 14, 43, 52)
+    } | {PUERTO_RICO}
+
+
+def test_codes_postal_abbreviations_and_names_are_unique_and_in_order() -> None:
+    assert list(state_codes()) == sorted(state_codes())
+    assert len({state.postal for state in states()}) == len({state.name for state in states()}) == 52
+
+
+def test_the_nation_is_one_region_and_a_state_is_its_code() -> None:
+    assert Level("usa", "USA").region_id("06") == "1"
+    assert Level("state", "STATE").region_id("06") == "06"

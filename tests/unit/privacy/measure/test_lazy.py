@@ -1,0 +1,173 @@
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from censafe.errors import ReleaseError
+from censafe.model import Attribute, ExactHistograms, NoiseLaw, PartPlan, QueryPlan, Schema, make_query
+from censafe.model.families import Wanted
+from censafe.model.level_measurements import LevelBudgets
+from censafe.privacy.keys.keys import ReleaseKey, TestKey, derive_part_key
+from censafe.privacy.measure import lazy
+from censafe.privacy.measure.histograms import measure_histograms
+from censafe.privacy.measure.lazy import LazyAnswers
+from censafe.privacy.noise.tables import NoiseTable
+
+SCHEMA = Schema("triple", (Attribute("kind", 3), Attribute("adult", 2), Attribute("race", 5)))
+QUERIES = [make_query(SCHEMA, text, {}) for text in ("total", "race", "kind * race", "detailed")]
+WEAK, STRONG = NoiseLaw.gaussian(Fraction(9)), NoiseLaw.laplace(Fraction(7, 2))
+WIDE = NoiseLaw.gaussian(Fraction(1 << 34))
+PART = PartPlan(
+    "persons_Block", tuple(QueryPlan(f"persons.{q.name}", "Block", WEAK, Fraction(1, 9)) for q in QUERIES)
+)
+GEOUNITS = 23
+
+
+def exact(seed=1, factor=1):
+    rng = np.random.default_rng(seed)
+    dense = rng.integers(1, 9, (GEOUNITS, 30)) * (rng.random((GEOUNITS, 30)) < 0.3) * factor
+    node, cell = np.nonzero(dense)
+    pointer = np.searchsorted(node, np.arange(GEOUNITS + 1)).astype(np.int64)
+    codes = np.array([f"{row:04}" for row in range(GEOUNITS)], np.str_)
+    return ExactHistograms(codes, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32))
+
+
+def part_key(key=None):
+    return derive_part_key(key or TestKey(5), "0" * 64, b"", PART.name)
+
+
+def budgets(*laws):
+    costs = tuple(tuple(Fraction(0 if law is None else 1, 9) for law in row) for row in laws)
+    kinds = np.random.default_rng(2).integers(0, len(laws), GEOUNITS).astype(np.int32)
+    return LevelBudgets(kinds, tuple(laws), costs)
+
+
+def stored(given):
+    shapes = [(query.answers,) for query in QUERIES]
+    return measure_histograms(exact(), PART, QUERIES, shapes, part_key(), given).values
+
+
+def some_wanted(seed=3):
+    """Four parents with three to seven children and a random choice of answers of every query."""
+    rng = np.random.default_rng(seed)
+    sizes = [3, 7, 0, 5]
+    chosen = [
+        [np.flatnonzero(rng.random(query.answers) < 0.5) for query in QUERIES] for _ in range(len(sizes))
+    ]
+    counts = [sum(len(answers) for answers in parent) for parent in chosen]
+    ordinals = [np.full(len(answers), query) for parent in chosen for query, answers in enumerate(parent)]
+    return Wanted(
+        np.cumsum([0, *sizes]).astype(np.int64),
+        rng.choice(GEOUNITS, sum(sizes), replace=False).astype(np.int64),
+        np.cumsum([0, *counts]).astype(np.int64),
+        np.concatenate(ordinals).astype(np.int32),
+        np.concatenate([answers for parent in chosen for answers in parent]).astype(np.int32),
+    )
+
+
+def looked_up(values, wanted):
+    found = []
+    for parent in range(len(wanted.child_ptr) - 1):
+        some = slice(int(wanted.answer_ptr[parent]), int(wanted.answer_ptr[parent + 1]))
+        for child in wanted.child[wanted.child_ptr[parent] : wanted.child_ptr[parent + 1]]:
+            pairs = zip(wanted.query[some], wanted.answer[some], strict=True)
+            found += [int(values[query][child, answer]) for query, answer in pairs]
+    return found
+
+
+CASES = {
+    "one law": budgets((WEAK,) * 4),
+    "laws by kind, some geounits without": budgets((WEAK,) * 4, (STRONG, WEAK, STRONG, None), (None,) * 4),
+    "a law too wide for one table": budgets((WIDE, WEAK, WEAK, WIDE), (WEAK, WIDE, STRONG, WEAK)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_answers_are_those_that_are_stored_under_the_same_key(case, monkeypatch):
+    given = CASES[case]
+    wanted, whole = some_wanted(), stored(CASES[case])
+    expected = looked_up(whole, wanted)
+    source = LazyAnswers(exact(), PART, QUERIES, part_key(), given)
+    assert source.source == "seeded"
+    assert expected == source.gather(wanted).tolist()
+    monkeypatch.setattr(lazy, "_CHUNK_BLOCKS", 5)  # many ranges, some of one child
+    assert expected == source.gather(wanted).tolist()
+    chosen = np.array([0, 3, 4])
+    assert np.array_equal(whole[1][4:11][:, chosen], source.answers(1, 4, 11, chosen))
+
+
+def test_residual_draws_are_settled_one_by_one(monkeypatch):
+    narrow = {law: NoiseTable.build(law, width=8) for law in (WEAK, STRONG)}
+    monkeypatch.setattr(NoiseTable, "for_law", staticmethod(lambda law: narrow[law]))
+    given = budgets((WEAK,) * 4, (STRONG,) * 4)
+    wanted = some_wanted()
+    settled = []
+    original = lazy.settle_residuals
+    monkeypatch.setattr(lazy, "settle_residuals", lambda *args: (settled.append(1), original(*args))[1])
+    found = LazyAnswers(exact(), PART, QUERIES, part_key(), given).gather(wanted)
+    assert settled
+    assert looked_up(stored(given), wanted) == found.tolist()
+
+
+def test_threads_get_the_same_numbers():
+    source = LazyAnswers(exact(), PART, QUERIES, part_key())
+    requests = [some_wanted(seed) for seed in range(8)]
+    alone = [source.gather(wanted).tolist() for wanted in requests]
+    with ThreadPoolExecutor(4) as pool:
+        assert alone == [found.tolist() for found in pool.map(source.gather, requests)]
+
+
+def test_nothing_confidential_shows_and_no_other_counts_are_measured():
+    key = part_key()
+    source = LazyAnswers(exact(), PART, QUERIES, key)
+    assert repr(source) == f"LazyAnswers({GEOUNITS} geounits)"
+    with pytest.raises(TypeError, match="confidential"):
+        pickle.dumps(source)
+    with pytest.raises(TypeError, match="confidential"):
+        copy.copy(source)
+    with pytest.raises(ReleaseError, match="belongs to other answers"):
+        LazyAnswers(exact(2), PART, QUERIES, key)
+    with pytest.raises(ReleaseError, match="belongs to other answers"):
+        measure_histograms(exact(2), PART, QUERIES, [(q.answers,) for q in QUERIES], key)
+    key.close()
+    with pytest.raises(ValueError, match="closed"):
+        source.gather(some_wanted())
+
+
+def test_a_release_key_outside_a_plan_gives_no_release():
+    with ReleaseKey.from_system() as key:
+        assert LazyAnswers(exact(), PART, QUERIES, part_key(key)).source == "unaccounted"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("child", GEOUNITS), ("child", -1), ("query", 4), ("query", -1), ("answer", 30)]
+)
+def test_requests_outside_of_the_level_are_refused(field, value):
+    source = LazyAnswers(exact(), PART, QUERIES, part_key())
+    wanted = some_wanted()
+    getattr(wanted, field)[-1] = value
+    with pytest.raises(ValueError, match="no such geounit, query or answer"):
+        source.gather(wanted)
+
+
+def test_what_does_not_belong_together_is_refused():
+    with pytest.raises(TypeError, match="ExactHistograms"):
+        LazyAnswers(TestKey(1), PART, QUERIES, part_key())
+    with pytest.raises(TypeError, match="derive one"):
+        LazyAnswers(exact(), PART, QUERIES, TestKey(1))
+    with pytest.raises(ValueError, match="each of its queries"):
+        LazyAnswers(exact(), PART, QUERIES[:3], part_key())
+    with pytest.raises(ValueError, match="a budget for each"):
+        LazyAnswers(exact(), PART, QUERIES, part_key(), LevelBudgets.even(PART, 3))
+
+
+def test_sums_that_do_not_fit_are_refused(monkeypatch):
+    source = LazyAnswers(exact(), PART, QUERIES, part_key(), CASES["a law too wide for one table"])
+    monkeypatch.setattr(
+        lazy, "draw_wide", lambda table, words, query, geounits, answers: np.full(len(answers), 2**63 - 2)
+    )
+    with pytest.raises(OverflowError, match="does not fit 64 bits"):
+        source.gather(some_wanted())

@@ -1,0 +1,74 @@
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from censafe.model import Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.model.plan import Definition
+from censafe.privacy.keys.keys import TestKey
+from censafe.products.run.door import Door, MeasurementFiles
+
+LAW = NoiseLaw.gaussian(Fraction(4))
+PARTS = tuple(PartPlan(name, (QueryPlan(name, "US", LAW, Fraction(1, 4)),)) for name in ("first", "second"))
+
+
+class Account:
+    """Notes what is asked of it, in order."""
+
+    def __init__(self) -> None:
+        self.key = TestKey(1)
+        self.input_commitment = "00"
+        self.asked: list[str] = []
+
+    def reserve(self, part: PartPlan) -> None:
+        self.asked.append(f"reserve {part.name}")
+
+    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
+        self.asked.append(f"commit {file} {sha256}")
+
+
+def write(path: Path, text: str, *, plan_digest: str, stamp: str | None) -> str:
+    path.write_text(text, encoding="utf-8")
+    return "digest"
+
+
+FILES = MeasurementFiles(
+    write, lambda path, *, plan_digest: path.read_text(encoding="utf-8"), lambda text: {"seeded"}
+)
+
+
+@pytest.fixture
+def plan() -> ReleasePlan:
+    return ReleasePlan(
+        "phsafe",
+        Definition.ZCDP,
+        Neighbours.REPLACE,
+        ProtectedUnit.PERSON,
+        other_losses={},
+        parts=PARTS,
+        settings={},
+    )
+
+
+def test_a_part_is_drawn_once_between_reservation_and_commit(plan: ReleasePlan, tmp_path: Path) -> None:
+    account = Account()
+    door = Door(plan, tmp_path, account)
+
+    def draw(key: object) -> str:
+        account.asked.append("draw")
+        return "noisy"
+
+    assert [door.once(PARTS[0], draw, FILES) for _ in range(2)] == ["noisy", "noisy"]
+    assert account.asked == ["reserve first", "draw", "commit first.parquet digest"]
+    assert door.source == "seeded"
+
+
+def test_the_run_key_goes_with_the_last_part(plan: ReleasePlan, tmp_path: Path) -> None:
+    account = Account()
+    door = Door(plan, tmp_path, account)
+    door.once(PARTS[0], lambda key: "noisy", FILES)
+    assert len(account.key._secret.reveal()) == 32
+    door.once(PARTS[1], lambda key: "noisy", FILES)
+    with pytest.raises(ValueError, match="closed"):
+        account.key._secret.reveal()
+    assert door.once(PARTS[1], lambda key: "never", FILES) == "noisy"

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from censafe.errors import StorageError, UsageError
+from censafe.products.run.scratch import private_scratch
+
+
+def _data(tmp_path: Path) -> Path:
+    data = tmp_path / "records" / "data"
+    data.mkdir(parents=True)
+    return data
+
+
+def test_scratch_is_private_lies_beside_the_data_and_goes(tmp_path: Path) -> None:
+    data = _data(tmp_path)
+    with private_scratch(data, out=tmp_path / "out") as scratch:
+        assert scratch.parent == data.parent
+        assert stat.S_IMODE(scratch.stat().st_mode) == 0o700
+        (scratch / "records.parquet").write_text("confidential")
+    assert list(data.parent.iterdir()) == [data]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_scratch_goes_when_the_work_stops(tmp_path: Path, error: type[BaseException]) -> None:
+    data = _data(tmp_path)
+    with pytest.raises(error), private_scratch(data) as scratch:
+        (scratch / "records.parquet").write_text("confidential")
+        raise error
+    assert list(data.parent.iterdir()) == [data]
+
+
+def test_what_a_killed_process_left_goes_and_what_a_living_one_uses_stays(tmp_path: Path) -> None:
+    data = _data(tmp_path)
+    dead = data.parent / ".censafe-scratch-00112233445566ff"
+    dead.mkdir()
+    (dead / "records.parquet").write_text("confidential")
+    mine = data.parent / ".censafe-scratch-notes"
+    mine.mkdir()
+    with private_scratch(data) as living, private_scratch(data) as second:
+        assert not dead.exists()
+        assert living.exists()
+        assert second != living
+    assert sorted(data.parent.iterdir()) == [mine, data]
+
+
+def test_scratch_never_lies_in_what_will_be_published(tmp_path: Path) -> None:
+    data, out = _data(tmp_path), tmp_path / "out"
+    with (
+        pytest.raises(UsageError, match="will be published"),
+        private_scratch(data, out / "scratch", out=out),
+    ):
+        pass
+
+
+def test_a_folder_that_strangers_may_change_is_refused(tmp_path: Path) -> None:
+    data, shared = _data(tmp_path), tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with pytest.raises(StorageError, match="everybody may write"), private_scratch(data, shared):
+        pass
+    shared.chmod(0o1777)
+    with private_scratch(data, shared) as scratch:
+        assert scratch.parent == shared
+
+
+def test_a_place_that_cannot_be_written_says_which_option_to_set(tmp_path: Path) -> None:
+    data = _data(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="--scratch"), private_scratch(data, tmp_path / "file" / "scratch"):
+        pass

@@ -1,0 +1,237 @@
+"""TopDown configurations: the shipped ones, a schema of one's own, and every breach named."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from censafe.errors import ConfigError
+from censafe.model import Definition, ProtectedUnit
+from censafe.products.configuration.shipped import get_shipped, shipped_configs
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.plan import exact_levels, plan_release, workloads
+
+SIXTEEN = """
+title = "Voting age by Hispanic origin and seven races"
+levels = [{ name = "State", prefix = 2 }, { name = "County", prefix = 5 }, { name = "Block", prefix = 15 }]
+rho = "1/2"
+
+[schemas.sixteen]
+attributes = [{ name = "votingage", levels = 2 }, { name = "group", levels = 8 }]
+[schemas.sixteen.recodes.hispanic]
+attribute = "group"
+groups = [[0], [1, 2, 3, 4, 5, 6, 7]]
+
+[histograms.persons]
+schema = "sixteen"
+exact_totals = "State"
+
+[level_shares.persons]
+State = "1/4"
+County = 0.25
+Block = "1/2"
+
+[query_shares.persons.State]
+total = 0
+detailed = 1
+[query_shares.persons.County]
+"votingage * hispanic" = "1/3"
+group = "2/3"
+[query_shares.persons.Block]
+total = 0.5
+detailed = 0.5
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def breaches(folder: Path, *changes: tuple[str, str], overrides: dict[str, str] | None = None) -> str:
+    text = SIXTEEN
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(ConfigError) as caught:
+        load_config(write(folder, text), overrides or {})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", [config.name for config in shipped_configs("topdown")])
+def test_shipped_shares_sum_to_one_and_paths_to_the_total(name: str) -> None:
+    config = load_config(name, {"root": load_config(name).levels[0].name})
+    for histogram in config.histograms:
+        assert sum(histogram.level_shares.values()) == 1
+        for shares in histogram.query_shares.values():
+            assert sum(shares.values()) == 1
+            assert all(share > 0 for share in shares.values())
+        path = [histogram.cost(level, query) for level, qs in histogram.query_shares.items() for query in qs]
+        assert histogram.loss == sum(path)
+    assert plan_release(config).total == sum(histogram.loss for histogram in config.histograms)
+    assert config.warnings == ()
+
+
+def test_levels_with_exact_totals() -> None:
+    config = load_config("pl94-us")
+    assert exact_levels(config.histogram("persons")) == ("US", "State")
+    assert len(exact_levels(config.histogram("units"))) == 6
+    assert [load.exact_totals for load in workloads(config)[:3]] == [True, True, False]
+
+
+def test_a_schema_is_data(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, SIXTEEN))
+    plan = plan_release(config)
+    assert Definition.ZCDP is plan.definition
+    assert Fraction(1, 2) == plan.total
+    assert [part.name for part in plan.parts] == ["persons_State", "persons_County", "persons_Block"]
+    assert [load.answers for load in workloads(config)] == [16, 12, 17]
+    assert [[query.name for query in load.queries] for load in workloads(config)] == [
+        ["detailed"],
+        ["votingage * hispanic", "group"],
+        ["total", "detailed"],
+    ]
+    passes = config.histogram("persons").passes["County"]
+    assert passes.l2 == ((("votingage * hispanic", "group"),),)
+    assert passes.rounding == ((("detailed",),),)
+
+
+def test_overrides_reach_every_number() -> None:
+    half = load_config("e2e-1940", {"epsilon": "1/2"})
+    assert Fraction(1, 2) == half.histogram("persons").loss
+    units = load_config("pl94-us", {"measure": "units", "rho.units": "3", "root": "County"})
+    plan = plan_release(units)
+    assert ProtectedUnit.HOUSEHOLD is plan.unit
+    assert 3 * (1 - 2 * Fraction(1, 205)) == plan.total
+    assert [level.name for level in units.run_levels] == ["County", "Tract", "Block_Group", "Block"]
+    with pytest.raises(KeyError):
+        units.histogram("persons")
+
+
+def test_the_digest_knows_what_decides_the_release(tmp_path: Path) -> None:
+    shipped = load_config("pl94-pr")
+    copy = load_config(write(tmp_path, get_shipped("pl94-pr").text))
+    assert shipped.digest == copy.digest
+    assert plan_release(shipped).digest() == plan_release(copy).digest()
+    digests = {shipped.digest}
+    for change in (
+        {"rho.units": "1"},
+        {"measure": "persons"},
+        {"root": "County", "measure": "units"},
+        {"reader": "pl94"},
+    ):
+        digests.add(load_config("pl94-pr", change).digest)
+    assert len(digests) == 4 + 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('State = "1/4"', 'State = "1/5"', "level_shares.persons: the shares sum to 19/20, not to 1"),
+        ('State = "1/4"', 'State = "-1/4"', "level_shares.persons.State: -0.25 is negative"),
+        ('State = "1/4"\nCounty = 0.25', 'State = 0\nCounty = 0.5', "persons.State: a level without budget cannot"),
+        ('State = "1/4"\nCounty = 0.25', "County = 0.5", "level_shares.persons.State: the level has no budget"),
+        ('State = "1/4"', 'Sate = "1/4"', "level_shares.persons.Sate: there is no such level. Did you mean 'State'"),
+        ('group = "2/3"', 'group = "1/3"', "query_shares.persons.County: the shares sum to 2/3"),
+        ('group = "2/3"', 'groups = "2/3"', "'groups' is neither an attribute of sixteen nor a recode"),
+        ('group = "2/3"', '"hispanic*votingage" = "2/3"', "a query is there twice"),
+        ("[0], [1, 2, 3, 4, 5, 6, 7]", "[0], [1, 2, 3, 4, 5, 6]", "must put each of the 8 levels"),
+        ('rho = "1/2"', "rho = 0", "rho: 0 measures nothing"),
+        ('rho = "1/2"', "rho = inf", "rho: Infinity means no noise"),
+        ('rho = "1/2"', 'rho = "x"', "rho: 'x' is not a number"),
+        ('rho = "1/2"', 'rho = "1/2"\nepsilon = 1', "rho, epsilon: give one of them"),
+        ('rho = "1/2"', "", "rho, epsilon: give one of them"),
+        ('rho = "1/2"', "rho = { people = 1 }", "histograms.persons: it has no loss; give rho.persons"),
+        ('rho = "1/2"', "rho = { persons = 1, people = 1 }", "rho.people: there is no such histogram."),
+        ('rho = "1/2"', 'rho = "1/2"\ncolour = 1', "colour: unknown key."),
+        ('schema = "sixteen"', 'schema = "sixten"', "Did you mean 'sixteen'"),
+        ('exact_totals = "State"', 'exact_totals = "Land"', "histograms.persons.exact_totals: 'Land' is not allowed"),
+        ("prefix = 5", "prefix = 2", "County must have a longer prefix than State"),
+        ('prefix = 5', 'prefix = 5, code = "1"', "levels[1].code: only a level of prefix 0 has a code"),
+        ('name = "County", prefix', 'name = "State", prefix', "State named more than once"),
+        ("[schemas.sixteen]", '["schemas"."pl94-units"]\nattributes = [{ name = "a", levels = 2 }]\n[schemas.sixteen]',
+         "schemas.pl94-units: a shipped schema has this name"),
+    ],
+)  # fmt: skip
+def test_breaches_are_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert message in breaches(tmp_path, (old, new))
+
+
+def test_all_breaches_come_at_once(tmp_path: Path) -> None:
+    text = breaches(
+        tmp_path,
+        ('group = "2/3"', 'group = "1/3"'),
+        ('rho = "1/2"', "rho = -1"),
+        ("prefix = 5", "prefix = 1"),
+    )
+    assert "mine.toml: 3 problems in the configuration" in text
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        ('levels = ["County"]\nl2 = [[["group"]]]\nrounding = [[["detailed"]]]',
+         "votingage * hispanic is measured at County and in no pass"),
+        ('levels = ["Land"]\nl2 = [[["group"]]]\nrounding = [[["detailed"]]]', "passes[0].levels: 'Land' is not allowed"),
+        ('levels = ["Block"]\nl2 = [["total"]]\nrounding = [[["detailed"]]]', "l2: give outer passes of inner passes"),
+        ('levels = ["Block"]\nl2 = [[["total", "detailed"]]]\nrounding = [[["total"]], [["detailed"]]]',
+         "the same number of outer passes"),
+        ('levels = ["Block", "Block"]\nl2 = [[["total", "detailed"]]]\nrounding = [[["detailed"]]]',
+         "Block has passes already"),
+        ('levels = ["Block"]\nl2 = [[["total", "details"]]]\nrounding = [[["detailed"]]]', "'details' is neither"),
+    ],
+)  # fmt: skip
+def test_passes_must_use_what_is_measured(tmp_path: Path, passes: str, message: str) -> None:
+    change = ("[level_shares.persons]", f"[[histograms.persons.passes]]\n{passes}\n\n[level_shares.persons]")
+    assert message in breaches(tmp_path, change)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("rho", "1", "every histogram has its own; say --set rho.persons, rho.units"),
+        ("rhoo", "1", "there is no key 'rhoo'. Did you mean 'rho'"),
+        ("epsilon.persons", "1", "both are there"),
+        ("levels", "State", "levels is changed in the file"),
+        ("level_shares.persons", "1", "name one share, such as level_shares.persons.County"),
+        ("level_shares.persons.US", "1/2", "the shares sum to"),
+        ("query_shares.units.US.detailed", "1/2", "the shares sum to 1/2"),
+        ("measure", "people", "measure: 'people' is not allowed"),
+        ("root", "Tract", "root: Tract is below State, whose totals are the exact ones"),
+        ("root.x", "Tract", "root has no keys below it"),
+        ("rho.persons.US", "1", "one number a histogram"),
+        ("histograms.persons", "1", "histograms.NAME.schema"),
+        ("histograms.persons.schema", "pl94-units", "'cenrace' is neither an attribute"),
+        ("reader", "csv", "reader: 'csv' is not allowed"),
+    ],
+)  # fmt: skip
+def test_overrides_are_checked_like_the_file(key: str, value: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load_config("pl94-us", {key: value})
+
+
+def test_only_toml_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigError, match="a configuration of topdown is TOML"):
+        load_config(path)
+
+
+def test_the_title_stands_in_the_record_and_changes_no_digest(tmp_path: Path) -> None:
+    config = load_config("pl94-us")
+    assert (
+        config.title
+        == "2020 redistricting data (PL 94-171), United States: persons and occupancy of housing units"
+    )
+    assert config.record == {"title": config.title, **config.settings}
+    own = tmp_path / "own.toml"
+    own.write_text(config.text.replace(config.title, "Another title"), encoding="utf-8")
+    other = load_config(own)
+    assert (other.title, other.digest) == ("Another title", config.digest)
+    own.write_text(config.text.replace(f'"{config.title}"', "7"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="title: give text in quotes"):
+        load_config(own)

@@ -1,0 +1,96 @@
+"""The tree over codes of public files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from censafe.errors import DataError
+from censafe.geography.grfc import BlockAreas
+from censafe.geography.spines.choice import SpineChoice, build_run_spine
+from censafe.geography.spines.tree import PL94_US, build_spine
+from censafe.products.topdown.public.spine import spine_of_files
+
+FOLDER = Path("files")
+BLOCKS = np.array(
+    [
+        state * 10**14 + county * 10**11 + tract * 10**5 + 10**4 + block
+        for state in (35, 40) for county in (1, 3) for tract in (100, 200) for block in (1000, 1001, 1002)
+    ],
+    np.int64,
+)  # fmt: skip
+
+
+def spine_of(geounits, rules, folder=FOLDER):  # type: ignore[no-untyped-def]
+    """The tree of codes given as text, which may be of several lengths only from level to level."""
+    codes = [
+        np.array([list(code.encode()) for code in level.tolist()], np.uint8).reshape(len(level), -1)
+        for level in geounits
+    ]
+    return spine_of_files(codes, rules, folder)
+
+
+def parted() -> tuple[list[np.ndarray], object]:
+    rng = np.random.default_rng(2)
+    none = np.full(len(BLOCKS), 99999, np.int32)
+    areas = BlockAreas(BLOCKS, np.where(rng.random(len(BLOCKS)) < 0.4, 10, 9999).astype(np.int32), none, none)
+    run = build_run_spine(build_spine(BLOCKS, PL94_US), SpineChoice("optimised", None, {}), areas)
+    return [level.geounits for level in run.spine.levels], run
+
+
+def test_the_tree_of_a_parted_spine_comes_back_from_its_codes() -> None:
+    codes, run = parted()
+    found = spine_of(codes, PL94_US)
+    for one, other in zip(run.spine.levels, found.spine.levels, strict=True):  # type: ignore[attr-defined]
+        assert one.geounits.tolist() == other.geounits.tolist()
+        assert one.parent.tolist() == other.parent.tolist()
+        assert one.first_child.tolist() == other.first_child.tolist()
+    assert run.order.tolist() == found.order.tolist()  # type: ignore[attr-defined, union-attr]
+    assert BLOCKS.tolist() == found.standard.leaf.codes.tolist()
+
+
+def test_the_widths_of_codes_come_from_the_files() -> None:
+    """A larger fan-out takes more digits; nothing but the last 16 of a block is fixed."""
+    codes, run = parted()
+    wider = [
+        np.array([code[:9] + "0" + code[9:] if depth > 2 else code for code in level.tolist()])
+        for depth, level in enumerate(codes)
+    ]
+    found = spine_of(wider, PL94_US)
+    assert [level.prefix_digits + level.digits for level in found.spine.levels] == [
+        len(level[0]) for level in wider
+    ]
+    for one, other in zip(run.spine.levels, found.spine.levels, strict=True):  # type: ignore[attr-defined]
+        assert one.parent.tolist() == other.parent.tolist()
+    assert found.spine.leaf.geounits.tolist() == wider[-1].tolist()
+
+
+def test_standard_codes_give_the_standard_tree() -> None:
+    standard = build_spine(BLOCKS, PL94_US)
+    found = spine_of([level.geounits for level in standard.levels], PL94_US)
+    assert found.spine is found.standard
+    assert found.order is None
+
+
+def test_codes_that_are_not_nested_or_no_digits_are_named() -> None:
+    codes = parted()[0]
+    with pytest.raises(
+        DataError, match=r"level Tract, files: codes begin with that of no geounit .* such as"
+    ):
+        spine_of([*codes[:2], codes[2][1:], *codes[3:]], PL94_US)
+    with pytest.raises(
+        DataError, match=r"level County, files: no geounit lies in those of level State \(1 geounits\)"
+    ):
+        last = codes[1][-1]
+        keep = [
+            np.array([code for code in level.tolist() if not code.startswith(last)]) for level in codes[2:]
+        ]
+        spine_of([*codes[:2], *keep], PL94_US)
+    wrong = np.char.replace(codes[5], codes[5][0][-4:], "10x0", count=1)
+    with pytest.raises(DataError, match="codes are no digits"):
+        spine_of([*codes[:5], wrong], PL94_US)
+    short = [np.array([""]), *(np.array([f"1{'0' * depth}"]) for depth in range(5))]
+    with pytest.raises(DataError, match="codes have 5 digits; allowed: 16 or more"):
+        spine_of(short, PL94_US)

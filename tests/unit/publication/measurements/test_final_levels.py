@@ -1,0 +1,107 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.errors import CheckError, ReleaseError, StorageError
+from censafe.model import SparseLevel
+from censafe.publication.measurements import final_levels as finished_levels
+from censafe.publication.measurements.final_levels import (
+    FinishedLevel,
+    read_finished_level,
+    write_finished_level,
+)
+from censafe.publication.stamps import STAMP
+
+GEOUNITS = np.array(["4401", "4402", "4403", "5001"], np.str_)
+LEVEL = SparseLevel(
+    GEOUNITS,
+    np.array([0, 2, 2, 5, 6], np.int64),
+    np.array([1, 4, 0, 1, 5, 2], np.int32),
+    np.array([3, 1, 2, 7, 9, 1], np.int32),
+)
+REPORT = {"level": "County", "gap_most": 1.5e-9, "solved": {"ok": 3}}
+PLAN = "ab" * 32
+
+
+def finished(source="seeded"):
+    return FinishedLevel.of("persons_County", LEVEL, REPORT, source)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    target = tmp_path / "measurements" / "persons_County.parquet"
+    write_finished_level(target, finished(), plan_digest=PLAN, stamp=STAMP)
+    return target
+
+
+@pytest.mark.parametrize("chunk", [1 << 22, 2, 1])
+def test_a_level_comes_back_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(finished_levels, "_CHUNK", chunk)
+    path = tmp_path / "level.parquet"
+    write_finished_level(path, finished(), plan_digest=PLAN, stamp=STAMP)
+    found = read_finished_level(path, plan_digest=PLAN)
+    level = found.level(GEOUNITS)
+    assert found.part == "persons_County"
+    assert found.report == REPORT
+    assert (found.source, found.private) == ("seeded", False)
+    assert level.node_ptr.tolist() == LEVEL.node_ptr.tolist()
+    assert level.cell.tolist() == LEVEL.cell.tolist()
+    assert level.count.tolist() == LEVEL.count.tolist()
+    assert path.stat().st_mode & 0o222 == 0
+
+
+def test_a_level_without_records_comes_back(tmp_path: Path) -> None:
+    empty = np.zeros(0, np.int32)
+    level = SparseLevel(GEOUNITS, np.zeros(5, np.int64), empty, empty)
+    write_finished_level(tmp_path / "e.parquet", FinishedLevel.of("p", level, {}, "system"), plan_digest=PLAN)
+    found = read_finished_level(tmp_path / "e.parquet")
+    assert found.private
+    assert found.level(GEOUNITS).total == 0
+
+
+def test_other_plans_and_other_geounits_are_refused(path: Path) -> None:
+    with pytest.raises(CheckError, match="belongs to plan"):
+        read_finished_level(path, plan_digest="cd" * 32)
+    found = read_finished_level(path, plan_digest=PLAN)
+    for other in (GEOUNITS[:3], np.array(["4401", "4402", "4404", "5001"])):
+        with pytest.raises(CheckError, match="of other geounits"):
+            found.level(other)
+
+
+def test_changed_content_is_refused(path: Path) -> None:
+    table = pq.read_table(path)
+    counts = table.column("count").to_numpy().copy()
+    counts[0] += 1
+    changed = table.set_column(2, "count", pa.array(counts, pa.int32()))
+    path.chmod(0o644)
+    pq.write_table(changed, path)
+    with pytest.raises(CheckError, match="does not match the digest"):
+        read_finished_level(path)
+
+
+def test_other_files_are_refused(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="missing"):
+        read_finished_level(tmp_path / "none.parquet")
+    plain = tmp_path / "plain.parquet"
+    pq.write_table(pa.table({"a": [1]}), plain)
+    with pytest.raises(CheckError, match="not the file of a finished level"):
+        read_finished_level(plain)
+    metadata = pq.read_schema(path).metadata
+    header = metadata[b"censafe"].replace(b"finished level 1", b"finished level 9")
+    pq.write_table(
+        pq.read_table(path).replace_schema_metadata({**metadata, b"censafe": header}),
+        tmp_path / "new.parquet",
+    )
+    with pytest.raises(CheckError, match="this version reads"):
+        read_finished_level(tmp_path / "new.parquet")
+
+
+def test_the_stamp_must_fit_the_source(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="not private"):
+        write_finished_level(tmp_path / "a.parquet", finished(), plan_digest=PLAN)
+    with pytest.raises(ReleaseError, match="must not be stamped"):
+        write_finished_level(tmp_path / "b.parquet", finished("system"), plan_digest=PLAN, stamp=STAMP)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,114 @@
+"""Key domains, accumulation over parts, unmatched records and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from censafe.errors import ConfigError, DataError
+from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.tabulation.engine import connect
+from censafe.tabulation.tables.counting import CountAccumulator, key_domain
+from support.typed_tables import Records, typed
+
+PHSAFE = phsafe_definitions()
+TAU = {"PH1_num": 4, "PH2": 4, "PH3": 4, "PH4": 4, "PH6": 4, "PH7": 4}
+
+# Households of four and five of one state, and a vacant unit of another.
+SOUTH = Records(
+    persons=[(3, 100000001 + (row >= 4), 30, 1, 1, 20) for row in range(9)],
+    units=[
+        (2, 100000001, 4, 4, 1, 1, 1, 1, 1, 1),
+        (2, 100000002, 5, 5, 2, 2, 2, 1, 1, 1),
+        (2, 100000003, 0, 0, 0, 0, 0, 0, 0, 0),
+    ],
+    geo=[(2, 100000001, "01"), (2, 100000002, "01"), (2, 100000003, "02")],
+)
+NORTH = Records(
+    persons=[(3, 100000009, 30, 1, 1, 20)],
+    units=[(2, 100000009, 1, 0, 1, 1, 0, 4, 9, 5)],
+    geo=[(2, 100000009, "44"), (4, 100000008, "50")],
+)
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    opened = connect(tmp_path_factory.mktemp("counting"), threads=2)
+    yield opened
+    opened.disconnect()
+
+
+def test_domains_are_complete_and_in_order() -> None:
+    domain = key_domain(PHSAFE, PHSAFE.table("PH8_denom"), "state_A-G", ["01", "44"])
+    assert domain.names == ("REGION_ID", "ITERATION_CODE", "PH8_DENOM_DATA_CELL")
+    assert (("01", "44"), tuple("ABCDEFG"), ("2", "3")) == tuple(axis.values for axis in domain.axes)
+    nation = key_domain(PHSAFE, PHSAFE.table("PH2"), "usa_*", ["01", "44"])
+    assert nation.names == ("REGION_ID", "PH2_DATA_CELL")
+    assert nation.axes[0].values == ("1",)
+
+
+def test_parts_add_up_and_regions_unite(backend: Any) -> None:
+    counts = CountAccumulator(PHSAFE, tables=["PH7", "PH1_denom"], tau=TAU)
+    counts.add(typed(SOUTH, backend))
+    assert counts.regions == ("01", "02")
+    counts.add(typed(NORTH, backend))
+    assert counts.regions == ("01", "02", "44")  # 50 has group quarters only
+    finished = counts.finish()
+    assert [finished["PH7", "usa_*"].values.sum()] == [8]
+    assert finished["PH7", "state_*"].values.tolist() == [4, 4, 0, 0, 0, 0, 0, 0, 0]
+    assert finished["PH1_denom", "state_*"].values.tolist() == [2, 0, 1]
+    assert counts.unmatched == {"PH1_denom": 0, "PH7": 1}  # the person of the unit without tenure
+    assert len(finished) == 12
+
+
+def test_truncation_keeps_four_of_five(backend: Any) -> None:
+    for tau, kept in ((4, 8), (5, 9)):
+        counts = CountAccumulator(PHSAFE, tables=["PH1_num"], tau={"PH1_num": tau})
+        counts.add(typed(SOUTH, backend))
+        assert [0, kept] == counts.finish({"PH1_num": ["usa_*"]})["PH1_num", "usa_*"].values.tolist()
+
+
+def test_only_the_asked_levels_are_counted(backend: Any) -> None:
+    counts = CountAccumulator(PHSAFE, tables=["PH8_denom"])
+    counts.add(typed(SOUTH, backend))
+    assert list(counts.finish({"PH8_denom": ["state_H,I"], "PH2": ["usa_*"]})) == [("PH8_denom", "state_H,I")]
+    with pytest.raises(ConfigError, match="PH8_denom has no level 'county_A-G'; its levels are usa_A-G"):
+        counts.finish({"PH8_denom": ["county_A-G"]})
+
+
+def test_empty_tables_give_zeros_over_the_whole_domain(backend: Any) -> None:
+    counts = CountAccumulator(PHSAFE, tau=TAU)
+    counts.add(typed(Records([], [], SOUTH.geo), backend))
+    finished = counts.finish()
+    assert len(finished) == 9 * 6 - 2 * 4
+    assert all(
+        exact.values.sum() == 0 and len(exact.values) == exact.domain.size for exact in finished.values()
+    )
+    assert finished["PH3", "state_A-G"].domain.shape == (2, 7, 7)
+
+
+def test_no_region_is_an_error_and_names_the_fix(backend: Any) -> None:
+    counts = CountAccumulator(PHSAFE, tau=TAU)
+    counts.add(typed(Records(SOUTH.persons, SOUTH.units, [(4, 100000001, "01")]), backend))
+    with pytest.raises(DataError, match=r"no region to publish\. Check state_filter"):
+        counts.finish()
+
+
+@pytest.mark.parametrize("tau", [{}, {**TAU, "PH3": 0}, {**TAU, "PH3": True}, {**TAU, "PH3": 2.0}])
+def test_tau_must_be_a_positive_integer(tau: Any) -> None:
+    with pytest.raises(ConfigError, match=r"at least 1 is needed for .*PH3"):
+        CountAccumulator(PHSAFE, tau=tau)
+
+
+def test_unknown_and_derived_tables_are_refused() -> None:
+    for name in ("PH9", "PH8_num"):
+        with pytest.raises(ConfigError, match=f"cannot count .*{name}"):
+            CountAccumulator(PHSAFE, tables=[name], tau=TAU)
+
+
+def test_counts_stay_out_of_messages(backend: Any) -> None:
+    counts = CountAccumulator(PHSAFE, tables=["PH7"], tau=TAU)
+    counts.add(typed(SOUTH, backend))
+    assert "8" not in repr(counts.finish({"PH7": ["usa_*"]})["PH7", "usa_*"]).replace("PH8", "")
