@@ -1,0 +1,104 @@
+"""Every shipped configuration under a test key, and the hashes of all that it writes: equal before and after a change of form.
+
+    python tests/support/output_hashes.py FOLDER [--persons N] > hashes.txt
+
+Two lists are compared with ``diff``. Manifest and certificate hold times and versions and are left out; of Parquet files the
+columns are hashed, not what a library writes beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+_COMMAND = Path(sys.executable).parent / "censafe"
+_TWO_STATES = ("--set", "reader=csv", "--set", "run_pr=false", "--set", "state_filter_us=44,50")
+_NOT_COMPARED = {".html", ".json", ".xlsx", ".svg"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--persons", type=int, default=1_000_000)
+    chosen = parser.parse_args()
+    for name, out in _runs(chosen.folder, chosen.persons):
+        for path, digest in _digests(out):
+            sys.stdout.write(f"{digest}  {name}/{path}\n")
+        sys.stdout.flush()
+
+
+def _runs(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
+    """Each configuration with the folder of its finished run."""
+    records, island = folder / "records", folder / "island"
+    _call("synth", records, "--persons", persons, "--states", "44,50", "--layout", "all", "--format", "csv")
+    _call("synth", island, "--persons", persons // 4, "--states", "72", "--layout", "all", "--format", "csv")
+    yield _run(folder, "phsafe", "sdhc-us", records, "--set", "reader=csv", "--set", "state_filter=44,50")
+    _call("estimate", folder / "sdhc-us-out", "--set", "interval=shortest")
+    yield "sdhc-us-estimates", folder / "sdhc-us-out" / "estimates"
+    yield _run(folder, "phsafe", "sdhc-pr", island, "--set", "reader=csv")
+    yield _run(folder, "safetab-p", "ddhca", records, *_TWO_STATES)
+    yield _run(folder, "safetab-h", "ddhcb", records, *_TWO_STATES)
+    yield from _topdown(folder, persons)
+
+
+def _topdown(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
+    from censafe.products.topdown.config import load_config
+    from support.topdown_shipped import write_small
+
+    for name, layout, state, settings in (
+        ("pl94-us", "pl94", "50", ("--set", "root=State")),
+        ("pl94-pr", "pl94", "72", ()),
+        ("e2e-1940", "e2e-1940", "44,50", ()),
+    ):
+        data = folder / f"{name}-data"
+        _call("synth", data, "--persons", persons, "--states", state, "--layout", layout)
+        yield _run(folder, "topdown", name, data, *settings)
+    for name in ("pl94-tracts", "blocks-16"):
+        yield _run(folder, "topdown", name, write_small(folder / f"{name}-data", load_config(name)))
+    _call(
+        "estimate", folder / "blocks-16-out", "--set", "information=lower", "--intervals", "--simulations", 1
+    )
+    yield "blocks-16-lower", folder / "blocks-16-out"
+
+
+def _run(folder: Path, product: str, name: str, data: Path, *settings: str) -> tuple[str, Path]:
+    out = folder / f"{name}-out"
+    _call("run", product, name, data, out, "--test-key", 1, *settings)
+    return name, out
+
+
+def _call(*words: object) -> None:
+    subprocess.run([_COMMAND, *map(str, words), "--quiet"], check=True, stdout=subprocess.DEVNULL)
+
+
+def _digests(out: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(out.rglob("*")):
+        if path.is_file() and path.suffix not in _NOT_COMPARED:
+            digest = _columns(path) if path.suffix == ".parquet" else hashlib.sha256(path.read_bytes())
+            yield path.relative_to(out).as_posix(), digest.hexdigest()[:32]
+
+
+def _columns(path: Path) -> hashlib._Hash:
+    found = hashlib.sha256()
+    with pq.ParquetFile(path) as file:
+        schema = file.schema_arrow.remove_metadata()
+        found.update(str(schema).encode())
+        for column in file.read().cast(schema).combine_chunks().columns:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, pa.schema([("column", column.type)])) as writer:
+                writer.write_table(pa.table({"column": column}))
+            found.update(sink.getvalue())
+    return found
+
+
+if __name__ == "__main__":
+    main()
