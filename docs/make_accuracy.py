@@ -17,7 +17,7 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
-from censafe.evaluation.outputs import number_text, read_document, read_frame  # noqa: E402
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame  # noqa: E402
 from censafe.evaluation.pages.page import svg_text  # noqa: E402
 from censafe.evaluation.pages.sweep import sweep_page  # noqa: E402
 from censafe.evaluation.pages.topdown import metric_values, topdown_page  # noqa: E402
@@ -135,7 +135,7 @@ def evaluate(case: Case, options: argparse.Namespace) -> None:
 
 def section(case: Case, folder: Path) -> str:
     """Command, figure and table of one data set."""
-    document = read_document(folder)
+    document = read_evaluation(folder)
     config, *settings = case.arguments
     lines = [
         f"\n## {case.title}\n",
@@ -211,7 +211,7 @@ def slope_lines(case: Case, folder: Path) -> list[str]:
 
 def sweep_section(folder: Path, name: str, title: str, command: str) -> str:
     """What a sweep over budgets found."""
-    document = read_document(folder)
+    document = read_evaluation(folder)
     lines = [
         f"\n## {title}\n",
         f"{document['runs']} runs at each of {len(document['epsilons'])} budgets on "

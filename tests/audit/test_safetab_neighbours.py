@@ -20,7 +20,7 @@ from censafe.errors import CheckError
 from censafe.model import Definition, PartPlan, QueryPlan, TableVariant
 from censafe.privacy.loss.accountant import part_cost
 from censafe.products.detailed.codes.parameters import read_universe
-from censafe.products.detailed.codes.stability import noise_law, stability
+from censafe.products.detailed.codes.stability import group_noise_law, stability
 from censafe.products.detailed.codes.universe import (
     CharacteristicIteration,
     PopulationGroupLevel,
@@ -100,7 +100,7 @@ def check(found: Change, stable: int, variants: Sequence[TableVariant], rng: ran
 def _part(definition: Definition, stable: int) -> PartPlan:
     rho = Fraction(159, 1000)
     queries = [
-        QueryPlan("t1t2", name, noise_law(definition, stable, cost), cost)
+        QueryPlan("t1t2", name, group_noise_law(definition, stable, cost), cost)
         for name, cost in (("detailed_only", rho), ("stage1", rho / 10), ("stage2", rho * 9 / 10))
     ]
     return PartPlan("level", tuple(queries), P_DISJOINT)

@@ -11,7 +11,7 @@ from censafe.errors import CheckError, ConfigError
 from censafe.model import Neighbours
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import plan_rows
-from censafe.products.phsafe.config import load_config
+from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.plan import plan_release, query_facts
 from censafe.products.phsafe.planner import table10_rows
 from support.shared import shared_data
@@ -21,11 +21,11 @@ TABLE = "bureau/paper_tables/phsafe_table10.csv"
 
 def test_table_10_is_reprinted_byte_for_byte() -> None:
     printed = shared_data(TABLE).read_bytes()
-    assert printed == paper_csv(table10_rows(load_config("sdhc-us"))).encode()
+    assert printed == paper_csv(table10_rows(load_phsafe_config("sdhc-us"))).encode()
 
 
 def test_the_plan_shows_the_same_digits() -> None:
-    config = load_config("sdhc-us")
+    config = load_phsafe_config("sdhc-us")
     rows = [row for row in plan_rows(plan_release(config), query_facts(config)) if not row.derived]
     shown = [
         [
@@ -44,14 +44,14 @@ def test_the_plan_shows_the_same_digits() -> None:
 
 
 def test_every_target_is_met_to_its_printed_precision() -> None:
-    config = load_config("sdhc-us")
+    config = load_phsafe_config("sdhc-us")
     for row in plan_rows(plan_release(config), query_facts(config)):
         if row.facts.target is not None and row.moe is not None:
             assert abs(row.moe - row.facts.target) / row.facts.target < 0.01  # 0.000022 prints two digits
 
 
 def test_a_budget_that_is_not_its_targets_is_named() -> None:
-    config = load_config("sdhc-us", {"budget.PH3.state_A-G": "0.6", "budget.PH7.usa_*": "0.002618"})
+    config = load_phsafe_config("sdhc-us", {"budget.PH3.state_A-G": "0.6", "budget.PH7.usa_*": "0.002618"})
     with pytest.raises(CheckError) as caught:
         table10_rows(config)
     assert "PH3.state_A-G: target 20 asks for rho 0.662976" in str(caught.value)
@@ -68,9 +68,9 @@ def test_a_budget_that_is_not_its_targets_is_named() -> None:
 )
 def test_configurations_without_the_table(name: str, overrides: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        table10_rows(load_config(name, overrides))
+        table10_rows(load_phsafe_config(name, overrides))
 
 
 def test_production_totals() -> None:
-    assert Fraction("1.257281") == plan_release(load_config("sdhc-us")).total
-    assert Fraction("1.226649") == plan_release(load_config("sdhc-pr")).total
+    assert Fraction("1.257281") == plan_release(load_phsafe_config("sdhc-us")).total
+    assert Fraction("1.226649") == plan_release(load_phsafe_config("sdhc-pr")).total

@@ -30,7 +30,7 @@ from censafe.products.detailed.intake import DetailedIntake as SafetabIntake
 from censafe.products.detailed.persons import recipe as safetab_p
 from censafe.products.detailed.plan import stabilities
 from censafe.products.detailed.recipe import SafetabJob, SafetabRecipe
-from censafe.products.phsafe.config import load_config as load_phsafe
+from censafe.products.phsafe.config import load_phsafe_config as load_phsafe
 from censafe.products.phsafe.intake import HouseholdIntake as PhsafeIntake
 from censafe.products.phsafe.recipe import _Job as PhsafeJob
 from censafe.products.run.options import ReadOptions

@@ -51,7 +51,7 @@ def _runs(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
 
 
 def _topdown(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
-    from censafe.products.topdown.config import load_config
+    from censafe.products.topdown.configuration.config import load_config
     from support.topdown_shipped import write_small
 
     for name, layout, state, settings in (

@@ -70,14 +70,29 @@ def config_argument(command: _Command) -> _Command:
     return click.argument("config", metavar="CONFIG")(command)
 
 
+def _readable_name(_context: click.Context, _parameter: click.Parameter, path: Path) -> Path:
+    """Refuse a path whose bytes are no text: the relational engine and the manifest name files as text."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter(
+            "the path is not valid UTF-8. Rename the folder, or give another path to it."
+        ) from None
+    return path
+
+
 def data_argument(command: _Command) -> _Command:
     """DATA, the folder (or .ini file) with the confidential records."""
-    return click.argument("data", type=click.Path(exists=True, path_type=Path), metavar="DATA")(command)
+    return click.argument(
+        "data", type=click.Path(exists=True, path_type=Path), callback=_readable_name, metavar="DATA"
+    )(command)
 
 
 def out_argument(command: _Command) -> _Command:
     """OUT, the folder of the run."""
-    return click.argument("out", type=click.Path(path_type=Path), metavar="OUT")(command)
+    return click.argument("out", type=click.Path(path_type=Path), callback=_readable_name, metavar="OUT")(
+        command
+    )
 
 
 def set_option(command: _Command) -> _Command:

@@ -25,7 +25,7 @@ from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
 __all__ = [
     "column_meaning",
     "number_text",
-    "read_document",
+    "read_evaluation",
     "read_frame",
     "side_by_side",
     "standing_of",
@@ -210,7 +210,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no place in a document")
 
 
-def read_document(folder: Path) -> dict[str, Any]:
+def read_evaluation(folder: Path) -> dict[str, Any]:
     """Read ``evaluation.json``.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import stat
 import tempfile
 from pathlib import Path
@@ -91,3 +92,14 @@ def test_a_table_in_two_formats_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"person-records.txt, person-records.parquet.*reader=parquet"):
         find_input(tmp_path, "persons", "csv")
     assert find_table(tmp_path, "persons", ("parquet",)).kind == "parquet"
+
+
+def test_a_path_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from censafe.cli import root
+
+    out = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    found = CliRunner().invoke(root, ["run", "phsafe", "sdhc-us", str(tmp_path), out])
+    assert found.exit_code == 2
+    assert "not valid UTF-8" in found.output

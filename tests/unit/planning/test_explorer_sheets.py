@@ -19,7 +19,7 @@ from censafe.planning.explorer.sheets import quadratic
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.config import load_p_config
 from censafe.products.detailed.plan import stabilities
-from censafe.products.phsafe.config import load_config
+from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.registry import shipped_sheets
 from censafe.products.topdown.configuration.config import load_config as load_topdown
 
@@ -57,7 +57,7 @@ def test_texts_of_a_sheet_cannot_end_its_script(page: str) -> None:
 
 def test_budgets_of_the_sheets_are_those_of_the_configurations() -> None:
     sheets = {sheet.key: sheet for sheet in shipped_sheets()}
-    budgets = load_config("sdhc-us").budgets
+    budgets = load_phsafe_config("sdhc-us").budgets
     rows = {row.id: row.budget for row in sheets["sdhc-us"].rows if row.derived is None}
     assert {f"{table}.{level}": budget for (table, level), budget in budgets.items()} == rows
     topdown = sheets["pl94-pr"]

@@ -5,7 +5,7 @@ import pytest
 
 from censafe.model import NoiseLaw
 from censafe.privacy.noise.sampler import NoiseTable
-from censafe.products.phsafe.config import load_config
+from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.plan import plan_release
 from support.noise import folded_probabilities
 
@@ -17,7 +17,7 @@ def shipped_laws() -> list[NoiseLaw]:
     laws: dict[NoiseLaw, None] = {}
     for name in ("sdhc-us", "sdhc-pr"):
         for sensitivity in SENSITIVITIES:
-            plan = plan_release(load_config(name, {"sensitivity": sensitivity}))
+            plan = plan_release(load_phsafe_config(name, {"sensitivity": sensitivity}))
             laws.update({query.law: None for part in plan.parts for query in part.queries})
     return list(laws)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import label_rows
-from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.groups_bias import (
     UNITS,
     bias_exhibit,
@@ -46,7 +46,7 @@ def safetab_page(folder: Path) -> Page:
     Raises:
         UsageError: a file is missing.
     """
-    document = read_document(folder)
+    document = read_evaluation(folder)
     errors = [ErrorRow(**row) for row in _rows(folder, "accuracy")]
     shares = [ShareRow(**row) for row in _rows(folder, "tables")]
     zeros = [ZeroRow(**row) for row in _rows(folder, "zeros")] if (folder / "zeros.csv").exists() else []

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Standing
 from censafe.evaluation.loss.epl import CAUTION
-from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_levels
 from censafe.publication.certificate.tables import SYMBOLS
@@ -30,7 +30,7 @@ def noise_page(folder: Path) -> Page:
     Raises:
         UsageError: a file is missing.
     """
-    document = read_document(folder)
+    document = read_evaluation(folder)
     expected = read_frame(folder, "expected", _TEXTS).to_pylist()
     losses = read_frame(folder, "noise_loss", _TEXTS).to_pylist()
     attacks = read_frame(folder, "attack", _TEXTS).to_pylist()

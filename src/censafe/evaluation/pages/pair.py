@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.counts.reliability import Tolerance
-from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.epl import examples_exhibit, loss_exhibit, noise_exhibit
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_levels
 from censafe.evaluation.pages.vintages import MAIN, vintage_exhibits
@@ -26,7 +26,7 @@ def pair_page(folder: Path) -> Page:
     Raises:
         UsageError: a file is missing.
     """
-    document = read_document(folder)
+    document = read_evaluation(folder)
     builders = {
         "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
         "epl_examples": (examples_exhibit,), "bias": (_homogeneity,), "diversity": (_diversity,),

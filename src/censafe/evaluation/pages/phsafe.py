@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import label_rows
-from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable
 from censafe.evaluation.tables.document import (
     bias_doubt,
@@ -42,7 +42,7 @@ def phsafe_page(folder: Path) -> Page:
     Raises:
         UsageError: a file is missing.
     """
-    document = read_document(folder)
+    document = read_evaluation(folder)
     frame = read_frame(folder, "accuracy", ("table", "region_type", "iteration", "cell"))
     rows = [AccuracyRow(**_known(row)) for row in frame.to_pylist()]
     return Page(

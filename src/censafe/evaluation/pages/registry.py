@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import UsageError
-from censafe.evaluation.outputs import read_document, write_page
+from censafe.evaluation.outputs import read_evaluation, write_page
 from censafe.evaluation.pages.groups import safetab_page
 from censafe.evaluation.pages.noise import noise_page
 from censafe.evaluation.pages.page import Page
@@ -45,7 +45,7 @@ def write_report(folder: Path) -> tuple[str, ...]:
     Raises:
         UsageError: the folder holds no evaluation, or one of its files is missing.
     """
-    kind = str(read_document(folder).get("kind"))
+    kind = str(read_evaluation(folder).get("kind"))
     if kind not in _PAGES:
         raise UsageError(f"{folder} holds no evaluation that has a page; allowed: {', '.join(_PAGES)}.")
     return write_page(folder, _PAGES[kind](folder))

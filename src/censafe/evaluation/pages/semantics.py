@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Standing
-from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, quiet
 from censafe.planning.prices.meaning import ALARMS
 from censafe.publication.certificate.tables import SYMBOLS
@@ -37,7 +37,7 @@ def semantics_page(folder: Path) -> Page:
     Raises:
         UsageError: a file is missing.
     """
-    document = read_document(folder)
+    document = read_evaluation(folder)
     power = read_frame(folder, "power", ("question", "symbol")).to_pylist()
     exhibits = [
         _power(f"power-{place}", one, _of(power, one)) for place, one in enumerate(document["questions"], 1)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from censafe.evaluation.loss.epl import CAUTION
-from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable
 
@@ -26,7 +26,7 @@ def sweep_page(folder: Path) -> Page:
     Raises:
         UsageError: a file is missing.
     """
-    document = read_document(folder)
+    document = read_evaluation(folder)
     full = read_frame(folder, "full_table", _TEXTS).to_pylist()
     exhibits = [
         _findings(folder),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from censafe.evaluation.outputs import number_text, read_document, read_frame, standing_of
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_growth, draw_levels
 from censafe.evaluation.summary.filling import SUITE
 from censafe.evaluation.topdown.accuracy import METHODS, SHORT
@@ -58,7 +58,7 @@ def topdown_page(folder: Path) -> Page:
     Raises:
         UsageError: a file is missing.
     """
-    document = read_document(folder)
+    document = read_evaluation(folder)
     errors = mean_errors(folder)
     exhibits = [_accuracy(folder, document, errors, name) for name in document["histograms"]]
     exhibits += _growth(folder, document)

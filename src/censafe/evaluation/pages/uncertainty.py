@@ -11,7 +11,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Standing
-from censafe.evaluation.outputs import number_text, read_document, read_frame
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, plain_log
 from censafe.publication.certificate.tables import SYMBOLS
 
@@ -26,7 +26,7 @@ def uncertainty_page(folder: Path) -> Page:
     Raises:
         UsageError: a file is missing.
     """
-    document = read_document(folder)
+    document = read_evaluation(folder)
     rows = read_frame(folder, "uncertainty", ("histogram", "size_class")).to_pylist()
     exhibits = [
         _exhibit(document, histogram, query, words, rows)

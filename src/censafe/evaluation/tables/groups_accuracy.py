@@ -18,7 +18,7 @@ from censafe.model import Definition, NoiseLaw
 from censafe.model.groups.cells import GroupTable
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import suppression_threshold
-from censafe.products.detailed.codes.stability import noise_law
+from censafe.products.detailed.codes.stability import group_noise_law
 from censafe.products.detailed.config import SafetabPConfig
 from censafe.products.detailed.plan import P_QUERIES
 from censafe.publication.sums import accuracy_of_sum
@@ -163,7 +163,9 @@ def _error_row(
     query = level.part.queries[names.index(P_QUERIES[0 if only else 2]) if len(names) > 1 else 0]
     expected = accuracy_of_sum(query.law, cells.draws, confidence)
     other = {
-        definition: accuracy_of_sum(noise_law(definition, level.stable, query.cost), cells.draws, confidence)
+        definition: accuracy_of_sum(
+            group_noise_law(definition, level.stable, query.cost), cells.draws, confidence
+        )
         for definition in (Definition.ZCDP, Definition.PURE)
     }
     noise, published = level.errors.noise.of(keys), level.errors.published.of(keys)

@@ -21,7 +21,7 @@ from censafe.evaluation.tables.groups_accuracy import (
     zero_rows,
 )
 from censafe.evaluation.tables.groups_figure import draw_report
-from censafe.evaluation.tables.groups_trials import level_trials, run_trials
+from censafe.evaluation.tables.groups_trials import level_trials, run_group_trials
 from censafe.evaluation.tables.groups_truth import sorted_input
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
@@ -114,7 +114,7 @@ def evaluate_safetab(
     ):
         with reading.observer.stage(f"{trials} noise draws"):
             levels = level_trials(records, chosen, plan)
-            run_trials(levels, plan, trials=trials, seed=seed)
+            run_group_trials(levels, plan, trials=trials, seed=seed)
         errors, shares = error_rows(levels, confidence), share_rows(levels, trials)
         zeros = zero_rows(levels, trials)
         with reading.observer.stage("report"):

@@ -37,7 +37,7 @@ from censafe.products.detailed.processing import area_classes, process
 from censafe.products.detailed.product_tables import tables_of
 from censafe.publication.groups.rows import Groups
 
-__all__ = ["LevelErrors", "LevelTrials", "level_trials", "run_trials"]
+__all__ = ["LevelErrors", "LevelTrials", "level_trials", "run_group_trials"]
 
 _OUTCOMES: Final = 5  # no table, then the stat levels
 _NEVER: Final = np.iinfo(np.int64).max
@@ -240,7 +240,7 @@ def level_trials(records: SortedRecords, config: SafetabConfig, plan: ReleasePla
     return found
 
 
-def run_trials(
+def run_group_trials(
     levels: Sequence[LevelTrials],
     plan: ReleasePlan,
     *,

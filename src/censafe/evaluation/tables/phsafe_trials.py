@@ -24,7 +24,7 @@ from censafe.evaluation.tables.phsafe_accuracy import (
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
 from censafe.privacy.keys.keys import TestKey, plan_part_key
 from censafe.privacy.measure.mechanisms import measure
-from censafe.products.phsafe.config import load_config
+from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries, sum_cells
 from censafe.products.phsafe.intake import HouseholdIntake
 from censafe.products.phsafe.plan import measured_table_levels, plan_release
@@ -97,7 +97,7 @@ def evaluate_phsafe(
         InputError: the configuration or the records break a rule.
     """
     require_confidence(confidence)
-    chosen = load_config(config, settings)
+    chosen = load_phsafe_config(config, settings)
     plan = plan_release(chosen)
     levels = measured_table_levels(chosen)
     definitions = phsafe_definitions()

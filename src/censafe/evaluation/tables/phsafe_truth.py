@@ -7,7 +7,7 @@ from pathlib import Path
 
 from censafe.evaluation.confidential import confidential_run, confidential_tables
 from censafe.model import KeyDomain
-from censafe.products.phsafe.config import load_config, load_truth_config
+from censafe.products.phsafe.config import load_phsafe_config, load_truth_config
 from censafe.products.phsafe.definitions import phsafe_definitions, sum_cells
 from censafe.products.phsafe.intake import HouseholdIntake
 from censafe.products.phsafe.plan import measured_table_levels
@@ -78,7 +78,7 @@ def _truth_lines(table: TruthTable) -> list[Line]:
 def _private_path(
     config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions, scratch: Path
 ) -> dict[str, list[Line]]:
-    chosen = load_config(config, settings, allow_infinite=True)
+    chosen = load_phsafe_config(config, settings, allow_infinite=True)
     definitions = phsafe_definitions()
     levels = measured_table_levels(chosen)
     counts = CountAccumulator(definitions, tables=list(levels), tau=chosen.tau)

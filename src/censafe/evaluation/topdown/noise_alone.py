@@ -14,7 +14,7 @@ import pyarrow as pa
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.loss.calibration import calibrate, noise_law_masses
-from censafe.evaluation.outputs import read_document, write_document, write_frame, write_frame_codebook
+from censafe.evaluation.outputs import read_evaluation, write_document, write_frame, write_frame_codebook
 from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.registry import TopdownEvaluation
 from censafe.evaluation.topdown.noise import BestQuery, best_query, leaf_loss, level_loss
@@ -369,7 +369,7 @@ def public_report(folder: Path, out: Path, reading: ReadOptions) -> TopdownEvalu
     Raises:
         UsageError: the evaluation is public already, or knows no noise law.
     """
-    document = read_document(folder)
+    document = read_evaluation(folder)
     if document.get("kind") in _PUBLIC:
         raise UsageError(f"{folder} is public already: it compares with no true count.")
     if not (folder / CONFIGURATION).exists() or "geounits" not in document:

@@ -29,7 +29,13 @@ from censafe.products.detailed.config_checks import (
     check_thresholds,
     check_universe,
 )
-from censafe.products.detailed.keys import CLASSES, Product, budget_noun, read_document, threshold_noun
+from censafe.products.detailed.keys import (
+    CLASSES,
+    Product,
+    budget_noun,
+    read_detailed_document,
+    threshold_noun,
+)
 
 __all__ = [
     "INFINITE",
@@ -218,7 +224,7 @@ def load_scope(
         >>> load_scope("safetab-p", "ddhca", {"run_us": "false"}).all_states
         ('72',)
     """
-    document = read_document(product, source, overrides or {})
+    document = read_detailed_document(product, source, overrides or {})
     problems = Problems()
     warnings = document.check_unknown(problems)
     scope = _scope(document, product, problems)
@@ -287,7 +293,7 @@ def load_h_config(
 def _document(
     product: Product, source: str | Path, overrides: Mapping[str, str] | None, *, allow_infinite: bool
 ) -> Document:
-    document = read_document(product, source, overrides or {})
+    document = read_detailed_document(product, source, overrides or {})
     if not allow_infinite:
         return document
     quiet: dict[str, Any] = {

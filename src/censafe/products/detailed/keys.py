@@ -21,7 +21,7 @@ __all__ = [
     "Product",
     "budget_noun",
     "bureau_name",
-    "read_document",
+    "read_detailed_document",
     "target_noun",
     "threshold_noun",
 ]
@@ -87,7 +87,7 @@ def target_noun(group: str, level: PopulationGroupLevel) -> str:
     return f"{group}.{level.key}"
 
 
-def read_document(product: Product, source: str | Path, overrides: Mapping[str, str]) -> Document:
+def read_detailed_document(product: Product, source: str | Path, overrides: Mapping[str, str]) -> Document:
     """Find and read a configuration and apply overrides; its rules are not checked here.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Final
 from censafe.errors import ConfigError
 from censafe.model import Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.privacy.measure.adaptive import suppression_threshold
-from censafe.products.detailed.codes.stability import REPLACE_FACTOR, noise_law, stability
+from censafe.products.detailed.codes.stability import REPLACE_FACTOR, group_noise_law, stability
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
 from censafe.products.detailed.keys import threshold_noun
@@ -168,7 +168,7 @@ def _part(config: SafetabConfig, table_class: str, level: PopulationGroupLevel, 
 def _query(
     config: SafetabConfig, table: str, level: PopulationGroupLevel, stable: int, cost: Fraction
 ) -> QueryPlan:
-    return QueryPlan(table, level.key, noise_law(config.definition, stable, cost), cost)
+    return QueryPlan(table, level.key, group_noise_law(config.definition, stable, cost), cost)
 
 
 def _settings(

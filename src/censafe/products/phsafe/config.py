@@ -42,9 +42,9 @@ __all__ = [
     "PhsafeConfig",
     "Reader",
     "TruthConfig",
-    "load_config",
+    "load_phsafe_config",
     "load_truth_config",
-    "read_document",
+    "read_phsafe_document",
 ]
 
 
@@ -60,7 +60,7 @@ _TOML_ONLY: Final = ("title", "moe_target", "printed_decimals")
 _NUMBERS: Final = ("tau", "budget", "moe_target", "printed_decimals")
 
 
-def read_document(source: str | Path, overrides: Mapping[str, str]) -> Document:
+def read_phsafe_document(source: str | Path, overrides: Mapping[str, str]) -> Document:
     """Find and read a configuration and apply overrides; its rules are not checked here.
 
     Raises:
@@ -197,7 +197,7 @@ class PhsafeConfig:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def load_config(
+def load_phsafe_config(
     source: str | Path, overrides: Mapping[str, str] | None = None, *, allow_infinite: bool = False
 ) -> PhsafeConfig:
     """Read and check a configuration for a release, or for the private path of a truth run.
@@ -218,7 +218,7 @@ def load_config(
         >>> config.tau["PH3"], config.budgets["PH2", "usa_*"]
         (6, Fraction(2619, 1000000))
     """
-    document = read_document(source, overrides or {})
+    document = read_phsafe_document(source, overrides or {})
     if allow_infinite:
         document = _noiseless(document)
     problems = Problems()
@@ -256,8 +256,8 @@ def load_truth_config(source: str | Path, overrides: Mapping[str, str] | None = 
     """Read what a truth run needs, states and reader; budgets and tau may be absent and are not looked at.
 
     Args:
-        source: as in :func:`load_config`.
-        overrides: as in :func:`load_config`.
+        source: as in :func:`load_phsafe_config`.
+        overrides: as in :func:`load_phsafe_config`.
 
     Raises:
         ConfigError: with every breach, its key path, and what is allowed there.
@@ -266,7 +266,7 @@ def load_truth_config(source: str | Path, overrides: Mapping[str, str] | None = 
         >>> load_truth_config("sdhc-pr").states
         ('72',)
     """
-    document = read_document(source, overrides or {})
+    document = read_phsafe_document(source, overrides or {})
     problems = Problems()
     warnings = document.check_unknown(problems)
     states = _states(document, problems)

@@ -23,6 +23,7 @@ from censafe.products.configuration.source import (
 )
 
 __all__ = [
+    "LARGEST_TAU",
     "LEVELS",
     "MEASURED_TABLES",
     "PAPER_LABELS",
@@ -46,6 +47,8 @@ MEASURED_TABLES: Final = (
     "PH7",
     "PH8_denom",
 )
+LARGEST_TAU: Final = 99_999
+"""More persons than any household has; the ranks of records must fit the integers of the engine."""
 TAU_TABLES: Final = ("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7")
 LEVELS: Final = ("usa_A-G", "usa_H,I", "usa_*", "state_A-G", "state_H,I", "state_*")
 PAPER_LABELS: Final = {
@@ -82,7 +85,7 @@ def check_states(value: object, key: str, problems: Problems) -> tuple[str, ...]
 
 
 def check_tau(value: object, key: str, problems: Problems) -> dict[str, int]:
-    """A positive integer for every person table."""
+    """A whole number from 1 to the largest that the engine counts with, for every person table."""
     found: dict[str, int] = {}
     for table, item in _entries(value, key, TAU_TABLES, "table", problems):
         path = f"{key}.{table}"
@@ -90,6 +93,8 @@ def check_tau(value: object, key: str, problems: Problems) -> dict[str, int]:
             problems.add(path, f"{shown(item)} is not an integer; give 1 or more persons a household")
         elif item <= 0:
             problems.add(path, f"{item} is too small; give 1 or more persons a household")
+        elif item > LARGEST_TAU:
+            problems.add(path, f"the number is too large; give at most {LARGEST_TAU:,} persons a household")
         else:
             found[table] = int(item)
     return found

@@ -26,7 +26,7 @@ from censafe.planning.explorer.sheets import (
 )
 from censafe.planning.prices.rows import QueryFacts
 from censafe.products.configuration.shipped import ShippedConfig
-from censafe.products.phsafe.config import PhsafeConfig, load_config
+from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, TAU_TABLES, levels_of
 from censafe.products.phsafe.plan import query_facts
 from censafe.products.phsafe.planner import CONFIDENCE, largest_change, reaches
@@ -68,7 +68,7 @@ def sheet(shipped: ShippedConfig) -> ExplorerSheet:
 
 
 def _sheet(shipped: ShippedConfig, words: Mapping[str, str]) -> ExplorerSheet:
-    config = load_config(shipped.name, words)
+    config = load_phsafe_config(shipped.name, words)
     facts = query_facts(config)
     tables = tuple(dict.fromkeys(fact.table for fact in facts))
     rows = tuple(row for fact in facts for row in _rows(config, fact, tables))

@@ -20,7 +20,7 @@ from censafe.privacy.loss.attack import TouchedQuery
 from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.configuration.source import nearest
 from censafe.products.phsafe import budgets as knobs
-from censafe.products.phsafe.config import PhsafeConfig, load_config
+from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, levels_of
 from censafe.products.phsafe.plan import plan_release, query_facts
 from censafe.products.phsafe.sensitivity import Sensitivity, neighbours_of, relation_text, sensitivity_bound
@@ -216,10 +216,10 @@ def load(
     source: str, overrides: Mapping[str, str], margins: Mapping[str, Fraction], confidence: Fraction
 ) -> PhsafeConfig:
     """Read and check a configuration, with budgets that reach the wanted margins."""
-    config = load_config(source, overrides)
+    config = load_phsafe_config(source, overrides)
     if not margins:
         return config
-    return load_config(source, {**overrides, **budgets_for_margins(config, margins, confidence)})
+    return load_phsafe_config(source, {**overrides, **budgets_for_margins(config, margins, confidence)})
 
 
 def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> PlanReport:

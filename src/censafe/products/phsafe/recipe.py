@@ -13,7 +13,7 @@ from censafe.model.observer import Observer
 from censafe.model.sdhc import EstimateSettings
 from censafe.population.findings import Finding
 from censafe.population.households.validation import ValidationReport
-from censafe.products.phsafe.config import PhsafeConfig, load_config
+from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.estimates import ESTIMATES, STATEMENT
 from censafe.products.phsafe.intake import HouseholdIntake
@@ -178,7 +178,7 @@ class _Job:
 
 
 def _load(config: str, settings: Mapping[str, str], observer: Observer) -> PhsafeConfig:
-    chosen = load_config(config, settings)
+    chosen = load_phsafe_config(config, settings)
     for warning in chosen.warnings:
         observer.remark(f"Warning: {warning}")
     return chosen

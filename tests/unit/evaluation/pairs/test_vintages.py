@@ -13,7 +13,7 @@ from openpyxl import load_workbook
 
 from censafe.errors import UsageError
 from censafe.evaluation.counts.pairing import Pair
-from censafe.evaluation.outputs import column_meaning, read_document, read_frame
+from censafe.evaluation.outputs import column_meaning, read_evaluation, read_frame
 from censafe.evaluation.pages.figures_vintages import draw_bars
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.pairs.evaluation import PairChoices, evaluate_pair, measure_pair
@@ -73,7 +73,7 @@ def test_the_page_has_a_bar_and_a_column_for_each_vintage(tmp_path: Path) -> Non
     chosen = PairChoices(("accuracy",), sides=("none",))
     evaluate_pair(opened(["june"]), tmp_path / "out", ReadOptions(), sources=SOURCES, choices=chosen)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert read_document(tmp_path / "out")["vintages"] == ["published", "june"]
+    assert read_evaluation(tmp_path / "out")["vintages"] == ["published", "june"]
     assert "Which vintage is nearer to the truth?" in page
     assert "a/june" in page
     assert "And by other measures? Vintages by the" in page

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from censafe.evaluation.tables.groups_accuracy import chance_above, error_rows, share_rows, zero_rows
-from censafe.evaluation.tables.groups_trials import LevelTrials, level_trials, run_trials
+from censafe.evaluation.tables.groups_trials import LevelTrials, level_trials, run_group_trials
 from censafe.evaluation.tables.groups_truth import sorted_input
 from censafe.model import NoiseLaw
 from censafe.privacy.keys.keys import TestKey, TestPartKey, derive_part_key
@@ -37,7 +37,7 @@ def trials_of(folders: SafetabFolders, config: SafetabConfig, trials: int) -> It
     plan = plan_release(config, read_universe(config.universe))
     with sorted_input(config, folders.data, folders.data.parent / "scratch", ReadOptions()) as records:
         levels = level_trials(records, config, plan)
-        run_trials(levels, plan, trials=trials, seed=5)
+        run_group_trials(levels, plan, trials=trials, seed=5)
         yield levels
 
 

@@ -20,7 +20,7 @@ from censafe.privacy.measure.adaptive import (
     suppression_threshold,
 )
 from censafe.privacy.noise.sampler import draw
-from censafe.products.detailed.codes.stability import noise_law
+from censafe.products.detailed.codes.stability import group_noise_law
 from support.group_sources import Source, laws, part_key, queries, small_variants, some_counts
 
 REGIONS, ITERATIONS, ONLY = 23, 17, (0, 5, 16)
@@ -142,7 +142,7 @@ def test_t_is_the_smallest_with_the_chance(kind: str, parameter: str, chance: st
 def test_t_of_the_production_budgets() -> None:
     # Specification of SafeTab, section 5.
     for rho, t in (("0.159", 21), ("0.008", 93)):
-        law = noise_law(Definition.ZCDP, 9, Fraction(rho) * Fraction(9, 10))
+        law = group_noise_law(Definition.ZCDP, 9, Fraction(rho) * Fraction(9, 10))
         assert t == suppression_threshold(law, Fraction("0.9999"))
 
 

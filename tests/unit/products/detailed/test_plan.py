@@ -12,7 +12,7 @@ from censafe.model import Neighbours, NoiseLaw, ProtectedUnit
 from censafe.planning.prices.rows import plan_rows
 from censafe.privacy.loss.accountant import part_cost
 from censafe.products.detailed.codes.parameters import read_universe
-from censafe.products.detailed.codes.stability import noise_law
+from censafe.products.detailed.codes.stability import group_noise_law
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe, group_levels
 from censafe.products.detailed.config import load_h_config, load_p_config
 from censafe.products.detailed.facts import plan_notes, query_facts
@@ -89,10 +89,10 @@ def test_infinite_budgets_have_no_plan(tmp_path: Path, universe: Universe) -> No
 def test_the_noise_law_refuses_what_is_not_exact_or_not_positive() -> None:
     definition = load_p_config("ddhca").definition
     with pytest.raises(TypeError, match="Fraction, not float"):
-        noise_law(definition, 9, 0.5)  # type: ignore[arg-type]
+        group_noise_law(definition, 9, 0.5)  # type: ignore[arg-type]
     for stable, budget in ((9, Fraction(0)), (0, Fraction(1))):
         with pytest.raises(ConfigError, match="positive budget"):
-            noise_law(definition, stable, budget)
+            group_noise_law(definition, stable, budget)
 
 
 def test_the_plan_changes_with_what_decides_the_noise_and_not_with_what_is_done_after(

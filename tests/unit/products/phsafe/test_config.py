@@ -12,7 +12,7 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
-from censafe.products.phsafe.config import INFINITE, load_config, load_truth_config
+from censafe.products.phsafe.config import INFINITE, load_phsafe_config, load_truth_config
 from support.config_edits import Edit, drop, put
 from support.shared import shared_data
 
@@ -100,6 +100,10 @@ BREACHES: dict[str, tuple[Edit, str]] = {
     "tau text": (put("tau", "PH3", value="5"), "tau.PH3: '5' is not an integer"),
     "tau boolean": (put("tau", "PH3", value=True), "tau.PH3: true is not an integer"),
     "tau zero": (put("tau", "PH3", value=0), "tau.PH3: 0 is too small"),
+    "tau beyond any household": (
+        put("tau", "PH3", value=10**30),
+        "tau.PH3: the number is too large; give at most 99,999 persons a household",
+    ),
     "tau negative": (put("tau", "PH3", value=-2), "tau.PH3: -2 is too small"),
     "no state": (put("state_filter", value=[]), "state_filter: the list is empty"),
     "states text": (put("state_filter", value="01"), "state_filter: '01' is not a list"),
@@ -120,7 +124,7 @@ def test_a_breach_is_named_with_its_key(name: str, write: Callable[[Any], Path])
     document = bureau()
     edit(document)
     with pytest.raises(ConfigError) as caught:
-        load_config(write(document))
+        load_phsafe_config(write(document))
     assert message in str(caught.value)
     assert "1 problem in the configuration" in str(caught.value)
 
@@ -136,7 +140,7 @@ def test_all_breaches_are_reported_together(write: Callable[[Any], Path]) -> Non
     ):
         edit(document)
     with pytest.raises(ConfigError) as caught:
-        load_config(write(document))
+        load_phsafe_config(write(document))
     message = str(caught.value)
     assert "7 problems" in message
     for part in ("reader", "tau.PH3", "PH7", "PH4.usa_*", "more than once", "not a state code", "mixed"):
@@ -147,7 +151,7 @@ def test_the_bureaus_numbers_are_exact(write: Callable[[Any], Path]) -> None:
     document = bureau()
     document["privacy_budget"]["PH3"]["usa_*"] = 1e-7
     document["privacy_budget"]["PH3"]["state_*"] = 2
-    config = load_config(write(document))
+    config = load_phsafe_config(write(document))
     assert Fraction(1, 10**7) == config.budgets["PH3", "usa_*"]
     assert config.budgets["PH3", "state_*"] == 2
     assert Fraction(1, 10) == config.budgets["PH4", "usa_A-G"]
@@ -160,7 +164,7 @@ def test_the_bureaus_numbers_are_exact(write: Callable[[Any], Path]) -> None:
 
 
 def test_an_unknown_key_warns_in_the_bureaus_json(write: Callable[[Any], Path]) -> None:
-    config = load_config(write({**bureau(), "state_filtre": []}))
+    config = load_phsafe_config(write({**bureau(), "state_filtre": []}))
     (warning,) = config.warnings
     assert "unknown key 'state_filtre' is ignored" in warning
     assert "Did you mean 'state_filter'?" in warning
@@ -178,7 +182,7 @@ def test_an_unknown_key_is_an_error_in_our_toml(line: str, message: str, tmp_pat
     path = tmp_path / "mine.toml"
     path.write_text(f"{line}\n{shipped_text('sdhc-us')}", encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        load_config(path)
+        load_phsafe_config(path)
     assert message in str(caught.value)
 
 
@@ -205,7 +209,7 @@ def test_numbers_of_our_toml(old: str, new: str, message: str, tmp_path: Path) -
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        load_config(path)
+        load_phsafe_config(path)
     assert message in str(caught.value)
 
 
@@ -213,7 +217,7 @@ def test_our_toml_takes_numbers_and_fractions(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     text = shipped_text("sdhc-us").replace('"0.662976"', '"2/3"', 1).replace('"0.141622"', "0.25", 1)
     path.write_text(text, encoding="utf-8")
-    config = load_config(path)
+    config = load_phsafe_config(path)
     assert Fraction(2, 3) == config.budgets["PH3", "state_A-G"]
     assert Fraction(1, 4) == config.budgets["PH1_num", "state_A-G"]
 
@@ -222,24 +226,24 @@ def test_our_toml_takes_numbers_and_fractions(tmp_path: Path) -> None:
     ("name", "folder", "total"), [("sdhc-us", "us", "1.257281"), ("sdhc-pr", "pr", "1.226649")]
 )
 def test_shipped_configurations_are_the_production_ones(name: str, folder: str, total: str) -> None:
-    shipped = load_config(name)
+    shipped = load_phsafe_config(name)
     assert Fraction(total) == sum(shipped.budgets.values())
     assert shipped.warnings == ()
-    production = load_config(shared_data("bureau/phsafe/production") / folder)
+    production = load_phsafe_config(shared_data("bureau/phsafe/production") / folder)
     assert production.settings == shipped.settings
     assert production.digest == shipped.digest
 
 
 @pytest.mark.parametrize("name", ["config_zcdp", "config_puredp", "config_zcdp_cef", "config_puredp_cef"])
 def test_the_bureaus_toy_configurations_are_read_unchanged(name: str) -> None:
-    config = load_config(shared_data("bureau/phsafe/toy") / f"{name}.json")
+    config = load_phsafe_config(shared_data("bureau/phsafe/toy") / f"{name}.json")
     assert config.warnings == ()
     assert ("puredp" if "pure" in name else "zcdp") == config.definition.value
     assert ("cef" if name.endswith("cef") else "csv") == config.reader
 
 
 def test_puerto_rico_with_a_nation_warns(write: Callable[[Any], Path]) -> None:
-    (warning,) = load_config(write({**bureau(), "state_filter": ["72"]})).warnings
+    (warning,) = load_phsafe_config(write({**bureau(), "state_filter": ["72"]})).warnings
     assert "the nation of 23 nation levels" in warning
     assert "would be Puerto Rico; set their budgets to 0" in warning
 
@@ -255,7 +259,7 @@ def test_overrides_are_applied_and_recorded() -> None:
         "state_filter": "50, 44",
         "privacy_defn": "puredp",
     }
-    config = load_config("sdhc-us", overrides)
+    config = load_phsafe_config("sdhc-us", overrides)
     assert overrides == config.overrides
     assert (config.reader, config.sensitivity, config.states) == ("csv", "household-local", ("44", "50"))
     assert Definition.PURE is config.definition
@@ -263,8 +267,8 @@ def test_overrides_are_applied_and_recorded() -> None:
     assert Fraction(1, 2) == config.budgets["PH3", "state_A-G"]
     assert Fraction(1, 3) == config.budgets["PH3", "state_H,I"]
     assert 0 == config.budgets["PH6", "usa_*"] == config.budgets["PH6", "state_*"]
-    assert load_config("sdhc-us").digest != config.digest
-    assert {3} == set(load_config("sdhc-us", {"tau": "3"}).tau.values())
+    assert load_phsafe_config("sdhc-us").digest != config.digest
+    assert {3} == set(load_phsafe_config("sdhc-us", {"tau": "3"}).tau.values())
 
 
 @pytest.mark.parametrize(
@@ -286,14 +290,14 @@ def test_overrides_are_applied_and_recorded() -> None:
 )
 def test_a_wrong_override_is_an_error(key: str, value: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_config("sdhc-us", {key: value})
+        load_phsafe_config("sdhc-us", {key: value})
     assert message in str(caught.value)
 
 
 def test_infinite_budgets_only_without_noise(write: Callable[[Any], Path]) -> None:
     document = bureau()
     document["privacy_budget"]["PH3"]["usa_*"] = float("inf")
-    config = load_config(write(document), allow_infinite=True)
+    config = load_phsafe_config(write(document), allow_infinite=True)
     assert INFINITE is config.budgets["PH3", "usa_*"]
     assert Fraction(1, 10) == config.budgets["PH3", "state_*"]
     assert config.settings["budget.PH3.usa_*"] == "Infinity"
@@ -301,11 +305,11 @@ def test_infinite_budgets_only_without_noise(write: Callable[[Any], Path]) -> No
 
 def test_the_private_path_of_the_truth_needs_states_reader_and_tau(write: Callable[[Any], Path]) -> None:
     path = write({key: bureau()[key] for key in ("state_filter", "reader", "tau")})
-    config = load_config(path, allow_infinite=True)
+    config = load_phsafe_config(path, allow_infinite=True)
     assert {INFINITE} == set(config.budgets.values())
     assert len(config.budgets) == 46
     with pytest.raises(ConfigError, match="tau: this key is missing"):
-        load_config(write({"state_filter": ["01"], "reader": "csv"}), allow_infinite=True)
+        load_phsafe_config(write({"state_filter": ["01"], "reader": "csv"}), allow_infinite=True)
 
 
 def test_the_truth_needs_states_and_reader_alone(write: Callable[[Any], Path]) -> None:
@@ -322,15 +326,15 @@ def test_golden_configurations_are_enough_for_the_truth() -> None:
 
 def test_sources_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no shipped configuration of that name .* Did you mean 'sdhc-us'"):
-        load_config("sdhc-su")
+        load_phsafe_config("sdhc-su")
     with pytest.raises(ConfigError, match=r"has no config.json"):
-        load_config(tmp_path)
+        load_phsafe_config(tmp_path)
     (tmp_path / "config_zcdp.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"it holds config_zcdp.json: name the file"):
-        load_config(tmp_path)
+        load_phsafe_config(tmp_path)
     (tmp_path / "config.yaml").write_text("{}", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"ends in .json"):
-        load_config(tmp_path / "config.yaml")
+        load_phsafe_config(tmp_path / "config.yaml")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"reader": "csv", "reader": "cef"}'])
@@ -338,4 +342,4 @@ def test_a_file_that_is_no_configuration(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"config.json"):
-        load_config(path)
+        load_phsafe_config(path)

@@ -8,14 +8,14 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import Definition, Neighbours, ProtectedUnit
-from censafe.products.phsafe.config import load_config
+from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.config_checks import MEASURED_TABLES, TAU_TABLES, levels_of
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.plan import definitions_digest, measured_table_levels, plan_release, query_facts
 
 
 def test_one_part_a_table_in_fixed_order() -> None:
-    plan = plan_release(load_config("sdhc-us"))
+    plan = plan_release(load_phsafe_config("sdhc-us"))
     assert tuple(part.name for part in plan.parts) == MEASURED_TABLES
     for part in plan.parts:
         assert levels_of(part.name) == tuple(query.level for query in part.queries)
@@ -32,7 +32,7 @@ def test_one_part_a_table_in_fixed_order() -> None:
     ],
 )
 def test_totals_under_both_relations(sensitivity: str, neighbours: Neighbours, other: str) -> None:
-    plan = plan_release(load_config("sdhc-us", {"sensitivity": sensitivity}))
+    plan = plan_release(load_phsafe_config("sdhc-us", {"sensitivity": sensitivity}))
     assert (Fraction("1.257281"), neighbours) == (plan.total, plan.neighbours)
     assert [Fraction(other)] == list(plan.other_losses.values())
     assert neighbours not in plan.other_losses
@@ -40,7 +40,7 @@ def test_totals_under_both_relations(sensitivity: str, neighbours: Neighbours, o
 
 
 def test_zero_budgets_are_absent() -> None:
-    config = load_config("sdhc-us", {"budget.PH6": "0", "budget.PH3.usa_A-G": "0"})
+    config = load_phsafe_config("sdhc-us", {"budget.PH6": "0", "budget.PH3.usa_A-G": "0"})
     plan = plan_release(config)
     assert "PH6" not in [part.name for part in plan.parts]
     (part,) = (part for part in plan.parts if part.name == "PH3")
@@ -52,31 +52,31 @@ def test_zero_budgets_are_absent() -> None:
 
 def test_a_plan_without_any_budget_is_an_error() -> None:
     with pytest.raises(ConfigError, match="all budgets are 0"):
-        plan_release(load_config("sdhc-us", {"budget": "0"}))
+        plan_release(load_phsafe_config("sdhc-us", {"budget": "0"}))
 
 
 def test_an_infinite_budget_cannot_be_planned() -> None:
-    config = load_config("sdhc-us", {"budget.PH3.usa_*": "Infinity"}, allow_infinite=True)
+    config = load_phsafe_config("sdhc-us", {"budget.PH3.usa_*": "Infinity"}, allow_infinite=True)
     with pytest.raises(ConfigError, match="PH3, level usa_\\* is infinite"):
         plan_release(config)
 
 
 def test_settings_identify_the_plan() -> None:
-    base = plan_release(load_config("sdhc-us"))
+    base = plan_release(load_phsafe_config("sdhc-us"))
     assert definitions_digest() == base.settings["definitions"]
     assert base.settings["tau.PH3"] == "6"
-    assert base.digest() == plan_release(load_config("sdhc-us", {"reader": "csv"})).digest()
+    assert base.digest() == plan_release(load_phsafe_config("sdhc-us", {"reader": "csv"})).digest()
     for change in (
         {"states": "44"},
         {"tau.PH3": "7"},
         {"sensitivity": "household-local"},
         {"privacy_defn": "puredp"},
     ):
-        assert base.digest() != plan_release(load_config("sdhc-us", change)).digest()
+        assert base.digest() != plan_release(load_phsafe_config("sdhc-us", change)).digest()
 
 
 def test_pure_dp_costs_are_epsilon() -> None:
-    plan = plan_release(load_config("sdhc-us", {"privacy_definition": "puredp"}))
+    plan = plan_release(load_phsafe_config("sdhc-us", {"privacy_definition": "puredp"}))
     assert {"laplace"} == {query.law.kind for part in plan.parts for query in part.queries}
     assert Fraction("2.514562") == plan.other_losses[Neighbours.REPLACE]
 
@@ -90,7 +90,7 @@ def test_the_rules_name_the_tables_of_the_definitions() -> None:
 
 
 def test_facts_of_every_published_table() -> None:
-    facts = query_facts(load_config("sdhc-us"))
+    facts = query_facts(load_phsafe_config("sdhc-us"))
     assert len(facts) == 58
     by_key = {(fact.table, fact.level): fact for fact in facts}
     state = by_key["PH8_num", "state_A-G"]

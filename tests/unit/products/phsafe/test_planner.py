@@ -8,7 +8,7 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.privacy.loss.margins import paper_margin
-from censafe.products.phsafe.config import load_config
+from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.planner import budgets_for_margins
 from censafe.products.phsafe.sensitivity import SENSITIVITIES, noise_law
 
@@ -19,7 +19,7 @@ from censafe.products.phsafe.sensitivity import SENSITIVITIES, noise_law
 def test_the_budget_reaches_the_margin_and_little_more(
     sensitivity: str, confidence: Fraction, table: str
 ) -> None:
-    config = load_config("sdhc-us", {"sensitivity": sensitivity})
+    config = load_phsafe_config("sdhc-us", {"sensitivity": sensitivity})
     budgets = budgets_for_margins(config, {f"{table}.usa_*": Fraction(123)}, confidence)
     ((key, rho),) = budgets.items()
     assert key == f"budget.{table}.usa_*"
@@ -28,7 +28,7 @@ def test_the_budget_reaches_the_margin_and_little_more(
 
 
 def test_the_papers_targets_give_the_papers_budgets() -> None:
-    config = load_config("sdhc-us")
+    config = load_phsafe_config("sdhc-us")
     margins = {f"{table}.{level}": target for (table, level), target in config.moe_targets.items()}
     for key, rho in budgets_for_margins(config, margins).items():
         _, table, level = key.split(".")
@@ -38,7 +38,10 @@ def test_the_papers_targets_give_the_papers_budgets() -> None:
 
 
 def test_a_table_alone_means_all_its_levels() -> None:
-    assert len(budgets_for_margins(load_config("sdhc-us"), {"PH3": Fraction(50), "PH6": Fraction(9)})) == 8
+    assert (
+        len(budgets_for_margins(load_phsafe_config("sdhc-us"), {"PH3": Fraction(50), "PH6": Fraction(9)}))
+        == 8
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,5 +59,7 @@ def test_what_has_no_budget(
     overrides: dict[str, str], key: str, margin: int, confidence: str, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        budgets_for_margins(load_config("sdhc-us", overrides), {key: Fraction(margin)}, Fraction(confidence))
+        budgets_for_margins(
+            load_phsafe_config("sdhc-us", overrides), {key: Fraction(margin)}, Fraction(confidence)
+        )
     assert message in str(caught.value)

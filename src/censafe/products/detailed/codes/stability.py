@@ -26,7 +26,7 @@ __all__ = [
     "StabilityRule",
     "bureau_stability",
     "exact_stability",
-    "noise_law",
+    "group_noise_law",
     "require_stable",
     "stability",
 ]
@@ -112,7 +112,7 @@ def exact_stability(universe: Universe, candidates: Candidates, max_race_codes: 
 
 
 @proven(_PROOF, digest="c9abb5b6fb7a524a")
-def noise_law(definition: Definition, stable: int, budget: Fraction) -> NoiseLaw:
+def group_noise_law(definition: Definition, stable: int, budget: Fraction) -> NoiseLaw:
     """Noise law of a query over groups of one level.
 
     Args:

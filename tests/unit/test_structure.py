@@ -1,0 +1,71 @@
+"""The shape of the package: names are defined once, and a product imports nothing of another."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import censafe
+
+PACKAGE = Path(censafe.__path__[0])
+LARGEST_FOLDER = 22
+# Modules with the same functions by design: what the registry imports by product, commands, and the two kernels of the noise path.
+BY_PROTOCOL = ("recipe.py", "planner.py", "explorer.py", "budgets.py", "plan.py", "release.py", "twins.py")
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_bytes())
+
+
+def test_no_public_class_is_defined_twice() -> None:
+    places = defaultdict(list)
+    for name, tree in modules():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_public_function_is_defined_twice() -> None:
+    places = defaultdict(list)
+    for name, tree in modules():
+        if name.startswith("cli/") or name.endswith(BY_PROTOCOL):
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                places[node.name].append(name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_folder_is_a_hall() -> None:
+    sizes = defaultdict(int)
+    for name, _tree in modules():
+        sizes[str(Path(name).parent)] += not name.endswith("__init__.py")
+    assert {folder: size for folder, size in sizes.items() if size > LARGEST_FOLDER} == {}
+
+
+def imported(names: dict[str, ast.Module], start: str) -> set[str]:
+    """Modules that importing ``start`` brings in, at the latest when its functions are called."""
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for node in ast.walk(names[waiting.pop()]):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("censafe"):
+                found = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+                new = {name for name in found if name in names} - seen
+                seen |= new
+                waiting += new
+    return seen
+
+
+def test_the_tables_of_households_import_nothing_of_topdown() -> None:
+    names = {
+        "censafe." + name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree
+        for name, tree in modules()
+    }
+    assert "censafe.estimation.topdown.levels.level" in imported(names, "censafe.products.topdown.recipe")
+    reached = imported(names, "censafe.products.phsafe.recipe")
+    assert sorted(name for name in reached if "topdown" in name or ".detailed" in name) == []
