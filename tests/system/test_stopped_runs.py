@@ -248,7 +248,7 @@ def test_a_signal_keeps_what_is_reserved_and_removes_scratch(
     assert (out / ".censafe" / "identity.json").exists()
     assert not list(Path(str(command[3])).parent.glob(".censafe-scratch-*"))
     assert censafe(*command).code == 0
-    assert verify(ledger).totals[0].rho == 46
+    assert list(verify(ledger).totals[0].stated.values()) == [46]
 
 
 @pytest.mark.parametrize("verb", [("truth", "--confidential"), ("evaluate", "--trials", "2")])
