@@ -84,9 +84,9 @@ class Case:
 
 
 def synthetic(state: str, persons: int) -> Case:
-    """A case of records of nobody."""
+    """A case of synthetic records."""
     words = (
-        f"{persons:,} records of nobody, all of the schema, with the production budgets from the state down."
+        f"{persons:,} synthetic records, all of the schema, with the production budgets from the state down."
     )
     settings = {"root": "State", "measure": "persons"}
     return Case(

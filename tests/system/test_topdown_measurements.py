@@ -1,4 +1,4 @@
-"""Everything right of the door again: from a run's own folder, and from public noisy measurement files."""
+"""All post-processing again: from a run's own folder, and from public noisy measurement files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``censafe estimate``: everything right of the door again."""
+"""``censafe estimate``: all post-processing again."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def command(
     workers: int | None,
     quiet: bool,
 ) -> None:
-    """Rewrite everything right of the door of the finished run in OUT from its stored measurements.
+    """Repeat the post-processing of the finished run in OUT from its stored measurements.
 
     A run of phsafe gains OUT/estimates: non-negative counts, ratios within bounds, and intervals, in the layout of the S-DHC.
     A run of topdown gains unbiased estimates with intervals by --intervals: they hold the truth with the stated confidence, for any

@@ -66,7 +66,7 @@ def command(
     areas_of: int | None,
     quiet: bool,
 ) -> None:
-    """Write records of nobody: households, group quarters and a geography down to blocks.
+    """Write synthetic records: households, group quarters and a geography down to blocks.
 
     \b
     Examples:

@@ -116,7 +116,7 @@ class Recipe(Protocol):
         """The protected release."""
 
     def estimate(self, out: Path, options: EstimateOptions) -> RunResult:
-        """Everything right of the door again, for a finished run."""
+        """All post-processing again, for a finished run."""
 
 
 RECIPES: Final[Mapping[str, str]] = {

@@ -54,7 +54,7 @@ def move_into_place(folder: Path, names: Sequence[str], outdated: Sequence[str] 
 
     Raises:
         StorageError: the operating system refused. Before the journal is written nothing has changed; afterwards
-            :func:`complete_move` goes on.
+            :func:`complete_move` resumes.
     """
     work = folder / WORK
     with storage_errors(folder):

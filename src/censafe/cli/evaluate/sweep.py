@@ -127,7 +127,7 @@ def command(
 
     Makes the tables and figures of Petti & Flaxman's study of the 1940 census for any population, and says which of its
     findings hold. With --published the runs are files that were published, one or more at each budget. Everything it writes is CONFIDENTIAL, except with --public or
-    --published-data. The same command again goes on where it stopped; more budgets or
+    --published-data. The same command again resumes where it stopped; more budgets or
     runs are added to what is there.
 
     \b

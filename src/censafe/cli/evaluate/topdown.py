@@ -58,7 +58,7 @@ def command(
     """Compare TopDown, blocks protected one by one, and raw noisy counts with the truth, level by level.
 
     Everything it writes is CONFIDENTIAL, except with --public or --published-data. The noise comes from test keys: nothing is spent or
-    published. The same command again goes on where it stopped.
+    published. The same command again resumes where it stopped.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Public arithmetic right of the door: totals, areas with the same blocks, marks.
+"""Public arithmetic on measurements: totals, areas with the same blocks, marks.
 
 What enters are measurements, which are public. Everything here is a deterministic function of them and of public
 geography, costs no privacy budget and can be done again with other options.

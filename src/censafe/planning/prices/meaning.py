@@ -141,7 +141,7 @@ def meaning_sentences(meaning: Meaning) -> tuple[str, ...]:
         ...     print(line)
         Any one record: its block changes (epsilon 0.1).
           The best attack that knows all else and raises a false alarm 1 time in 100 finds it at most 1.11 times in 100; with 5 false alarms at most 5.53; with 10 at most 11.06.
-          Without any data a coin finds it as often as it raises false alarms.
+          Without any data a random guess is right as often as it raises false alarms.
     """
     reach = meaning.reach
     lines = [f"{reach.name[:1].upper()}{reach.name[1:]}: {reach.words} ({_loss_text(reach)})."]
@@ -176,7 +176,7 @@ def _attack_lines(attacks: Sequence[AttackRow]) -> tuple[str, ...]:
         lines.append(
             f"  Whatever the method, an attack on this rho cannot do better than {bounds} times in 100."
         )
-    return (*lines, "  Without any data a coin finds it as often as it raises false alarms.")
+    return (*lines, "  Without any data a random guess is right as often as it raises false alarms.")
 
 
 def _power(row: AttackRow) -> float:

@@ -41,7 +41,7 @@ LoadFinished = Callable[[str, Mapping[str, str]], SafetabConfig]
 
 
 def estimate_with(load: LoadFinished, out: Path, options: EstimateOptions) -> RunResult:
-    """Rewrite everything right of the door, under other rules for published tables where they are given.
+    """Repeat the post-processing, under other rules for published tables where they are given.
 
     Args:
         load: reads the product's configuration.

@@ -143,7 +143,7 @@ class SafetabRecipe:
         return run_job(job, data, out, reading, options)
 
     def estimate(self, out: Path, options: EstimateOptions) -> RunResult:
-        """Everything right of the door again; see :func:`censafe.products.detailed.estimate.estimate_with`."""
+        """All post-processing again; see :func:`censafe.products.detailed.estimate.estimate_with`."""
         return estimate_with(self.load, out, options)
 
     def _loaded(self, config: str, settings: Mapping[str, str], reading: ReadOptions) -> SafetabConfig:

@@ -91,7 +91,7 @@ def run(
 
 
 def estimate(out: Path, options: EstimateOptions) -> RunResult:
-    """Rewrite everything right of the door of a finished run, and estimate non-negative counts and bounded ratios.
+    """Repeat the post-processing of a finished run, and estimate non-negative counts and bounded ratios.
 
     Args:
         out: the run folder.

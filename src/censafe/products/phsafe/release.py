@@ -146,7 +146,7 @@ def publish(
 def republish(
     folder: RunFolder, manifest: Manifest, confidence: Fraction, estimating: Estimating | None = None
 ) -> Mapping[str, Any]:
-    """Do everything right of the door again from stored measurements.
+    """Do all post-processing again from stored measurements.
 
     Args:
         folder: of a finished run, in exclusive use.

@@ -118,7 +118,7 @@ class Release(Generic[_Measured]):
     """A measured run, ready to be published.
 
     Args:
-        measured: everything that left the door.
+        measured: all measurements.
         manifest: of the run, without outputs and finishing time.
         ledger_total: what the ledger says this run spent; None for a test key.
         confidence: level of the margins of error.

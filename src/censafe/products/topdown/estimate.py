@@ -1,4 +1,4 @@
-"""Everything right of the door again, from the folder of a finished TopDown run; no input is opened, nothing is spent."""
+"""All post-processing again, from the folder of a finished TopDown run; no input is opened, nothing is spent."""
 
 from __future__ import annotations
 

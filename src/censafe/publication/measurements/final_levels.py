@@ -1,6 +1,6 @@
 """Final histograms of one level as what remains of a part whose noisy answers were not kept.
 
-Everything in such a file is public: it follows from noisy answers and published figures. A run that was stopped goes on below
+Everything in such a file is public: it follows from noisy answers and published figures. A run that was stopped resumes below
 the last level that has its file.
 """
 

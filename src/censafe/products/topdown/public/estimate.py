@@ -35,7 +35,7 @@ def estimate_files(
     """Estimate and publish from a folder of public noisy measurement files.
 
     The output has no certificate, because the run protects nothing: the promise is that of those who measured. Where the same
-    command was stopped, it goes on after the last state that was done.
+    command was stopped, it resumes after the last state that was done.
 
     Args:
         config: a path or a shipped name; its levels, schemas, queries and passes are used, its spine and budget are not.

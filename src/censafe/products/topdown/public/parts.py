@@ -1,7 +1,7 @@
 """From public files to estimates part by part: the levels down to the states, then everything below one state after another.
 
 Memory is bounded by the measurements of one part beside the integers of all. Parts that are done are kept, so that an
-estimation that was stopped goes on after the last of them.
+estimation that was stopped resumes after the last of them.
 """
 
 from __future__ import annotations
