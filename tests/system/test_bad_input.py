@@ -194,7 +194,7 @@ def test_a_full_disk_leaves_ledger_and_inputs_whole_and_the_run_goes_on_later(
 ) -> None:
     inputs = {path: path.read_bytes() for path in data.iterdir()}
     command = ("run", "phsafe", config, data, tmp_path / "out", "--quiet")
-    real = atomic._sync
+    real = atomic.sync
 
     def full(path: Path) -> None:
         if "PH3" in path.name:
@@ -202,7 +202,7 @@ def test_a_full_disk_leaves_ledger_and_inputs_whole_and_the_run_goes_on_later(
         real(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(atomic, "_sync", full)
+        patch.setattr(atomic, "sync", full)
         stopped = censafe(*command)
     assert stopped.code == 1
     assert "the disk is full" in stopped.err

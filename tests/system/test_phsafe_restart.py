@@ -17,7 +17,7 @@ from support.ledgers import stated
 KILL = "lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)"
 # Where the process dies, as a patch that is in place before the command starts.
 STAGES = {
-    "while the records are counted": f"intake.Intake.count = {KILL}",
+    "while the records are counted": f"intake.HouseholdIntake.count = {KILL}",
     "after the first reservation": f"door.measure = {KILL}",
     "while the measurement file is written": f"files.sha256_file = {KILL}",
     "before the commit": f"ledger.Ledger.commit = {KILL}",
@@ -39,10 +39,12 @@ def _run_and_die(patch: str, *arguments: object) -> None:
     script = (
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
-        "from censafe.privacy import ledger\n"
-        "from censafe.products import door, runner\n"
+        "from censafe.privacy.ledger import book as ledger\n"
+        "from censafe.products.run import door, runner\n"
         "from censafe.products.phsafe import intake, release\n"
-        "from censafe.publication import measured_part as files\n" + textwrap.dedent(patch) + "\nmain()\n"
+        "from censafe.publication.measurements import vectors as files\n"
+        + textwrap.dedent(patch)
+        + "\nmain()\n"
     )
     command = [sys.executable, "-c", script, *map(str, arguments)]
     child = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

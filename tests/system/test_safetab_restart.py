@@ -57,9 +57,11 @@ def _run_and_die(patch: str, *arguments: object) -> None:
     script = (
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
-        "from censafe.privacy import ledger\n"
+        "from censafe.privacy.ledger import book as ledger\n"
         "from censafe.products.detailed import intake, release\n"
-        "from censafe.products.detailed.persons import measuring\n" + textwrap.dedent(patch) + "\nmain()\n"
+        "from censafe.products.detailed.persons import recipe as measuring\n"
+        + textwrap.dedent(patch)
+        + "\nmain()\n"
     )
     command = [sys.executable, "-c", script, *map(str, arguments)]
     child = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

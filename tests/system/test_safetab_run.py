@@ -71,7 +71,8 @@ def test_the_toy_inputs_run_as_they_are(
     valid = censafe("validate", f"safetab-{name}", config, toy)
     assert valid.code == 0, valid.out
     assert "Valid: 0 rules broken" in valid.out
-    done = censafe("run", f"safetab-{name}", config, toy, out)
+    places = ("--ledger", tmp_path / "censafe-ledger.jsonl", "--scratch", tmp_path)
+    done = censafe("run", f"safetab-{name}", config, toy, out, *places)
     assert done.code == 0, done.err
     assert {path.name for path in out.iterdir()} == PUBLISHED
     assert sorted(tables_of(out)) == [path for path in HEADERS if (path < "t3") == (name == "p")]

@@ -176,8 +176,10 @@ def test_a_killed_run_goes_on_with_the_same_units(
     choice = (*JOINT, "--set", f"noisy_measurements={noise}", "--quiet")
     out = tmp_path / "out"
     script = (
-        "import os, signal\nfrom censafe.cli import main\nfrom censafe.products import door\n"
-        "from censafe.products.topdown import descending\n" + textwrap.dedent(STAGES[stage]) + "\nmain()\n"
+        "import os, signal\nfrom censafe.cli import main\nfrom censafe.products.run import door\n"
+        "from censafe.products.topdown import descent as descending\n"
+        + textwrap.dedent(STAGES[stage])
+        + "\nmain()\n"
     )
     command = [sys.executable, "-c", script, "run", "topdown", *map(str, (*few, out, *KEY, *choice))]
     child = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)

@@ -60,8 +60,8 @@ def run_and_die(stage: str, *arguments: object) -> None:
     script = (
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
-        "from censafe.products import door\n"
-        "from censafe.products.topdown import descending, files\n"
+        "from censafe.products.run import door\n"
+        "from censafe.products.topdown import descent as descending, files\n"
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"
     )

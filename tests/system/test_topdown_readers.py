@@ -101,8 +101,9 @@ def test_warnings_are_shown_and_stop_under_strict(censafe: CommandLine, tmp_path
     command = ("validate", "topdown", "e2e-1940", data, "--set", "reader=ipums-1940")
     done = censafe(*command, "--json", "--quiet")
     assert done.code == 0, done.err
-    (found,) = json.loads(done.out)["findings"]
-    assert (found["severity"], found["column"], found["rows"]) == ("warn", "NUMPREC", 1)
+    found = json.loads(done.out)["findings"]
+    assert {one["severity"] for one in found} == {"warn"}
+    assert ("NUMPREC", 1) in [(one["column"], one["rows"]) for one in found]
     strict = censafe(*command, "--strict")
     assert strict.code == 1
     assert "households with another number of person records (1 row)" in strict.err

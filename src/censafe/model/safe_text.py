@@ -116,8 +116,13 @@ def csv_text(rows: Iterable[Iterable[Any]], *, line_end: str = "\n") -> str:
         "name,n\n'=A1,2\n"
     """
     stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator=line_end)
-    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
+    plain = csv.writer(stream, lineterminator=line_end)
+    quoted = csv.writer(stream, lineterminator=line_end, quoting=csv.QUOTE_ALL)
+    for row in rows:
+        cells = [csv_cell(cell) for cell in row]
+        # A carriage return alone ends a row for readers, and the writer does not quote it by itself.
+        returned = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+        (quoted if returned else plain).writerow(cells)
     return stream.getvalue()
 
 

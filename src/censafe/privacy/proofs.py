@@ -72,7 +72,7 @@ def proofs_of(module: ModuleType) -> Iterator[Proof]:
         plain = _plain(candidate)
         proof, digest = getattr(candidate, PROOF_ATTRIBUTE, None) or getattr(plain, PROOF_ATTRIBUTE)
         name = f"{plain.__module__}.{plain.__qualname__}".partition(".")[2]
-        yield Proof(name, folder / proof, digest, source_digest(plain))
+        yield Proof(name, (folder / proof).resolve(), digest, source_digest(plain))
 
 
 def walk_proofs(package: ModuleType) -> Iterator[Proof]:

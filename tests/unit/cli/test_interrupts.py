@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import duckdb
 import pytest
@@ -16,6 +17,16 @@ SLOW = "SELECT sum(range % 7) FROM range(1000000000000)"
 
 def _soon(number: int) -> None:
     threading.Timer(0.2, os.kill, (os.getpid(), number)).start()
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Signals have their usual effect, also where whoever started the tests ignores them."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(

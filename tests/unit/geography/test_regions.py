@@ -1,5 +1,4 @@
-from censafe.geography import PUERTO_RICO, Level, state_codes
-from censafe.geography import regions as states
+from censafe.geography import PUERTO_RICO, Level, state_codes, states
 
 
 def test_there_are_fifty_states_the_district_and_puerto_rico() -> None:

@@ -10,19 +10,27 @@ from censafe.model.compiled import compiled, kernel_files
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package whose one kernel calls that of another file."""
-    (tmp_path / "inner.py").write_text("from numba import njit\nSIZE = 1\n")
-    (tmp_path / "outer.py").write_text("from package.model.compiled import compiled\n")
-    (tmp_path / "words.py").write_text("WORDS = 1\n")
-    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
+    """A package whose one kernel calls that of another file, beside a third."""
+    place = tmp_path / "censafe"
+    place.mkdir()
+    (place / "inner.py").write_text("from numba import njit\nSIZE = 1\n")
+    (place / "outer.py").write_text("from numba import njit\nfrom censafe.inner import SIZE\n")
+    (place / "apart.py").write_text("from numba import njit\n")
+    (place / "words.py").write_text("WORDS = 1\n")
+    monkeypatch.setattr(compiling, "_PACKAGE", place)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
-    compiling._folder.cache_clear()
-    yield tmp_path
-    compiling._folder.cache_clear()
+    forget()
+    yield place
+    forget()
+
+
+def forget():
+    for found in (compiling._folder, compiling._imports, compiling.kernel_files):
+        found.cache_clear()
 
 
 def cache_of_a_kernel():
-    compiling._folder.cache_clear()
+    forget()
 
     def twice(x):
         return 2 * x
@@ -33,13 +41,18 @@ def cache_of_a_kernel():
 
 
 def test_machine_code_of_other_sources_is_not_found_again(package):
-    before = cache_of_a_kernel()
-    assert before.is_relative_to(package / "__pycache__")
-    assert list(before.rglob("*.nbc"))
+    kept = cache_of_a_kernel()
+    assert kept.is_relative_to(package / "__pycache__")
+    assert list(kept.rglob("*.nbc"))
+    outer = str(package / "outer.py")
+    before = compiling._folder(outer)
     (package / "words.py").write_text("WORDS = 2\n")
-    assert cache_of_a_kernel() == before
+    (package / "apart.py").write_text("from numba import njit\nSIZE = 3\n")
+    forget()
+    assert compiling._folder(outer) == before
     (package / "inner.py").write_text("from numba import njit\nSIZE = 2\n")
-    assert cache_of_a_kernel() != before
+    forget()
+    assert compiling._folder(outer) != before
 
 
 def test_a_folder_that_the_user_names_is_used(package, tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ def test_recodes_are_those_of_the_reference() -> None:
 
 @pytest.mark.parametrize("name", ["cenrace_levels.csv", "hhgq_levels.csv", "hhgq8_levels.csv"])
 def test_code_tables_are_those_of_the_reference(name: str) -> None:
-    own = resources.files("censafe.products.topdown").joinpath("data", name).read_bytes()
+    own = resources.files("censafe.products.topdown.configuration").joinpath("data", name).read_bytes()
     assert shared_data(f"topdown/{name}").read_bytes() == own
 
 

@@ -69,7 +69,7 @@ def test_some_people_of_1940_did_not_report_their_origin(tmp_path: Path) -> None
 @pytest.mark.parametrize("layout", ["cef", "ipums-1940"])
 def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str) -> None:
     one = synthetic(tmp_path / "one", layout)
-    monkeypatch.setattr(fixed_width, "CHUNK_PERSONS", 5_000)
+    monkeypatch.setattr(fixed_width, "FIXED_CHUNK_PERSONS", 5_000)
     many = synthetic(tmp_path / "many", layout)
     assert _hashes(one) == _hashes(many)
     assert len(_hashes(one)) == (4 if layout == "cef" else 1)

@@ -73,7 +73,7 @@ def test_interpreted_kernels_give_the_same(monkeypatch: pytest.MonkeyPatch) -> N
         faults = (rng_faults.integers(0, 2, rows) << 3).astype(np.uint32)
         ordinal, decoded = np.empty(rows, np.int32), np.empty(rows, np.int32)
         high, low = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
-        kernels.decode(np.array([7, -1], np.int32), (block[0] - 44), 5, -1, decoded, faults)
+        kernels.decode_texts(np.array([7, -1], np.int32), (block[0] - 44), 5, -1, decoded, faults)
         kernels.find_blocks(block, keep, 1 << 3, keys, tracts, starts, faults, ordinal)
         kernels.pack_codes(codes, known, 3, ordinal, faults, high, low)
         combinations = Combinations()

@@ -76,7 +76,7 @@ def test_the_same_seed_gives_the_same_files_and_another_does_not(tmp_path):
 @pytest.mark.parametrize("layout", ["pl94", "e2e"])
 def test_parts_and_chunks_change_nothing_but_the_files(tmp_path, monkeypatch, layout):
     synthesize_histograms(tmp_path / "one", persons=40_000, states=("44",), seed=1, layout=layout)
-    monkeypatch.setattr(histograms, "PART_PERSONS", 9_000)
+    monkeypatch.setattr(histograms, "BLOCK_PART_PERSONS", 9_000)
     monkeypatch.setattr(histograms, "CHUNK_PERSONS", 4_500)
     report = synthesize_histograms(tmp_path / "many", persons=40_000, states=("44",), seed=1, layout=layout)
     assert len(report.files) > 4

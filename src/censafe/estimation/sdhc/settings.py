@@ -105,7 +105,7 @@ def parse_estimate_settings(
         ConfigError: lists every key and value that is not possible.
 
     Example:
-        >>> found = parse_settings({"alpha": "0.025", "interval": "shortest"})
+        >>> found = parse_estimate_settings({"alpha": "0.025", "interval": "shortest"})
         >>> found.alpha, found.interval, found.trun
         (0.025, 'shortest', 10.0)
     """

@@ -180,7 +180,7 @@ def group_size_class(totals: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in :data:`SIZES` of true totals.
 
     Example:
-        >>> [SIZES[position] for position in size_class(np.array([0, 9, 10, 12345])).tolist()]
+        >>> [SIZES[position] for position in group_size_class(np.array([0, 9, 10, 12345])).tolist()]
         ['0', '1-9', '10-99', '10000-99999']
     """
     return np.searchsorted(_SIZE_STARTS, totals, side="right")

@@ -89,7 +89,7 @@ def ranked_paths(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
         values: small and not negative, shape (n,).
 
     Example:
-        >>> [part.tolist() for part in ranked(np.array([7, 2, 7]))]
+        >>> [part.tolist() for part in ranked_paths(np.array([7, 2, 7]))]
         [[2, 7], [1, 0, 1]]
     """
     present = np.bincount(values) > 0

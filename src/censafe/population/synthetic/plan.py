@@ -76,7 +76,7 @@ def synthetic_states() -> tuple[SyntheticState, ...]:
     """All states, the District of Columbia and Puerto Rico, by code.
 
     Example:
-        >>> len(states()), states()[0].code, states()[-1].code
+        >>> len(synthetic_states()), synthetic_states()[0].code, synthetic_states()[-1].code
         (52, '01', '72')
     """
     return tuple(

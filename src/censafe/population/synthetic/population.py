@@ -67,7 +67,7 @@ def draw_people(plan: Plan) -> tuple[People, DrawnUnits]:
         People in MAFID order, the householder first in each household, and units in MAFID order.
 
     Example:
-        >>> people, units = draw(make_plan(1000, ("44",), seed=1))
+        >>> people, units = draw_people(make_plan(1000, ("44",), seed=1))
         >>> len(people.age), int(units.pop.sum())
         (1000, 1000)
     """

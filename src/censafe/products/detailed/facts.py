@@ -53,9 +53,9 @@ def published_at_most(
     Example:
         >>> from censafe.products.detailed.config import load_p_config
         >>> config = load_p_config("ddhca")
-        >>> published_at_most(config, GroupLevel("COUNTY", 2), "stage2", 1000)
+        >>> published_at_most(config, PopulationGroupLevel("COUNTY", 2), "stage2", 1000)
         (3143000, 154007000)
-        >>> published_at_most(config, GroupLevel("USA", 2), "detailed_only", 1000)
+        >>> published_at_most(config, PopulationGroupLevel("USA", 2), "detailed_only", 1000)
         (1000, 1000)
     """
     if query == "stage1":

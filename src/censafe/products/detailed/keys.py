@@ -61,7 +61,7 @@ def budget_noun(product: Product, table_class: str, level: PopulationGroupLevel)
     """Our key of a budget.
 
     Example:
-        >>> budget_noun("safetab-h", "t3", GroupLevel("USA", 1)), budget_noun("safetab-p", "p", GroupLevel("USA", 1))
+        >>> budget_noun("safetab-h", "t3", PopulationGroupLevel("USA", 1)), budget_noun("safetab-p", "p", PopulationGroupLevel("USA", 1))
         ('budget.t3.usa_1', 'budget.usa_1')
     """
     return f"budget.{_prefix(product, table_class)}{level.key}"

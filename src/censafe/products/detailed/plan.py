@@ -140,7 +140,7 @@ def published_from(config: SafetabPConfig, level: PopulationGroupLevel, query: Q
         >>> from censafe.products.detailed.codes.parameters import read_universe
         >>> config = load_p_config("ddhca")
         >>> stage2 = plan_release(config, read_universe()).parts[4].queries[2]
-        >>> stage2.level, published_from(config, GroupLevel("COUNTY", 1), stage2)
+        >>> stage2.level, published_from(config, PopulationGroupLevel("COUNTY", 1), stage2)
         ('county_1', 94)
     """
     if level.granularity == "detailed" or config.zero_suppression_chance == 0:

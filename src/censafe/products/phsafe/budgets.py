@@ -22,8 +22,8 @@ def budgets_of(config: PhsafeConfig) -> dict[str, Fraction]:
     """Budgets above 0 by ``TABLE/LEVEL``.
 
     Example:
-        >>> from censafe.products.phsafe.config import load_config
-        >>> budgets_of(load_config("sdhc-us"))["PH3/state_A-G"]
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> budgets_of(load_phsafe_config("sdhc-us"))["PH3/state_A-G"]
         Fraction(10359, 15625)
     """
     return {
@@ -42,8 +42,8 @@ def asked(config: PhsafeConfig, name: str) -> tuple[Asked, ...]:
         ConfigError: an unknown table or level, or pure DP.
 
     Example:
-        >>> from censafe.products.phsafe.config import load_config
-        >>> [one.name for one in asked(load_config("sdhc-us"), "PH6")]
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> [one.name for one in asked(load_phsafe_config("sdhc-us"), "PH6")]
         ['PH6/usa_*', 'PH6/state_*']
     """
     if config.definition is not Definition.ZCDP:
@@ -74,8 +74,8 @@ def overrides(config: PhsafeConfig, budgets: Mapping[str, Fraction]) -> dict[str
     """``--set`` keys and values.
 
     Example:
-        >>> from censafe.products.phsafe.config import load_config
-        >>> overrides(load_config("sdhc-us"), {"PH3/state_A-G": Fraction(1, 3)})
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> overrides(load_phsafe_config("sdhc-us"), {"PH3/state_A-G": Fraction(1, 3)})
         {'budget.PH3.state_A-G': '1/3'}
     """
     return {f"budget.{name.replace('/', '.', 1)}": str(value) for name, value in budgets.items()}

@@ -214,7 +214,7 @@ def load_phsafe_config(
         ConfigError: with every breach, its key path, and what is allowed there.
 
     Example:
-        >>> config = load_config("sdhc-us", {"reader": "csv"})
+        >>> config = load_phsafe_config("sdhc-us", {"reader": "csv"})
         >>> config.tau["PH3"], config.budgets["PH2", "usa_*"]
         (6, Fraction(2619, 1000000))
     """

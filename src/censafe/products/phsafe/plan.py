@@ -30,8 +30,8 @@ def plan_release(config: PhsafeConfig) -> ReleasePlan:
         ConfigError: a budget is infinite, or all budgets are 0.
 
     Example:
-        >>> from censafe.products.phsafe.config import load_config
-        >>> plan = plan_release(load_config("sdhc-pr"))
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> plan = plan_release(load_phsafe_config("sdhc-pr"))
         >>> plan.total, [query.level for query in plan.parts[2].queries]
         (Fraction(1226649, 1000000), ['state_*'])
     """
@@ -96,8 +96,8 @@ def measured_table_levels(config: PhsafeConfig) -> dict[str, tuple[str, ...]]:
     """Levels with a budget above 0 by measured table, in fixed order; tables without any are absent.
 
     Example:
-        >>> from censafe.products.phsafe.config import load_config
-        >>> measured_levels(load_config("sdhc-pr"))["PH6"]
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> measured_table_levels(load_phsafe_config("sdhc-pr"))["PH6"]
         ('state_*',)
     """
     levels = {

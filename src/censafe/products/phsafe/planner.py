@@ -63,8 +63,8 @@ def budgets_for_margins(
     Source: PHSafe paper, section on budget planning.
 
     Example:
-        >>> from censafe.products.phsafe.config import load_config
-        >>> budgets_for_margins(load_config("sdhc-us"), {"PH3.state_A-G": Fraction(20)})
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> budgets_for_margins(load_phsafe_config("sdhc-us"), {"PH3.state_A-G": Fraction(20)})
         {'budget.PH3.state_A-G': '0.662977'}
     """
     check_margins(config.definition, margins, confidence)
@@ -181,8 +181,8 @@ def reaches(config: PhsafeConfig) -> tuple[Reach, ...]:
 
     Example:
         >>> from censafe.privacy.loss.loss_law import loss_of
-        >>> from censafe.products.phsafe.config import load_config
-        >>> found = reaches(load_config("sdhc-us"))[0]
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> found = reaches(load_phsafe_config("sdhc-us"))[0]
         >>> found.loss == loss_of(found.queries)
         True
     """

@@ -68,7 +68,7 @@ def region_type_of(level: str) -> str:
     """Type of the regions of a population group level.
 
     Example:
-        >>> region_type("state_A-G")
+        >>> region_type_of("state_A-G")
         'STATE'
     """
     return level.split("_", 1)[0].upper()

@@ -7,7 +7,7 @@ import pytest
 
 from censafe.model import Definition, NoiseLaw, PartPlan, QueryPlan
 from censafe.privacy.loss.accountant import compose, derive_totals, part_cost
-from censafe.privacy.loss.promises import group_loss, implied_rho
+from censafe.privacy.loss.promises import Promise, group_loss, implied_rho
 
 
 def test_costs_add_exactly():
@@ -74,17 +74,26 @@ def test_losses_under_other_promises():
 
 
 def test_totals_from_events_in_any_order():
+    def reserved(seq, run, definition, losses):
+        return {
+            "event": "reserve", "seq": seq, "run": run, "definition": definition, "neighbours": "add_remove",
+            "unit": "person", "losses": losses,
+        }  # fmt: skip
+
     events = [
-        {"event": "reserve", "seq": 1, "dataset": "a", "definition": "zcdp", "cost": "1/3"},
-        {"event": "reserve", "seq": 2, "dataset": "a", "definition": "zcdp", "cost": "1/6"},
-        {"event": "reserve", "seq": 3, "dataset": "a", "definition": "puredp", "cost": "2/1"},
-        {"event": "reserve", "seq": 4, "dataset": "b", "definition": "zcdp", "cost": "5/1"},
-        {"event": "void", "seq": 5, "reservation": 4, "dataset": "b", "definition": "zcdp", "cost": "5/1"},
-        {"event": "lost", "seq": 6, "reservation": 2, "dataset": "a", "definition": "zcdp", "cost": "1/6"},
+        {"event": "open", "run": "r", "accounts": ["a"]},
+        {"event": "open", "run": "s", "accounts": ["a", "b"]},
+        {"event": "open", "run": "t", "accounts": ["c"]},
+        reserved(1, "r", "zcdp", {"add_remove": "1/3"}),
+        reserved(2, "s", "zcdp", {"add_remove": "1/6"}),
+        reserved(3, "t", "zcdp", {"add_remove": "5/1"}),
+        {"event": "void", "seq": 4, "reservation": 3},
     ]
-    expected = {("a", Definition.ZCDP): Fraction(1, 2), ("a", Definition.PURE): Fraction(2)}
-    assert expected == derive_totals(events)
-    assert expected == derive_totals(reversed(events))
+    promise = Promise("zcdp", "add_remove", "person")
+    for listed in (events, list(reversed(events))):
+        totals = derive_totals(listed)
+        assert {account for account, _promise in totals} == {"a", "b"}  # read together once, charged together
+        assert totals["a", promise] == totals["b", promise] == Fraction(1, 2)
 
 
 def test_disjoint_groups_share_the_loss_of_a_part():

@@ -128,7 +128,7 @@ def group_noise_law(definition: Definition, stable: int, budget: Fraction) -> No
         ConfigError: the budget or the stability is not positive.
 
     Example:
-        >>> noise_law(Definition.ZCDP, 9, Fraction("2.134") * Fraction(9, 10)).parameter
+        >>> group_noise_law(Definition.ZCDP, 9, Fraction("2.134") * Fraction(9, 10)).parameter
         Fraction(2500, 1067)
     """
     if not isinstance(budget, Fraction):

@@ -56,7 +56,7 @@ class PopulationGroupLevel:
         level: 1 regional, 2 detailed.
 
     Example:
-        >>> found = GroupLevel("PR-COUNTY", 1)
+        >>> found = PopulationGroupLevel("PR-COUNTY", 1)
         >>> found.key, found.name, found.bureau_key, found.label, found.granularity
         ('pr_county_1', 'PR-COUNTY, 1', 'level_1_pr_county', 'Puerto Rico County, Regional', 'coarse')
     """

@@ -48,7 +48,7 @@ def adaptive_tables(config: SafetabPConfig, level: PopulationGroupLevel) -> Adap
 
     Example:
         >>> from censafe.products.detailed.config import load_p_config
-        >>> tables = adaptive_tables(load_p_config("ddhca"), GroupLevel("TRACT", 2))
+        >>> tables = adaptive_tables(load_p_config("ddhca"), PopulationGroupLevel("TRACT", 2))
         >>> tables.thresholds, str(tables.zero_suppression)
         ((971, 4971, 19971), '9999/10000')
     """
