@@ -111,7 +111,7 @@ def exact_stability(universe: Universe, candidates: Candidates, max_race_codes: 
     return max(apart, *together, 0) + (1 if ethnicity else 0)
 
 
-@proven(_PROOF, digest="c9abb5b6fb7a524a")
+@proven(_PROOF, digest="b82820f1c63b1ba6")
 def group_noise_law(definition: Definition, stable: int, budget: Fraction) -> NoiseLaw:
     """Noise law of a query over groups of one level.
 
