@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -150,7 +151,7 @@ class LevelReport:
         statuses: solved parents by status.
         iterations: of all solves.
         most_iterations: of one solve.
-        gap: largest duality gap, in half chi-square units.
+        gap: largest duality gap of the problems that have one, in half chi-square units; ``approximate`` lists the others.
         violation: largest relative violation before rounding.
         most_cells: largest number of cells of a solved parent.
         general: parents that were not ordinary and went the general way.
@@ -181,7 +182,8 @@ class LevelReport:
         """Count one solve of the general way."""
         self.iterations += result.iterations
         self.most_iterations = max(self.most_iterations, result.iterations)
-        self.gap = max(self.gap, result.gap)
+        if math.isfinite(result.gap):
+            self.gap = max(self.gap, result.gap)
         self.violation = max(self.violation, result.violation)
         self.most_cells = max(self.most_cells, cells)
 

@@ -135,7 +135,9 @@ def test_recomputed_and_kept_sums_agree(monkeypatch: pytest.MonkeyPatch) -> None
     kept = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
     monkeypatch.setattr("censafe.estimation.sdhc.ratios.lattice._KEPT", 0)
     monkeypatch.setattr("censafe.estimation.sdhc.ratios.lattice._BLOCK", 64)
-    assert fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False) == kept
+    again = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
+    for name, value in vars(kept).items():  # sums in another order differ in their last digits
+        assert getattr(again, name) == pytest.approx(value, rel=1e-9)
 
 
 def test_too_many_pairs_are_refused() -> None:
