@@ -25,7 +25,8 @@ from censafe.model.groups.cells import GroupTable
 from censafe.privacy.keys.keys import TestKey, TestPartKey, plan_part_key
 from censafe.privacy.measure.adaptive import STAGE2, AdaptiveTables, count_adaptive
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups
-from censafe.privacy.measure.rows import AddressedNoise, GroupRows
+from censafe.privacy.measure.rows import GroupRows
+from censafe.privacy.noise.sampler import draw_cells
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
 from censafe.products.detailed.config import SafetabConfig, SafetabHConfig, SafetabPConfig
 from censafe.products.detailed.households.recipe import measure_level as measure_households
@@ -173,9 +174,9 @@ class LevelTrials:
         self, measured: GroupMeasurements, hidden: NDArray[np.int64], key: TestPartKey
     ) -> NDArray[np.int64]:
         """Noise that the totals of left-out groups of SafeTab-P got."""
-        laws = tuple(query.law for query in self.part.queries)
         answers = self.census.iteration[hidden].astype(np.int64) * len(self.variants[0].slots)
-        return AddressedNoise(laws, key).cells(STAGE2, self.census.region[hidden].astype(np.uint64), answers)
+        regions = self.census.region[hidden].astype(np.uint64)
+        return draw_cells(self.part.queries[STAGE2].law, key, query=STAGE2, geounits=regions, answers=answers)
 
     def _add_noise(
         self, measured: GroupMeasurements, truth: GroupRows, sizes: NDArray[np.int64], key: TestPartKey

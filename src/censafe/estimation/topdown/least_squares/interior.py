@@ -19,6 +19,7 @@ _MOST_STEPS = 80
 _TOWARDS_BOUNDARY = 0.99
 _DONE = 1e-14  # complementarity of a pair, relative to that of the start
 _LEAST_MISS = 1e-7  # persons by which a point to be returned may miss sums and rows
+_SOLVES = 3  # of one Newton system: each for what the one before left
 _EQUALITY_WEIGHT = (
     1e7  # of equality rows against the curvature; what a step leaves of them goes to their multipliers
 )
@@ -174,8 +175,44 @@ class _Newton:
         coupling = np.block([[inverse.sum(axis=0), corner.T], [corner, whole]])
         return inverse, coupling + np.diag(1e-15 * coupling.diagonal() + 1e-300)
 
-    def step(self, at: _Iterate, parts: tuple[Floats, Floats], centre: float, last: _Steps | None) -> _Steps:
+    def _missing(self, x: Floats) -> Floats:
+        """What a point lacks of the sums over children, then of the totals of groups."""
+        if self.p is None:
+            return np.zeros(0)
+        return np.concatenate([self.p - x.sum(axis=0), self.group_totals - self.pair @ x.sum(axis=1)])
+
+    def _solved(
+        self, at: _Iterate, parts: tuple[Floats, Floats], rest: Floats, missing: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Solution of the Newton system: moves of the cells, multipliers of sums and of group totals.
+
+        Near the end the systems are so ill-conditioned that a product with their inverses leaves more of the right side
+        than the step is to mend: what is left is solved for again.
+        """
         inverse, coupling = parts
+        rows = at.low.ratio() + at.high.ratio() + self.weight
+        cells = 0 if self.p is None else rest.shape[1]
+        move, force = np.zeros(rest.shape), np.zeros(len(missing))
+        for _ in range(_SOLVES):
+            curved = np.einsum("ck,ckl->cl", move, self.h[self.h_of]) + at.x.ratio() * move
+            left = np.where(self.allowed, rest - curved - (rows * (move @ self.a.T)) @ self.a, 0.0)
+            if self.p is not None:
+                left = left + np.where(self.allowed, self._spread(force, cells), 0.0)
+            more = np.einsum("ck,ckl->cl", left, inverse)
+            if self.p is not None:
+                moved = move + more
+                lacking = missing - np.concatenate([moved.sum(axis=0), self.pair @ moved.sum(axis=1)])
+                extra = np.linalg.solve(coupling, lacking)
+                more = more + np.einsum("ck,ckl->cl", self._spread(extra, cells), inverse)
+                force = force + extra
+            move = move + more
+        return move, force[:cells], force[cells:] if self.p is not None else np.zeros(len(self.pair))
+
+    def _spread(self, force: Floats, cells: int) -> Floats:
+        spread: Floats = force[:cells] + (self.pair.T @ force[cells:])[:, None]
+        return spread
+
+    def step(self, at: _Iterate, parts: tuple[Floats, Floats], centre: float, last: _Steps | None) -> _Steps:
         x = np.where(self.allowed, at.x.value, 0.0)
         held, low, high = x @ self.a.T, at.low, at.high
         off_low = np.where(low.on, held - np.where(low.on, self.lo, 0.0) - low.value, 0.0)
@@ -190,13 +227,7 @@ class _Newton:
             aim_low - low.ratio() * off_low - aim_high + high.ratio() * off_high + self.weight * off_equal
         ) @ self.a
         rest += (self.pair.T @ at.groups)[:, None] + (at.sums if self.p is not None else 0.0)
-        move = np.einsum("ck,ckl->cl", rest, inverse)
-        sums, groups = np.zeros(0), np.zeros(len(self.pair))
-        if self.p is not None:
-            miss = [self.p - (x + move).sum(axis=0), self.group_totals - self.pair @ (x + move).sum(axis=1)]
-            force = np.linalg.solve(coupling, np.concatenate(miss))
-            sums, groups = force[: len(self.p)], force[len(self.p) :]
-            move = move + np.einsum("ck,ckl->cl", sums + (self.pair.T @ groups)[:, None], inverse)
+        move, sums, groups = self._solved(at, parts, rest, self._missing(x))
         along = move @ self.a.T
         step_low, step_high = along + off_low, off_high - along
         return _Steps(

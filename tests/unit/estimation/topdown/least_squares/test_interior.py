@@ -16,27 +16,13 @@ SHAPES = (
 )
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [
-        *range(5),
-        pytest.param(
-            5,
-            marks=pytest.mark.xfail(
-                strict=False, reason="not reached on every processor; seen at AMD EPYC, under examination"
-            ),
-        ),
-        6,
-        7,
-        8,
-    ],
-)
+@pytest.mark.parametrize("seed", range(9))
 def test_comes_to_the_exact_point(seed):
     problem = SHAPES[seed % 3](seed)
     point = interior_point(problem, problem.H, tighten(problem))
     exact = solve_l2(problem)
-    assert point.x == pytest.approx(exact.x, abs=1e-4)
-    assert objective(problem, point.x) == pytest.approx(objective(problem, exact.x), abs=1e-4)
+    assert point.x == pytest.approx(exact.x, abs=1e-5)
+    assert objective(problem, point.x) == pytest.approx(objective(problem, exact.x), abs=1e-5)
     assert np.array_equal(point.free & (exact.x > 1e-4), exact.x > 1e-4)
 
 
