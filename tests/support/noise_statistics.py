@@ -78,7 +78,9 @@ def p_values(values: NDArray[np.int64], exact: ExactLaw) -> dict[str, float]:
     real = values.astype(np.float64)
     spread = np.sqrt((exact.fourth - exact.variance**2) / draws)
     deviation = exact.variance**0.5
-    edge = int(np.floor(4 * deviation * (1 + 1e-9))) + 1  # the last bits of a computed variance do not move it
+    edge = (
+        int(np.floor(4 * deviation * (1 + 1e-9))) + 1
+    )  # the last bits of a computed variance do not move it
     tail = float(exact.folded[edge:].sum())
     signed = int(np.count_nonzero(values))
     lag = float(real[1:] @ real[:-1]) / (exact.variance * np.sqrt(draws - 1))

@@ -143,10 +143,7 @@ def _budget(table: str, level: str, value: object) -> dict[str, Any]:
 
 
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "missing table": (
-        _config(privacy_budget={k: v for k, v in bureau_config()["privacy_budget"].items() if k != "PH3"}),
-        ("PH3",),
-    ),
+    "missing tau": (_config(tau={"PH2": 5}), ("tau: missing table", "PH3")),
     "negative budget": (_budget("PH3", "usa_*", -1), ("privacy_budget.PH3.usa_*", "negative")),
     "text budget": (_budget("PH3", "usa_*", "1.0"), ("privacy_budget.PH3.usa_*",)),
     "true as budget": (_budget("PH3", "usa_*", True), ("privacy_budget.PH3.usa_*",)),

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-__all__ = ["MAFID_HIGH", "MAFID_LOW", "TABLES", "Column", "TableName", "TableSchema", "layout"]
+__all__ = ["MAFID_HIGH", "MAFID_LOW", "TABLES", "Column", "TableName", "TableSchema", "layout", "layout_text"]
 
 TableName = Literal["persons", "units", "geo"]
 TABLES: tuple[TableName, ...] = ("persons", "units", "geo")
@@ -92,9 +92,13 @@ def layout(table: TableName) -> TableSchema:
         >>> layout("units").columns[3].allowed
         '0, 2 to 97, digits only, without leading zeros'
     """
-    text = files("censafe.population").joinpath("schema.toml").read_text(encoding="utf-8")
-    document = tomllib.loads(text)
+    document = tomllib.loads(layout_text())
     return TableSchema(table, tuple(_column(entry) for entry in document[table]))
+
+
+def layout_text() -> str:
+    """The record layouts as they are shipped, TOML."""
+    return files("censafe.population").joinpath("schema.toml").read_text(encoding="utf-8")
 
 
 def _column(entry: dict[str, str | int]) -> Column:

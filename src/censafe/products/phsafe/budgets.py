@@ -11,7 +11,7 @@ from censafe.planning.prices.programme import Term
 from censafe.planning.prices.targets import Asked
 from censafe.products.configuration.source import nearest
 from censafe.products.phsafe.config import PhsafeConfig
-from censafe.products.phsafe.config_checks import MEASURED_TABLES
+from censafe.products.phsafe.config_checks import measured_tables
 from censafe.products.phsafe.plan import plan_release, query_facts
 from censafe.products.phsafe.sensitivity import neighbours_of, sensitivity_bound
 
@@ -51,7 +51,7 @@ def asked(config: PhsafeConfig, name: str) -> tuple[Asked, ...]:
     table, _, level = name.replace(".", "/", 1).partition("/")
     facts = [fact for fact in query_facts(config) if fact.table == table]
     if not facts:
-        tables = list(dict.fromkeys([*MEASURED_TABLES, *(fact.table for fact in query_facts(config))]))
+        tables = list(dict.fromkeys([*measured_tables(), *(fact.table for fact in query_facts(config))]))
         raise ConfigError(
             f"there is no table {table!r}; they are {', '.join(tables)}.{nearest(table, tables)}"
         )

@@ -27,13 +27,13 @@ from censafe.products.configuration.source import (
     words_of,
 )
 from censafe.products.phsafe.config_checks import (
-    MEASURED_TABLES,
-    TAU_TABLES,
     check_budgets,
     check_levels_of_numbers,
     check_states,
     check_tau,
     levels_of,
+    measured_tables,
+    truncated_tables,
 )
 from censafe.products.phsafe.sensitivity import SENSITIVITIES, Sensitivity
 
@@ -108,12 +108,12 @@ def _leaves(noun: str, inner: list[str], key: str) -> list[tuple[str, ...]]:
     if noun == "tau":
         if len(inner) > 1:
             raise ConfigError(f"--set {key}: tau has one number a table; say --set tau.{inner[0]}=10")
-        return [(name,) for name in (inner or TAU_TABLES)]
+        return [(name,) for name in (inner or truncated_tables())]
     if len(inner) == 2:
         return [(inner[0], inner[1])]
     if len(inner) > 2:
         raise ConfigError(f"--set {key}: {noun} has one number a table and level, such as {noun}.PH3.usa_*")
-    return [(table, level) for table in (inner or MEASURED_TABLES) for level in levels_of(table)]
+    return [(table, level) for table in (inner or measured_tables()) for level in levels_of(table)]
 
 
 Reader = Literal["csv", "cef"]
@@ -142,7 +142,7 @@ class PhsafeConfig:
         reader: ``csv`` or ``cef``.
         definition: zCDP (budgets are rho) or pure DP (budgets are epsilon).
         sensitivity: the calibration.
-        tau: largest number of persons of one household in a table, by person table.
+        tau: largest number of persons of one household in a table, by person table; those with a budget at least.
         budgets: by (table, level); 0 means not measured, INFINITE means no noise.
         origin: where the configuration came from.
         overrides: what ``--set`` changed, as it was typed.
@@ -182,8 +182,10 @@ class PhsafeConfig:
             "privacy_definition": self.definition.value,
             "sensitivity": self.sensitivity,
         }
-        flat.update({f"tau.{table}": str(self.tau[table]) for table in TAU_TABLES})
-        for table in MEASURED_TABLES:
+        flat.update(
+            {f"tau.{table}": str(self.tau[table]) for table in truncated_tables() if table in self.tau}
+        )
+        for table in measured_tables():
             for level in levels_of(table):
                 budget = self.budgets[table, level]
                 text = budget.value if isinstance(budget, NotFinite) else str(budget)
@@ -227,8 +229,8 @@ def load_phsafe_config(
     reader = document.choice("reader", _READERS, problems)
     definition = document.choice("privacy_definition", _DEFINITIONS, problems)
     sensitivity = document.choice("sensitivity", SENSITIVITIES, problems, default="bureau")
-    tau = check_tau(document.values["tau"], "tau", problems) if document.has("tau", problems) else {}
     budgets = _budgets(document, problems, infinite=allow_infinite)
+    tau = _tau(document, problems, budgets)
     targets, decimals = (
         check_levels_of_numbers(document.values.get(noun, {}), noun, problems)
         for noun in ("moe_target", "printed_decimals")
@@ -246,7 +248,7 @@ def load_phsafe_config(
         budgets=budgets,
         origin=document.origin,
         overrides=document.overrides,
-        warnings=(*warnings, *_nation_of_one(document, states, budgets)),
+        warnings=(*warnings, *_not_named(document), *_nation_of_one(document, states, budgets)),
         moe_targets=targets,
         printed_decimals={key: int(places) for key, places in decimals.items()},
     )
@@ -293,9 +295,30 @@ def _budgets(document: Document, problems: Problems, *, infinite: bool) -> Mappi
     )
 
 
+def _tau(
+    document: Document, problems: Problems, budgets: Mapping[tuple[str, str], Budget]
+) -> Mapping[str, int]:
+    """Tau of the tables of persons; a table without a budget needs none."""
+    if not document.has("tau", problems):
+        return {}
+    measured = {table for (table, _), budget in budgets.items() if budget != 0}
+    needed = [table for table in truncated_tables() if table in measured]
+    return check_tau(document.values["tau"], "tau", problems, needed)
+
+
+def _not_named(document: Document) -> list[str]:
+    """Tell which measured tables have no budget because the configuration does not name them."""
+    absent = [table for table in measured_tables() if table not in document.values["budget"]]
+    if not absent:
+        return []
+    return [
+        f"{document.origin}: {document.key('budget')} does not name {', '.join(absent)}: budget 0, not measured"
+    ]
+
+
 def _noiseless(document: Document) -> Document:
     """Fill in what a run without noise need not say."""
-    everywhere = {table: dict.fromkeys(levels_of(table), INFINITE) for table in MEASURED_TABLES}
+    everywhere = {table: dict.fromkeys(levels_of(table), INFINITE) for table in measured_tables()}
     return replace(document, values={"privacy_definition": "zcdp", "budget": everywhere, **document.values})
 
 

@@ -6,7 +6,7 @@ read. Numbers arrive as Fractions, so nothing here sees a float.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -21,47 +21,37 @@ from censafe.products.configuration.source import (
     nearest,
     shown,
 )
+from censafe.products.phsafe.definitions import phsafe_definitions
 
 __all__ = [
     "LARGEST_TAU",
-    "LEVELS",
-    "MEASURED_TABLES",
-    "PAPER_LABELS",
-    "STAR_LEVELS",
-    "TAU_TABLES",
     "check_budgets",
     "check_levels_of_numbers",
     "check_states",
     "check_tau",
+    "level_labels",
     "levels_of",
+    "measured_tables",
+    "truncated_tables",
 ]
 
-MEASURED_TABLES: Final = (
-    "PH1_num",
-    "PH1_denom",
-    "PH2",
-    "PH3",
-    "PH4",
-    "PH5_denom",
-    "PH6",
-    "PH7",
-    "PH8_denom",
-)
 LARGEST_TAU: Final = 99_999
 """More persons than any household has; the ranks of records must fit the integers of the engine."""
-TAU_TABLES: Final = ("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7")
-LEVELS: Final = ("usa_A-G", "usa_H,I", "usa_*", "state_A-G", "state_H,I", "state_*")
-PAPER_LABELS: Final = {
-    "usa_*": "Nation, Unattributed",
-    "usa_A-G": "Nation, A-G",
-    "usa_H,I": "Nation, H-I",
-    "state_*": "State, Unattributed",
-    "state_A-G": "State, A-G",
-    "state_H,I": "State, H-I",
-}
-"""The levels in the words and the order of the PHSafe paper's Table 10."""
-STAR_LEVELS: Final = ("usa_*", "state_*")
-_DERIVED: Final = {"PH5_num": "PH4", "PH8_num": "PH7"}
+
+
+def measured_tables() -> tuple[str, ...]:
+    """Tables that noise is added to, in their fixed order."""
+    return tuple(table.name for table in phsafe_definitions().measured)
+
+
+def truncated_tables() -> tuple[str, ...]:
+    """Measured tables of persons, each with a tau."""
+    return tuple(table.name for table in phsafe_definitions().measured if table.truncated)
+
+
+def level_labels() -> dict[str, str]:
+    """Every population group level in the words and the order of the PHSafe paper's Table 10."""
+    return phsafe_definitions().level_labels
 
 
 def levels_of(table: str) -> tuple[str, ...]:
@@ -71,7 +61,8 @@ def levels_of(table: str) -> tuple[str, ...]:
         >>> levels_of("PH2")
         ('usa_*', 'state_*')
     """
-    return STAR_LEVELS if table in ("PH2", "PH6") else LEVELS
+    definitions = phsafe_definitions()
+    return tuple(definitions.levels(definitions.table(table)))
 
 
 def check_states(value: object, key: str, problems: Problems) -> tuple[str, ...] | None:
@@ -84,10 +75,10 @@ def check_states(value: object, key: str, problems: Problems) -> tuple[str, ...]
     return codes
 
 
-def check_tau(value: object, key: str, problems: Problems) -> dict[str, int]:
-    """A whole number from 1 to the largest that the engine counts with, for every person table."""
+def check_tau(value: object, key: str, problems: Problems, needed: Collection[str]) -> dict[str, int]:
+    """A whole number from 1 to the largest that the engine counts with, for the needed tables of persons at least."""
     found: dict[str, int] = {}
-    for table, item in _entries(value, key, TAU_TABLES, "table", problems):
+    for table, item in _entries(value, key, truncated_tables(), "table", problems, needed):
         path = f"{key}.{table}"
         if not isinstance(item, Fraction) or item.denominator != 1:
             problems.add(path, f"{shown(item)} is not an integer; give 1 or more persons a household")
@@ -105,6 +96,9 @@ def check_budgets(
 ) -> dict[tuple[str, str], Budget]:
     """A budget of 0 or more for every measured table and level.
 
+    A table that is not named has budget 0, and so has a level that no table names: a configuration stays as it is when
+    definitions are added. A level that other tables name must be named.
+
     Args:
         value: the raw mapping.
         key: its key path.
@@ -112,9 +106,15 @@ def check_budgets(
         infinite: whether Infinity (no noise) may stand for a budget.
         text: whether a budget may be text such as ``"1/200"``.
     """
-    found: dict[tuple[str, str], Budget] = {}
-    for table, levels in _entries(value, key, MEASURED_TABLES, "table", problems):
-        for level, item in _entries(levels, f"{key}.{table}", levels_of(table), "level", problems):
+    found: dict[tuple[str, str], Budget] = {
+        (table, level): Fraction(0) for table in measured_tables() for level in levels_of(table)
+    }
+    named = _entries(value, key, measured_tables(), "table", problems, ())
+    used = {level for _, levels in named if isinstance(levels, Mapping) for level in levels}
+    for table, levels in named:
+        allowed = levels_of(table)
+        needed = [level for level in allowed if level in used]
+        for level, item in _entries(levels, f"{key}.{table}", allowed, "level", problems, needed):
             number = check_budget(item, f"{key}.{table}.{level}", problems, infinite=infinite, text=text)
             if number is not None:
                 found[table, level] = number
@@ -124,9 +124,9 @@ def check_budgets(
 def check_levels_of_numbers(value: object, key: str, problems: Problems) -> dict[tuple[str, str], Fraction]:
     """Positive numbers for some tables and levels, all of them optional."""
     found: dict[tuple[str, str], Fraction] = {}
-    for table, levels in _entries(value, key, MEASURED_TABLES, "table", problems, optional=True):
+    for table, levels in _entries(value, key, measured_tables(), "table", problems, ()):
         path = f"{key}.{table}"
-        for level, item in _entries(levels, path, levels_of(table), "level", problems, optional=True):
+        for level, item in _entries(levels, path, levels_of(table), "level", problems, ()):
             number = check_budget(item, f"{path}.{level}", problems, infinite=False, text=True)
             if isinstance(number, Fraction) and number > 0:
                 found[table, level] = number
@@ -136,17 +136,17 @@ def check_levels_of_numbers(value: object, key: str, problems: Problems) -> dict
 
 
 def _entries(
-    value: object, key: str, wanted: Sequence[str], noun: str, problems: Problems, *, optional: bool = False
+    value: object, key: str, wanted: Sequence[str], noun: str, problems: Problems, needed: Collection[str]
 ) -> list[tuple[str, object]]:
-    """Known entries of a mapping in fixed order; missing and extra ones are problems."""
+    """Known entries of a mapping in fixed order; extra ones are problems, and so are needed ones that are missing."""
     if not isinstance(value, Mapping):
         problems.add(
             key, f"{shown(value)} is not a mapping; give one entry for every {noun}: {listed(wanted)}"
         )
         return []
-    missing = [name for name in wanted if name not in value]
-    if missing and not optional:
-        problems.add(key, f"missing {noun} {listed(missing)}; all of {listed(wanted)} are needed")
+    missing = [name for name in needed if name not in value]
+    if missing:
+        problems.add(key, f"missing {noun} {listed(missing)}; all of {listed(needed)} are needed")
     for name in value:
         if name not in wanted:
             problems.add(key, _stranger(str(name), wanted, noun))
@@ -154,10 +154,11 @@ def _entries(
 
 
 def _stranger(name: str, wanted: Sequence[str], noun: str) -> str:
-    if name in _DERIVED and noun == "table":
-        return f"extra table {name!r}; it is computed from {_DERIVED[name]} and has no entry of its own. Remove it"
-    if name in MEASURED_TABLES and noun == "table":
+    derived = {table.name: table.derived.source for table in phsafe_definitions().tables if table.derived}
+    if name in derived and noun == "table":
+        return f"extra table {name!r}; it is computed from {derived[name]} and has no entry of its own. Remove it"
+    if name in measured_tables() and noun == "table":
         return f"extra table {name!r}; it counts units, not persons. Allowed are {listed(wanted)}"
-    if name in LEVELS and noun == "level":
+    if name in level_labels() and noun == "level":
         return f"extra level {name!r}; this table is not repeated by race. Allowed are {listed(wanted)}"
     return f"extra {noun} {name!r}; allowed are {listed(wanted)}.{nearest(name, wanted)}"

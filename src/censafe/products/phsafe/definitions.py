@@ -14,7 +14,7 @@ from censafe.model import Axis, KeyDomain, Measurements, PublishedQuery
 from censafe.tabulation.tables.definitions import DefinitionSet, TableDefinition
 from censafe.tabulation.tables.loading import load_definitions
 
-__all__ = ["derive", "phsafe_definitions", "published_queries", "sum_cells"]
+__all__ = ["definitions_text", "derive", "phsafe_definitions", "published_queries", "sum_cells"]
 
 
 @lru_cache(maxsize=1)
@@ -30,8 +30,12 @@ def phsafe_definitions() -> DefinitionSet:
         >>> list(definitions.levels(definitions.table("PH2")))
         ['usa_*', 'state_*']
     """
-    text = resources.files("censafe.products.phsafe").joinpath("tables.toml").read_text(encoding="utf-8")
-    return load_definitions(text, "tables.toml")
+    return load_definitions(definitions_text(), "tables.toml")
+
+
+def definitions_text() -> str:
+    """The definitions as they are shipped, TOML."""
+    return resources.files("censafe.products.phsafe").joinpath("tables.toml").read_text(encoding="utf-8")
 
 
 def published_queries(measurements: Iterable[Measurements]) -> tuple[PublishedQuery, ...]:

@@ -27,7 +27,7 @@ from censafe.planning.explorer.sheets import (
 from censafe.planning.prices.rows import QueryFacts
 from censafe.products.configuration.shipped import ShippedConfig
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
-from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, TAU_TABLES, levels_of
+from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables, truncated_tables
 from censafe.products.phsafe.plan import query_facts
 from censafe.products.phsafe.planner import CONFIDENCE, largest_change, reaches
 from censafe.products.phsafe.sensitivity import (
@@ -92,8 +92,8 @@ def _sheet(shipped: ShippedConfig, words: Mapping[str, str]) -> ExplorerSheet:
             )
             for relation in ordered
         ),
-        settings=tuple(_setting(config, table) for table in TAU_TABLES),
-        facets=(Facet("Tables", tables), Facet("Levels", tuple(PAPER_LABELS.values()))),
+        settings=tuple(_setting(config, table) for table in truncated_tables() if table in config.tau),
+        facets=(Facet("Tables", tables), Facet("Levels", tuple(level_labels().values()))),
         totals=(),
         rows=rows,
         toml=shipped.text,
@@ -129,7 +129,7 @@ def _touched(config: PhsafeConfig, table: str) -> tuple[Touch, ...]:
     """The largest change that the noise is made for, in tau where the table has one."""
     if config.definition is not Definition.ZCDP:
         return ()
-    if table not in TAU_TABLES:
+    if table not in truncated_tables():
         cells, step = largest_change(config.sensitivity, None)
         return (
             Touch(SheetBound(coefficients=(Fraction(cells),)), SheetBound(coefficients=(Fraction(step),))),
@@ -151,7 +151,7 @@ def _bound(config: PhsafeConfig, table: str) -> SheetBound:
         bound = sensitivity_bound(config.sensitivity, own, tau)
         return bound.l2_squared if config.definition is Definition.ZCDP else bound.l1
 
-    if table not in TAU_TABLES:
+    if table not in truncated_tables():
         return SheetBound(coefficients=(size(None),))
     return SheetBound(setting=f"tau.{table}", coefficients=quadratic(size))
 
@@ -159,7 +159,7 @@ def _bound(config: PhsafeConfig, table: str) -> SheetBound:
 def _rows(config: PhsafeConfig, fact: QueryFacts, tables: tuple[str, ...]) -> Iterator[Row]:
     """One row of a measured table and level; of a derived one as many as there are numbers of draws in its cells."""
     measured = fact.source == fact.table
-    facets = (tables.index(fact.table), tuple(PAPER_LABELS).index(fact.level))
+    facets = (tables.index(fact.table), tuple(level_labels()).index(fact.level))
     draws = dict.fromkeys(fact.terms.values())
     for terms in draws:
         cells = [cell for cell, count in fact.terms.items() if count == terms]
@@ -188,9 +188,9 @@ def _json(config: PhsafeConfig) -> dict[str, Any]:
     return {
         "privacy_budget": {
             table: {level: f"={config.budgets[table, level]}" for level in levels_of(table)}
-            for table in MEASURED_TABLES
+            for table in measured_tables()
         },
-        "tau": {table: f"={config.tau[table]}" for table in TAU_TABLES},
+        "tau": {table: f"={config.tau[table]}" for table in config.tau},
         "state_filter": list(config.states),
         "reader": config.reader,
         "privacy_defn": config.definition.value,
@@ -200,10 +200,10 @@ def _json(config: PhsafeConfig) -> dict[str, Any]:
 
 def _paper(config: PhsafeConfig) -> PaperTable:
     lines = []
-    for table in MEASURED_TABLES:
-        for level, label in PAPER_LABELS.items():
+    for table in measured_tables():
+        for level, label in level_labels().items():
             target, places = config.moe_targets.get((table, level)), config.paper_places(table, level)
             if target is not None and places is not None:
-                tau = f"={'tau.' + table}" if table in TAU_TABLES else "NA"
+                tau = f"={'tau.' + table}" if table in truncated_tables() else "NA"
                 lines.append(PaperLine((table, tau, label), target, places, (f"{table}.{level}",)))
     return PaperTable("Table 10 of the PHSafe paper", _COLUMNS, tuple(lines))

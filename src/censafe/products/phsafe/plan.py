@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
-from importlib import resources
 
 from censafe.errors import ConfigError
 from censafe.model import Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.planning.prices.rows import QueryFacts
+from censafe.products.phsafe import definitions as shipped
 from censafe.products.phsafe.config import PhsafeConfig
-from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, TAU_TABLES, levels_of
+from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables, truncated_tables
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, noise_law, relation_text
 
@@ -20,8 +20,8 @@ __all__ = ["definitions_digest", "measured_table_levels", "plan_release", "query
 def plan_release(config: PhsafeConfig) -> ReleasePlan:
     """Lay out one part for every measured table and one query for every level with a budget.
 
-    Parts are in the fixed order PH1_num, PH1_denom, PH2, PH3, PH4, PH5_denom, PH6, PH7, PH8_denom, queries
-    in the fixed order of levels; a level with budget 0 is absent, and so is a table without levels.
+    Parts are in the order of the definitions (PH1_num, PH1_denom, PH2, PH3, PH4, PH5_denom, PH6, PH7, PH8_denom),
+    queries in the order of their levels; a level with budget 0 is absent, and so is a table without levels.
 
     Args:
         config: a checked configuration with finite budgets.
@@ -71,7 +71,7 @@ def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
         )
         source = table.derived.source if table.derived else table.name
         levels = definitions.levels(table)
-        for level, label in PAPER_LABELS.items():
+        for level, label in level_labels().items():
             if level not in levels:
                 continue
             geography, group = levels[level]
@@ -82,7 +82,7 @@ def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
                     label=label,
                     source=source,
                     tau=config.tau_of(source),
-                    regions=1 if geography.region_id is not None else len(config.states),
+                    regions=len(geography.region_ids(config.states)),
                     iterations=len(group.iterations),
                     terms=terms,
                     target=config.moe_targets.get((table.name, level)),
@@ -102,15 +102,14 @@ def measured_table_levels(config: PhsafeConfig) -> dict[str, tuple[str, ...]]:
     """
     levels = {
         table: tuple(level for level in levels_of(table) if config.budgets[table, level] != 0)
-        for table in MEASURED_TABLES
+        for table in measured_tables()
     }
     return {table: found for table, found in levels.items() if found}
 
 
 def definitions_digest() -> str:
     """SHA-256 of the shipped table definitions, hexadecimal: which cells a plan speaks of."""
-    data = resources.files("censafe.products.phsafe").joinpath("tables.toml").read_bytes()
-    return hashlib.sha256(data).hexdigest()
+    return hashlib.sha256(shipped.definitions_text().encode()).hexdigest()
 
 
 def _part(config: PhsafeConfig, table: str, levels: tuple[str, ...]) -> PartPlan:
@@ -133,7 +132,9 @@ def _settings(config: PhsafeConfig) -> dict[str, str]:
         "sensitivity": config.sensitivity,
         "definitions": definitions_digest(),
     }
-    settings.update({f"tau.{table}": str(config.tau[table]) for table in TAU_TABLES})
+    settings.update(
+        {f"tau.{table}": str(config.tau[table]) for table in truncated_tables() if table in config.tau}
+    )
     for neighbours in Neighbours:
         settings[f"neighbours.{neighbours.value}"] = relation_text(config.sensitivity, neighbours)
     return settings

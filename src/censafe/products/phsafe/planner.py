@@ -21,7 +21,7 @@ from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.configuration.source import nearest
 from censafe.products.phsafe import budgets as knobs
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
-from censafe.products.phsafe.config_checks import MEASURED_TABLES, PAPER_LABELS, levels_of
+from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
 from censafe.products.phsafe.plan import plan_release, query_facts
 from censafe.products.phsafe.sensitivity import Sensitivity, neighbours_of, relation_text, sensitivity_bound
 from censafe.products.planned import budget_for_margin, check_margins
@@ -80,10 +80,10 @@ def budgets_for_margins(
 
 
 def _levels(table: str, level: str) -> tuple[str, ...]:
-    if table not in MEASURED_TABLES:
+    if table not in measured_tables():
         raise ConfigError(
-            f"there is no measured table {table!r}; they are {', '.join(MEASURED_TABLES)}."
-            f"{nearest(table, MEASURED_TABLES)}"
+            f"there is no measured table {table!r}; they are {', '.join(measured_tables())}."
+            f"{nearest(table, measured_tables())}"
         )
     if not level:
         return levels_of(table)
@@ -132,8 +132,8 @@ def table10_rows(config: PhsafeConfig) -> tuple[Table10Row, ...]:
             f"not {config.definition.value} and {config.sensitivity}"
         )
     rows, wrong = [], []
-    for table in MEASURED_TABLES:
-        for level in PAPER_LABELS:
+    for table in measured_tables():
+        for level in level_labels():
             target = config.moe_targets.get((table, level))
             places = config.paper_places(table, level)
             if target is None or places is None:
@@ -156,7 +156,7 @@ def _row(table: str, tau: int | None, level: str, target: Fraction, rho: Fractio
     return Table10Row(
         table=table,
         tau="NA" if tau is None else str(tau),
-        population_group_level=PAPER_LABELS[level],
+        population_group_level=level_labels()[level],
         moe_target_90=decimal_text(target),
         rho_unbounded=fixed_text(rho, places),
         rho_bounded=decimal_text(2 * rho),

@@ -216,6 +216,8 @@ def phsafe_codebook() -> CodebookInput:
     """Words for tables, cells, levels, iterations and regions of the S-DHC."""
     definitions = phsafe_definitions()
     regions = {("USA", "1"): "United States"} | {("STATE", state.code): state.name for state in states()}
+    for geography in definitions.geographies:
+        regions |= {(geography.region_type, group.id): group.label for group in geography.groups}
     return CodebookInput(
         tables={
             table.name: TableLabel(table.label, table.label, {cell.id: cell.label for cell in table.cells})
@@ -228,16 +230,8 @@ def phsafe_codebook() -> CodebookInput:
         },
         regions=regions,
         levels={
-            f"{geography.name}_{level.name}": f"{_GEOGRAPHY[geography.name]}, {_ITERATIONS[level.name]}"
+            f"{geography.name}_{level.name}": f"{geography.words}, {level.words}"
             for geography in definitions.geographies
             for level in definitions.iteration_levels
         },
     )
-
-
-_GEOGRAPHY = {"usa": "Nation", "state": "States"}
-_ITERATIONS = {
-    "A-G": "seven race groups (A to G)",
-    "H,I": "Hispanic (H) and White not Hispanic (I)",
-    "*": "everyone",
-}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, DataError
 from censafe.model import Axis, ExactCounts, KeyDomain
-from censafe.tabulation.tables.definitions import Cell, DefinitionSet, GeographyLevel, TableDefinition, Where
+from censafe.tabulation.tables.definitions import Cell, DefinitionSet, TableDefinition, Where
 from censafe.tabulation.tables.profiles import Profile, RecordTables, Scan
 
 __all__ = ["CountAccumulator", "key_domain"]
@@ -50,7 +50,7 @@ def key_domain(
     """
     geography, iteration_level = definitions.levels(table)[level]
     cells = table.cells if margins else table.basis
-    axes = [Axis(REGION_AXIS, _region_ids(geography, regions))]
+    axes = [Axis(REGION_AXIS, geography.region_ids(regions))]
     if table.iterated:
         axes.append(Axis(ITERATION_AXIS, tuple(iteration.code for iteration in iteration_level.iterations)))
     axes.append(Axis(table.cell_column, tuple(cell.id for cell in cells)))
@@ -153,8 +153,8 @@ class CountAccumulator:
         tally = self._tallies[table.name].regions
         zero = np.zeros((len(codes), len(self._cells(table))), dtype=np.int64)
         values = np.stack([tally.get(region, zero)[rows] for region in self.regions])
-        if geography.region_id is not None:
-            values = values.sum(axis=0)
+        places = [geography.members(region, self.regions) for region in domain.axes[0].values]
+        values = np.stack([values[list(held)].sum(axis=0) for held in places])
         return ExactCounts(domain, np.ascontiguousarray(values.reshape(-1), dtype=np.int64))
 
     def _add_persons(self, scan: Scan) -> None:
@@ -207,10 +207,6 @@ class CountAccumulator:
             conditions += [cell.where for cell in self._cells(table)]
             conditions += [iteration.where_of(table) for iteration in self._definitions.iterations(table)]
         return conditions
-
-
-def _region_ids(geography: GeographyLevel, regions: Sequence[str]) -> tuple[str, ...]:
-    return tuple(regions) if geography.region_id is None else (geography.region_id,)
 
 
 def _selection(

@@ -5,7 +5,7 @@ Conditions are conjunctions of "this column holds one of these codes". Everythin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ __all__ = [
     "GeographyLevel",
     "Iteration",
     "IterationLevel",
+    "RegionGroup",
     "TableDefinition",
     "Where",
 ]
@@ -120,19 +121,74 @@ class Iteration:
 
 @dataclass(frozen=True)
 class IterationLevel:
-    """Disjoint iterations that are measured together."""
+    """Disjoint iterations that are measured together.
+
+    Args:
+        name: for example ``A-G``.
+        label: in the words of a printed plan.
+        words: who is in it, for a codebook.
+        printed: place among the levels of a printed plan; levels are measured in the order of their definitions.
+        iterations: in output order.
+    """
 
     name: str
+    label: str
+    words: str
+    printed: int
     iterations: tuple[Iteration, ...]
 
 
 @dataclass(frozen=True)
+class RegionGroup:
+    """A region that holds some of the data's regions."""
+
+    id: str
+    label: str
+    regions: frozenset[str]
+
+
+@dataclass(frozen=True)
 class GeographyLevel:
-    """A set of regions: one region named ``region_id``, or every region of the data when that is None."""
+    """A set of disjoint regions: the whole, every region of the data, or groups of these.
+
+    Args:
+        name: for example ``usa``.
+        label: in the words of a printed plan.
+        words: which regions these are, for a codebook.
+        region_type: in output files, for example ``STATE``.
+        region_id: of the one region that holds everything; None for other levels.
+        groups: disjoint groups of the data's regions; empty where the level has none. A region of the data that is in no
+            group is in no region of the level.
+    """
 
     name: str
+    label: str
+    words: str
     region_type: str
     region_id: str | None
+    groups: tuple[RegionGroup, ...] = ()
+
+    def region_ids(self, regions: Sequence[str]) -> tuple[str, ...]:
+        """Identifiers of the level's regions that hold some of the data's regions, in output order.
+
+        Example:
+            >>> east = RegionGroup("E", "East", frozenset({"44", "50"}))
+            >>> west = RegionGroup("W", "West", frozenset({"06"}))
+            >>> GeographyLevel("half", "Half", "Halves", "HALF", None, (east, west)).region_ids(["44", "50"])
+            ('E',)
+        """
+        if self.region_id is not None:
+            return (self.region_id,)
+        if self.groups:
+            return tuple(group.id for group in self.groups if not group.regions.isdisjoint(regions))
+        return tuple(regions)
+
+    def members(self, region_id: str, regions: Sequence[str]) -> tuple[int, ...]:
+        """Positions of the data's regions that one region of the level holds."""
+        if self.region_id is not None:
+            return tuple(range(len(regions)))
+        held = next((group.regions for group in self.groups if group.id == region_id), {region_id})
+        return tuple(place for place, region in enumerate(regions) if region in held)
 
 
 @dataclass(frozen=True)
@@ -178,6 +234,16 @@ class DefinitionSet:
             for geography in self.geographies
             for level in self.iteration_levels
             if table.iterated or level.name == EVERYONE
+        }
+
+    @property
+    def level_labels(self) -> dict[str, str]:
+        """Every population group level in the words and in the order of a printed plan."""
+        ordered = sorted(self.iteration_levels, key=lambda level: level.printed)
+        return {
+            f"{geography.name}_{level.name}": f"{geography.label}, {level.label}"
+            for geography in self.geographies
+            for level in ordered
         }
 
     def iterations(self, table: TableDefinition) -> tuple[Iteration, ...]:

@@ -18,6 +18,7 @@ from censafe.tabulation.tables.definitions import (
     GeographyLevel,
     Iteration,
     IterationLevel,
+    RegionGroup,
     TableDefinition,
     Where,
 )
@@ -88,7 +89,10 @@ def load_definitions(text: str, place: str) -> DefinitionSet:
             _canonical(entry, records["household"], columns, place) for entry in records["canonical"]
         ),
         geographies=tuple(_geography(entry, place) for entry in document["geographies"]),
-        iteration_levels=tuple(loader.iteration_level(entry) for entry in document["iteration_levels"]),
+        iteration_levels=tuple(
+            loader.iteration_level(entry, number)
+            for number, entry in enumerate(document["iteration_levels"], 1)
+        ),
         tables=tuple(loader.table(entry) for entry in document["tables"]),
     )
     _distinct((level.name for level in definitions.geographies), f"{place}: geography level")
@@ -118,10 +122,10 @@ class _Loader:
         allowed = [column for column, kind in self._columns.items() if kind in kinds]
         return self._conditions(entry, name, allowed)
 
-    def iteration_level(self, entry: Mapping[str, Any]) -> IterationLevel:
-        """A level and its disjoint iterations."""
+    def iteration_level(self, entry: Mapping[str, Any], number: int) -> IterationLevel:
+        """A level and its disjoint iterations; ``number`` is its place in the file."""
         place = f"{self._place}, iteration level {entry.get('name', '?')}"
-        _keys(entry, place, ("name", "iterations"))
+        _keys(entry, place, ("name", "iterations"), ("label", "words", "printed"))
         iterations = []
         for item in entry["iterations"]:
             _keys(item, place, ("code", "label"), ("where",))
@@ -134,7 +138,10 @@ class _Loader:
                 raise ConfigError(f"{place}: a record could be in both {one.code} and {other.code}")
         if (entry["name"] == EVERYONE) != any(not iteration.where for iteration in iterations):
             raise ConfigError(f"{place}: only the level {EVERYONE!r} holds all records")
-        return IterationLevel(entry["name"], tuple(iterations))
+        name = entry["name"]
+        label = entry.get("label", name)
+        words, printed = entry.get("words", label), entry.get("printed", number)
+        return IterationLevel(name, label, words, printed, tuple(iterations))
 
     def table(self, entry: Mapping[str, Any]) -> TableDefinition:
         """A table with its cells."""
@@ -222,8 +229,29 @@ def _canonical(
 
 
 def _geography(entry: Mapping[str, Any], place: str) -> GeographyLevel:
-    _keys(entry, f"{place}, geographies", ("name", "region_type"), ("region_id",))
-    return GeographyLevel(entry["name"], entry["region_type"], entry.get("region_id"))
+    where = f"{place}, geographies"
+    _keys(entry, where, ("name", "region_type"), ("label", "words", "region_id", "groups"))
+    if {"region_id", "groups"} <= entry.keys():
+        raise ConfigError(f"{where}: {entry['name']} has region_id or groups, not both")
+    if entry["region_type"] != entry["name"].upper():
+        raise ConfigError(f"{where}: region_type of {entry['name']} must be {entry['name'].upper()}")
+    groups = tuple(_region_group(group, where) for group in entry.get("groups", ()))
+    _distinct((group.id for group in groups), f"{where}: {entry['name']}: group")
+    _distinct((region for group in groups for region in group.regions), f"{where}: {entry['name']}: region")
+    label = entry.get("label", entry["name"])
+    return GeographyLevel(
+        name=entry["name"],
+        label=label,
+        words=entry.get("words", label),
+        region_type=entry["region_type"],
+        region_id=entry.get("region_id"),
+        groups=groups,
+    )
+
+
+def _region_group(entry: Mapping[str, Any], where: str) -> RegionGroup:
+    _keys(entry, f"{where}, groups", ("id", "label", "regions"))
+    return RegionGroup(entry["id"], entry["label"], frozenset(entry["regions"]))
 
 
 def _derivation(entry: Mapping[str, Any], place: str) -> Derivation:

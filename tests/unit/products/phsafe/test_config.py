@@ -63,7 +63,6 @@ BREACHES: dict[str, tuple[Edit, str]] = {
         put("sensitivity", value="local"),
         "give one of bureau, household-local, household-local-bounded",
     ),
-    "table missing": (drop("privacy_budget", "PH3"), "privacy_budget: missing table PH3"),
     "table extra": (put("privacy_budget", "PH9", value={}), "privacy_budget: extra table 'PH9'"),
     "derived table": (
         put("privacy_budget", "PH5_num", value={}),
@@ -134,7 +133,7 @@ def test_all_breaches_are_reported_together(write: Callable[[Any], Path]) -> Non
     for edit in (
         put("reader", value="parquet"),
         put("tau", "PH3", value=0),
-        drop("privacy_budget", "PH7"),
+        drop("tau", "PH7"),
         put("privacy_budget", "PH4", "usa_*", value=-1),
         put("state_filter", value=["03", "72", "03"]),
     ):
@@ -343,3 +342,14 @@ def test_a_file_that_is_no_configuration(text: str, tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"config.json"):
         load_phsafe_config(path)
+
+
+def test_a_table_that_is_not_named_has_budget_0_and_this_is_said(tmp_path: Path) -> None:
+    config = bureau()
+    del config["privacy_budget"]["PH3"], config["tau"]["PH3"]
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    found = load_phsafe_config(path)
+    assert {budget for (table, _), budget in found.budgets.items() if table == "PH3"} == {0}
+    assert any("does not name PH3: budget 0, not measured" in warning for warning in found.warnings)
+    assert found.tau_of("PH3") is None

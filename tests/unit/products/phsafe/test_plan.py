@@ -9,14 +9,13 @@ import pytest
 from censafe.errors import ConfigError
 from censafe.model import Definition, Neighbours, ProtectedUnit
 from censafe.products.phsafe.config import load_phsafe_config
-from censafe.products.phsafe.config_checks import MEASURED_TABLES, TAU_TABLES, levels_of
-from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
 from censafe.products.phsafe.plan import definitions_digest, measured_table_levels, plan_release, query_facts
 
 
 def test_one_part_a_table_in_fixed_order() -> None:
     plan = plan_release(load_phsafe_config("sdhc-us"))
-    assert tuple(part.name for part in plan.parts) == MEASURED_TABLES
+    assert tuple(part.name for part in plan.parts) == measured_tables()
     for part in plan.parts:
         assert levels_of(part.name) == tuple(query.level for query in part.queries)
         assert {part.name} == {query.table for query in part.queries}
@@ -81,12 +80,15 @@ def test_pure_dp_costs_are_epsilon() -> None:
     assert Fraction("2.514562") == plan.other_losses[Neighbours.REPLACE]
 
 
-def test_the_rules_name_the_tables_of_the_definitions() -> None:
-    definitions = phsafe_definitions()
-    assert tuple(table.name for table in definitions.measured) == MEASURED_TABLES
-    assert tuple(table.name for table in definitions.measured if table.truncated) == TAU_TABLES
-    for table in definitions.measured:
-        assert levels_of(table.name) == tuple(definitions.levels(table))
+def test_levels_are_printed_as_in_the_paper() -> None:
+    assert level_labels() == {
+        "usa_*": "Nation, Unattributed",
+        "usa_A-G": "Nation, A-G",
+        "usa_H,I": "Nation, H-I",
+        "state_*": "State, Unattributed",
+        "state_A-G": "State, A-G",
+        "state_H,I": "State, H-I",
+    }
 
 
 def test_facts_of_every_published_table() -> None:

@@ -93,6 +93,18 @@ def test_the_small_file_is_good() -> None:
             "holds all",
         ),
         ('name = "A-G"', 'name = "*"', "holds all records"),
+        ('region_type = "STATE"', 'region_type = "ST"', "region_type of state must be STATE"),
+        (
+            'region_type = "STATE"',
+            'region_type = "STATE", groups = [{ id = "E", label = "East", regions = ["44", "44"] }, '
+            '{ id = "W", label = "West", regions = ["44"] }]',
+            "state: region 44 is defined twice",
+        ),
+        (
+            'region_id = "1"',
+            'region_id = "1", groups = [{ id = "E", label = "East", regions = ["44"] }]',
+            "usa has region_id or groups, not both",
+        ),
         ('code = "B"', 'code = "*"', r"iteration code \* is defined twice"),
         ('name = "U"', 'name = "T"', "table T is defined twice"),
         ('counts = "units"', 'counts = "units"\nrace_of = "person"', "by the race of a person"),
