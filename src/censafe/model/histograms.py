@@ -75,6 +75,7 @@ class HistogramSchema:
     zeros: tuple[EmptyCells, ...] = ()
     facilities: Facilities | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _queries: dict[str, CellQuery] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -82,8 +83,11 @@ class HistogramSchema:
         return self.schema.name
 
     def query(self, text: str) -> CellQuery:
-        """The query that ``text`` names; ValueError when it names none that can be measured."""
-        return make_query(self.schema, text, self.recodes)
+        """The query that ``text`` names, computed once; ValueError when it names none that can be measured."""
+        found = self._queries.get(text)
+        if found is None:
+            found = self._queries[text] = make_query(self.schema, text, self.recodes)
+        return found
 
     def allowed(self) -> NDArray[np.bool_]:
         """Which cells may hold records, shape (cells,).

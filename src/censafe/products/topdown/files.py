@@ -11,22 +11,15 @@ from typing import Protocol
 from censafe.geography.area_names import AreaNames
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
-from censafe.model.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.facts import PublicFacts
-from censafe.publication.microdata.check import check_e2e_persons, check_pl94_persons, check_pl94_units
+from censafe.publication.microdata.formats import FORMATS
 from censafe.publication.microdata.histograms import write_histograms
-from censafe.publication.microdata.writer import (
-    write_e2e_persons,
-    write_e2e_units,
-    write_pl94_persons,
-    write_pl94_units,
-)
 from censafe.publication.stamps import STAMP_NOTES, Stamp
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
 
-__all__ = ["area_names", "form_of", "write_files"]
+__all__ = ["area_names", "write_files"]
 
 _Task = Callable[[], object]
 
@@ -80,45 +73,19 @@ def write_files(
         return {name: count.result() for name, count in counts.items()}
 
 
-def form_of(histogram: MeasuredHistogram) -> str:
-    """The shipped schema that a histogram has, for which there are writers; empty for others."""
-    cells = histogram.schema.schema.attributes
-    return next((name for name, known in shipped_schemas().items() if known.schema.attributes == cells), "")
-
-
 def _microdata(
     folder: Path, config: TopdownConfig, estimates: _Estimates, stamp: Stamp | None
 ) -> Iterator[tuple[str, Callable[[], int]]]:
-    """How persons and units are written, by kind of record."""
+    """How the files of microdata are written, by kind of record."""
     folder.mkdir()
     if stamp is not None:
         name, text = STAMP_NOTES[stamp]
         (folder / name).write_text(text, encoding="utf-8")
-    facilities = estimates.public.facilities
-    persons, units = folder / "persons.txt", folder / "units.txt"
     for histogram in config.histograms:
-        blocks = estimates.levels[histogram.name][-1]
-        form = form_of(histogram)
-        if form == "pl94-persons":
-            write, check = (
-                partial(write_pl94_persons, persons, blocks),
-                partial(check_pl94_persons, persons, blocks),
-            )
-            yield "persons", partial(_checked, write, check)
-        elif form == "pl94-units":
-            write = partial(write_pl94_units, units, blocks, facilities)
-            yield "units", partial(_checked, write, partial(check_pl94_units, units, blocks, facilities))
-        elif form == "e2e-1940":
-            write = partial(write_e2e_persons, persons, blocks, facilities)
-            yield "persons", partial(_checked, write, partial(check_e2e_persons, persons, blocks))
-            yield "units", partial(write_e2e_units, units, blocks, facilities)
-
-
-def _checked(write: Callable[[], int], check: Callable[[], None]) -> int:
-    """Write a file, and compare it with its histograms before it gets its final name."""
-    records = write()
-    check()
-    return records
+        lowest = estimates.levels[histogram.name][-1]
+        for name in outputs_of(histogram).microdata:
+            form = FORMATS[name]
+            yield form.records, partial(form.write_checked, folder, lowest, estimates.public.facilities)
 
 
 def _histograms(
@@ -145,8 +112,10 @@ def area_names(config: TopdownConfig) -> AreaNames:
 
 
 def _table_levels(config: TopdownConfig, estimates: _Estimates) -> list[TableLevel]:
-    by_form = {form_of(one): estimates.levels[one.name] for one in config.histograms}
-    persons = by_form["pl94-persons"]
-    units: Sequence[SparseLevel | None] = by_form.get("pl94-units", (None,) * len(persons))
+    by_table = {
+        table: estimates.levels[one.name] for one in config.histograms for table in outputs_of(one).tables
+    }
+    persons = by_table["P1"]
+    units: Sequence[SparseLevel | None] = by_table.get("H1", (None,) * len(persons))
     names = [level.name for level in config.run_levels]
     return [TableLevel(name, one, other) for name, one, other in zip(names, persons, units, strict=True)]

@@ -11,8 +11,8 @@ from censafe.model.histograms import MeasuredHistogram
 from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.model.safe_text import csv_text
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.configuration.shipped import gq_kinds, race_sets, shipped_schemas
-from censafe.products.topdown.files import form_of
 from censafe.products.topdown.intervals.queries import interval_labels
 from censafe.publication.atomic import atomic_text
 from censafe.publication.stamps import STAMP_NOTES, STAMP_REASONS, Stamp
@@ -138,9 +138,9 @@ def _write_codebook(
     rows += [("column", "", name, words, "") for name, words in _COLUMNS.items()]
     for histogram in config.histograms:
         rows += _histogram_rows(histogram, labels[histogram.name])
-    forms = {form_of(one) for one in config.histograms}
+    filled = {table for one in config.histograms for table in outputs_of(one).tables}
     for table, items in item_labels().items() if tables else ():
-        if table != "H1" or "pl94-units" in forms:
+        if table in filled:
             names = [f"{table}_{item:03d}" for item in range(1, len(items) + 1)]
             rows += [
                 ("item", table, name, label, _UNIVERSES[table])

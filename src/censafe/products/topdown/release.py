@@ -13,8 +13,9 @@ from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.model.plan import NoiseSource
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.facts import PublicFacts
-from censafe.products.topdown.files import form_of, write_files
+from censafe.products.topdown.files import write_files
 from censafe.products.topdown.folder import KEPT, write_facts
 from censafe.products.topdown.joint import impossible_blocks, joint_remarks
 from censafe.products.topdown.labels import COPIES, write_labeled
@@ -33,13 +34,6 @@ from censafe.publication.tables.codebook import CodebookInput
 
 __all__ = ["Estimates", "gathered", "output_files", "publish", "query_facts"]
 
-_TITLES: Final = {
-    "pl94-persons": "Redistricting data (P.L. 94-171): microdata and tables by TopDown",
-    "pl94-units": "Occupancy of housing units (P.L. 94-171): microdata by TopDown",
-    "e2e-1940": "1940 census: microdata by TopDown",
-    "": "Histograms by TopDown",
-}
-_LOWEST: Final = {"pl94-persons": 16, "pl94-units": 16, "e2e-1940": 10}  # digits of the areas of microdata
 _DELTA: Final = Fraction(1, 10**10)
 _POST_PROCESSING: Final = (
     "passes",
@@ -99,9 +93,8 @@ def output_files(
     config: TopdownConfig, *, measured_here: bool = True, intervals: bool = False
 ) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
-    forms = {form_of(one) for one in config.histograms}
     microdata = ("microdata",) if _has_microdata(config) else ()
-    tables = ("tables",) if "pl94-persons" in forms else ()
+    tables = ("tables",) if any("P1" in outputs_of(one).tables for one in config.histograms) else ()
     certificate = ("certificate.html", "certificate.json") if measured_here else ()
     more = INTERVAL_FILES if intervals else ()
     return (*certificate, *microdata, "histograms", *tables, *COPIES, *more, "manifest.json")
@@ -110,7 +103,7 @@ def output_files(
 def _has_microdata(config: TopdownConfig) -> bool:
     """Whether a record has a layout: shipped schemas at the lowest areas that their layouts know."""
     lowest = config.run_levels[-1].prefix
-    return any(_LOWEST.get(form_of(one)) == lowest for one in config.histograms)
+    return any(outputs_of(one).digits == lowest for one in config.histograms)
 
 
 def publish(
@@ -227,21 +220,20 @@ def _statement(
     imputed = [
         f"In the input this was made up by a rule, not read: {words}" for words in estimates.public.imputed
     ]
-    forms = {form_of(one) for one in config.histograms}
     published = (_PUBLISHED,) if manifest.published_data else ()
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
         fitted = (*fitted, _FROM_BELOW)
     fitted = (*fitted, *joint_remarks(config))
     return CertificateInput(
-        title=next(title for form, title in _TITLES.items() if form in forms),
+        title=title_of(config.histograms),
         plan=manifest.plan,
         queries=(),
         estimates=LevelEstimates(
             facts=estimates.facts,
             records=records,
             exact=exact_figures(config),
-            exact_records=("units",) if "e2e-1940" in forms else (),
+            exact_records=tuple(kind for one in config.histograms for kind in outputs_of(one).exact),
             remarks=(*published, *fitted, *spine_remarks(config, estimates.public.run), *imputed),
             solves=solves,
             readings=_readings(config, estimates.public),

@@ -16,18 +16,12 @@ from censafe.model import CellQuery
 from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.configuration.shipped import gq_kinds, race_sets
-from censafe.products.topdown.files import form_of
 
 __all__ = ["IntervalQuery", "chosen_queries", "interval_labels"]
 
-_PERSONS: Final = "pl94-persons"
-_UNITS: Final = "pl94-units"
 _RACES: Final = "races"
-_READ_BY: Final = {
-    _PERSONS: ("total", "votingage", "hispanic", _RACES, f"hispanic * {_RACES}", "hhgq"),
-    _UNITS: ("total", "h1"),
-}
 _LARGE: Final = (2, 3, 4, 5, 6, 7, 8)  # items of P1: one race alone, six of them; two or more races
 _WORDS: Final = {
     "white": "White",
@@ -93,30 +87,31 @@ def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tup
 
 def _default(histogram: MeasuredHistogram) -> tuple[str, ...]:
     schema = histogram.schema.schema
-    return _READ_BY.get(form_of(histogram), ("total", *(name for name in schema.names if schema.cells > 1)))
+    usual = ("total", *(name for name in schema.names if schema.cells > 1))
+    return outputs_of(histogram).intervals or usual
 
 
 def _offered(histogram: MeasuredHistogram) -> Iterator[str]:
     yield from ("total", "detailed", *histogram.schema.schema.names, *histogram.schema.recodes)
-    yield from _tables(histogram)
-    if form_of(histogram) == _PERSONS:
+    yield from outputs_of(histogram).tables
+    if _has_races(histogram):
         yield _RACES
 
 
-def _tables(histogram: MeasuredHistogram) -> tuple[str, ...]:
-    tables = {_PERSONS: ("P1", "P2", "P3", "P4", "P5"), _UNITS: ("H1",)}
-    return tables.get(form_of(histogram), ())
+def _has_races(histogram: MeasuredHistogram) -> bool:
+    """Whether its cells fill table P1, whose items are the groups of races."""
+    return "P1" in outputs_of(histogram).tables
 
 
 def _query(histogram: MeasuredHistogram, name: str) -> IntervalQuery | None:
     """The query of a name; None where the histogram has none."""
     schema = histogram.schema
-    if name in _tables(histogram):
+    if name in outputs_of(histogram).tables:
         weights = _units_table() if name == "H1" else _persons_table(name)
         labels = tuple(f"{name}_{item + 1:03d}" for item in range(len(weights)))
         return IntervalQuery(name, labels, weights)
     words = [word.strip() for word in name.split("*")]
-    if form_of(histogram) == _PERSONS and words.count(_RACES) == 1:
+    if _has_races(histogram) and words.count(_RACES) == 1:
         rest = " * ".join(word for word in words if word != _RACES)
         return _by_races(schema, name, rest or "total") if "cenrace" not in words else None
     try:
