@@ -21,6 +21,7 @@ from censafe.model import (
 from censafe.model.measurements import PublishedQuery
 from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.certificate import CertificateInput, CheckGroup
+from censafe.publication.certificate.tables import TableContents
 from censafe.publication.manifest import LedgerRecord
 from censafe.publication.tables.bureau import TableLayout
 from censafe.publication.tables.check import DerivedTable
@@ -127,8 +128,7 @@ def make_certificate_input(plan: ReleasePlan, source: Source = "system") -> Cert
     return CertificateInput(
         title="A <small> release",
         plan=plan,
-        queries=make_published(plan, source),
-        codebook=CODEBOOK,
+        contents=TableContents(make_published(plan, source), CODEBOOK),
         dataset="data & more",
         input_commitment="c0" * 32,
         ledger=LedgerRecord("/home/somebody/ledger.jsonl", "1e" * 32) if private else None,

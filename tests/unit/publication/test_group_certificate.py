@@ -12,6 +12,7 @@ from censafe.errors import CheckError, ReleaseError
 from censafe.estimation.detailed import AreaClasses, coterminous
 from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.certificate import CertificateInput, write_certificate
+from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.codebook import write_coterminous_report
 from censafe.publication.manifest import (
     ConfigRecord,
@@ -20,7 +21,6 @@ from censafe.publication.manifest import (
     read_manifest,
     write_manifest,
 )
-from censafe.publication.tables.codebook import CodebookInput
 from support.group_measurements import H_TABLES, P_TABLES, households, level, persons, plan_of, totals
 
 STATE = level("state_2", ["11", "44"], detailed_only=["2002"])
@@ -35,8 +35,6 @@ def _source(source: NoiseSource = "system", **options: Any) -> CertificateInput:
     return CertificateInput(
         title="Detailed <DHC-A>",
         plan=plan,
-        queries=(),
-        codebook=CodebookInput({}, {}, levels={"county_2": "County, Detailed"}),
         dataset="data",
         input_commitment="c0" * 32,
         ledger=LedgerRecord("ledger.jsonl", "1e" * 32) if private else None,
@@ -44,11 +42,18 @@ def _source(source: NoiseSource = "system", **options: Any) -> CertificateInput:
         configuration="ddhca",
         created="2026-01-02T03:04:05Z",
         rows_checked=10,
-        group_tables=P_TABLES,
-        groups=[totals(one, conditional=one.level is COUNTY, **options) for one in measured],
-        notes=("Areas of the same blocks were made equal.",),
+        contents=GroupContents(
+            [totals(one, conditional=one.level is COUNTY, **options) for one in measured],
+            P_TABLES,
+            {"county_2": "County, Detailed"},
+            ("Areas of the same blocks were made equal.",),
+        ),
         confidence=Fraction(19, 20),
     )
+
+
+def with_groups(source: CertificateInput, groups: Any) -> CertificateInput:
+    return replace(source, contents=replace(source.contents, groups=groups))
 
 
 def _written(folder: Path, source: CertificateInput, stamp: Any = None) -> tuple[str, dict[str, Any]]:
@@ -95,8 +100,8 @@ def test_weighted_means_show_a_margin_from_the_variance(tmp_path: Path) -> None:
 
 def test_groups_made_equal_to_other_areas_are_counted(tmp_path: Path) -> None:
     source = _source()
-    found, report = coterminous(source.groups, CLASSES, mode="combined")
-    page, document = _written(tmp_path, replace(source, groups=found))
+    found, report = coterminous(source.contents.groups, CLASSES, mode="combined")
+    page, document = _written(tmp_path, with_groups(source, found))
     state = document["tables"][0]["groups"][0]
     assert state["equal_areas"] == 4
     assert {None} != {detail["total"]["noise_draws"] for detail in state["details"]}
@@ -106,7 +111,7 @@ def test_groups_made_equal_to_other_areas_are_counted(tmp_path: Path) -> None:
     assert [tuple(row.values()) for row in rows[0]] == [("1", "STATE", "11"), ("1", "COUNTY", "11001")]
     assert len(rows[1]) == report.document()["groups_changed"] > 0
     assert {row["private"] for row in rows[1]} == {"true"}
-    empty = coterminous(source.groups, AreaClasses(()))[1]
+    empty = coterminous(source.contents.groups, AreaClasses(()))[1]
     for path in write_coterminous_report(tmp_path, empty, source="system"):
         assert len(path.read_text(encoding="utf-8").splitlines()) == 1
 
@@ -115,7 +120,7 @@ def test_households_have_two_sets_of_tables(tmp_path: Path) -> None:
     measured = [households(where, table) for where in (STATE, COUNTY) for table in ("t3", "t4")]
     plan = plan_of(measured, "safetab-h")
     groups = [totals(one) for one in measured]
-    source = replace(_source(), plan=plan, ledger_total=plan.total, groups=groups, group_tables=H_TABLES)
+    source = replace(_source(), plan=plan, ledger_total=plan.total, contents=GroupContents(groups, H_TABLES))
     page, document = _written(tmp_path, source)
     assert [entry["table"] for entry in document["tables"]] == ["T03001 to T03004", "T04001, T04002"]
     assert [entry["share"] for entry in document["tables"]] == [0.5, 0.5]
@@ -129,9 +134,7 @@ def test_a_test_key_is_stamped_and_disagreement_is_refused(tmp_path: Path) -> No
     assert document["private"] is False
     assert "NOT PRIVATE" in page
     source = _source()
-    with pytest.raises(ValueError, match="needs their tables"):
-        replace(source, group_tables=None)
-    wrong = replace(source, groups=[replace(source.groups[0], cost=Fraction(1, 3))])
+    wrong = with_groups(source, [replace(source.contents.groups[0], cost=Fraction(1, 3))])
     with pytest.raises(CheckError, match="level state_2 of t1t2: the budget differs"):
         write_certificate(tmp_path, wrong)
 

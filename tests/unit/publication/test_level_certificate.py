@@ -14,7 +14,6 @@ from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
 from censafe.publication.certificate.page import certificate_page
 from censafe.publication.certificate.statement import certificate_document
 from censafe.publication.manifest import LedgerRecord
-from censafe.publication.tables.codebook import CodebookInput
 
 LEVELS = {"State": 1, "Block": 40}
 QUERIES = {"total": (1, Fraction(1, 8)), "age < 18": (2, Fraction(1, 4))}
@@ -56,15 +55,13 @@ def _source(source: NoiseSource = "system") -> CertificateInput:
     return CertificateInput(
         title="Histograms",
         plan=plan,
-        queries=(),
-        codebook=CodebookInput({}, {}),
         dataset="data",
         input_commitment="c0" * 32,
         ledger=LedgerRecord("ledger.jsonl", "1e" * 32) if private else None,
         ledger_total=plan.total if private else None,
         configuration="pl94-us",
         created="2026-01-02T03:04:05Z",
-        estimates=estimates,
+        contents=estimates,
     )
 
 
@@ -106,8 +103,7 @@ def test_readings_of_the_loss_are_stated(tmp_path: Path) -> None:
 
 def test_measurements_must_be_those_of_the_plan(tmp_path: Path) -> None:
     source = _source()
-    assert source.estimates is not None
-    fewer = replace(source, estimates=replace(source.estimates, facts=source.estimates.facts[1:]))
+    fewer = replace(source, contents=replace(_estimates(), facts=_estimates().facts[1:]))
     with pytest.raises(CheckError, match="differ from the plan"):
         write_certificate(tmp_path, fewer)
 
@@ -122,7 +118,7 @@ def test_a_stamp_must_fit(tmp_path: Path) -> None:
 
 def test_a_certificate_says_whose_records_are_protected_and_which_counts_are_exact() -> None:
     plan = replace(_source().plan, settings={"records": "person, housing unit"})
-    source = replace(_source(), plan=plan, estimates=replace(_estimates(), exact_records=("units",)))
+    source = replace(_source(), plan=plan, contents=replace(_estimates(), exact_records=("units",)))
     document = certificate_document(source)
     assert document["promise"]["unit_words"] == (
         "every single person's record and every single housing unit's record"
@@ -130,7 +126,7 @@ def test_a_certificate_says_whose_records_are_protected_and_which_counts_are_exa
     assert document["promise"]["neighbours_words"].startswith(
         "one person's and one housing unit's record has"
     )
-    page = certificate_page(document)
+    page = certificate_page(document, source.contents)
     assert "Persons and housing units" in page
     assert "estimated from noisy counts; units exactly as counted" in page
     assert "persons, Block within: two records &lt;change&gt; places" in page

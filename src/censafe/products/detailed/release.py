@@ -19,6 +19,7 @@ from censafe.products.run.folder import FILES
 from censafe.publication.certificate.certificate import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.generation import move_into_place
+from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.check import check_group_tables
 from censafe.publication.groups.codebook import write_coterminous_report, write_group_codebook
 from censafe.publication.groups.tables import write_group_tables, write_marked_tables
@@ -26,7 +27,6 @@ from censafe.publication.groups.tidy import GroupContext, write_group_tidy
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
-from censafe.publication.tables.codebook import CodebookInput
 
 __all__ = ["MARKED", "SAME_AREAS", "Published", "files_of", "publish"]
 
@@ -133,11 +133,12 @@ def _statement(
     return CertificateInput(
         title=_TITLES[config.product],
         plan=manifest.plan,
-        queries=(),
-        groups=processed.estimates,
-        group_tables=tables_of(config.product),
-        notes=processed.notes,
-        codebook=CodebookInput({}, {}, levels={level.key: level.label for level in config.levels}),
+        contents=GroupContents(
+            processed.estimates,
+            tables_of(config.product),
+            {level.key: level.label for level in config.levels},
+            processed.notes,
+        ),
         dataset=manifest.dataset,
         input_commitment=manifest.input_commitment,
         file_commitments=manifest.file_commitments,

@@ -24,6 +24,7 @@ from censafe.products.phsafe.estimates import (
 from censafe.products.run.folder import FILES, RunFolder
 from censafe.publication.certificate.certificate import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
+from censafe.publication.certificate.tables import TableContents
 from censafe.publication.generation import move_into_place
 from censafe.publication.manifest import (
     Manifest,
@@ -101,8 +102,7 @@ def publish(
     statement = CertificateInput(
         title=_TITLE,
         plan=manifest.plan,
-        queries=queries,
-        codebook=codebook,
+        contents=TableContents(queries, codebook),
         dataset=manifest.dataset,
         input_commitment=manifest.input_commitment,
         file_commitments=manifest.file_commitments,

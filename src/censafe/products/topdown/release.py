@@ -30,7 +30,6 @@ from censafe.publication.generation import move_into_place
 from censafe.publication.intervals.files import INTERVAL_FILES
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 from censafe.publication.stamps import stamp_of
-from censafe.publication.tables.codebook import CodebookInput
 
 __all__ = ["Estimates", "gathered", "output_files", "publish", "query_facts"]
 
@@ -228,8 +227,7 @@ def _statement(
     return CertificateInput(
         title=title_of(config.histograms),
         plan=manifest.plan,
-        queries=(),
-        estimates=LevelEstimates(
+        contents=LevelEstimates(
             facts=estimates.facts,
             records=records,
             exact=exact_figures(config),
@@ -238,7 +236,6 @@ def _statement(
             solves=solves,
             readings=_readings(config, estimates.public),
         ),
-        codebook=CodebookInput({}, {}),
         dataset=manifest.dataset,
         input_commitment=manifest.input_commitment,
         file_commitments=manifest.file_commitments,

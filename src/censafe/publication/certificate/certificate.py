@@ -33,7 +33,7 @@ def write_certificate(
     """
     document = certificate_document(source, stamp=stamp)
     page, values = folder / "certificate.html", folder / "certificate.json"
-    atomic_text(page, certificate_page(document))
+    atomic_text(page, certificate_page(document, source.contents))
     text = json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
     atomic_text(values, text + "\n")
     return page, values

@@ -12,6 +12,8 @@ from typing import Any
 from censafe.errors import CheckError
 from censafe.model import NoiseLaw, ReleasePlan
 from censafe.model.plan import NoiseSource
+from censafe.publication.certificate.tables import SYMBOLS
+from censafe.publication.certificate.words import ESTIMATED, NOISE
 from censafe.publication.pages.markup import (
     HtmlCell,
     count_of,
@@ -28,8 +30,6 @@ from censafe.publication.sums import accuracy_of_sum
 __all__ = [
     "LevelEstimates",
     "LevelFacts",
-    "check_level_costs",
-    "estimates_document",
     "level_tables",
     "levels_sections",
 ]
@@ -193,30 +193,56 @@ class LevelEstimates:
     readings: Sequence[Mapping[str, Any]] = ()
     exact_records: Sequence[str] = ()
 
+    @property
+    def stamped(self) -> Sequence[LevelFacts]:
+        """The measured queries."""
+        return self.facts
 
-def check_level_costs(estimates: LevelEstimates, plan: ReleasePlan) -> None:
-    """Compare law and loss of every measured query with the plan's.
+    def check_costs(self, plan: ReleasePlan) -> None:
+        """Compare law and loss of every measured query with the plan's.
 
-    Raises:
-        CheckError: the measurements are not those of the plan.
-    """
-    planned = {(q.table, q.level, q.law, q.cost) for part in plan.parts for q in part.queries}
-    if planned != {(fact.table, fact.level, fact.law, fact.cost) for fact in estimates.facts}:
-        raise CheckError(
-            "laws or budgets of the measurements differ from the plan; do not publish the estimates"
-        )
+        Raises:
+            CheckError: the measurements are not those of the plan.
+        """
+        planned = {(q.table, q.level, q.law, q.cost) for part in plan.parts for q in part.queries}
+        if planned != {(fact.table, fact.level, fact.law, fact.cost) for fact in self.facts}:
+            raise CheckError(
+                "laws or budgets of the measurements differ from the plan; do not publish the estimates"
+            )
 
+    def noise_words(self) -> list[str]:
+        """The laws, in words, and that no published count is a noisy one."""
+        words = {NOISE[fact.law.kind].partition(" The number may be")[0] for fact in self.facts}
+        return [*sorted(words), ESTIMATED]
 
-def estimates_document(estimates: LevelEstimates) -> dict[str, Any]:
-    """Records, exact figures and solves."""
-    return {
-        "records": dict(estimates.records),
-        "exact": list(estimates.exact),
-        "exact_records": list(estimates.exact_records),
-        "remarks": list(estimates.remarks),
-        "readings": [dict(reading) for reading in estimates.readings],
-        "solves": {name: [dict(level) for level in levels] for name, levels in estimates.solves.items()},
-    }
+    def tables(self, total: Fraction, confidence: Fraction) -> Iterator[Mapping[str, Any]]:
+        """One entry for each query, with its levels."""
+        return level_tables(self.facts, total, confidence)
+
+    def more(self) -> Mapping[str, Any]:
+        """Records, exact figures and solves."""
+        return {
+            "estimated": {
+                "records": dict(self.records),
+                "exact": list(self.exact),
+                "exact_records": list(self.exact_records),
+                "remarks": list(self.remarks),
+                "readings": [dict(reading) for reading in self.readings],
+                "solves": {name: [dict(level) for level in levels] for name, levels in self.solves.items()},
+            }
+        }
+
+    def published(self, document: Mapping[str, Any]) -> tuple[str, str]:
+        """The records, and which of them are exact."""
+        made = document["estimated"]["records"].items()
+        records = ", ".join(f"{integer(count)} {name}" for name, count in made)
+        exact = document["estimated"]["exact_records"]
+        words = "; ".join(["estimated from noisy counts", *(f"{name} exactly as counted" for name in exact)])
+        return records or "histograms", words
+
+    def sections(self, document: Mapping[str, Any]) -> str:
+        """What is exact, the noise of every query by level, and how the estimates were found."""
+        return levels_sections(document, SYMBOLS[document["loss"]["kind"]])
 
 
 def level_tables(

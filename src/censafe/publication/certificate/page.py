@@ -9,8 +9,8 @@ from html import escape
 from importlib import resources
 from typing import Final
 
-from censafe.publication.certificate.levels import levels_sections
-from censafe.publication.certificate.tables import SYMBOLS, Document, accuracy_section, shares_section
+from censafe.publication.certificate.statement import CertificateContents
+from censafe.publication.certificate.tables import SYMBOLS, Document
 from censafe.publication.pages.markup import (
     HtmlCell,
     details,
@@ -43,11 +43,12 @@ _BANNERS: Final[Mapping[str, tuple[str, str]]] = {
 _RELATIONS = {"add_remove": "added or removed", "replace": "replaced"}
 
 
-def certificate_page(document: Document) -> str:
+def certificate_page(document: Document, contents: CertificateContents) -> str:
     """Render a certificate; nothing on the page is loaded from elsewhere and nothing is a script.
 
     Args:
         document: from :func:`censafe.publication.certificate.statement.certificate_document`.
+        contents: what it was made of; shows its own entries of the document.
 
     Returns:
         HTML, light or dark as the reader's system is set, fit for print.
@@ -60,10 +61,10 @@ def certificate_page(document: Document) -> str:
     body = "\n".join(
         (
             _banner(document),
-            _head(document),
+            _head(document, contents),
             _words(document),
             _loss(document),
-            _noise_sections(document),
+            contents.sections(document),
             _limits(document),
             _checks(document),
             _evidence(document),
@@ -78,12 +79,6 @@ def certificate_page(document: Document) -> str:
     )
 
 
-def _noise_sections(document: Document) -> str:
-    if "estimated" in document:
-        return levels_sections(document, SYMBOLS[document["loss"]["kind"]])
-    return f"{shares_section(document)}\n{accuracy_section(document)}"
-
-
 def _banner(document: Document) -> str:
     if not document["stamp"]:
         return ""
@@ -91,10 +86,9 @@ def _banner(document: Document) -> str:
     return f'<div class="banner" role="alert"><strong>{title}</strong><p>{words}</p></div>'
 
 
-def _head(document: Document) -> str:
-    loss, tables = document["loss"], document["tables"]
+def _head(document: Document, contents: CertificateContents) -> str:
+    loss = document["loss"]
     symbol = SYMBOLS[loss["kind"]]
-    rows = sum(entry["rows"] for entry in tables)
     facts = [
         (
             "Protected",
@@ -107,14 +101,7 @@ def _head(document: Document) -> str:
         tight = next(entry for entry in loss["epsilon"] if entry["conversion"] == "tight")
         small = f"at delta {_delta(loss)}, tight bound"
         facts.append(("The same as ε", fixed(tight["value"], 3), small))
-    if "estimated" in document:
-        made = document["estimated"]["records"].items()
-        records = ", ".join(f"{integer(count)} {name}" for name, count in made)
-        exact = document["estimated"]["exact_records"]
-        words = "; ".join(["estimated from noisy counts", *(f"{name} exactly as counted" for name in exact)])
-        facts.append(("Published", records or "histograms", words))
-    else:
-        facts.append(("Published", f"{integer(rows)} counts", f"in {len(tables)} tables, all with noise"))
+    facts.append(("Published", *contents.published(document)))
     cards = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(words)}</small></dd></div>"
         for name, value, words in facts

@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from censafe.errors import CheckError
 from censafe.model import Definition, Neighbours, ReleasePlan
-from censafe.model.groups.cells import ProductTables
-from censafe.model.groups.estimates import GroupEstimates
-from censafe.model.measurements import PublishedQuery
 from censafe.privacy.loss.attack import largest_power
 from censafe.privacy.loss.conversions import epsilons
-from censafe.publication.certificate.levels import (
-    LevelEstimates,
-    check_level_costs,
-    estimates_document,
-    level_tables,
-)
 from censafe.publication.certificate.words import (
     CALIBRATIONS,
     CONVERSIONS,
-    ESTIMATED,
     NEIGHBOURS,
-    NOISE,
     NOT_PROMISED,
     UNITS,
     group_words,
 )
-from censafe.publication.groups.statement import check_group_costs, group_tables, noise_kinds
 from censafe.publication.manifest import LedgerRecord
-from censafe.publication.stamps import STAMP, Stamp, require_publishable
-from censafe.publication.sums import accuracy_of_sum, require_confidence
-from censafe.publication.tables.bureau import key_columns, region_type_of
-from censafe.publication.tables.codebook import CodebookInput, TableLabel
+from censafe.publication.stamps import STAMP, Stamp, Stamped, require_publishable
+from censafe.publication.sums import require_confidence
 
-__all__ = ["CertificateInput", "CheckGroup", "certificate_document"]
+__all__ = ["CertificateContents", "CertificateInput", "CheckGroup", "certificate_document"]
 
 _FALSE_ALARM = Fraction(5, 100)
+
+
+class CertificateContents(Protocol):
+    """What a release measured and published: its tables, their noise and budgets, and how a page shows them."""
+
+    @property
+    def stamped(self) -> Sequence[Stamped]:
+        """Everything whose noise came from a key."""
+
+    def check_costs(self, plan: ReleasePlan) -> None:
+        """Compare laws and losses with the plan's; CheckError where they differ."""
+
+    def noise_words(self) -> list[str]:
+        """How the noise was drawn, in words."""
+
+    def tables(self, total: Fraction, confidence: Fraction) -> Iterable[Mapping[str, Any]]:
+        """One entry for each table, with budget, share of the total loss, and accuracy by level."""
+
+    def more(self) -> Mapping[str, Any]:
+        """Further entries of the document."""
+
+    def published(self, document: Mapping[str, Any]) -> tuple[str, str]:
+        """What is published, as a figure and a few words."""
+
+    def sections(self, document: Mapping[str, Any]) -> str:
+        """The part of the page that shows the tables, HTML."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +80,7 @@ class CertificateInput:
     Args:
         title: of the release, in words.
         plan: the plan of the run.
-        queries: everything published over complete key domains, derived tables included.
-        codebook: words for tables, cells and levels.
+        contents: what was measured and published, as the product states it.
         dataset: label of the input.
         input_commitment: of all record files together.
         ledger: ledger file and head after the last commit, None for a test key; folders are not stated.
@@ -83,18 +94,13 @@ class CertificateInput:
         created: UTC, ISO 8601.
         file_commitments: keyed commitment to every record file.
         measurement_files: SHA-256 of the committed measurement files, by file.
-        groups: everything published about population groups.
-        group_tables: files and cells of their tables; needed where there are groups.
-        notes: what was done after the measurements, in words.
-        estimates: microdata and tables estimated from measurements of every level; None for other products.
         delta: at which epsilons are stated.
         confidence: of the margins of error, 9/10 or 19/20.
     """
 
     title: str
     plan: ReleasePlan
-    queries: Sequence[PublishedQuery]
-    codebook: CodebookInput
+    contents: CertificateContents
     dataset: str
     input_commitment: str
     ledger: LedgerRecord | None
@@ -108,17 +114,11 @@ class CertificateInput:
     versions: Mapping[str, str] = field(default_factory=dict)
     file_commitments: Sequence[str] = ()
     measurement_files: Mapping[str, str] = field(default_factory=dict)
-    groups: Sequence[GroupEstimates] = ()
-    group_tables: ProductTables | None = None
-    notes: Sequence[str] = ()
-    estimates: LevelEstimates | None = None
     delta: Fraction = Fraction(1, 10**10)
     confidence: Fraction = Fraction(9, 10)
 
     def __post_init__(self) -> None:
         require_confidence(self.confidence)
-        if self.groups and self.group_tables is None:
-            raise ValueError("a certificate of population groups needs their tables")
 
 
 def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None) -> dict[str, Any]:
@@ -128,8 +128,8 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         ReleaseError: the stamp does not fit the source of the noise.
         CheckError: ledger, plan and published tables disagree.
     """
-    levels = source.estimates.facts if source.estimates else ()
-    require_publishable([*source.queries, *source.groups, *levels], stamp)
+    contents = source.contents
+    require_publishable(contents.stamped, stamp)
     _check_agreement(source, stamp)
     plan = source.plan
     return {
@@ -147,7 +147,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
             **_relation(plan, plan.neighbours),
             "group_words": group_words(plan.definition),
         },
-        "noise_words": _noise_words(source),
+        "noise_words": contents.noise_words(),
         "loss": _loss(plan.total, source),
         "attacker": {
             "false_alarm": float(_FALSE_ALARM),
@@ -160,25 +160,13 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         ],
         "calibration": _calibration(plan),
         "confidence": float(source.confidence),
-        "tables": [
-            *_tables(source),
-            *_group_tables(source),
-            *level_tables(levels, plan.total, source.confidence),
-        ],
-        **({"estimated": estimates_document(source.estimates)} if source.estimates else {}),
-        **({"notes": list(source.notes)} if source.notes else {}),
+        "tables": list(contents.tables(plan.total, source.confidence)),
+        **contents.more(),
         "not_promised": [{"what": what, "words": words} for what, words in NOT_PROMISED],
         "checks": [asdict(group) for group in source.checks],
         "rows_checked": source.rows_checked,
         **_evidence(source),
     }
-
-
-def _group_tables(source: CertificateInput) -> Iterator[dict[str, Any]]:
-    if source.group_tables is not None:
-        yield from group_tables(
-            source.groups, source.group_tables, source.plan.total, source.confidence, source.codebook.levels
-        )
 
 
 def _evidence(source: CertificateInput) -> dict[str, Any]:
@@ -211,25 +199,7 @@ def _check_agreement(source: CertificateInput, stamp: Stamp | None) -> None:
             f"the ledger holds {plan.definition.symbol} = {source.ledger_total} for this run, its plan costs "
             f"{plan.total}; run `censafe ledger verify` and do not publish before they agree"
         )
-    planned = {(q.table, q.level): (q.law, q.cost) for part in plan.parts for q in part.queries}
-    for query in source.queries:
-        if query.cost and planned.get((query.table, query.level)) != (query.law, query.cost):
-            raise CheckError(
-                f"table {query.table}, level {query.level}: noise law or budget differ from the plan; "
-                "do not publish the tables"
-            )
-    if source.group_tables is not None:
-        check_group_costs(source.groups, plan, source.group_tables)
-    if source.estimates:
-        check_level_costs(source.estimates, plan)
-
-
-def _noise_words(source: CertificateInput) -> list[str]:
-    if source.estimates:
-        words = {NOISE[fact.law.kind].partition(" The number may be")[0] for fact in source.estimates.facts}
-        return [*sorted(words), ESTIMATED]
-    kinds = {query.law.kind for query in source.queries} | noise_kinds(source.groups)
-    return sorted(NOISE[kind] for kind in kinds)
+    source.contents.check_costs(plan)
 
 
 def _unit_words(plan: ReleasePlan) -> str:
@@ -269,50 +239,3 @@ def _loss(loss: Fraction, source: CertificateInput) -> dict[str, Any]:
 def _calibration(plan: ReleasePlan) -> dict[str, str]:
     name = plan.settings.get("sensitivity", "")
     return {"name": name, "words": CALIBRATIONS.get(name, "")}
-
-
-def _tables(source: CertificateInput) -> Iterator[dict[str, Any]]:
-    total = source.plan.total
-    for table in dict.fromkeys(query.table for query in source.queries):
-        queries = [query for query in source.queries if query.table == table]
-        cost = sum((query.cost for query in queries), Fraction(0))
-        label = source.codebook.tables.get(table, TableLabel("", "", {}))
-        yield {
-            "table": table,
-            "title": label.title,
-            "universe": label.universe,
-            "derived": cost == 0,
-            "budget": f"{cost.numerator}/{cost.denominator}",
-            "budget_decimal": float(cost),
-            "share": float(cost / total) if total else 0.0,
-            "rows": sum(query.domain.size for query in queries),
-            "levels": [level for query in queries for level in _levels(query, source)],
-        }
-
-
-def _levels(query: PublishedQuery, source: CertificateInput) -> Iterator[dict[str, Any]]:
-    """One entry a level, or one for each number of noise draws where cells differ in it."""
-    cells = key_columns(query).cell
-    draws = list(dict.fromkeys(query.terms.tolist()))
-    for terms in draws:
-        accuracy = accuracy_of_sum(query.law, terms, source.confidence)
-        chosen = query.terms == terms
-        yield {
-            "level": query.level,
-            "words": source.codebook.levels.get(query.level, query.level),
-            "region_type": region_type_of(query.level),
-            "regions": len(query.domain.axes[0].values),
-            "rows": int(chosen.sum()),
-            "cells": sorted(set(cells[chosen].tolist()), key=lambda cell: (len(cell), cell))
-            if len(draws) > 1
-            else [],
-            "law": query.law.bureau_name,
-            "parameter": f"{query.law.parameter.numerator}/{query.law.parameter.denominator}",
-            "noise_draws": terms,
-            "budget": f"{query.cost.numerator}/{query.cost.denominator}",
-            "budget_decimal": float(query.cost),
-            "variance": accuracy.variance,
-            "variance_reference": accuracy.variance_reference,
-            "margin_of_error": accuracy.margin,
-            "margin_of_error_exact": accuracy.margin_exact,
-        }

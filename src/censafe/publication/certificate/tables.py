@@ -1,12 +1,16 @@
-"""The tables of the certificate: shares of the privacy loss, accuracy of the counts and of population groups."""
+"""What a certificate states of tables of counts: shares of the privacy loss, and accuracy by table and level."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
 from typing import Any
 
-from censafe.publication.groups.statement import WEIGHTED
+from censafe.errors import CheckError
+from censafe.model import PublishedQuery, ReleasePlan
+from censafe.publication.certificate.words import NOISE
 from censafe.publication.pages.markup import (
     HtmlCell,
     count_of,
@@ -18,92 +22,117 @@ from censafe.publication.pages.markup import (
     section,
     table,
 )
+from censafe.publication.sums import accuracy_of_sum
+from censafe.publication.tables.bureau import key_columns, region_type_of
+from censafe.publication.tables.codebook import CodebookInput, TableLabel
 
-__all__ = ["SYMBOLS", "Document", "accuracy_section", "group_accuracy", "shares_section"]
-
-
-_HEADERS = ("Detail of a group", "Groups", "Variance, cell", "Margin", "Variance, total", "Margin")
-
-
-def group_accuracy(
-    entries: Sequence[Mapping[str, Any]], symbol: str, percent: str, notes: Sequence[str] = ()
-) -> str:
-    """Variance and margins of error by level and by how much detail a group has.
-
-    Args:
-        entries: tables with the key ``groups``, from :func:`censafe.publication.groups.statement.group_tables`.
-        symbol: of the budget.
-        percent: confidence of the margins.
-        notes: what was done after the measurements, in words.
-    """
-    details = [detail for entry in entries for level in entry["groups"] for detail in level["details"]]
-    laws = sorted({detail["cell"]["law"].removeprefix(WEIGHTED) for detail in details})
-    parts = [
-        paragraphs(
-            "How much detail a group of people in an area gets depends on a noisy total. A cell is one of the counts that "
-            "were measured, such as men aged 18 to 44; a total adds up all cells of a group and with them their noise. The "
-            f"margin is the smallest whole number that the noise stays within in at least {percent} of 100 cases; with "
-            "≈ it is computed from the variance, because the count is a weighted mean.",
-            *notes,
-        )
-    ]
-    for entry in entries:
-        caption = f"{entry['title']} ({entry['table']}), noise by level. Law: {', '.join(laws)}."
-        levels = [(_level_name(level, symbol), _rows(level)) for level in entry["groups"]]
-        parts.append(grouped_table(caption, _HEADERS, levels, numbers=5))
-    return "\n".join(parts)
-
-
-def _level_name(level: Mapping[str, Any], symbol: str) -> HtmlCell:
-    facts = [
-        f"{symbol} = {number(level['budget_decimal'])}",
-        count_of(level["regions"], "region"),
-        f"{count_of(level['candidates'], 'candidate')} each",
-        f"{count_of(level['groups'], 'group')} published",
-    ]
-    if level["conditional"]:
-        facts.append(f"{integer(level['conditional'])} only because their noisy total was above a limit")
-    if level["equal_areas"]:
-        facts.append(f"{integer(level['equal_areas'])} made equal to other areas")
-    if level["near_threshold"]:
-        facts.append(f"{integer(level['near_threshold'])} near a threshold")
-    return HtmlCell(f"{escape(level['words'])} <span>{escape('; '.join(facts))}</span>")
-
-
-def _rows(level: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    return [
-        (
-            HtmlCell(f"{escape(_title(detail))}<small>{escape(_small(detail))}</small>"),
-            integer(detail["groups"]),
-            fixed(detail["cell"]["variance"], 2),
-            _margin(detail["cell"]),
-            fixed(detail["total"]["variance"], 2),
-            _margin(detail["total"]),
-        )
-        for detail in level["details"]
-    ]
-
-
-def _title(detail: Mapping[str, Any]) -> str:
-    if detail["detailed_only"]:
-        return "Total only, for nation and states"
-    if detail["stat_level"] == 0:
-        return "Total only"
-    title: str = detail["title"]
-    return title if detail["table"] != "T01001" else "Total"
-
-
-def _small(detail: Mapping[str, Any]) -> str:
-    return f"{detail['table']} · {count_of(detail['measured_cells'], 'measured cell')}"
-
-
-def _margin(accuracy: Mapping[str, Any]) -> str:
-    exact = accuracy["margin_of_error_exact"]
-    return integer(exact) if exact is not None else f"≈ {fixed(accuracy['margin_of_error'], 1)}"
+__all__ = ["SYMBOLS", "Document", "TableContents", "accuracy_section", "counts_published", "shares_section"]
 
 
 Document = Mapping[str, Any]
 SYMBOLS = {"rho": "\N{GREEK SMALL LETTER RHO}", "epsilon": "\N{GREEK SMALL LETTER EPSILON}"}
+
+
+@dataclass(frozen=True)
+class TableContents:
+    """Tables of noisy counts over complete key domains.
+
+    Args:
+        queries: everything published, derived tables included.
+        codebook: words for tables, cells and levels.
+    """
+
+    queries: Sequence[PublishedQuery]
+    codebook: CodebookInput
+
+    @property
+    def stamped(self) -> Sequence[PublishedQuery]:
+        """The published queries."""
+        return self.queries
+
+    def check_costs(self, plan: ReleasePlan) -> None:
+        """Compare law and loss of every measured query with the plan's.
+
+        Raises:
+            CheckError: they differ.
+        """
+        planned = {(q.table, q.level): (q.law, q.cost) for part in plan.parts for q in part.queries}
+        for query in self.queries:
+            if query.cost and planned.get((query.table, query.level)) != (query.law, query.cost):
+                raise CheckError(
+                    f"table {query.table}, level {query.level}: noise law or budget differ from the plan; "
+                    "do not publish the tables"
+                )
+
+    def noise_words(self) -> list[str]:
+        """The laws, in words."""
+        return sorted(NOISE[kind] for kind in {query.law.kind for query in self.queries})
+
+    def tables(self, total: Fraction, confidence: Fraction) -> Iterator[Mapping[str, Any]]:
+        """One entry for each table."""
+        for table_name in dict.fromkeys(query.table for query in self.queries):
+            queries = [query for query in self.queries if query.table == table_name]
+            cost = sum((query.cost for query in queries), Fraction(0))
+            label = self.codebook.tables.get(table_name, TableLabel("", "", {}))
+            yield {
+                "table": table_name,
+                "title": label.title,
+                "universe": label.universe,
+                "derived": cost == 0,
+                "budget": f"{cost.numerator}/{cost.denominator}",
+                "budget_decimal": float(cost),
+                "share": float(cost / total) if total else 0.0,
+                "rows": sum(query.domain.size for query in queries),
+                "levels": [level for query in queries for level in self._levels(query, confidence)],
+            }
+
+    def _levels(self, query: PublishedQuery, confidence: Fraction) -> Iterator[dict[str, Any]]:
+        """One entry a level, or one for each number of noise draws where cells differ in it."""
+        cells = key_columns(query).cell
+        draws = list(dict.fromkeys(query.terms.tolist()))
+        for terms in draws:
+            accuracy = accuracy_of_sum(query.law, terms, confidence)
+            chosen = query.terms == terms
+            yield {
+                "level": query.level,
+                "words": self.codebook.levels.get(query.level, query.level),
+                "region_type": region_type_of(query.level),
+                "regions": len(query.domain.axes[0].values),
+                "rows": int(chosen.sum()),
+                "cells": sorted(set(cells[chosen].tolist()), key=lambda cell: (len(cell), cell))
+                if len(draws) > 1
+                else [],
+                "law": query.law.bureau_name,
+                "parameter": f"{query.law.parameter.numerator}/{query.law.parameter.denominator}",
+                "noise_draws": terms,
+                "budget": f"{query.cost.numerator}/{query.cost.denominator}",
+                "budget_decimal": float(query.cost),
+                "variance": accuracy.variance,
+                "variance_reference": accuracy.variance_reference,
+                "margin_of_error": accuracy.margin,
+                "margin_of_error_exact": accuracy.margin_exact,
+            }
+
+    def more(self) -> Mapping[str, Any]:
+        """Nothing more."""
+        return {}
+
+    def published(self, document: Document) -> tuple[str, str]:
+        """The number of counts, and of tables."""
+        return counts_published(document)
+
+    def sections(self, document: Document) -> str:
+        """Shares of the loss, and accuracy."""
+        return f"{shares_section(document)}\n{accuracy_section(document)}"
+
+
+def counts_published(document: Document) -> tuple[str, str]:
+    """How many counts a certificate speaks of, and of how many tables."""
+    tables = document["tables"]
+    return (
+        f"{integer(sum(entry['rows'] for entry in tables))} counts",
+        f"in {len(tables)} tables, all with noise",
+    )
 
 
 def shares_section(document: Document) -> str:
@@ -153,9 +182,7 @@ def accuracy_section(document: Document) -> str:
     percent = number(100 * document["confidence"])
     symbol = SYMBOLS[document["loss"]["kind"]]
     headers = ("Table and level", "Counts", symbol, "Variance", "Margin of error", "Exact margin")
-    plain = [entry for entry in document["tables"] if "groups" not in entry]
-    if not plain:
-        return _group_section(document, symbol, percent)
+    plain = document["tables"]
     laws = sorted({level["law"] for entry in plain for level in entry["levels"]})
     groups = [
         (_table_name(entry), [_level_row(entry, level) for level in entry["levels"]]) for entry in plain
@@ -171,18 +198,6 @@ def accuracy_section(document: Document) -> str:
         ),
         grouped_table(
             f"Noise of one count, by table and level. Law: {', '.join(laws)}.", headers, groups, numbers=5
-        ),
-    )
-
-
-def _group_section(document: Document, symbol: str, percent: str) -> str:
-    return section(
-        "accuracy",
-        "How accurate the counts are",
-        group_accuracy(document["tables"], symbol, percent, document.get("notes", ())),
-        paragraphs(
-            "Every count has its own variance and margin of error in tables.parquet. Noise is not the only error: the "
-            "census itself has errors."
         ),
     )
 

@@ -65,8 +65,8 @@ def test_the_page_says_when_the_loss_limits_nothing(tmp_path: Path) -> None:
     query = replace(part.queries[0], cost=Fraction(40))
     large = replace(plan, parts=(replace(part, queries=(query, *part.queries[1:])), *plan.parts[1:]))
     source = make_certificate_input(large)
-    queries = [q for q in source.queries if (q.table, q.level) != (query.table, query.level)]
-    write_certificate(tmp_path, replace(source, queries=queries))
+    queries = [q for q in source.contents.queries if (q.table, q.level) != (query.table, query.level)]
+    write_certificate(tmp_path, replace(source, contents=replace(source.contents, queries=queries)))
     assert "puts no useful limit" in _page(tmp_path).text
     write_certificate(tmp_path, make_certificate_input(plan))
     text = _page(tmp_path).text
