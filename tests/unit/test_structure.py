@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,3 +71,18 @@ def test_the_tables_of_households_import_nothing_of_topdown() -> None:
     assert "censafe.estimation.topdown.levels.level" in imported(names, "censafe.products.topdown.recipe")
     reached = imported(names, "censafe.products.phsafe.recipe")
     assert sorted(name for name in reached if "topdown" in name or ".detailed" in name) == []
+
+
+def loaded(module: str) -> list[str]:
+    """Modules with code of their own that importing a module loads; a package that only has words is none."""
+    program = f"import sys, {module}; print(*(name for name in sys.modules if name.startswith('censafe')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    trees = {
+        "censafe." + name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree
+        for name, tree in modules()
+    }
+    return [name for name in done.stdout.split() if name in trees and len(trees[name].body) > 1]
+
+
+def test_a_release_of_households_loads_few_modules() -> None:
+    assert len(loaded("censafe.products.phsafe.recipe")) < 100

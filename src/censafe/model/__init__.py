@@ -1,16 +1,38 @@
 """Value types that travel between rooms.
 
 Every room may import this package; it imports only ``errors``. Nothing here opens data,
-draws noise or spends budget.
+draws noise or spends budget. A name is loaded from its module when it is first used, so that a product loads the types
+of its own data alone.
 """
 
-from censafe.model.counts import Axis, ExactCounts, KeyDomain
-from censafe.model.groups.levels import GroupBlock, GroupLevel, GroupMeasurements, GroupSource, TableVariant
-from censafe.model.laws import NoiseLaw
-from censafe.model.measurements import Measurements, PublishedQuery
-from censafe.model.plan import Definition, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-from censafe.model.schema import Attribute, CellQuery, Recode, Schema, make_query
-from censafe.model.sparse import ExactHistograms, SparseLevel
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from censafe.model.counts import Axis, ExactCounts, KeyDomain
+    from censafe.model.groups.levels import (
+        GroupBlock,
+        GroupLevel,
+        GroupMeasurements,
+        GroupSource,
+        TableVariant,
+    )
+    from censafe.model.laws import NoiseLaw
+    from censafe.model.measurements import Measurements, PublishedQuery
+    from censafe.model.plan import Definition, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+    from censafe.model.schema import Attribute, CellQuery, Recode, Schema, make_query
+    from censafe.model.sparse import ExactHistograms, SparseLevel
+
+_NAMES = {
+    "counts": ("Axis", "ExactCounts", "KeyDomain"),
+    "groups.levels": ("GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"),
+    "laws": ("NoiseLaw",),
+    "measurements": ("Measurements", "PublishedQuery"),
+    "plan": ("Definition", "Neighbours", "PartPlan", "ProtectedUnit", "QueryPlan", "ReleasePlan"),
+    "schema": ("Attribute", "CellQuery", "Recode", "Schema", "make_query"),
+    "sparse": ("ExactHistograms", "SparseLevel"),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Attribute",
@@ -38,3 +60,11 @@ __all__ = [
     "TableVariant",
     "make_query",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value

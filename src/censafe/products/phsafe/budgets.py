@@ -8,14 +8,53 @@ from fractions import Fraction
 from censafe.errors import ConfigError
 from censafe.model import Definition
 from censafe.planning.prices.programme import Term
+from censafe.planning.prices.rows import QueryFacts
 from censafe.planning.prices.targets import Asked
 from censafe.products.configuration.source import nearest
 from censafe.products.phsafe.config import PhsafeConfig
-from censafe.products.phsafe.config_checks import measured_tables
-from censafe.products.phsafe.plan import plan_release, query_facts
+from censafe.products.phsafe.config_checks import level_labels, measured_tables
+from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.plan import plan_release
 from censafe.products.phsafe.sensitivity import neighbours_of, sensitivity_bound
 
-__all__ = ["asked", "budgets_of", "overrides"]
+__all__ = ["asked", "budgets_of", "overrides", "query_facts"]
+
+
+def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
+    """Size and truncation of every published table and level, measured or derived, in the order of the paper's table.
+
+    Rows of a state level are counted for the states of the configuration; a release has those of them that
+    occur in the geography file.
+    """
+    definitions = phsafe_definitions()
+    facts = []
+    for table in definitions.tables:
+        terms = (
+            {cell: len(sources) for cell, sources in table.derived.cells.items()}
+            if table.derived
+            else {cell.id: 1 for cell in table.basis}
+        )
+        source = table.derived.source if table.derived else table.name
+        levels = definitions.levels(table)
+        for level, label in level_labels().items():
+            if level not in levels:
+                continue
+            geography, group = levels[level]
+            facts.append(
+                QueryFacts(
+                    table=table.name,
+                    level=level,
+                    label=label,
+                    source=source,
+                    tau=config.tau_of(source),
+                    regions=len(geography.region_ids(config.states)),
+                    iterations=len(group.iterations),
+                    terms=terms,
+                    target=config.moe_targets.get((table.name, level)),
+                    places=config.paper_places(table.name, level),
+                )
+            )
+    return tuple(facts)
 
 
 def budgets_of(config: PhsafeConfig) -> dict[str, Fraction]:

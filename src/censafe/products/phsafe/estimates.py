@@ -17,20 +17,21 @@ from censafe.estimation.sdhc.tables import estimate_tables
 from censafe.model import PublishedQuery
 from censafe.model.sdhc import Estimated, EstimateSettings, NoisyCells, concatenated
 from censafe.privacy.noise.variance import reference_variance
+from censafe.products.configuration.source import PUERTO_RICO
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.publication.manifest import hash_outputs
-from censafe.publication.stamps import Stamp
+from censafe.publication.manifest import Manifest, hash_outputs
+from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import key_columns, region_type_of
 from censafe.publication.tables.codebook import CodebookInput, TableLabel
 from censafe.publication.tables.sdhc import write_estimate_files
 from censafe.publication.tables.sdhc_statement import StatementInput, write_estimate_table, write_statement
 
 __all__ = [
-    "ESTIMATES",
     "STATEMENT",
     "EstimatePart",
     "EstimateRules",
     "EstimateSources",
+    "Estimating",
     "estimate_rules",
     "summary_of",
     "table_noisy_cells",
@@ -103,8 +104,6 @@ def estimate_rules() -> EstimateRules:
     return found
 
 
-ESTIMATES = "estimates"
-"""Folder of the estimates in a run folder."""
 STATEMENT = "estimates.json"
 """How the estimates were made, in that folder."""
 _TIDY = "estimates.parquet"
@@ -140,6 +139,29 @@ class EstimateSources:
     codebook: CodebookInput
     inputs: Mapping[str, str]
     stamp: Stamp | None
+
+
+@dataclass(frozen=True)
+class Estimating:
+    """Makes estimates from the noisy counts of a run.
+
+    Args:
+        settings: of model and intervals.
+        workers: threads; results do not depend on them.
+    """
+
+    settings: EstimateSettings
+    workers: int
+
+    def write(
+        self, folder: Path, queries: Sequence[PublishedQuery], codebook: CodebookInput, manifest: Manifest
+    ) -> tuple[Sequence[Path], Mapping[str, Any]]:
+        """Write the estimates of a run; what the manifest says of them."""
+        part = table_noisy_cells(queries, puerto_rico=manifest.plan.settings["states"] == PUERTO_RICO)
+        inputs = {part.file: part.sha256 for part in manifest.parts}
+        sources = EstimateSources([part], codebook, inputs, STAMP if manifest.test_key else None)
+        found, written = write_estimates(folder, sources, self.settings, workers=self.workers)
+        return written, summary_of(found, self.settings)
 
 
 def table_noisy_cells(queries: Sequence[PublishedQuery], *, puerto_rico: bool) -> EstimatePart:

@@ -26,9 +26,9 @@ from censafe.planning.explorer.sheets import (
 )
 from censafe.planning.prices.rows import QueryFacts
 from censafe.products.configuration.shipped import ShippedConfig
+from censafe.products.phsafe.budgets import query_facts
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables, truncated_tables
-from censafe.products.phsafe.plan import query_facts
 from censafe.products.phsafe.planner import CONFIDENCE, largest_change, reaches
 from censafe.products.phsafe.sensitivity import (
     SENSITIVITIES,

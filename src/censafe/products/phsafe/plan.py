@@ -7,14 +7,12 @@ from fractions import Fraction
 
 from censafe.errors import ConfigError
 from censafe.model import Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-from censafe.planning.prices.rows import QueryFacts
 from censafe.products.phsafe import definitions as shipped
 from censafe.products.phsafe.config import PhsafeConfig
-from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables, truncated_tables
-from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.config_checks import levels_of, measured_tables, truncated_tables
 from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, noise_law, relation_text
 
-__all__ = ["definitions_digest", "measured_table_levels", "plan_release", "query_facts"]
+__all__ = ["definitions_digest", "measured_table_levels", "plan_release"]
 
 
 def plan_release(config: PhsafeConfig) -> ReleasePlan:
@@ -53,43 +51,6 @@ def plan_release(config: PhsafeConfig) -> ReleasePlan:
         parts=parts,
         settings=_settings(config),
     )
-
-
-def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
-    """Size and truncation of every published table and level, measured or derived, in the order of the paper's table.
-
-    Rows of a state level are counted for the states of the configuration; a release has those of them that
-    occur in the geography file.
-    """
-    definitions = phsafe_definitions()
-    facts = []
-    for table in definitions.tables:
-        terms = (
-            {cell: len(sources) for cell, sources in table.derived.cells.items()}
-            if table.derived
-            else {cell.id: 1 for cell in table.basis}
-        )
-        source = table.derived.source if table.derived else table.name
-        levels = definitions.levels(table)
-        for level, label in level_labels().items():
-            if level not in levels:
-                continue
-            geography, group = levels[level]
-            facts.append(
-                QueryFacts(
-                    table=table.name,
-                    level=level,
-                    label=label,
-                    source=source,
-                    tau=config.tau_of(source),
-                    regions=len(geography.region_ids(config.states)),
-                    iterations=len(group.iterations),
-                    terms=terms,
-                    target=config.moe_targets.get((table.name, level)),
-                    places=config.paper_places(table.name, level),
-                )
-            )
-    return tuple(facts)
 
 
 def measured_table_levels(config: PhsafeConfig) -> dict[str, tuple[str, ...]]:

@@ -22,7 +22,7 @@ from censafe.products.configuration.source import nearest
 from censafe.products.phsafe import budgets as knobs
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
-from censafe.products.phsafe.plan import plan_release, query_facts
+from censafe.products.phsafe.plan import plan_release
 from censafe.products.phsafe.sensitivity import Sensitivity, neighbours_of, relation_text, sensitivity_bound
 from censafe.products.planned import budget_for_margin, check_margins
 
@@ -226,7 +226,7 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
     """Cost, noise and margins of every table and level."""
     found = plan_report(
         plan_release(config),
-        query_facts(config),
+        knobs.query_facts(config),
         origin=config.origin,
         confidence=confidence,
         delta=delta,

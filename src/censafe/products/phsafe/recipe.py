@@ -7,18 +7,15 @@ from functools import partial
 from pathlib import Path
 
 from censafe.errors import UsageError
-from censafe.estimation.sdhc.settings import parse_estimate_settings
 from censafe.model import Measurements
 from censafe.model.observer import Observer
-from censafe.model.sdhc import EstimateSettings
 from censafe.population.findings import Finding
 from censafe.population.households.validation import ValidationReport
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.products.phsafe.estimates import ESTIMATES, STATEMENT
 from censafe.products.phsafe.intake import HouseholdIntake
 from censafe.products.phsafe.plan import measured_table_levels, plan_release
-from censafe.products.phsafe.release import Estimating, publish, republish
+from censafe.products.phsafe.release import ESTIMATES, publish, republish
 from censafe.products.run.account import one_file
 from censafe.products.run.door import VECTOR_FILES, Door, measure_vectors
 from censafe.products.run.folder import FILES, finished_run
@@ -109,6 +106,11 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
         raise UsageError(
             "PHSafe estimates from the measurements of the run alone, so --data and --config change nothing. Leave them out."
         )
+    # loaded where estimates are asked for: a release needs none of it
+    from censafe.estimation.sdhc.settings import parse_estimate_settings
+    from censafe.model.sdhc import EstimateSettings
+    from censafe.products.phsafe.estimates import STATEMENT, Estimating
+
     tail = EstimateSettings(alpha=float((1 - options.confidence) / 2))
     estimating = Estimating(parse_estimate_settings(options.settings, tail), options.workers)
     observer = options.observer

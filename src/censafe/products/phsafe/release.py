@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from censafe.errors import CheckError
 from censafe.geography.regions import states
 from censafe.model import Measurements, PublishedQuery
-from censafe.model.sdhc import EstimateSettings
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries
-from censafe.products.phsafe.estimates import (
-    ESTIMATES,
-    EstimateSources,
-    summary_of,
-    table_noisy_cells,
-    write_estimates,
-)
 from censafe.products.run.folder import FILES, RunFolder
 from censafe.publication.certificate.certificate import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
@@ -40,23 +32,20 @@ from censafe.publication.tables.check import DerivedTable, check_tables, expecte
 from censafe.publication.tables.codebook import CodebookInput, TableLabel, write_codebook
 from censafe.publication.tables.tidy import TidyContext, write_tidy
 
-__all__ = ["Estimating", "phsafe_codebook", "publish", "republish"]
+__all__ = ["ESTIMATES", "PostProcessing", "phsafe_codebook", "publish", "republish"]
 
-_PUERTO_RICO = "72"
+ESTIMATES = "estimates"
+"""Folder of the estimates in a run folder."""
 _TITLE = "Supplemental Demographic and Housing Characteristics (S-DHC), noisy counts by PHSafe"
 
 
-@dataclass(frozen=True)
-class Estimating:
-    """How estimates are made from the noisy counts.
+class PostProcessing(Protocol):
+    """What is computed from the noisy counts and published beside them, in its own folder :data:`ESTIMATES`."""
 
-    Args:
-        settings: of model and intervals.
-        workers: threads; results do not depend on them.
-    """
-
-    settings: EstimateSettings
-    workers: int
+    def write(
+        self, folder: Path, queries: Sequence[PublishedQuery], codebook: CodebookInput, manifest: Manifest
+    ) -> tuple[Sequence[Path], Mapping[str, Any]]:
+        """Write the files; what the manifest says of them."""
 
 
 def publish(
@@ -67,7 +56,7 @@ def publish(
     *,
     ledger_total: Fraction | None,
     confidence: Fraction,
-    estimating: Estimating | None = None,
+    more: PostProcessing | None = None,
 ) -> Mapping[str, Any]:
     """Write everything that is published, checked in ``staging`` before it moves to ``out``.
 
@@ -78,7 +67,7 @@ def publish(
         manifest: of the run, without outputs and finishing time.
         ledger_total: what the ledger says this run spent; None for a test key.
         confidence: level of the margins of error, 9/10 or 19/20.
-        estimating: how estimates are made from the noisy counts; None for no estimates.
+        more: makes estimates from the noisy counts; None for no estimates.
 
     Returns:
         what the manifest says of the estimates; empty without them.
@@ -89,16 +78,8 @@ def publish(
         StorageError: the disk is full or the folder not writable.
     """
     stamp: Stamp | None = STAMP if manifest.test_key else None
-    queries = published_queries(measurements)
-    layouts = [
-        TableLayout(table.name, table.cell_column, table.iterated) for table in phsafe_definitions().tables
-    ]
-    tables = write_tables(staging / "tables", queries, layouts, stamp=stamp)
-    rows = _check(staging / "tables", queries, layouts, manifest, stamp)
-    codebook = phsafe_codebook()
-    context = TidyContext(manifest.plan.product, manifest.plan.definition, confidence, codebook)
-    write_tidy(staging / "tables.parquet", queries, context, stamp=stamp)
-    write_codebook(staging / "codebook.csv", codebook, queries, stamp=stamp)
+    queries, codebook = published_queries(measurements), phsafe_codebook()
+    files, rows = _write_tables(staging, queries, codebook, manifest, confidence)
     statement = CertificateInput(
         title=_TITLE,
         plan=manifest.plan,
@@ -117,34 +98,44 @@ def publish(
         measurement_files={part.file: part.sha256 for part in manifest.parts},
         confidence=confidence,
     )
-    certificates = write_certificate(staging, statement, stamp=stamp)
-    files = [*tables, staging / "tables.parquet", staging / "codebook.csv", *certificates]
-    done: dict[str, Any] = {}
-    if estimating is not None:
-        sources = EstimateSources(
-            [table_noisy_cells(queries, puerto_rico=manifest.plan.settings["states"] == _PUERTO_RICO)],
-            codebook,
-            {part.file: part.sha256 for part in manifest.parts},
-            stamp,
-        )
-        found, written = write_estimates(
-            staging / ESTIMATES, sources, estimating.settings, workers=estimating.workers
-        )
-        files += written
-        done = {ESTIMATES: summary_of(found, estimating.settings)}
+    files += write_certificate(staging, statement, stamp=stamp)
+    written, done = ((), {}) if more is None else more.write(staging / ESTIMATES, queries, codebook, manifest)
+    files += written
     finished = datetime.now(UTC).isoformat(timespec="seconds")
-    whole = replace(manifest, outputs=hash_outputs(staging, files), finished=finished, post_processing=done)
+    said: dict[str, Any] = {ESTIMATES: done} if more is not None else {}
+    whole = replace(manifest, outputs=hash_outputs(staging, files), finished=finished, post_processing=said)
     write_manifest(staging / "manifest.json", whole)
-    if estimating is None:
+    if more is None:
         move_into_place(out, FILES, outdated=(ESTIMATES,))
     else:
         move_into_place(out, (*FILES[:-1], ESTIMATES, FILES[-1]))
     require_nothing_else(out, whole)
-    return done.get(ESTIMATES, {})
+    return done
+
+
+def _write_tables(
+    staging: Path,
+    queries: Sequence[PublishedQuery],
+    codebook: CodebookInput,
+    manifest: Manifest,
+    confidence: Fraction,
+) -> tuple[list[Path], int]:
+    """Tables in the Bureau's layout, read back and checked, the tidy table and the codebook; files and rows checked."""
+    stamp: Stamp | None = STAMP if manifest.test_key else None
+    layouts = [
+        TableLayout(table.name, table.cell_column, table.iterated) for table in phsafe_definitions().tables
+    ]
+    tables = write_tables(staging / "tables", queries, layouts, stamp=stamp)
+    rows = _check(staging / "tables", queries, layouts, manifest, stamp)
+    tidy, words = staging / "tables.parquet", staging / "codebook.csv"
+    context = TidyContext(manifest.plan.product, manifest.plan.definition, confidence, codebook)
+    write_tidy(tidy, queries, context, stamp=stamp)
+    write_codebook(words, codebook, queries, stamp=stamp)
+    return [*tables, tidy, words], rows
 
 
 def republish(
-    folder: RunFolder, manifest: Manifest, confidence: Fraction, estimating: Estimating | None = None
+    folder: RunFolder, manifest: Manifest, confidence: Fraction, more: PostProcessing | None = None
 ) -> Mapping[str, Any]:
     """Do all post-processing again from stored measurements.
 
@@ -152,7 +143,7 @@ def republish(
         folder: of a finished run, in exclusive use.
         manifest: of that run.
         confidence: level of the margins of error, 9/10 or 19/20.
-        estimating: how estimates are made from the noisy counts; None for no estimates.
+        more: makes estimates from the noisy counts; None for no estimates.
 
     Returns:
         what the manifest says of the estimates; empty without them.
@@ -175,7 +166,7 @@ def republish(
         manifest,
         ledger_total=None if manifest.test_key else manifest.plan.total,
         confidence=confidence,
-        estimating=estimating,
+        more=more,
     )
 
 
