@@ -37,8 +37,10 @@ import pyarrow.parquet as pq
 from scipy.sparse import csr_array
 
 from censafe.cli.options import parse_settings
+from censafe.estimation.topdown.intervals.areas import AreaSet, area_estimates, area_sets
 from censafe.estimation.topdown.intervals.simulated import ErrorClasses
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import SparseLevel
@@ -47,9 +49,7 @@ from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.information import linear_tree
 from censafe.products.topdown.intake import BlockIntake, Loaded
-from censafe.products.topdown.intervals.areas import AreaSet, area_estimates, area_sets
 from censafe.products.topdown.intervals.intervals import counts_of
 from censafe.products.topdown.intervals.queries import IntervalQuery, chosen_queries
 from censafe.products.topdown.measuring import measure_stored

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model import ExactHistograms
 from censafe.model.level_measurements import LevelBudgets
@@ -13,7 +14,6 @@ from censafe.privacy.keys.keys import TestKey, derive_part_key
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.facts import PublicFacts, facts_above, facts_below
 from censafe.products.topdown.folder import write_facts
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import full_shape

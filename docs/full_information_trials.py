@@ -19,19 +19,19 @@ import numpy as np
 from make_full_information import CASES, DOCS, Case, sums
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.descent import rules_of
 from censafe.estimation.topdown.levels.general_parents import Family, _problem
 from censafe.estimation.topdown.levels.level import estimate_level
 from censafe.estimation.topdown.levels.task import LevelTask
 from censafe.estimation.topdown.rounding.controlled import round_parent
 from censafe.estimation.topdown.whole_tree.downward import pooled
+from censafe.estimation.topdown.whole_tree.information import cell_blocks, informed, tree_levels
 from censafe.estimation.topdown.whole_tree.upward import lower_estimates
 from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.descent import rules_of
-from censafe.products.topdown.information import cell_blocks, informed, tree_levels
 from censafe.products.topdown.intake import BlockIntake, Loaded
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
@@ -51,7 +51,7 @@ class Trials:
         self.histogram, self.facts = config.histograms[0], loaded.facts
         self.spine, self.limits = loaded.facts.spine, loaded.facts.limits[config.histograms[0].name]
         self.own = [self.objective(place, draw) for place in range(len(self.spine.levels))]
-        self.below = list(informed(self.histogram, self.facts, config, self.own, SilentObserver()))
+        self.below = list(informed(self.histogram, self.facts, config.choices, self.own, SilentObserver()))
         self.found = self.down(self.below, [])
 
     def objective(self, place: int, draw: int) -> LevelObjective:

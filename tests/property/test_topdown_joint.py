@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from censafe.errors import DataError
+from censafe.estimation.topdown.levels.joint import impossible_blocks
 from censafe.estimation.topdown.levels.joint_limits import household_limits, occupied_limits
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
 from censafe.geography.spines.sums import sum_vectors
@@ -19,7 +20,6 @@ from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.intake import BlockIntake
-from censafe.products.topdown.joint import impossible_blocks
 from censafe.products.topdown.rehearsal import rehearse
 from support.histograms import dense
 from support.topdown_joint import homes_and_occupied, write_joint_config, write_joint_data

@@ -11,14 +11,14 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from censafe.estimation.topdown.intervals.areas import AreaSet, area_estimates, area_sets
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
 from censafe.model import SparseLevel
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.information import linear_tree
 from censafe.products.topdown.intake import BlockIntake
-from censafe.products.topdown.intervals.areas import AreaSet, area_estimates, area_sets
 from censafe.products.topdown.intervals.intervals import counts_of
 from censafe.products.topdown.intervals.queries import chosen_queries
 from censafe.products.topdown.measuring import measure_stored

@@ -7,15 +7,15 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.descent import rules_of
 from censafe.estimation.topdown.levels.level import estimate_level
 from censafe.estimation.topdown.levels.task import LevelTask
+from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.descent import rules_of
-from censafe.products.topdown.information import informed
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
@@ -74,7 +74,7 @@ def test_given_the_same_parents_blocks_are_those_of_their_own_answers(parted):
     config, loaded = opened(parted, spine="optimised", measure="persons")
     histogram, facts = config.histograms[0], loaded.facts
     own = objectives(config, loaded, "persons", 4)
-    below = list(informed(histogram, facts, config, own, SilentObserver()))
+    below = list(informed(histogram, facts, config.choices, own, SilentObserver()))
     assert [one.below is None for one in below] == [False] * 5 + [True]
     assert below[-1] is own[-1]
     levels = facts.spine.levels

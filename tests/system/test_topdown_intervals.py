@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from censafe.estimation.topdown.intervals.areas import area_estimates, area_sets
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.information import linear_tree
 from censafe.products.topdown.intake import BlockIntake
-from censafe.products.topdown.intervals.areas import area_estimates, area_sets
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestDoor

@@ -9,6 +9,10 @@ from typing import Any, Final
 
 from censafe.errors import CheckError, UsageError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.descent import Descent
+from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
+from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import SparseLevel
 from censafe.model.level_measurements import LevelMeasurements
@@ -17,12 +21,8 @@ from censafe.products.run.folder import finished_run
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.descent import Descent
-from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.folder import CONFIGURATION, KEPT, read_facts
-from censafe.products.topdown.information import informed
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
-from censafe.products.topdown.joint import bounded_facts, estimation_order
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
 from censafe.products.topdown.stored import place_of
@@ -185,7 +185,7 @@ def estimate_all(
             return LevelObjective.measured([query.label for query in load.queries], measured)
 
         for load, own in zip(
-            loads, informed(histogram, public, config, map(objective, loads), observer), strict=True
+            loads, informed(histogram, public, config.choices, map(objective, loads), observer), strict=True
         ):
             with observer.stage(f"estimate {load.part.name}"):
                 found.append(descent.estimate(load.part.name, own)[1].document())

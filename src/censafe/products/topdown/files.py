@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.area_names import AreaNames
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
-from censafe.products.topdown.facts import PublicFacts
 from censafe.publication.microdata.formats import FORMATS
 from censafe.publication.microdata.histograms import write_histograms
 from censafe.publication.stamps import STAMP_NOTES, Stamp

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
+from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts, whole_geounits
 from censafe.estimation.topdown.levels.limits import GroupTotals
 from censafe.estimation.topdown.whole_tree.upward import Children, LowerLevel
 from censafe.geography.regions import states
@@ -21,13 +22,7 @@ from censafe.model import SparseLevel
 from censafe.model.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
-from censafe.products.topdown.facts import (
-    DeclaredTotals,
-    PublicFacts,
-    public_facts,
-    run_spine,
-    whole_geounits,
-)
+from censafe.products.topdown.facts import public_facts, run_spine
 from censafe.products.topdown.plan import exact_levels, histogram_part
 from censafe.products.topdown.stored import place_of
 from censafe.publication.atomic import atomic_bytes, atomic_text

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from censafe.errors import DataError
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine
@@ -19,10 +20,10 @@ from censafe.population.findings import Finding, raise_if_fatal
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import histogram_layout
-from censafe.products.topdown.facts import PublicFacts, declared_totals, public_facts, run_spine
+from censafe.products.topdown.facts import declared_totals, public_facts, run_spine
 from censafe.products.topdown.plan import exact_levels
 
-__all__ = ["BlockIntake", "Loaded", "PublicFacts", "lone_state"]
+__all__ = ["BlockIntake", "Loaded", "lone_state"]
 
 
 @dataclass(frozen=True, eq=False)

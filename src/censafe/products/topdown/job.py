@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.descent import Descent
+from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
+from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.observer import Observer
@@ -15,10 +19,7 @@ from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import Release
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.descent import Descent
-from censafe.products.topdown.information import informed
-from censafe.products.topdown.intake import BlockIntake, PublicFacts
-from censafe.products.topdown.joint import bounded_facts, estimation_order
+from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
@@ -125,7 +126,7 @@ class TopdownJob:
         own = map(measured, loads)
         histogram = loads[0].histogram
         for load, objective in zip(
-            loads, informed(histogram, public, self._config, own, observer), strict=True
+            loads, informed(histogram, public, self._config.choices, own, observer), strict=True
         ):
             with observer.stage(f"estimate {load.part.name}"):
                 found.append(descent.estimate(load.part.name, objective)[1].document())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.descent import Descent
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
 from censafe.model.families import Wanted
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
@@ -19,7 +20,6 @@ from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
 from censafe.privacy.measure.lazy import LazyAnswers
 from censafe.products.run.door import Door, MeasurementFiles
-from censafe.products.topdown.descent import Descent
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.publication.measurements.final_levels import (
     FinishedLevel,

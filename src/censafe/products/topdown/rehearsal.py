@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar, cast
 
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, PartPlan, ReleasePlan, SparseLevel
@@ -17,7 +18,6 @@ from censafe.privacy.keys.keys import ReleasePartKey, TestKey, TestPartKey, plan
 from censafe.products.run.door import Door, MeasurementFiles
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.intake import BlockIntake, Loaded
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release

@@ -9,15 +9,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
 from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.model.plan import NoiseSource
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
-from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.files import write_files
 from censafe.products.topdown.folder import KEPT, write_facts
-from censafe.products.topdown.joint import impossible_blocks, joint_remarks
 from censafe.products.topdown.labels import COPIES, write_labeled
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload, exact_figures

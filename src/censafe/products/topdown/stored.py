@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.geography.spines.tree import Spine
 from censafe.model import Schema
@@ -16,7 +17,6 @@ from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.level_measurements import LevelMeasurements
 from censafe.products.run.door import MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.facts import PublicFacts
 from censafe.products.topdown.plan import LevelWorkload, histogram_part
 from censafe.publication.measurements.layout import SUMMED, Constraint, NmfLayout
 from censafe.publication.measurements.reader import read_noisy_measurements

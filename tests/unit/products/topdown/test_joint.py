@@ -9,6 +9,12 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError, ConfigError, DataError
+from censafe.estimation.topdown.levels.joint import (
+    bounded_facts,
+    estimation_order,
+    impossible_blocks,
+    joint_remarks,
+)
 from censafe.estimation.topdown.levels.joint_limits import household_limits, joint_pair, occupied_limits
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.geography.spines.tree import LevelRule, build_spine
@@ -16,7 +22,6 @@ from censafe.model import SparseLevel
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.intake import BlockIntake
-from censafe.products.topdown.joint import bounded_facts, estimation_order, impossible_blocks, joint_remarks
 from censafe.products.topdown.plan import plan_release
 from support.topdown_joint import write_joint_config, write_joint_data
 

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from censafe.estimation.topdown.intervals.areas import AreaSet, area_estimates, area_sets
 from censafe.estimation.topdown.intervals.simulated import ErrorClasses
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.whole_tree.downward import LinearTree
+from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
 from censafe.geography.identifiers import are_census_levels
 from censafe.geography.regions import states
@@ -24,9 +27,6 @@ from censafe.model.level_measurements import LevelMeasurements
 from censafe.model.observer import Observer
 from censafe.products.run.options import EstimateOptions, IntervalOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.facts import PublicFacts
-from censafe.products.topdown.information import linear_tree
-from censafe.products.topdown.intervals.areas import AreaSet, area_estimates, area_sets
 from censafe.products.topdown.intervals.queries import IntervalQuery, chosen_queries
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.rehearsal import further_runs

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts, whole_geounits
 from censafe.estimation.topdown.levels.limits import level_limits
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.subtrees import Subtree, subtrees
@@ -22,7 +23,6 @@ from censafe.model.plan import NoiseSource
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
-from censafe.products.topdown.facts import DeclaredTotals, PublicFacts, whole_geounits
 from censafe.products.topdown.folder import GEOGRAPHY, group_totals
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part, workloads

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.descent import Descent
+from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below, part_of
+from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.levels.task import together
 from censafe.geography.spines.choice import RunSpine, standard_levels
 from censafe.geography.spines.subtrees import Subtree
@@ -21,11 +24,8 @@ from censafe.model.histograms import MeasuredHistogram
 from censafe.model.plan import NoiseSource
 from censafe.products.run.options import EstimateOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.descent import Descent
 from censafe.products.topdown.estimate import estimate_all
-from censafe.products.topdown.facts import PublicFacts, facts_above, facts_below, part_of
 from censafe.products.topdown.folder import KeptParts
-from censafe.products.topdown.joint import bounded_facts, estimation_order
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.public.files import FilesRun
 from censafe.products.topdown.public.tree import PartedTree

@@ -8,8 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
+from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
+from censafe.estimation.topdown.whole_tree.information import cell_blocks, tree_levels
 from censafe.estimation.topdown.whole_tree.upward import (
     Children,
     LowerLevel,
@@ -20,9 +22,7 @@ from censafe.estimation.topdown.whole_tree.upward import (
 from censafe.geography.spines.subtrees import Subtree
 from censafe.model.histograms import MeasuredHistogram
 from censafe.model.observer import Observer
-from censafe.products.topdown.facts import PublicFacts, facts_above, facts_below
 from censafe.products.topdown.folder import KeptParts
-from censafe.products.topdown.information import cell_blocks, tree_levels
 from censafe.products.topdown.plan import LevelWorkload
 
 __all__ = ["PartedTree", "ReadObjective"]

@@ -8,13 +8,13 @@ import pytest
 from censafe.errors import CheckError, DataError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.checks import check_level
+from censafe.estimation.topdown.levels.descent import rules_of
 from censafe.estimation.topdown.levels.level import CellRules, LevelTask, estimate_level
 from censafe.estimation.topdown.levels.limits import level_limits
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
 from censafe.model.histograms import Facilities, HistogramSchema
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.descent import rules_of
 
 KINDS = Schema("kinds", (Attribute("hhgq", 2), Attribute("race", 2)))
 SCHEMA = HistogramSchema(KINDS, ProtectedUnit.PERSON, facilities=Facilities("hhgq", (0, 1), (9, 9)))

@@ -10,12 +10,12 @@ import pytest
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
+from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.folder import KeptParts
-from censafe.products.topdown.information import linear_tree
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.joint_limits import (
     HOUSEHOLDS,
     OCCUPIED,
@@ -27,16 +29,27 @@ from censafe.estimation.topdown.levels.joint_limits import (
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
+from censafe.model.choices import Choices
 from censafe.model.histograms import MeasuredHistogram
-from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.facts import PublicFacts
 
-__all__ = ["bounded_facts", "estimation_order", "impossible_blocks", "joint_remarks"]
+__all__ = ["JointChoice", "bounded_facts", "estimation_order", "impossible_blocks", "joint_remarks"]
 
 _AT_ONCE = 1_000_000  # blocks
 
 
-def estimation_order(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
+class JointChoice(Protocol):
+    """What a configuration says of persons and units together."""
+
+    @property
+    def histograms(self) -> tuple[MeasuredHistogram, ...]:
+        """That are estimated."""
+
+    @property
+    def choices(self) -> Choices:
+        """How they are estimated."""
+
+
+def estimation_order(config: JointChoice) -> tuple[MeasuredHistogram, ...]:
     """The histograms in the order in which they are estimated: what bounds the other one comes first.
 
     Example:
@@ -52,7 +65,7 @@ def estimation_order(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
 
 
 def bounded_facts(
-    config: TopdownConfig,
+    config: JointChoice,
     histogram: MeasuredHistogram,
     public: PublicFacts,
     levels: Mapping[str, Sequence[SparseLevel]],
@@ -136,7 +149,7 @@ def _homes(pair: JointPair, levels: Mapping[str, Sequence[SparseLevel]]) -> Inte
 
 
 def impossible_blocks(
-    config: TopdownConfig, levels: Mapping[str, Sequence[SparseLevel]]
+    config: JointChoice, levels: Mapping[str, Sequence[SparseLevel]]
 ) -> dict[str, int | bool]:
     """How many published blocks contradict themselves, from published histograms alone.
 
@@ -174,7 +187,7 @@ def impossible_blocks(
     }
 
 
-def joint_remarks(config: TopdownConfig) -> Iterator[str]:
+def joint_remarks(config: JointChoice) -> Iterator[str]:
     """What the certificate says of the choice; nothing where it was not made."""
     if _pair(config) is None:
         return
@@ -189,7 +202,7 @@ def joint_remarks(config: TopdownConfig) -> Iterator[str]:
     )
 
 
-def _pair(config: TopdownConfig) -> JointPair | None:
+def _pair(config: JointChoice) -> JointPair | None:
     return joint_pair(config.histograms) if config.choices.joint else None
 
 

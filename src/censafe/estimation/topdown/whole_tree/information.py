@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
 from censafe.geography.spines.tree import SpineLevel
+from censafe.model.choices import Choices
 from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.observer import Observer
-from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.facts import PublicFacts
 
 __all__ = ["cell_blocks", "informed", "linear_tree", "tree_levels"]
 
@@ -24,7 +24,7 @@ __all__ = ["cell_blocks", "informed", "linear_tree", "tree_levels"]
 def informed(
     histogram: MeasuredHistogram,
     public: PublicFacts,
-    config: TopdownConfig,
+    choices: Choices,
     objectives: Iterable[LevelObjective],
     observer: Observer,
 ) -> Iterator[LevelObjective]:
@@ -33,14 +33,14 @@ def informed(
     Args:
         histogram: whose answers these are.
         public: what is known exactly.
-        config: chooses the information.
+        choices: of the run; they name the information.
         objectives: own measurements of every level, root first; they are asked for as they are needed.
         observer: who is told of stages.
 
     Raises:
         CheckError: the answers of a geounit and those below it do not determine its cells.
     """
-    if config.choices.information == "level":
+    if choices.information == "level":
         yield from objectives
         return
     own = tuple(objectives)

@@ -9,6 +9,7 @@ import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.checks import adds_up
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.level import (
     CellRules,
     LevelReport,
@@ -16,15 +17,14 @@ from censafe.estimation.topdown.levels.level import (
     PassRule,
     estimate_level,
 )
+from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, rounding_chains
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
+from censafe.model.choices import Choices
 from censafe.model.histograms import MeasuredHistogram
 from censafe.model.observer import Observer
-from censafe.products.topdown.configuration.config import Choices
-from censafe.products.topdown.configuration.pass_order import measured_fits, passes_of, rounding_chains
-from censafe.products.topdown.intake import PublicFacts
 
 __all__ = ["Descent", "rules_of"]
 

@@ -1,0 +1,71 @@
+"""The order in which the passes of a level are fitted and rounded."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.model.choices import Choices
+from censafe.model.histograms import MeasuredHistogram, Passes
+
+__all__ = ["measured_fits", "named_chains", "passes_of", "rounding_chains"]
+
+_Labels = NDArray[np.int32]
+
+
+def passes_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> Passes:
+    """The passes of a level, in one where that is chosen.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> config = load_config("e2e-1940", {"passes": "one"})
+        >>> passes_of(config.histogram("persons"), "State", config.choices).rounding
+        ((('detailed',),),)
+    """
+    passes = histogram.passes[level]
+    if choices.passes != "one":
+        return passes
+    l2, rounding = (
+        ((tuple(text for outer in lists for inner in outer for text in inner),),)
+        for lists in (passes.l2, passes.rounding)
+    )
+    return Passes(l2, rounding)
+
+
+def measured_fits(
+    histogram: MeasuredHistogram, level: str, outer: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[int, ...], ...]:
+    """Ordinals of the measured queries of every inner pass; a pass of which nothing is measured is left out."""
+    measured = [histogram.schema.query(text).label.tobytes() for text in histogram.query_shares[level]]
+    named = [[histogram.schema.query(text).label.tobytes() for text in inner] for inner in outer]
+    fits = (tuple(q for q, label in enumerate(measured) if label in inner) for inner in named)
+    return tuple(fit for fit in fits if fit)
+
+
+def rounding_chains(
+    histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[_Labels, ...], ...]:
+    """Groups of the cells in every inner pass of rounding: the totals alone where they come first, then the chain."""
+    return tuple(tuple(label for _, label in inner) for inner in named_chains(histogram, outer))
+
+
+def named_chains(
+    histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[tuple[str, _Labels], ...], ...]:
+    """The chains with the names of their queries."""
+    schema = histogram.schema
+    rule = schema.facilities
+    queries = [[schema.query(text) for text in inner] for inner in outer]
+    first = len(outer) > 1 and all(query.answers == 1 for query in queries[0])
+    kinds = [] if rule is None else [schema.query(rule.attribute)]
+    seen: set[bytes] = set()
+    chains: list[tuple[tuple[str, _Labels], ...]] = []
+    if first:
+        chains.append(((queries[0][0].name, queries[0][0].label),))
+    for ordinal, inner in enumerate(queries[int(first) :]):
+        chain = {query.label.tobytes(): query for query in (kinds if ordinal == 0 else []) + inner}
+        own = {key: query for key, query in chain.items() if key not in seen}
+        seen |= set(own)
+        wanted = (one for one in own.values() if 1 < one.answers < schema.schema.cells)
+        chains.append(tuple((one.name, one.label) for one in wanted))
+    return tuple(chains)
