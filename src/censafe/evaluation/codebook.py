@@ -133,7 +133,7 @@ CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
     "n": ("how many", ""),
     "geocode": ("code of the area", ""),
     "answer": ("position of the answer in the query, from 0", ""),
-    "label": ("levels of the attributes of the answer", ""),
+    "label": ("what the answer counts", ""),
     "count_sf": ("count as tabulated, confidential", "records"),
     "count_dp": ("count as published, protected; of the first run", "records"),
     "error": (_R, "records"),

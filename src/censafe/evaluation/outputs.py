@@ -18,7 +18,7 @@ from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.confidential import COMPARED, Standing
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.pages.page import Page, page_html, svg_text
-from censafe.geography.identifiers import codes_of_level
+from censafe.geography.area_names import AREA_COLUMNS, AreaNames
 from censafe.model.safe_text import csv_cell, csv_table, csv_text, file_name, text_of_cell
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
 
@@ -120,20 +120,23 @@ def wide_metrics(long: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def side_by_side(cells: MatchedCells, labels: Sequence[str]) -> tuple[pa.Table, pa.Table | None]:
+def side_by_side(
+    cells: MatchedCells, labels: Sequence[str], words: Sequence[str]
+) -> tuple[pa.Table, pa.Table | None]:
     """Original and protected counts of every area, long and wide, with the suffixes that NHGIS uses.
 
     Args:
         cells: true and published counts of one characteristic.
-        labels: of its answers.
+        labels: of its answers, for names of columns.
+        words: what each answer counts.
 
     Returns:
-        Long: area with GEOID and GISJOIN, answer, label, original, protected, error, for what is not zero on both sides. Wide: one row an area, two
-        columns an answer (``<label>_sf`` as tabulated, ``<label>_dp`` protected); None for more than 150 answers.
+        Long: area with GEOID, GISJOIN and NAME, answer, label, original, protected, error, for what is not zero on both sides.
+        Wide: one row an area, two columns an answer (``<label>_sf`` as tabulated, ``<label>_dp`` protected); None for more than 150 answers.
     """
     area = cells.area_of_entry
-    known = codes_of_level(cells.level, cells.areas)
-    unknown = dict.fromkeys(("GEOID", "GISJOIN"), np.full(len(cells.areas), ""))
+    known = AreaNames().of_level(cells.level, cells.areas)
+    unknown = dict.fromkeys(AREA_COLUMNS, np.full(len(cells.areas), ""))
     long = pa.table(
         {
             "level": pa.array([cells.level] * len(area), pa.string()),
@@ -144,7 +147,7 @@ def side_by_side(cells: MatchedCells, labels: Sequence[str]) -> tuple[pa.Table, 
             },
             "characteristic": pa.array([cells.query] * len(area), pa.string()),
             "answer": cells.answer,
-            "label": pa.array(np.array(labels, np.str_)[cells.answer].tolist(), pa.string()),
+            "label": pa.array(np.array(words, np.str_)[cells.answer].tolist(), pa.string()),
             "count_sf": cells.confidential,
             "count_dp": cells.published,
             "error": cells.residual,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.geography.identifiers import geoids, gisjoins
+from censafe.geography.identifiers import codes_of_level, geoids, gisjoins
 from censafe.geography.regions import states
 
 __all__ = ["AREA_COLUMNS", "AreaNames"]
@@ -53,6 +53,22 @@ class AreaNames:
         if not self.census:
             return {"NAME": self.names(codes)} if self.by_code else {}
         return {"GEOID": geoids(codes), "GISJOIN": gisjoins(codes), "NAME": self.names(codes)}
+
+    def of_level(self, level: str, codes: NDArray[np.str_]) -> dict[str, NDArray[np.str_]]:
+        """The columns beside areas of a named level; none where the level or its codes are not those of census geography.
+
+        Args:
+            level: such as ``County``.
+            codes: geocodes, shape (n,).
+
+        Example:
+            >>> {name: texts.tolist() for name, texts in AreaNames().of_level("State", np.array(["44"])).items()}
+            {'GEOID': ['44'], 'GISJOIN': ['G440'], 'NAME': ['Rhode Island']}
+            >>> AreaNames().of_level("place", np.array(["44"]))
+            {}
+        """
+        known = codes_of_level(level, codes)
+        return {**known, "NAME": self.names(codes.astype(f"U{len(codes[0])}"))} if known else {}
 
     def names(self, codes: NDArray[np.str_]) -> NDArray[np.str_]:
         """Names of the areas of one level, empty where they are not known.

@@ -15,7 +15,7 @@ from censafe.model.pl94 import RACE_ITEMS
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.schema_checks import check_schemas
 from censafe.products.topdown.configuration.shipped import gq_kinds, gq_types, race_sets, shipped_schemas
-from censafe.products.topdown.intervals.queries import interval_labels
+from censafe.products.topdown.words import answer_words
 from support.shared import shared_data
 
 
@@ -195,7 +195,7 @@ def test_a_schema_names_its_levels_and_groups() -> None:
     schema = check_schemas({"own": OWN}, "schemas", problems)["own"]
     assert problems.messages == []
     assert schema.labels == {"adult": ("under 18", "18 and over"), "latin": ("other", "Latin")}
-    assert list(interval_labels(schema, schema.query("adult * latin"))) == [
+    assert list(answer_words(schema, schema.query("adult * latin"))) == [
         "under 18, other",
         "under 18, Latin",
         "18 and over, other",

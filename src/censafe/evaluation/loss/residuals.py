@@ -14,6 +14,7 @@ from censafe.evaluation.areas.areas import Strata, everything
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.counts.error_metrics import Tally, tally_of
 from censafe.evaluation.counts.frames import frame_of
+from censafe.geography.area_names import AREA_COLUMNS, AreaNames
 
 __all__ = ["Residuals", "ZeroCells", "counted", "pooled_residuals", "residual_frame", "residuals_of"]
 
@@ -141,16 +142,21 @@ def residual_frame(cells: MatchedCells) -> pa.Table:
         cells: true and published counts.
 
     Returns:
-        Columns run_id, level, area_class, geocode, characteristic, answer, confidential, published, residual.
+        Columns run_id, level, area_class, geocode, GEOID, GISJOIN, NAME (empty where the areas are not those of census
+        geography), characteristic, answer, confidential, published, residual.
     """
     area = cells.area_of_entry
     size = len(area)
     about = {"run_id": cells.run_id, "level": cells.level, "area_class": cells.area_class}
-    names = pa.DictionaryArray.from_arrays(pa.array(area), pa.array(cells.areas.tolist(), pa.string()))
+    known = AreaNames().of_level(cells.level, cells.areas)
+    beside = {"geocode": cells.areas, **dict.fromkeys(AREA_COLUMNS, np.full(len(cells.areas), "")), **known}
     return frame_of(
         {
             **{name: _repeated(value, size) for name, value in about.items()},
-            "geocode": names.cast(pa.string()),
+            **{
+                name: pa.array(texts.tolist(), pa.string()).take(pa.array(area))
+                for name, texts in beside.items()
+            },
             "characteristic": _repeated(cells.query, size),
             "answer": cells.answer,
             "confidential": cells.confidential,

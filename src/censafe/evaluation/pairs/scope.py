@@ -29,6 +29,7 @@ from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.topdown.evaluation import answer_labels
 from censafe.evaluation.topdown.population import characteristics
 from censafe.model import CellQuery
+from censafe.products.topdown.words import answer_words
 
 __all__ = ["PairQuestions", "PairSubject", "Scope", "scope_of"]
 
@@ -63,7 +64,8 @@ class PairSubject:
         words: for readers.
         pair: whose records are counted.
         label: answer of every cell, below 0 for none, shape (cells,).
-        labels: of the answers, for tables.
+        labels: of the answers, for names of columns.
+        meanings: what each answer counts.
         answers: how many there are.
         apart: whether bias is measured for each answer.
     """
@@ -73,6 +75,7 @@ class PairSubject:
     pair: Pair
     label: NDArray[np.int32] = field(repr=False)
     labels: tuple[str, ...]
+    meanings: tuple[str, ...]
     answers: int
     apart: bool = False
 
@@ -182,8 +185,9 @@ def scope_of(opened: OpenedPair, asked: PairQuestions, mode: LossMode, *, need_g
 def _query(pair: Pair, text: str, words: str, *, apart: bool = False) -> PairSubject:
     query = pair.query(text)
     labels = tuple(answer_labels(query))
+    meanings = tuple(answer_words(pair.schema, query))
     single = query.answers == 1
-    return PairSubject(query.name, words, pair, query.label, labels, query.answers, apart or single)
+    return PairSubject(query.name, words, pair, query.label, labels, meanings, query.answers, apart or single)
 
 
 def _characteristics(
@@ -207,7 +211,7 @@ def _told(pairs: Sequence[Pair], one: Characteristic, sets: CellSets) -> Iterato
             cells = sets.cells(pair.schema, one.sets)
             if cells is not None:
                 label = np.where(cells, 0, -1).astype(np.int32)
-                yield PairSubject(one.name, one.label, pair, label, (one.name,), 1, apart=True)
+                yield PairSubject(one.name, one.label, pair, label, (one.name,), (one.label,), 1, apart=True)
 
 
 def _groups(pair: Pair, asked: PairQuestions, need: bool) -> CellQuery | None:

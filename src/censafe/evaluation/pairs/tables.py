@@ -21,7 +21,7 @@ from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.pairs.scope import Scope
-from censafe.geography.identifiers import codes_of_level
+from censafe.geography.area_names import AreaNames
 from censafe.model.safe_text import file_name
 from censafe.publication.atomic import atomic_write
 
@@ -44,7 +44,8 @@ def side_frames(scope: Scope, kinds: Sequence[str] = ()) -> dict[str, pa.Table]:
     """``side_by_side_long``, and ``side_by_side/<areas>`` with one row an area and two columns an answer.
 
     Answers end in ``_sf`` as tabulated and in ``_dp`` as published by the first run. Subjects of more than 150 answers are in the
-    long frame only. Areas of the census have a GEOID, a GISJOIN and the parts of their geocode.
+    long frame only. Areas of the census have a GEOID, a GISJOIN, a NAME
+    where it is known, and the parts of their geocode.
 
     Args:
         scope: of the evaluation.
@@ -64,7 +65,7 @@ def side_frames(scope: Scope, kinds: Sequence[str] = ()) -> dict[str, pa.Table]:
     for areas in chosen:
         wide = pa.table(_geocodes(areas))
         for subject in scope.subjects:
-            long, side = side_by_side(subject.cells(areas), subject.labels)
+            long, side = side_by_side(subject.cells(areas), subject.labels, subject.meanings)
             longs.append(long)
             if side is not None:
                 for name in (one for one in side.column_names if one not in wide.column_names):
@@ -84,7 +85,7 @@ def _geocodes(areas: ComparedAreas) -> dict[str, Any]:
         for name, first, last in _PARTS
         if digits is not None and last <= digits
     }
-    known = {name: found.tolist() for name, found in codes_of_level(areas.level, codes).items()}
+    known = {name: found.tolist() for name, found in AreaNames().of_level(areas.level, codes).items()}
     return {**known, "geocode": codes.tolist(), **parts}
 
 

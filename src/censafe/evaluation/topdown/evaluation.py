@@ -35,6 +35,7 @@ from censafe.model import CellQuery
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.words import answer_words
 
 __all__ = ["TopdownEvaluation", "answer_labels", "described", "evaluate_topdown"]
 
@@ -136,9 +137,9 @@ def _write(
         slopes.append(steep)
         for one in compared_characteristics(histogram):
             query = pair.query(one.query)
-            labels = answer_labels(query)
+            labels, words = answer_labels(query), list(answer_words(histogram.schema, query))
             for where in (*(level_areas(pair.spine, level) for level in population.levels), *lists):
-                long, side = side_by_side(match(pair, where, query), labels)
+                long, side = side_by_side(match(pair, where, query), labels, words)
                 sides.append(long)
                 if side is not None:
                     name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{where.level}"

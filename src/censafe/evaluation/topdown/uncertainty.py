@@ -17,7 +17,7 @@ from censafe.evaluation.counts.cells import MatchedCells, match_runs
 from censafe.evaluation.counts.frames import frame_of, stacked
 from censafe.evaluation.outputs import number_text, write_document, write_frame, write_frame_codebook
 from censafe.evaluation.pages.registry import write_report
-from censafe.evaluation.topdown.evaluation import TopdownEvaluation, answer_labels, described
+from censafe.evaluation.topdown.evaluation import TopdownEvaluation, described
 from censafe.evaluation.topdown.noise import answers_of
 from censafe.evaluation.topdown.population import (
     EvaluatedPopulation,
@@ -26,10 +26,10 @@ from censafe.evaluation.topdown.population import (
 )
 from censafe.evaluation.topdown.runs import RunRequest, read_runs, run_all
 from censafe.geography.area_names import AreaNames
-from censafe.geography.identifiers import codes_of_level
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.words import answer_words
 
 __all__ = ["cell_intervals", "error_classes", "evaluate_uncertainty", "uncertainty_frames"]
 
@@ -91,7 +91,7 @@ def cell_intervals(
         runs: as for :func:`error_classes`.
         classes: of the same runs.
         published: shape (areas, answers).
-        labels: of the answers.
+        labels: what each answer counts.
 
     A count of a size that no further run gave takes the errors of the nearest size.
 
@@ -122,9 +122,7 @@ def cell_intervals(
 
 def _beside(cells: MatchedCells, answers: int) -> dict[str, list[str]]:
     """Codes and names of the areas, a row an answer; none where the areas are not those of census geography."""
-    if not codes_of_level(cells.level, cells.areas):
-        return {}
-    columns = AreaNames().beside(cells.areas.astype(f"U{len(cells.areas[0])}"))
+    columns = AreaNames().of_level(cells.level, cells.areas)
     return {name: np.repeat(texts, answers).tolist() for name, texts in columns.items()}
 
 
@@ -212,6 +210,7 @@ def uncertainty_frames(
         pair = population.pairs[histogram.name].with_runs(runs)
         for one in compared_characteristics(histogram):
             query = pair.query(one.query)
+            words = list(answer_words(histogram.schema, query))
             for depth, level in enumerate(population.levels):
                 cells = match_runs(pair, level_areas(pair.spine, level), query)
                 found = error_classes(cells, confidence)
@@ -222,7 +221,7 @@ def uncertainty_frames(
                     continue
                 published = answers_of(exact, query, 0, exact.nodes)
                 name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{level}"
-                tables[name] = cell_intervals(cells, found, published, answer_labels(query))
+                tables[name] = cell_intervals(cells, found, published, words)
     return stacked(classes), tables
 
 

@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Final
 
 from censafe.model.histograms import MeasuredHistogram
-from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.model.safe_text import csv_text
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
-from censafe.products.topdown.configuration.shipped import gq_kinds, race_sets, shipped_schemas
-from censafe.products.topdown.intervals.queries import interval_labels
+from censafe.products.topdown.words import answer_words, item_words
 from censafe.publication.atomic import atomic_text
 from censafe.publication.stamps import STAMP_NOTES, STAMP_REASONS, Stamp
 from censafe.publication.tables.codebook import GEOID_MEANING, GISJOIN_MEANING
 from censafe.publication.tables.copies import write_csv_copy
 
-__all__ = ["COPIES", "item_labels", "write_labeled"]
+__all__ = ["COPIES", "write_labeled"]
 
 COPIES: Final = ("codebook.csv", "csv")
 """What a run folder holds beside its Parquet files for those who read text."""
@@ -84,44 +82,12 @@ def write_labeled(staging: Path, config: TopdownConfig, *, stamp: Stamp | None, 
             task.result()
 
 
-def item_labels() -> dict[str, tuple[str, ...]]:
-    """What every item of the redistricting tables counts, by table.
-
-    Example:
-        >>> labels = item_labels()
-        >>> labels["P1"][:3], labels["P1"][8:11]
-        (('total', 'one race', 'White alone'), ('two or more races', 'two races', 'White and Black'))
-        >>> labels["P2"][3], labels["H1"]
-        ('not Hispanic, one race', ('total', 'occupied', 'vacant'))
-    """
-    counts = ("", "one race", "two races", "three races", "four races", "five races", "six races")
-    persons = shipped_schemas()["pl94-persons"]
-    words = tuple(interval_labels(persons, persons.query("cenrace")))
-    races = ["total"]
-    for row in race_matrix()[1:]:
-        codes = row.nonzero()[0].tolist()
-        numbers = {len(race_sets()[code].races) for code in codes}
-        if len(numbers) > 1:
-            races.append("two or more races")
-        elif len(codes) > 1 or (numbers == {6} and counts[6] not in races):
-            races.append(counts[numbers.pop()])
-        else:
-            races.append(words[codes[0]] + (" alone" if numbers == {1} else ""))
-    by_origin = ["total", "Hispanic", "not Hispanic", *(f"not Hispanic, {one}" for one in races[1:])]
-    quarters = ["total", "institutions"] + [""] * (TABLE_ITEMS["P5"] - 2)
-    quarters[6] = "other group quarters"
-    for item, kind in zip(GQ_ITEMS, gq_kinds()[1:], strict=True):
-        quarters[item] = kind.label
-    both = {"P1": tuple(races), "P2": tuple(by_origin), "P3": tuple(races), "P4": tuple(by_origin)}
-    return {**both, "P5": tuple(quarters), "H1": ("total", "occupied", "vacant")}
-
-
 def _cell_labels(histogram: MeasuredHistogram) -> tuple[str, ...]:
     """Words for every cell; none where there are too many."""
     schema = histogram.schema
     if schema.schema.cells > _MOST_LABELS:
         return ()
-    return tuple(interval_labels(schema, schema.query("detailed")))
+    return tuple(answer_words(schema, schema.query("detailed")))
 
 
 def _write_codebook(
@@ -139,7 +105,7 @@ def _write_codebook(
     for histogram in config.histograms:
         rows += _histogram_rows(histogram, labels[histogram.name])
     filled = {table for one in config.histograms for table in outputs_of(one).tables}
-    for table, items in item_labels().items() if tables else ():
+    for table, items in item_words().items() if tables else ():
         if table in filled:
             names = [f"{table}_{item:03d}" for item in range(1, len(items) + 1)]
             rows += [
@@ -156,7 +122,7 @@ def _histogram_rows(
     for attribute in schema.schema.attributes:
         yield "attribute", name, attribute.name, "", ""
         if attribute.levels > 1:
-            for number, label in enumerate(interval_labels(schema, schema.query(attribute.name))):
+            for number, label in enumerate(answer_words(schema, schema.query(attribute.name))):
                 yield f"level of {attribute.name}", name, str(number), label, ""
     for number, label in enumerate(labels):
         yield "cell", name, str(number), label, ""

@@ -66,10 +66,21 @@ def test_every_residual_has_its_area_and_both_counts() -> None:
     )
     rows = [tuple(row.values()) for row in frame.to_pylist()]
     assert rows[:2] == [
-        ("1", "County", "", "b", "total", 0, 0, 3, 3),
-        ("1", "County", "", "c", "total", 0, 10, 12, 2),
+        ("1", "County", "", "b", "", "", "", "total", 0, 0, 3, 3),
+        ("1", "County", "", "c", "", "", "", "total", 0, 10, 12, 2),
     ]
     assert [row[-1] for row in rows] == [3, 2, -10, 0]
+
+
+def test_residuals_of_census_areas_have_the_codes_and_names_that_join_them() -> None:
+    states = cells_of_counts(C[:2], P[:2], areas=np.array(["44", "45"]), level="State", query="total")
+    (row,) = residual_frame(states).to_pylist()
+    assert (row["geocode"], row["GEOID"], row["GISJOIN"], row["NAME"]) == (
+        "45",
+        "45",
+        "G450",
+        "South Carolina",
+    )
 
 
 def test_counts_that_cross_a_threshold_are_told_by_direction() -> None:

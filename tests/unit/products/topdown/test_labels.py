@@ -11,12 +11,13 @@ from censafe.model.pl94 import TABLE_ITEMS
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.labels import item_labels, write_labeled
+from censafe.products.topdown.labels import write_labeled
+from censafe.products.topdown.words import item_words
 from censafe.publication.microdata.histograms import write_histograms
 
 
 def test_every_item_has_a_label_of_its_own() -> None:
-    labels = item_labels()
+    labels = item_words()
     assert {table: len(items) for table, items in labels.items()} == dict(TABLE_ITEMS)
     for table, items in labels.items():
         assert all(items), table

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Final
 
 import numpy as np
@@ -17,20 +16,12 @@ from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
-from censafe.products.topdown.configuration.shipped import gq_kinds, race_sets
+from censafe.products.topdown.words import answer_words, item_words, race_words
 
-__all__ = ["IntervalQuery", "chosen_queries", "interval_labels"]
+__all__ = ["IntervalQuery", "chosen_queries"]
 
 _RACES: Final = "races"
 _LARGE: Final = (2, 3, 4, 5, 6, 7, 8)  # items of P1: one race alone, six of them; two or more races
-_WORDS: Final = {
-    "white": "White",
-    "black": "Black",
-    "aian": "American Indian or Alaska Native",
-    "asian": "Asian",
-    "nhopi": "Native Hawaiian or Pacific Islander",
-    "sor": "some other race",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +56,7 @@ def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tup
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> found = chosen_queries(load_config("pl94-us"), ("votingage", "H1"))
         >>> [(name, [(one.name, one.labels) for one in queries]) for name, queries in found.items()]
-        [('persons', [('votingage', ('under 18', '18 and over'))]), ('units', [('H1', ('H1_001', 'H1_002', 'H1_003'))])]
+        [('persons', [('votingage', ('under 18', '18 and over'))]), ('units', [('H1', ('H1_001 total', 'H1_002 occupied', 'H1_003 vacant'))])]
     """
     found: dict[str, tuple[IntervalQuery, ...]] = {}
     known: set[str] = set()
@@ -108,7 +99,7 @@ def _query(histogram: MeasuredHistogram, name: str) -> IntervalQuery | None:
     schema = histogram.schema
     if name in outputs_of(histogram).tables:
         weights = _units_table() if name == "H1" else _persons_table(name)
-        labels = tuple(f"{name}_{item + 1:03d}" for item in range(len(weights)))
+        labels = tuple(f"{name}_{item:03d} {words}" for item, words in enumerate(item_words()[name], 1))
         return IntervalQuery(name, labels, weights)
     words = [word.strip() for word in name.split("*")]
     if _has_races(histogram) and words.count(_RACES) == 1:
@@ -119,7 +110,7 @@ def _query(histogram: MeasuredHistogram, name: str) -> IntervalQuery | None:
     except ValueError:
         return None
     weights = _one_hot(query)
-    return IntervalQuery(name, tuple(interval_labels(schema, query)), weights)
+    return IntervalQuery(name, tuple(answer_words(schema, query)), weights)
 
 
 def _one_hot(query: CellQuery) -> NDArray[np.float64]:
@@ -137,8 +128,8 @@ def _by_races(schema: HistogramSchema, name: str, rest: str) -> IntervalQuery | 
     race = schema.schema.levels_of("cenrace")
     groups = race_matrix()[list(_LARGE)][:, race]
     weights = (_one_hot(query)[:, None, :] * groups[None, :, :]).reshape(-1, len(race))
-    alone = [f"{_race(level)} alone" for level in range(len(_LARGE) - 1)]
-    before = ["" if label == "total" else f"{label}, " for label in interval_labels(schema, query)]
+    alone = [f"{race_words(level)} alone" for level in range(len(_LARGE) - 1)]
+    before = ["" if label == "total" else f"{label}, " for label in answer_words(schema, query)]
     return IntervalQuery(
         name, tuple(f"{one}{group}" for one in before for group in [*alone, "two or more races"]), weights
     )
@@ -163,39 +154,3 @@ def _persons_table(name: str) -> NDArray[np.float64]:
 
 def _units_table() -> NDArray[np.float64]:
     return np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
-
-
-def _race(level: int) -> str:
-    return " and ".join(_WORDS[one] for one in race_sets()[level].races)
-
-
-def interval_labels(schema: HistogramSchema, query: CellQuery) -> Iterator[str]:
-    """Words for every answer of a query, in their order."""
-    sizes = [size for size in query.shape if size > 1]
-    axes = [_levels(schema, query, name, size) for name, size in zip(query.attributes, sizes, strict=True)]
-    for levels in product(*axes):
-        yield ", ".join(levels) or "total"
-
-
-def _levels(schema: HistogramSchema, query: CellQuery, attribute: str, size: int) -> list[str]:
-    """Words for the groups of one attribute that a query tells apart."""
-    names = [word.strip() for word in query.name.split("*")]
-    recode = next(
-        (one for name, one in schema.recodes.items() if one.attribute == attribute and name in names), None
-    )
-    shipped: dict[tuple[str, int], list[str]] = {
-        ("votingage", 2): ["under 18", "18 and over"],
-        ("hispanic", 2): ["not Hispanic", "Hispanic"],
-        ("h1", 2): ["vacant", "occupied"],
-        ("hhinstlevels", 3): ["household", "institution", "other group quarters"],
-    }
-    named = attribute if recode is None else recode.name
-    if len(schema.labels.get(named, ())) == size:
-        return list(schema.labels[named])
-    if (named, size) in shipped:
-        return shipped[named, size]
-    if (named, size) == ("cenrace", 63):
-        return [_race(level) for level in range(size)]
-    if (named, size) == ("hhgq", 8):
-        return [kind.label for kind in gq_kinds()]
-    return [f"{named} {level}" for level in range(size)]

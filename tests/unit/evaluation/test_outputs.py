@@ -1,0 +1,25 @@
+"""Original and protected counts side by side say which area and which answer they are about."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from censafe.evaluation.counts.cells import MatchedCells
+from censafe.evaluation.outputs import side_by_side
+from censafe.evaluation.topdown.evaluation import answer_labels
+from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.products.topdown.words import answer_words
+
+
+def test_long_rows_have_words_and_wide_columns_have_short_names() -> None:
+    schema = shipped_schemas()["pl94-persons"]
+    query = schema.query("votingage")
+    counts = np.array([7, 9], np.int64)
+    cells = MatchedCells(
+        "State", "", np.array(["44"]), "votingage", 2, "1", np.array([0, 2]), np.arange(2, dtype=np.int32), counts, counts
+    )  # fmt: skip
+    long, wide = side_by_side(cells, answer_labels(query), list(answer_words(schema, query)))
+    assert long["label"].to_pylist() == ["under 18", "18 and over"]
+    assert long["NAME"].to_pylist() == ["Rhode Island"] * 2
+    assert wide is not None
+    assert wide.column_names == ["geocode", "GEOID", "GISJOIN", "NAME", "votingage0_sf", "votingage0_dp", "votingage1_sf", "votingage1_dp"]  # fmt: skip
