@@ -177,7 +177,7 @@ def test_a_killed_run_goes_on_with_the_same_units(
     out = tmp_path / "out"
     script = (
         "import os, signal\nfrom censafe.cli import main\nfrom censafe.products.run import door\n"
-        "from censafe.products.topdown import descent as descending\n"
+        "from censafe.estimation.topdown.levels import descent as descending\n"
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"
     )

@@ -61,7 +61,7 @@ def run_and_die(stage: str, *arguments: object) -> None:
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
         "from censafe.products.run import door\n"
-        "from censafe.products.topdown import descent as descending, files\n"
+        "from censafe.estimation.topdown.levels import descent as descending\nfrom censafe.products.topdown import files\n"
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"
     )

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from censafe.estimation.topdown.levels import descent as descending
 from censafe.estimation.topdown.levels import level as estimating
 from censafe.estimation.topdown.levels.general_parents import estimate_family
 from censafe.estimation.topdown.levels.level import estimate_level
 from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.repair import CellChange
-from censafe.products.topdown import descent as descending
 from support.commands import CommandLine
 from support.topdown_inputs import write_1940
 from support.topdown_outputs import histogram_sums
