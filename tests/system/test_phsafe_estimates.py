@@ -86,7 +86,7 @@ def test_manifest_statement_and_tidy_table_say_how_and_what_it_means(censafe: Co
     assert b"Intervals cover the noise only" in tidy.schema.metadata[b"notice"]
     assert set(tidy.column("confidence").to_pylist()) == {0.95}
     first = next(row for row in tidy.to_pylist() if row["region_type"] == "USA")
-    assert (first["table"], first["region"], first["cell_label"]) == (
+    assert (first["table"], first["NAME"], first["cell_label"]) == (
         "PH2",
         "United States",
         "Married couple household",

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import EXACT, parse_settings
+from censafe.cli.options import EXACT, names_option, parse_settings, require_names_are_used
 from censafe.cli.progress import TerminalObserver
 from censafe.errors import UsageError
 from censafe.products.run.options import EstimateOptions, IntervalOptions
@@ -85,6 +85,7 @@ __all__ = ["command"]
     metavar="CONFIG",
     help="Configuration with the parameter files of the run, when not the shipped ones.",
 )
+@names_option
 @click.option(
     "--workers", type=click.IntRange(1), help="topdown, phsafe: threads; results do not depend on them."
 )
@@ -102,6 +103,7 @@ def command(
     settings: tuple[str, ...],
     data: Path | None,
     config: str | None,
+    names: Path | None,
     workers: int | None,
     quiet: bool,
 ) -> None:
@@ -135,6 +137,7 @@ def command(
             product = manifest.plan.product
     else:
         product = source.product
+    require_names_are_used(product, names)
     asked = {"areas": areas, "query": queries, "simulations": simulations, "seed": seed}
     options = EstimateOptions(
         confidence=confidences[0] if confidences else planner_of(product).CONFIDENCE,
@@ -142,6 +145,7 @@ def command(
         settings=parse_settings(settings),
         data=data,
         config=config,
+        names=names,
         observer=TerminalObserver(quiet=quiet),
     )
     if workers is not None:

@@ -16,10 +16,12 @@ __all__ = [
     "config_argument",
     "data_argument",
     "engine_options",
+    "names_option",
     "out_argument",
     "parse_settings",
     "product_argument",
     "published_data_option",
+    "require_names_are_used",
     "require_published_data_is_used",
     "require_totals_are_used",
     "set_option",
@@ -115,6 +117,16 @@ def t1_option(command: _Command) -> _Command:
     )(command)
 
 
+def names_option(command: _Command) -> _Command:
+    """``--names``, names of areas for the published files."""
+    return click.option(
+        "--names",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="topdown, safetab: names of areas for the column NAME, a gazetteer or any list with GEOID (or GISJOIN, GEO_ID, geocode) and "
+        "NAME; the run keeps them in names.csv.",
+    )(command)
+
+
 def _new_file(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Refuse a file that is there: an input, or examples of records written before."""
     if path is not None and (path.is_symlink() or path.exists()):
@@ -184,6 +196,16 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--set {key} is given twice.")
         parsed[key] = value
     return parsed
+
+
+def require_names_are_used(product: str, names: Path | None) -> None:
+    """Refuse names of areas for a product that knows the names of all its regions.
+
+    Raises:
+        UsageError: they are given and the product is PHSafe.
+    """
+    if names is not None and product == "phsafe":
+        raise click.UsageError("--names: phsafe knows the names of all its regions; leave it out.")
 
 
 def require_totals_are_used(product: str, t1: Path | None) -> None:

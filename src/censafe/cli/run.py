@@ -12,10 +12,12 @@ from censafe.cli.options import (
     config_argument,
     data_argument,
     engine_options,
+    names_option,
     out_argument,
     parse_settings,
     product_argument,
     published_data_option,
+    require_names_are_used,
     require_published_data_is_used,
     require_totals_are_used,
     set_option,
@@ -72,6 +74,7 @@ __all__ = ["command"]
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="safetab with coterminous on: public list of blocks without land (header block, 15 digits a line).",
 )
+@names_option
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -99,6 +102,7 @@ def command(
     confidence: Fraction | None,
     t1: Path | None,
     water_blocks: Path | None,
+    names: Path | None,
     workers: int | None,
     as_json: bool,
     threads: int | None,
@@ -127,6 +131,7 @@ def command(
     observer = TerminalObserver(quiet=quiet)
     require_totals_are_used(product, t1)
     require_published_data_is_used(product, published_data)
+    require_names_are_used(product, names)
     reading = ReadOptions(
         checks="strict" if strict else "full",
         examples=examples,
@@ -147,6 +152,7 @@ def command(
         key_dir=key_dir,
         test_key=test_key,
         published_data=published_data,
+        names=names,
         confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
         **({} if workers is None else {"workers": workers}),
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from censafe.geography.identifiers import codes_of_level, geoids, gisjoins
 from censafe.geography.regions import states
 
-__all__ = ["AREA_COLUMNS", "AreaNames"]
+__all__ = ["AREA_COLUMNS", "AreaNames", "region_names"]
 
 AREA_COLUMNS = ("GEOID", "GISJOIN", "NAME")
 """Columns that stand beside the geocodes of census areas."""
@@ -70,6 +70,14 @@ class AreaNames:
         known = codes_of_level(level, codes)
         return {**known, "NAME": self.names(codes.astype(f"U{len(codes[0])}"))} if known else {}
 
+    def given(self, codes: NDArray[np.str_]) -> NDArray[np.str_]:
+        """Names that were given to areas of any kind, empty for the others.
+
+        Args:
+            codes: such as those of places, shape (n,).
+        """
+        return np.array([self.by_code.get(code, "") for code in codes.tolist()], np.str_).reshape(len(codes))
+
     def names(self, codes: NDArray[np.str_]) -> NDArray[np.str_]:
         """Names of the areas of one level, empty where they are not known.
 
@@ -86,3 +94,21 @@ class AreaNames:
         if not lengths & set(np.unique(np.char.str_len(keys)).tolist()):
             return np.full(len(codes), "")
         return np.array([known.get(code, "") for code in keys.tolist()], np.str_).reshape(len(codes))
+
+
+def region_names(kind: str, codes: NDArray[np.str_], given: Mapping[str, str]) -> NDArray[np.str_]:
+    """Names of regions of the S-DHC and Detailed DHC files, empty where they are not known.
+
+    Args:
+        kind: of region, such as ``COUNTY`` or ``PLACE``, without the area it belongs to.
+        codes: REGION_ID, shape (n,).
+        given: names by REGION_ID; those of the nation and of states need none.
+
+    Example:
+        >>> region_names("USA", np.array(["1"]), {}).tolist(), region_names("STATE", np.array(["44"]), {}).tolist()
+        (['United States'], ['Rhode Island'])
+    """
+    if kind == "USA":
+        return np.full(len(codes), "United States")
+    known = {**({state.code: state.name for state in states()} if kind == "STATE" else {}), **given}
+    return AreaNames(known).given(codes)

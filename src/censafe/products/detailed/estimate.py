@@ -21,6 +21,7 @@ from censafe.products.detailed.plan import plan_release
 from censafe.products.detailed.processing import area_classes
 from censafe.products.detailed.release import SAME_AREAS, Published, files_of, publish
 from censafe.products.run.folder import finished_run
+from censafe.products.run.names import kept_names
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.publication.groups.codebook import CLASSES_FILE, read_coterminous_classes
@@ -70,7 +71,7 @@ def estimate_with(load: LoadFinished, out: Path, options: EstimateOptions) -> Ru
             publish(
                 out,
                 folder.staging,
-                Published(config, universe, classes),
+                Published(config, universe, classes, kept_names(options.names, out, manifest)),
                 measured,
                 replace(manifest, config=_record(manifest, config, settings)),
                 ledger_total=None if manifest.test_key else manifest.plan.total,

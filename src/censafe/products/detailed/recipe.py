@@ -10,6 +10,7 @@ from typing import Final
 
 from censafe.errors import ReleaseError
 from censafe.estimation.detailed import AreaClasses
+from censafe.geography.name_files import read_area_names
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.detailed.source import SafetabInput
 from censafe.population.findings import Finding
@@ -139,7 +140,9 @@ class SafetabRecipe:
         """
         require_confidence(options.confidence)
         chosen = self._loaded(config, settings, reading)
-        job = SafetabJob(chosen, read_universe(chosen.universe), self, release=options.test_key is None)
+        names = {} if options.names is None else read_area_names(options.names)
+        universe = read_universe(chosen.universe)
+        job = SafetabJob(chosen, universe, self, release=options.test_key is None, names=names)
         return run_job(job, data, out, reading, options)
 
     def estimate(self, out: Path, options: EstimateOptions) -> RunResult:
@@ -161,11 +164,19 @@ class SafetabJob:
         universe: its iterations.
         recipe: what the product does with records.
         release: whether the run is one, and no rehearsal with a test key.
+        names: of regions, for the published files; None for none.
     """
 
     def __init__(
-        self, config: SafetabConfig, universe: Universe, recipe: SafetabRecipe, *, release: bool
+        self,
+        config: SafetabConfig,
+        universe: Universe,
+        recipe: SafetabRecipe,
+        *,
+        release: bool,
+        names: Mapping[str, str] | None = None,
     ) -> None:
+        self._names = names or {}
         self._config = config
         self._universe = universe
         self._recipe = recipe
@@ -230,7 +241,7 @@ class SafetabJob:
         publish(
             release.out,
             release.staging,
-            Published(self._config, self._universe, self._classes),
+            Published(self._config, self._universe, self._classes, self._names),
             release.measured,
             release.manifest,
             ledger_total=release.ledger_total,

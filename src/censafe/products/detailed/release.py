@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 from censafe.estimation.detailed import AreaClasses, mark_x
+from censafe.geography.name_files import NAMES
 from censafe.model import GroupMeasurements
 from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabConfig
 from censafe.products.detailed.processing import Processed, process
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.run.folder import FILES
+from censafe.products.run.names import write_names
 from censafe.publication.certificate.certificate import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.generation import move_into_place
@@ -46,11 +48,13 @@ class Published:
         config: how measurements become tables.
         universe: names and pairs of iterations.
         classes: areas of the same blocks; needed where they are made equal.
+        names: of regions, which the run keeps; empty for none.
     """
 
     config: SafetabConfig
     universe: Universe
     classes: AreaClasses | None
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def files_of(config: SafetabConfig) -> tuple[str, ...]:
@@ -91,7 +95,7 @@ def publish(
         nonnegative=config.negatives == "zero",
         stamp=stamp,
     )
-    context = GroupContext(tables, plan.definition, names, confidence)
+    context = GroupContext(tables, plan.definition, names, confidence, published.names)
     write_group_tidy(staging / "tables.parquet", estimates, context, stamp=stamp)
     write_group_codebook(staging / "codebook.csv", tables, estimates, names, stamp=stamp)
     for table, report in processed.reports.items():
@@ -108,7 +112,8 @@ def publish(
         written += write_marked_tables(staging / MARKED, tables, marked, stamp=stamp)
     statement = _statement(published, processed, manifest, rows, ledger_total, confidence)
     certificates = write_certificate(staging, statement, stamp=stamp)
-    files = [*written, staging / "tables.parquet", staging / "codebook.csv", *certificates]
+    named = write_names(staging, published.names)
+    files = [*written, *named, staging / "tables.parquet", staging / "codebook.csv", *certificates]
     finished = datetime.now(UTC).isoformat(timespec="seconds")
     whole = replace(
         manifest,
@@ -117,7 +122,9 @@ def publish(
         finished=finished,
     )
     write_manifest(staging / "manifest.json", whole)
-    move_into_place(out, files_of(config), outdated=(MARKED, SAME_AREAS))
+    move_into_place(
+        out, (*(path.name for path in named), *files_of(config)), outdated=(MARKED, SAME_AREAS, NAMES)
+    )
     require_nothing_else(out, whole)
 
 

@@ -64,6 +64,7 @@ class RunOptions:
         published_data: whether the input was published before, or made from what was: the run is stamped as a demonstration.
         confidence: level of the margins of error in the tidy output and the certificate.
         workers: threads of the estimation, where a product uses any; results do not depend on them.
+        names: file with names of areas, for the published files; None for none.
     """
 
     ledger: Path | None = None
@@ -77,6 +78,7 @@ class RunOptions:
     published_data: bool = False
     confidence: Fraction = Fraction(9, 10)
     workers: int = field(default_factory=lambda: min(2, cores()))
+    names: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class EstimateOptions:
         workers: threads of the estimation of topdown and phsafe; results do not depend on them.
         observer: who is told of stages.
         intervals: which intervals topdown makes beside its published counts; None for none.
+        names: file with names of areas, for the published files; None for those that the run keeps.
     """
 
     confidence: Fraction
@@ -119,3 +122,4 @@ class EstimateOptions:
     workers: int = field(default_factory=lambda: min(2, cores()))
     observer: Observer = field(default_factory=SilentObserver)
     intervals: IntervalOptions | None = None
+    names: Path | None = None

@@ -18,9 +18,11 @@ from censafe.model import SparseLevel
 from censafe.model.level_measurements import LevelMeasurements
 from censafe.products.configuration.source import nearest
 from censafe.products.run.folder import finished_run
+from censafe.products.run.names import kept_names
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import CONFIGURATION, KEPT, read_facts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
@@ -72,7 +74,8 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
             public = read_facts(out, config, manifest.plan.digest())
         read = _reader(out, config, manifest, public)
         estimates = estimate_all(config, public, read, options)
-        source = IntervalSource(config, estimates, read, options.workers)
+        names = kept_names(options.names, out, manifest, census=area_names(config).census)
+        source = IntervalSource(config, estimates, read, options.workers, names)
         stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
         intervals = intervals_of(folder.staging, source, options, stamp=stamp)
         record = ConfigRecord(manifest.config.origin, config.overrides, config.record)
@@ -87,6 +90,7 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
                 confidence=options.confidence,
                 workers=options.workers,
                 intervals=intervals,
+                names=names,
             )
     return RunResult(
         out,

@@ -38,6 +38,7 @@ def write_files(
     estimates: _Estimates,
     places: Collection[str],
     *,
+    areas: AreaNames,
     stamp: Stamp | None,
     workers: int,
 ) -> dict[str, int]:
@@ -48,6 +49,7 @@ def write_files(
         config: of the run.
         estimates: what is published.
         places: what the finished folder holds.
+        areas: what stands beside the codes of areas.
         stamp: of a test key or of published data; None for any other release.
         workers: threads that write.
 
@@ -61,11 +63,11 @@ def write_files(
     records: dict[str, Callable[[], int]] = {}
     if "microdata" in places:
         records = dict(_microdata(staging / "microdata", config, estimates, stamp))
-    others = list(_histograms(staging / "histograms", config, estimates, stamp))
+    others = list(_histograms(staging / "histograms", config, estimates, areas, stamp))
     if "tables" in places:
         levels = _table_levels(config, estimates)
         write = partial(write_pl94_tables, staging / "tables", levels, form="wide", stamp=stamp)
-        others.insert(0, partial(write, areas=area_names(config)))
+        others.insert(0, partial(write, areas=areas))
     with ThreadPoolExecutor(workers) as pool:
         counts = {name: pool.submit(task) for name, task in records.items()}
         for done in [pool.submit(task) for task in others]:
@@ -89,10 +91,9 @@ def _microdata(
 
 
 def _histograms(
-    folder: Path, config: TopdownConfig, estimates: _Estimates, stamp: Stamp | None
+    folder: Path, config: TopdownConfig, estimates: _Estimates, areas: AreaNames, stamp: Stamp | None
 ) -> Iterator[_Task]:
     names = [level.name for level in config.run_levels]
-    areas = area_names(config)
     for histogram in config.histograms:
         for name, level in zip(names, estimates.levels[histogram.name], strict=True):
             path = folder / f"{histogram.name}_{name}.parquet"
@@ -106,9 +107,14 @@ def _histograms(
             )
 
 
-def area_names(config: TopdownConfig) -> AreaNames:
-    """What stands beside the codes of areas: GEOID, GISJOIN and NAME where they are those of census geography."""
-    return AreaNames(census=are_census_levels(level.prefix for level in config.levels))
+def area_names(config: TopdownConfig, names: Mapping[str, str] | None = None) -> AreaNames:
+    """What stands beside the codes of areas: GEOID and GISJOIN where they are those of census geography, and NAME.
+
+    Args:
+        config: of the run.
+        names: of areas, by GEOID or, where levels are not those of census geography, by geocode; None for none.
+    """
+    return AreaNames(names or {}, are_census_levels(level.prefix for level in config.levels))
 
 
 def _table_levels(config: TopdownConfig, estimates: _Estimates) -> list[TableLevel]:

@@ -38,10 +38,14 @@ class TopdownJob:
     Args:
         config: what is measured, and how.
         workers: threads of the estimation; results do not depend on them.
+        names: of areas, for the published files; None for none.
     """
 
-    def __init__(self, config: TopdownConfig, workers: int = 1) -> None:
+    def __init__(
+        self, config: TopdownConfig, workers: int = 1, names: Mapping[str, str] | None = None
+    ) -> None:
         self._config = config
+        self._names = names
         self._workers = workers
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
@@ -157,4 +161,5 @@ class TopdownJob:
             ledger_total=release.ledger_total,
             confidence=release.confidence,
             workers=self._workers,
+            names=self._names,
         )

@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from censafe.errors import UsageError
+from censafe.geography.name_files import read_area_names
 from censafe.population.findings import Finding
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.estimate import estimate_again
+from censafe.products.topdown.files import area_names
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
@@ -58,6 +60,7 @@ def run(
 
     Raises:
         UsageError: published files without a test key and without ``published_data``.
+        DataError: the file of names breaks a rule; nothing was spent.
         InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.run.runner.run_job`.
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
@@ -66,7 +69,9 @@ def run(
     if chosen.reader == "pl94":
         _require_demonstration(options)
         options = replace(options, published_data=True)
-    return run_job(TopdownJob(chosen, options.workers), data, out, reading, options)
+    census = area_names(chosen).census
+    names = None if options.names is None else read_area_names(options.names, census=census)
+    return run_job(TopdownJob(chosen, options.workers, names), data, out, reading, options)
 
 
 def _require_demonstration(options: RunOptions) -> None:

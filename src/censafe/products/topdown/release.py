@@ -11,12 +11,14 @@ from typing import Any, Final
 
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
+from censafe.geography.name_files import NAMES
 from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.model.plan import NoiseSource
+from censafe.products.run.names import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
-from censafe.products.topdown.files import write_files
+from censafe.products.topdown.files import area_names, write_files
 from censafe.products.topdown.folder import KEPT, write_facts
 from censafe.products.topdown.labels import COPIES, write_labeled
 from censafe.products.topdown.moves import paths_of
@@ -117,6 +119,7 @@ def publish(
     measured_here: bool = True,
     workers: int = 1,
     intervals: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> None:
     """Write everything in ``staging`` and move it to ``out``.
 
@@ -133,6 +136,7 @@ def publish(
         workers: threads that write files and take their hashes.
         intervals: what the manifest says of intervals, whose files are in `staging`; None where there are none, and those of an
             earlier estimate go.
+        names: of areas, which the run keeps; None for none.
 
     Raises:
         CheckError: estimates and published facts do not belong together, or ledger and plan disagree.
@@ -146,9 +150,11 @@ def publish(
     stage, seconds = timed.stage, timed.stages
     places = output_files(config, measured_here=measured_here, intervals=intervals is not None)
     impossible = impossible_blocks(config, estimates.levels)
+    areas = area_names(config, names)
     with stage("write files"):
-        records = write_files(staging, config, estimates, places, stamp=stamp, workers=workers)
+        records = write_files(staging, config, estimates, places, areas=areas, stamp=stamp, workers=workers)
         write_labeled(staging, config, stamp=stamp, workers=workers)
+        named = write_names(staging, areas.by_code, census=areas.census)
     solves = estimates.reports
     kept: tuple[str, ...] = ()
     if measured_here:
@@ -176,7 +182,7 @@ def publish(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     write_manifest(staging / "manifest.json", whole)
-    move_into_place(out, (*kept, *places), outdated=INTERVAL_FILES)
+    move_into_place(out, (*kept, *(path.name for path in named), *places), outdated=(*INTERVAL_FILES, NAMES))
     require_nothing_else(out, whole)
 
 

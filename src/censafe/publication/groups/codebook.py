@@ -36,6 +36,7 @@ COLUMNS: Mapping[str, str] = {
     "region_id": "code of the region (REGION_ID)",
     "GEOID": GEOID_MEANING,
     "GISJOIN": GISJOIN_MEANING,
+    "NAME": PLAIN_COLUMNS["NAME"],
     "iteration": "characteristic iteration (ITERATION_CODE)",
     "iteration_name": "name of the characteristic iteration",
     "stat_level": "how much detail the group has, 0 (total only) to 3",

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from censafe.geography.area_names import region_names
 from censafe.geography.identifiers import region_geoids, region_gisjoins
 from censafe.geography.regions import region_type
 from censafe.model import Definition
@@ -56,12 +57,14 @@ class GroupContext:
         definition: whether costs are rho or epsilon.
         iterations: name of every characteristic iteration, by code.
         confidence: nominal coverage of the margins of error, 9/10 or 19/20.
+        names: of regions, by REGION_ID; those of the nation and the states are always known.
     """
 
     tables: ProductTables
     definition: Definition
     iterations: Mapping[str, str] = field(default_factory=dict)
     confidence: Fraction = Fraction(19, 20)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_confidence(self.confidence)
@@ -148,6 +151,9 @@ def _columns(
         "GEOID": _coded(region_geoids(kind, order.regions).tolist(), lambda rows: order.region[rows.group]),
         "GISJOIN": _coded(
             region_gisjoins(kind, order.regions).tolist(), lambda rows: order.region[rows.group]
+        ),
+        "NAME": _coded(
+            region_names(kind, order.regions, context.names).tolist(), lambda rows: order.region[rows.group]
         ),
         "iteration": _coded(order.codes.tolist(), lambda rows: order.code[rows.group]),
         "iteration_name": _coded(names, lambda rows: order.code[rows.group]),

@@ -25,7 +25,7 @@ COLUMNS: Mapping[str, str] = {
     "region_id": "code of the region (REGION_ID); USA is 1, a state has its two-digit code",
     "GEOID": GEOID_MEANING,
     "GISJOIN": GISJOIN_MEANING,
-    "region": "name of the region, where known",
+    "NAME": "name of the area, where known",
     "iteration": "characteristic iteration (ITERATION_CODE); * is everybody",
     "cell": "data cell of the table",
     "cell_label": "meaning of the data cell",

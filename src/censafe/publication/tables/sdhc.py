@@ -15,7 +15,7 @@ from censafe.publication.atomic import atomic_text
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
 
-__all__ = ["COUNT_COLUMNS", "RATIO_COLUMNS", "TENURE_COLUMNS", "geoid", "write_estimate_files"]
+__all__ = ["COUNT_COLUMNS", "RATIO_COLUMNS", "TENURE_COLUMNS", "write_estimate_files"]
 
 _KEYS = ("GEOID", "REGION_TYPE", "ITERATION_CODE", "DATA_CELL")
 COUNT_COLUMNS = (*_KEYS, "COUNT_NOISY", "VARIANCE", "MOE_NOISY", "PRED", "PRED_LO", "PRED_HI")
@@ -35,11 +35,11 @@ _WIDTH = 2
 _DIGITS = ".15g"  # as the reference's programs write numbers
 
 
-def geoid(region: str) -> str:
+def _geoid(region: str) -> str:
     """Identifier of a region as these files have it: the nation is 01, like Alabama.
 
     Example:
-        >>> geoid("1"), geoid("44")
+        >>> _geoid("1"), _geoid("44")
         ('01', '44')
     """
     return region.rjust(_WIDTH, "0")
@@ -104,7 +104,7 @@ def _text(found: CountEstimates | RatioEstimates, settings: EstimateSettings, st
     names = header[len(_KEYS) : len(header) - bool(stamp)]
     for group, column in order:
         kind, region, iteration = found.keys[group]
-        texts = "|".join(f"{mark}{text}{mark}" for text in (geoid(region), kind, iteration))
+        texts = "|".join(f"{mark}{text}{mark}" for text in (_geoid(region), kind, iteration))
         numbers = "|".join(_number(values[name][group, column]) for name in names)
         lines.append(f"{texts}|{found.cells[column]}|{numbers}{ending}")
     return "\n".join(lines) + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from censafe.geography.area_names import AREA_COLUMNS
+from censafe.geography.identifiers import region_geoids, region_gisjoins
 from censafe.model.sdhc import CountEstimates, Estimated, EstimateSettings, RatioEstimates
 from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.codebook import CodebookInput
-from censafe.publication.tables.sdhc import geoid
 
 __all__ = ["BIAS_NOTICE", "TRUNCATION_NOTICE", "StatementInput", "write_estimate_table", "write_statement"]
 
@@ -33,11 +35,11 @@ _NOTICES = (
     TRUNCATION_NOTICE,
     BIAS_NOTICE,
     "An equal-tailed interval of a count with a standard deviation of noise above 16 cannot hold 0; the shortest can.",
-    "GEOID 01 is the nation where REGION_TYPE is USA and Alabama where it is STATE.",
+    "In the files of the S-DHC layout GEOID 01 is the nation where REGION_TYPE is USA and Alabama where it is STATE.",
 )
 _FORMAT = "censafe S-DHC estimates 1"
 _CODE = pa.dictionary(pa.int32(), pa.string())
-_TEXTS = ("table", "region_type", "region_id", "geoid", "region", "iteration", "cell", "cell_label", "kind")
+_TEXTS = ("table", "region_type", "region_id", *AREA_COLUMNS, "iteration", "cell", "cell_label", "kind")
 _COLUMNS: Mapping[str, pa.DataType] = {
     **dict.fromkeys(_TEXTS, _CODE),
     "noisy": pa.float64(),
@@ -156,8 +158,9 @@ def _block(found: CountEstimates | RatioEstimates, about: StatementInput) -> pa.
         "table": [found.table] * (groups * cells),
         "region_type": _each(found, [key[0] for key in found.keys]),
         "region_id": _each(found, [key[1] for key in found.keys]),
-        "geoid": _each(found, [geoid(key[1]) for key in found.keys]),
-        "region": _each(found, [book.regions.get((key[0], key[1]), "") for key in found.keys]),
+        "GEOID": _each(found, [_code(region_geoids, key) for key in found.keys]),
+        "GISJOIN": _each(found, [_code(region_gisjoins, key) for key in found.keys]),
+        "NAME": _each(found, [book.regions.get((key[0], key[1]), "") for key in found.keys]),
         "iteration": _each(found, [key[2] for key in found.keys]),
         "cell": [str(cell) for cell in found.cells] * groups,
         "cell_label": [book.cell_label(found.table, str(cell)) for cell in found.cells] * groups,
@@ -176,6 +179,11 @@ def _block(found: CountEstimates | RatioEstimates, about: StatementInput) -> pa.
         else:
             columns[name] = pa.nulls(groups * cells, kind)
     return pa.table({name: columns[name] for name in _COLUMNS})
+
+
+def _code(codes: Callable[[str, NDArray[np.str_]], NDArray[np.str_]], key: Sequence[str]) -> str:
+    """A code of the region of a key, without the area that its type belongs to."""
+    return str(codes(key[0].removeprefix("PR-"), np.array([key[1]]))[0])
 
 
 def _each(found: CountEstimates | RatioEstimates, texts: Sequence[str]) -> list[str]:

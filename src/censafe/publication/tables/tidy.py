@@ -106,9 +106,7 @@ def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:
         "region_id": _codes(keys.region),
         "GEOID": _codes(region_geoids(area, keys.region)),
         "GISJOIN": _codes(region_gisjoins(area, keys.region)),
-        "region": _labels(
-            keys.region, {code: book.regions.get((kind, code), "") for code in set(keys.region)}
-        ),
+        "NAME": _labels(keys.region, {code: book.regions.get((kind, code), "") for code in set(keys.region)}),
         "iteration": _codes(keys.iteration),
         "cell": _codes(keys.cell),
         "cell_label": _labels(

@@ -1,5 +1,6 @@
 import csv
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,14 @@ def test_the_tidy_table_has_the_rows_of_the_files(tmp_path: Path) -> None:
                 "|".join([row["region_id"], row["region_type"], row["iteration"], *cells, str(row["count"])])
             )
         assert expected == actual
+
+
+def test_regions_have_the_names_that_were_given(tmp_path: Path) -> None:
+    context = replace(P_CONTEXT, names={"44001": "Bristol County"})
+    write_group_tidy(tmp_path / "tables.parquet", _persons(), context)
+    names = {row["region_id"]: row["NAME"] for row in _rows(tmp_path / "tables.parquet")}
+    expected = {"11": "District of Columbia", "44": "Rhode Island", "44001": "Bristol County", "44003": ""}
+    assert expected == {code: names[code] for code in expected}
 
 
 @pytest.mark.parametrize("kind", ["zcdp", "puredp"])

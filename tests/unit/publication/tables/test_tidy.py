@@ -32,7 +32,7 @@ def test_every_published_count_is_one_described_row(tmp_path: Path) -> None:
         "region_id": "1",
         "GEOID": "",
         "GISJOIN": "",
-        "region": "",
+        "NAME": "",
         "iteration": "*",
         "cell": "3",
         "cell_label": "Married",
@@ -50,7 +50,7 @@ def test_every_published_count_is_one_described_row(tmp_path: Path) -> None:
     }
     assert expected == {name: first[name] for name in expected}
     assert first["margin_of_error"] == pytest.approx(1.645 * 2420**0.5)
-    assert {row["region"] for row in rows if row["region_id"] == "72"} == {"Puerto Rico"}
+    assert {row["NAME"] for row in rows if row["region_id"] == "72"} == {"Puerto Rico"}
     derived = [row for row in rows if row["table"] == "PH8_num" and row["region_type"] == "STATE"]
     assert [row["noise_draws"] for row in derived] == [2, 1, 2, 1]
     assert derived[0]["variance"] == pytest.approx(2 * derived[1]["variance"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -16,7 +16,7 @@ from censafe.estimation.topdown.whole_tree.downward import LinearTree
 from censafe.estimation.topdown.whole_tree.sums import Functionals, whole_levels
 from censafe.estimation.topdown.whole_tree.unions import union_covariances, whole_members
 from censafe.geography.area_list import read_block_areas
-from censafe.geography.regions import states
+from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.choice import RunSpine
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
@@ -80,19 +80,23 @@ class AreaEstimates:
     variances: Floats = field(repr=False)
 
 
-def area_sets(run: RunSpine, listed: Path | None, observer: Observer) -> tuple[AreaSet, ...]:
+def area_sets(
+    run: RunSpine, listed: Path | None, observer: Observer, areas: AreaNames | None = None
+) -> tuple[AreaSet, ...]:
     """All kinds of areas of a run, the widest level first, the areas of the list last.
 
     Args:
         run: the tree of the run, and the standard one.
         listed: table of further areas; None without.
         observer: who is told of blocks in none of these.
+        areas: names of areas; None for those of states alone.
 
     Raises:
         DataError: the table breaks a rule.
         StorageError: the table cannot be read.
     """
-    found = [*_published(run), *_walked(run)]
+    known = areas or AreaNames()
+    found = [*_published(run, known), *_walked(run)]
     if listed is None:
         return tuple(found)
     leaf = run.standard.leaf
@@ -103,19 +107,19 @@ def area_sets(run: RunSpine, listed: Path | None, observer: Observer) -> tuple[A
             raise DataError(
                 f"{listed}: column {kind.name} has the name of a level; fix: give it another name"
             )
-        found.append(AreaSet(kind.name, kind.codes, np.full(len(kind.codes), ""), kind.area_of))
+        found.append(AreaSet(kind.name, kind.codes, known.given(kind.codes), kind.area_of))
     for name, blocks in missing.items():
         observer.remark(f"{listed.name}: {blocks:,} of {leaf.nodes:,} blocks are in no area of {name}.")
     return tuple(found)
 
 
-def _published(run: RunSpine) -> Iterator[AreaSet]:
+def _published(run: RunSpine, areas: AreaNames) -> Iterator[AreaSet]:
     """The levels under whose codes everything is published."""
     standard, walked = run.standard, run.spine
-    known = {state.code: state.name for state in states()}
     for depth, level in enumerate(standard.levels):
         codes = level.geounits
-        names = np.array([known.get(code, "") if level.name == _STATE else "" for code in codes.tolist()])
+        by_code = replace(areas, census=True) if level.name == _STATE else areas
+        names = by_code.names(codes)
         area_of = standard.ancestors(depth).astype(np.int64)
         own, geounit = "", None
         if walked is standard or level.nodes == walked.levels[depth].nodes == 1:

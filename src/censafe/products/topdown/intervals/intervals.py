@@ -18,7 +18,7 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.whole_tree.downward import LinearTree
 from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
-from censafe.geography.identifiers import are_census_levels
+from censafe.geography.area_names import AreaNames
 from censafe.geography.regions import states
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
@@ -27,6 +27,7 @@ from censafe.model.level_measurements import LevelMeasurements
 from censafe.model.observer import Observer
 from censafe.products.run.options import EstimateOptions, IntervalOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.files import area_names
 from censafe.products.topdown.intervals.queries import IntervalQuery, chosen_queries
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.rehearsal import further_runs
@@ -58,12 +59,19 @@ class IntervalSource:
         estimates: what is published.
         read: the measurements of a level; it is asked once more for each.
         workers: threads of further runs; results do not depend on them.
+        names: of areas; None for none.
     """
 
     config: TopdownConfig
     estimates: Estimates
     read: Callable[[LevelWorkload], LevelMeasurements]
     workers: int = 1
+    names: Mapping[str, str] | None = None
+
+    @property
+    def areas(self) -> AreaNames:
+        """What stands beside the codes of areas."""
+        return area_names(self.config, self.names)
 
     @property
     def public(self) -> PublicFacts:
@@ -153,7 +161,7 @@ def write_intervals(
         StorageError: a file cannot be read.
     """
     queries = chosen_queries(source.config, options.queries)
-    sets = area_sets(source.public.run, options.areas, observer)
+    sets = area_sets(source.public.run, options.areas, observer, source.areas)
     counted = {
         one.name: _counted(queries[one.name], source.estimates.levels[one.name][-1])
         for one in source.config.histograms
@@ -208,7 +216,7 @@ def _rows(
     tree = source.tree(histogram)
     functionals = Functionals.of(tree.blocks, counted.weights)
     standard = source.public.run.standard.names
-    census = are_census_levels(level.prefix for level in source.config.levels)
+    census = source.areas.census
     queries = [query.name for query, part in counted.parts() for _ in query.labels]
     cells = [cell for query in counted.queries for cell in range(len(query.labels))]
     labels = [label for query in counted.queries for label in query.labels]

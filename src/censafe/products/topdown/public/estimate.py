@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from censafe.errors import DataError
+from censafe.geography.name_files import read_area_names
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.estimate import FROM_FILES
+from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import TOTALS, KeptParts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.plan import plan_release
@@ -57,6 +59,8 @@ def estimate_files(
     observer = options.observer
     for warning in chosen.warnings:
         observer.remark(f"Warning: {warning}")
+    census = area_names(chosen).census
+    names = {} if options.names is None else read_area_names(options.names, census=census)
     with RunFolder(out) as folder:
         with observer.stage("hash inputs"):
             manifest = _manifest(chosen, measurements, totals, created)
@@ -69,7 +73,7 @@ def estimate_files(
             observer.remark(f"Warning: {remark}")
         kept = KeptParts(folder.parts, manifest.plan.digest(), found.stamped)
         estimates = estimate_files_run(chosen, found, kept, options)
-        source = IntervalSource(chosen, estimates, found.read, options.workers)
+        source = IntervalSource(chosen, estimates, found.read, options.workers, names)
         intervals = intervals_of(folder.staging, source, options, stamp=found.stamp)
         with observer.stage("publish"):
             publish(
@@ -88,6 +92,7 @@ def estimate_files(
                 measured_here=False,
                 workers=options.workers,
                 intervals=intervals,
+                names=names,
             )
     files = output_files(chosen, measured_here=False, intervals=intervals is not None)
     return RunResult(
