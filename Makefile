@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 STAMP  := $(VENV)/.synced
 
+# The suite starts some hundred processes: without kept bytecode each of them compiles every module that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-long lint bench browser coverage kernels clean help
 
 help:
@@ -19,7 +22,7 @@ help:
 $(STAMP): pyproject.toml uv.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==0.13.9"
-	UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --python $(BIN)/python
+	UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --compile-bytecode --python $(BIN)/python
 	@touch $@
 
 demo: $(STAMP)
