@@ -13,7 +13,7 @@ import pytest
 from censafe.cli import faults, root
 from censafe.cli.faults import fault_message, system_message
 from censafe.errors import DataError
-from censafe.population.detailed.files import find_input
+from censafe.population.detailed.files import find_input, find_totals
 from censafe.population.files.relation import find_table
 from support.commands import CommandLine
 
@@ -92,6 +92,26 @@ def test_a_table_in_two_formats_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"person-records.txt, person-records.parquet.*reader=parquet"):
         find_input(tmp_path, "persons", "csv")
     assert find_table(tmp_path, "persons", ("parquet",)).kind == "parquet"
+
+
+@pytest.mark.parametrize("place", [".", "tables/t1", "t1"])
+@pytest.mark.parametrize("names", [("pop-group-totals.txt", "pop-group-totals.parquet"), ("a.csv", "a.txt")])
+def test_totals_in_two_formats_are_an_error(tmp_path: Path, place: str, names: tuple[str, str]) -> None:
+    folder = tmp_path / place
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).touch()
+    with pytest.raises(DataError, match=r"several candidates found .*, .*name the file with --t1"):
+        find_totals(tmp_path)
+    assert find_totals(folder / names[1]).paths == (folder / names[1],)
+
+
+def test_totals_of_the_cef_reader_in_two_formats_advise_no_other_reader(tmp_path: Path) -> None:
+    for name in ("pop-group-totals.txt", "pop-group-totals.parquet"):
+        (tmp_path / name).touch()
+    with pytest.raises(DataError, match="several candidates") as caught:
+        find_input(tmp_path, "totals", "cef")
+    assert "reader=parquet" not in str(caught.value)
 
 
 def test_a_path_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def find_input(folder: Path, name: str, reader: str) -> InputFiles:
     Args:
         folder: the data folder.
         name: key of :data:`FILE_NAMES`.
-        reader: ``csv`` (pipe-delimited text, or Parquet when there is none) or ``parquet``.
+        reader: ``parquet``, or another one, which reads pipe-delimited text, or Parquet when there is none.
 
     Raises:
         DataError: there are none, or there are several candidates.
@@ -82,15 +82,10 @@ def find_input(folder: Path, name: str, reader: str) -> InputFiles:
     stem = FILE_NAMES[name]
     endings = ("parquet",) if reader == "parquet" and name != "blocks" else (*_TEXT, "parquet")
     found = [files for ending in endings for files in _candidates(folder, stem, ending)]
-    if len(found) > 1:
-        labels = ", ".join(files.label for files in found)
-        choice = len({files.kind for files in found}) > 1 and name != "blocks"
-        raise DataError(
-            f"{stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
-            + (", or choose Parquet with --set reader=parquet" if choice else "")
-        )
     if found:
-        return found[0]
+        choice = ", or choose Parquet with --set reader=parquet"
+        both = len({files.kind for files in found}) > 1 and reader == "csv" and name != "blocks"
+        return _only(found, stem, choice if both else "")
     ending = endings[0]
     raise DataError(
         f"{stem}: no input file found; allowed: {stem}.{ending}, {stem}/*.{ending}, {stem}-*.{ending}; "
@@ -105,40 +100,58 @@ def find_totals(path: Path) -> InputFiles:
         path: the file or folder.
 
     Raises:
-        DataError: the folder holds no totals.
+        DataError: the folder holds no totals, or several candidates.
         StorageError: there is no such file or folder.
     """
     if path.is_file():
         return InputFiles("parquet" if path.suffix == ".parquet" else "text", (path,), path.name)
     if not path.is_dir():
         raise StorageError(f"{path}: no such file or folder; name the totals of population groups (T1)")
-    named = [
-        files for ending in (*_TEXT, "parquet") for files in _candidates(path, FILE_NAMES["totals"], ending)
-    ]
+    stem, endings, choice = FILE_NAMES["totals"], (*_TEXT, "parquet"), ", or name the file with --t1"
+    named = [files for ending in endings for files in _candidates(path, stem, ending)]
     if named:
-        return named[0]
+        return _only(named, stem, choice)
     for folder in (path / "tables" / "t1", path / "t1", path):
-        for ending in (*_TEXT, "parquet"):
-            paths = tuple(sorted(p for p in folder.glob(f"*.{ending}") if p.name not in _NO_TABLES))
-            if paths:
-                return InputFiles(
-                    "parquet" if ending == "parquet" else "text", paths, f"{folder.name}/*.{ending}"
-                )
+        parts = [
+            InputFiles(_kind(ending), paths, f"{folder.name}/*.{ending}")
+            for ending in endings
+            if (paths := _tables(folder, f"*.{ending}"))
+        ]
+        if parts:
+            return _only(parts, stem, choice)
     raise DataError(
         f"{path}: no totals of population groups (T1) found; allowed: a pipe-delimited file, a folder of such "
         "files, or the output folder of a SafeTab-P run; fix: correct the path"
     )
 
 
+def _only(found: Sequence[InputFiles], stem: str, choice: str) -> InputFiles:
+    """The one candidate; ``choice`` says what else than moving files may be done where there are several."""
+    if len(found) > 1:
+        labels = ", ".join(files.label for files in found)
+        raise DataError(
+            f"{stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away{choice}"
+        )
+    return found[0]
+
+
+def _kind(ending: str) -> Literal["text", "parquet"]:
+    return "parquet" if ending == "parquet" else "text"
+
+
+def _tables(folder: Path, pattern: str) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in folder.glob(pattern) if path.name not in _NO_TABLES))
+
+
 def _candidates(folder: Path, stem: str, ending: str) -> list[InputFiles]:
-    kind: Literal["text", "parquet"] = "parquet" if ending == "parquet" else "text"
+    kind = _kind(ending)
     found = []
     try:
         single = folder / f"{stem}.{ending}"
         if single.is_file():
             found.append(InputFiles(kind, (single,), single.name))
         for pattern in (f"{stem}/*.{ending}", f"{stem}-*.{ending}"):
-            paths = tuple(sorted(path for path in folder.glob(pattern) if path.name not in _NO_TABLES))
+            paths = _tables(folder, pattern)
             if paths:
                 found.append(InputFiles(kind, paths, pattern))
     except OSError:
