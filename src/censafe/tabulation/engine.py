@@ -11,7 +11,7 @@ import ibis
 import pyarrow as pa
 from ibis.expr import types as ir
 
-from censafe.model.fetching import fetch
+from censafe.model.fetching import fetch, interruptible, stream_of
 from censafe.model.proven import proven
 
 __all__ = [
@@ -49,7 +49,9 @@ def connect(work: Path, *, threads: int | None = None, memory: str | None = None
         settings["threads"] = threads
     if memory is not None:
         settings["memory_limit"] = memory
-    return ibis.duckdb.connect(work / "tabulation.duckdb", **settings)
+    backend = ibis.duckdb.connect(work / "tabulation.duckdb", **settings)
+    interruptible(backend.con)
+    return backend
 
 
 @contextmanager
@@ -134,11 +136,8 @@ def record_batches(table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         rows: about how many rows a batch has.
     """
     backend: Any = table.get_backend()
-    cursor = backend.con.cursor()  # a stream of its own, which other queries do not end
-    try:
+    with stream_of(backend.con) as cursor:
         yield from cursor.execute(backend.compile(table)).to_arrow_reader(rows)
-    finally:
-        cursor.close()
 
 
 def _runs(codes: Iterable[int]) -> list[tuple[int, int]]:

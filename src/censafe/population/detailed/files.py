@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from censafe.errors import DataError, StorageError
+from censafe.model.fetching import stream_of
 from censafe.population.detailed.layout import NULL, RecordName, header
 from censafe.population.files.delimited import header_problem, take_rejects
 from censafe.population.files.relation import engine_errors, name_in, quote_paths, quote_text
@@ -354,13 +355,9 @@ def query_batches(
     findings: list[Finding] = []
 
     def read() -> Iterator[pa.RecordBatch]:
-        cursor = con.cursor()
-        try:
-            with engine_errors(label):
-                yield from cursor.execute(query).to_arrow_reader(BATCH_ROWS)
-                if rejects:
-                    findings.extend(take_rejects(cursor, *rejects))
-        finally:
-            cursor.close()
+        with stream_of(con) as cursor, engine_errors(label):
+            yield from cursor.execute(query).to_arrow_reader(BATCH_ROWS)
+            if rejects:
+                findings.extend(take_rejects(cursor, *rejects))
 
     return Batches((read,), "", findings)
