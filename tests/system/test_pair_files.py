@@ -186,6 +186,9 @@ def test_nothing_is_stamped_confidential_where_the_truth_was_published(
     for name, option in (("said", ("--published-data",)), ("unsaid", ())):
         assert censafe("evaluate", "pair", table, table, tmp_path / name, "--quiet", *option).code == 0
     assert marked_files(tmp_path / "said") == []
+    assert "confidential" not in (tmp_path / "said" / "report.html").read_text(encoding="utf-8").lower()
+    words = {row["column"]: row["meaning"] for row in rows_of(tmp_path / "out" / "codebook.csv")}
+    assert words["count_sf"] == "count as tabulated: the true one"
     assert {"report.html", "metrics_long.csv", "workbook.xlsx"} <= set(marked_files(tmp_path / "unsaid"))
 
 

@@ -413,7 +413,7 @@ def test_tables_of_any_product_are_compared(censafe: CommandLine, tmp_path: Path
     }
     assert (float(values["STATE", "mean_ae"]), float(values["USA", "mean_ae"])) == (10 / 3, 1.0)
     document = json.loads((tmp_path / "out" / "evaluation.json").read_text())
-    assert document["facts"] == {"only_confidential": 1, "only_published": 1}
+    assert document["facts"] == {"only_true": 1, "only_published": 1}
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
     "geocode": ("code of the area", ""),
     "answer": ("position of the answer in the query, from 0", ""),
     "label": ("what the answer counts", ""),
-    "count_sf": ("count as tabulated, confidential", "records"),
+    "count_sf": ("count as tabulated: the true one", "records"),
     "count_dp": ("count as published, protected; of the first run", "records"),
     "error": (_R, "records"),
     "expected_rmse": ("root mean square error that the noise laws imply, without looking at any data", "records"),

@@ -68,7 +68,7 @@ class Pair:
         spine: tree over every block of the domain.
         confidential: true histograms of its blocks.
         runs: published ones.
-        facts: counted when the files were matched: ``only_confidential`` and ``only_published``, blocks with records on
+        facts: counted when the files were matched: ``only_true`` and ``only_published``, blocks with records on
             one side only, where no list of blocks was given.
     """
 
@@ -166,7 +166,7 @@ def pair_files(
                 f"{', '.join(one.name for one in public.values())}: no {rules[-1].name} in common with the truth; fix: compare "
                 "files of the same areas"
             )
-        facts = {"only_confidential": len(known) - common, "only_published": len(others) - common}
+        facts = {"only_true": len(known) - common, "only_published": len(others) - common}
         blocks = np.unique(
             np.concatenate([known, others, *(_rows(path, digits, one).codes for path, one in more)])
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from censafe.evaluation.files.histograms import BlockCells, table_columns, whole
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.histograms import HistogramSchema
-from censafe.model.pl94 import TABLE_ITEMS
+from censafe.model.pl94 import TABLE_ITEMS, item_names
 from censafe.population.blocks import HistogramLayout
 from censafe.population.blocks.legacy import RULE, find_legacy, imputed_cells, read_legacy
 
@@ -29,7 +30,9 @@ __all__ = [
     "read_table_cells",
 ]
 
-_COLUMNS: Final = ("geocode", "table", "item", "count")
+_TIDY: Final = ("geocode", "table", "item", "count")
+_WIDE: Final = ("geocode", "P1_001")
+_ALLOWED: Final = f"{', '.join(_TIDY)} or geocode, {item_names()[0]} to {item_names()[-1]}"
 _SHAPE: Final = (8, 2, 2, 63)
 _DIGITS: Final = 16
 _KINDS: Final = 8
@@ -41,18 +44,19 @@ def is_legacy_folder(path: Path) -> bool:
 
 
 def is_table_file(path: Path) -> bool:
-    """Whether a file has one row an item of the redistricting tables: geocode, table, item, count."""
+    """Whether a file holds redistricting tables: a row an item (geocode, table, item, count), or one an area (geocode, P1_001 ...)."""
     if not path.is_file() or path.suffix not in (".parquet", ".csv"):
         return False
-    try:
-        return set(_COLUMNS) <= set(table_columns(path))
-    except (OSError, pa.ArrowInvalid):
-        return False
+    names = _names(path)
+    return set(_TIDY) <= names or set(_WIDE) <= names
 
 
 def holds_units(path: Path) -> bool:
     """Whether a file of tables has H1, the occupancy of housing units."""
-    return "H1" in _rows(path).column("table").unique().cast(pa.string()).to_pylist()
+    names = _names(path)
+    if not set(_TIDY) <= names:
+        return "H1_001" in names
+    return "H1" in _read(path, _TIDY).column("table").unique().cast(pa.string()).to_pylist()
 
 
 def made_up(path: Path, schema: HistogramSchema) -> tuple[str, ...]:
@@ -102,7 +106,8 @@ def read_table_cells(path: Path, schema: HistogramSchema) -> BlockCells:
     The joint of kind of quarters with age, origin and race is in no table; it is made up by the rule of the P.L. 94-171 reader.
 
     Args:
-        path: Parquet or CSV with one row an item: geocode, table, item (from 1) and count.
+        path: Parquet or CSV with one row an item (geocode, table, item from 1, count), or one row a block (geocode and the items
+            P1_001 to H1_003).
         schema: as of :func:`read_legacy_cells`.
 
     Raises:
@@ -110,7 +115,7 @@ def read_table_cells(path: Path, schema: HistogramSchema) -> BlockCells:
         StorageError: the file cannot be read.
     """
     _require(path, schema)
-    tables, codes = _wide(path)
+    tables, codes = _tables_of(path)
     if schema.record is ProtectedUnit.HOUSEHOLD:
         if "H1" not in tables:
             raise DataError(f"{path.name}: no table H1; allowed for housing units: tables with H1")
@@ -137,14 +142,28 @@ def _require(path: Path, schema: HistogramSchema) -> None:
         )
 
 
-def _wide(path: Path) -> tuple[dict[str, NDArray[np.int32]], NDArray[np.int64]]:
-    """Items of every block by table, blocks rising, and the geocodes."""
-    rows = _rows(path)
-    empty = max(rows.column(name).null_count for name in _COLUMNS)
+def _tables_of(path: Path) -> tuple[dict[str, NDArray[np.int32]], NDArray[np.int64]]:
+    """Items of every block by table, shape (blocks, items), blocks rising, and the geocodes."""
+    names = _names(path)
+    tidy = set(_TIDY) <= names
+    columns = _TIDY if tidy else ("geocode", *(one for one in item_names() if one in names))
+    rows = _read(path, columns)
+    empty = max(rows.column(name).null_count for name in columns)
     if empty:
+        words = ", ".join(_TIDY) if tidy else "every column"
+        raise DataError(f"{path.name}: {empty} rows have empty cells; allowed: {words} in every row")
+    codes, block = _blocks(path, rows)
+    if tidy:
+        return _from_rows(path, rows, codes, block), codes
+    if len(codes) < len(block):
         raise DataError(
-            f"{path.name}: {empty} rows have empty cells; allowed: {', '.join(_COLUMNS)} in every row"
+            f"{path.name}, geocode: {len(block) - len(codes)} rows repeat a block; allowed: every block once"
         )
+    return _from_columns(path, rows, block), codes
+
+
+def _blocks(path: Path, rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Geocodes that occur as numbers, rising, and the position of that of every row."""
     texts = rows.column("geocode").cast(pa.string()).combine_chunks().dictionary_encode()
     known = whole_geocodes(texts.dictionary, _DIGITS)
     wrong = int((known < 0).sum())
@@ -154,7 +173,13 @@ def _wide(path: Path) -> tuple[dict[str, NDArray[np.int32]], NDArray[np.int64]]:
             "tables of blocks"
         )
     codes, place = np.unique(known, return_inverse=True)
-    block = place[texts.indices.to_numpy()]
+    return codes, place[texts.indices.to_numpy()]
+
+
+def _from_rows(
+    path: Path, rows: Any, codes: NDArray[np.int64], block: NDArray[np.int64]
+) -> dict[str, NDArray[np.int32]]:
+    """Tables of a file with one row an item."""
     names = np.array(rows.column("table").cast(pa.string()).to_pylist(), np.str_)
     item = rows.column("item").to_numpy().astype(np.int64) - 1
     count = rows.column("count").to_numpy().astype(np.int32)
@@ -166,24 +191,53 @@ def _wide(path: Path) -> tuple[dict[str, NDArray[np.int32]], NDArray[np.int64]]:
         key = block[own] * width + item[own]
         inside = (item[own] >= 0) & (item[own] < width)
         if not inside.all() or not np.array_equal(np.sort(key), np.arange(len(codes) * width)):
-            raise DataError(
-                f"{path.name}: items of {table} are missing or given twice; allowed: items 1 to {width} of every block, once"
-            )
+            raise _incomplete(path, table)
         tables[table] = np.zeros((len(codes), width), np.int32)
         tables[table].reshape(-1)[key] = count[own]
-    return tables, codes
+    return tables
 
 
-def _rows(path: Path) -> Any:
+def _from_columns(path: Path, rows: Any, block: NDArray[np.int64]) -> dict[str, NDArray[np.int32]]:
+    """Tables of a file with one row a block."""
+    tables = {}
+    for table in TABLE_ITEMS:
+        wanted = [name for name in item_names() if name.startswith(f"{table}_")]
+        held = [name for name in wanted if name in rows.column_names]
+        if table == "H1" and not held:
+            continue
+        if held != wanted:
+            raise _incomplete(path, table)
+        tables[table] = np.zeros((len(block), len(wanted)), np.int32)
+        for item, name in enumerate(wanted):
+            tables[table][block, item] = rows.column(name).to_numpy()
+    return tables
+
+
+def _incomplete(path: Path, table: str) -> DataError:
+    return DataError(
+        f"{path.name}: items of {table} are missing or given twice; allowed: items 1 to {TABLE_ITEMS[table]} of every block, once"
+    )
+
+
+def _names(path: Path) -> set[str]:
+    """Names of the columns; none where the file cannot be read."""
+    try:
+        return set(table_columns(path))
+    except (OSError, pa.ArrowInvalid):
+        return set()
+
+
+def _read(path: Path, columns: Sequence[str]) -> Any:
+    """Columns of a file: codes and names of tables are text, all others whole numbers."""
+    types = {name: pa.string() if name in ("geocode", "table") else pa.int64() for name in columns}
     try:
         if path.suffix == ".parquet":
-            return pq.read_table(path, columns=list(_COLUMNS))
-        types = {"geocode": pa.string(), "table": pa.string(), "item": pa.int64(), "count": pa.int64()}
-        options = pa_csv.ConvertOptions(column_types=types, include_columns=list(_COLUMNS))
+            return pq.read_table(path, columns=list(columns))
+        options = pa_csv.ConvertOptions(column_types=types, include_columns=list(columns))
         return pa_csv.read_csv(path, convert_options=options)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
     except pa.ArrowInvalid:
         raise DataError(
-            f"{path.name}: not tables of the redistricting data; allowed: {', '.join(_COLUMNS)}, with whole numbers"
+            f"{path.name}: not tables of the redistricting data; allowed: {_ALLOWED}, with whole numbers"
         ) from None

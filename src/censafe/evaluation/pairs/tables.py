@@ -152,7 +152,7 @@ def match_tables(
         sides[1].select([*keys, name]).rename_columns([*keys, "_public"]), keys=keys, join_type="full outer"
     ).sort_by([(key, "ascending") for key in keys])
     facts = {
-        "only_confidential": joined.column("_public").null_count,
+        "only_true": joined.column("_public").null_count,
         "only_published": joined.column("_true").null_count,
     }
     true, public = (

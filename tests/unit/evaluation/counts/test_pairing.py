@@ -51,7 +51,7 @@ def test_files_without_a_list_of_areas_are_joined_and_what_one_side_lacks_is_cou
     tmp_path: Path, truth: Path
 ) -> None:
     pair = paired(tmp_path, truth, geocode=["1001", "2001"])
-    assert pair.facts == {"only_confidential": 2, "only_published": 1}
+    assert pair.facts == {"only_true": 2, "only_published": 1}
     cells = match(pair, level_areas(pair.spine, "Block"), "detailed")
     assert cells.areas.tolist() == ["1001", "1002", "1101", "2001"]
     assert list(zip(cells.answer.tolist(), cells.confidential.tolist(), cells.published.tolist(), strict=True)) == [

@@ -14,6 +14,7 @@ from censafe.errors import DataError
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.pairs.inputs import OpenedPair, open_pair
 from censafe.model import SparseLevel
+from censafe.model.pl94 import item_names
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.configuration.config import load_config
 from censafe.publication.microdata.writer import write_e2e_persons, write_e2e_units, write_pl94_persons
@@ -70,6 +71,32 @@ def test_published_folders_and_tables_stand_on_either_side(legacy: Path, tables:
         assert made == ["truth", "published"], sides
     assert same(opened(legacy, tables).units)
     assert same(opened(tables, legacy).units)
+
+
+def test_tables_with_one_row_a_block_are_those_with_one_row_an_item(tables: Path, tmp_path: Path) -> None:
+    rows = pq.read_table(tables / "tables" / "Block.parquet").slice(0, 8 * len(item_names()))
+    names, tidy, side = item_names(), tmp_path / "tidy.parquet", tmp_path / "run" / "tables"
+    side.mkdir(parents=True)
+    pq.write_table(rows, tidy)
+    codes = rows.column("geocode").unique().to_pylist()
+    counts = rows.column("count").to_numpy().reshape(8, -1)[::-1].T
+    wide = pa.table({"geocode": codes[::-1], "NAME": [None] * 8} | dict(zip(names, counts, strict=True)))
+    pa_csv.write_csv(wide, tmp_path / "Block.csv")
+    pq.write_table(wide, side / "Block.parquet")
+    assert same(opened(tidy, tmp_path / "Block.csv").persons)
+    both = opened(side.parent, tidy)
+    assert same(both.persons)
+    assert same(both.units)
+    homes = [name for name in names if name.startswith("H1")]
+    pq.write_table(wide.drop_columns(homes), side / "Block.parquet")
+    assert opened(side, tidy).units is None
+    for broken, words in (
+        (wide.drop_columns(["P3_002"]), "items of P3 are missing or given twice"),
+        (pa.concat_tables([wide, wide.slice(0, 1)]), "1 rows repeat a block"),
+    ):
+        pq.write_table(broken, side / "Block.parquet")
+        with pytest.raises(DataError, match=words):
+            opened(tidy, side)
 
 
 def test_tables_without_housing_units_are_compared_by_persons(tables: Path, tmp_path: Path) -> None:

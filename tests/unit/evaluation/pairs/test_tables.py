@@ -23,7 +23,7 @@ def test_columns_of_codes_are_read_as_their_values(tmp_path: Path) -> None:
     pq.write_table(pa.table({"area": areas.dictionary_encode(), "count": [2, 1]}), tmp_path / "true.parquet")
     pq.write_table(pa.table({"area": areas, "count": [5, 1]}), tmp_path / "public.parquet")
     matched = match_tables(tmp_path / "true.parquet", tmp_path / "public.parquet")
-    assert dict(matched.facts) == {"only_confidential": 0, "only_published": 0}
+    assert dict(matched.facts) == {"only_true": 0, "only_published": 0}
 
 
 @pytest.mark.parametrize("name", ["pop", "COUNT", "Persons 2020"])
@@ -45,7 +45,7 @@ def test_a_text_file_and_parquet_with_numbers_or_empty_keys_are_compared(tmp_pat
     )
     matched = match_tables(true, tmp_path / "b.parquet")
     assert matched.cells["all"].residual.tolist() == [1, 0]
-    assert dict(matched.facts) == {"only_confidential": 0, "only_published": 0}
+    assert dict(matched.facts) == {"only_true": 0, "only_published": 0}
 
 
 def test_folders_of_parquet_files_are_compared_file_by_file(tmp_path: Path) -> None:
