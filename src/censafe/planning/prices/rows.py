@@ -38,6 +38,7 @@ class QueryFacts:
         target: margin of error that the budget was chosen for, where it is stored.
         places: decimals with which the paper prints the loss, where it does.
         stability: groups of the level that one record can be in, where that decides the noise.
+        stability_by_codes: the same where 1, 2, ... race codes of a record are used.
         published_from: smallest count that is published, where smaller ones are left out.
         detail: shown in JSON and CSV only.
         share: where the budget comes from, where it is a share of one total.
@@ -56,6 +57,7 @@ class QueryFacts:
     target: Fraction | None = None
     places: int | None = None
     stability: int | None = None
+    stability_by_codes: tuple[int, ...] = ()
     published_from: int | None = None
     detail: bool = False
     share: QueryShare | None = None

@@ -15,20 +15,20 @@ from censafe.errors import ConfigError, StorageError
 from censafe.model import Neighbours, PartPlan
 from censafe.model.safe_text import WORKBOOK_OPTIONS
 from censafe.planning.prices.readings import QueryShare
-from censafe.planning.prices.rows import PlanReport, PlanRow
+from censafe.planning.prices.rows import PlanReport, PlanRow, QueryFacts
 from censafe.planning.workbook.sheet import (
     SheetLaw,
     Styles,
     WorkbookCell,
     WorkbookSheet,
     between_zero_and_one,
-    on_or_off,
     positive_rule,
 )
 
 __all__ = ["write_budget_sheet", "write_plan_workbook", "write_share_sheet"]
 
 
+_CODES: Final = 10  # row of the number of race codes
 _TOP: Final = 11  # row of the titles
 _TITLES: Final = [
     "table",
@@ -68,7 +68,7 @@ _Rule = dict[str, Any]
 
 
 def write_budget_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
-    """Inputs: confidence, delta and which levels are measured; tau or groups of a record, margin targets, and budgets. Formulas: all else."""
+    """Inputs: confidence, delta and which levels are measured; tau or race codes, margin targets, and budgets. Formulas: all else."""
     law = SheetLaw.write_head(sheet, report)
     rows = [row for row in report.rows if not row.facts.detail]
     others = [relation for relation in report.totals if relation is not report.plan.neighbours]
@@ -108,6 +108,7 @@ class _Table:
         self._rho: dict[tuple[str, str], WorkbookCell] = {}
         self._switch: dict[tuple[str, str], WorkbookCell] = {}
         self._parameter: dict[tuple[str, str], WorkbookCell] = {}
+        self._codes = self._write_codes()
 
     def write(self, place: int, row: PlanRow) -> None:
         """One row of the sheet."""
@@ -132,7 +133,8 @@ class _Table:
         if row.terms > 1 and not self._law.zcdp:
             self._sheet.text(place, 9, f"sum of {row.terms} draws")
             return None
-        return self._sheet.formula(place, 8, f"={row.terms}*{source.name}", row.terms * source.number)
+        text = f'=IF({source.name}="","",{row.terms}*{source.name})'
+        return self._sheet.formula(place, 8, text, row.terms * source.number)
 
     def _measured(self, place: int, row: PlanRow, key: tuple[str, str]) -> WorkbookCell:
         sheet, facts = self._sheet, row.facts
@@ -148,10 +150,10 @@ class _Table:
             None if needed.value is None else k * needed.value,
         )
         rho = sheet.input(place, 6, row.losses[self._report.plan.neighbours], positive_rule(self._law.loss))
-        sheet.formula(place, 7, f"={k:g}*{rho.name}", k * rho.number)
-        self._rho[key] = rho
-        self._switch[key] = sheet.input(place, _SWITCH, Fraction(1), on_or_off())
-        self._parameter[key] = self._law.write_parameter(place, 8, change, value, rho)
+        switch = sheet.switch(place, _SWITCH, 4, 9)
+        sheet.formula(place, 7, f'=IF({switch.name}=0,"",{k:g}*{rho.name})', k * rho.number)
+        self._rho[key], self._switch[key] = rho, switch
+        self._parameter[key] = self._law.write_parameter(place, 8, change, value, rho, switch)
         self._write_parts(key, place)
         return self._parameter[key]
 
@@ -168,7 +170,7 @@ class _Table:
             "error_message": "Give a whole number, 1 or more.",
         }
         if facts.stability is not None:
-            cell = sheet.input(place, 2, Fraction(facts.stability), rule)
+            cell = self._groups(place, facts)
             formula, value = cell.name, cell.number
         elif facts.tau is None:
             number = units[self._report.plan.settings["sensitivity"]]
@@ -185,6 +187,31 @@ class _Table:
                 f"{facts.table}, {facts.label}: the workbook has no formula for this calibration; use --csv"
             )
         return formula, value
+
+    def _write_codes(self) -> WorkbookCell | None:
+        """The one cell of how many race codes of a record are used; None where none decide."""
+        most = max(len(row.facts.stability_by_codes) for row in self._report.rows)
+        if not most:
+            return None
+        self._sheet.text(_CODES, 0, "race codes of a record that are used")
+        rule = {
+            "validate": "integer",
+            "criteria": "between",
+            "minimum": 1,
+            "maximum": most,
+            "error_title": "race codes of a record",
+            "error_message": f"Give a whole number from 1 to {most}.",
+        }
+        return self._sheet.input(_CODES, 3, Fraction(self._report.plan.settings["max_race_codes"]), rule)
+
+    def _groups(self, place: int, facts: QueryFacts) -> WorkbookCell:
+        """Groups of the level that a record can be in, by the number of its race codes."""
+        if self._codes is None or facts.stability is None:
+            raise ConfigError(
+                f"{facts.table}, {facts.label}: the groups of a record are not known; use --csv"
+            )
+        numbers = ",".join(map(str, facts.stability_by_codes))
+        return self._sheet.formula(place, 2, f"=CHOOSE({self._codes.name},{numbers})", facts.stability)
 
     def _write_parts(self, key: tuple[str, str], place: int) -> None:
         """Loss of a part in its last row: the sum of its queries, the largest of disjoint groups."""
@@ -228,17 +255,17 @@ _START: Final = 8
 
 
 def write_share_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
-    """Inputs: z and delta, or the confidence; loss of each histogram, shares of levels and of queries. Formulas: all else."""
+    """Inputs: confidence and delta; loss of each histogram, which levels are measured, shares of levels and of queries. Formulas: all else."""
     law = SheetLaw.write_head(sheet, report)
     rows = [(row, row.facts.share) for row in report.rows if row.facts.share is not None]
     losses, place = _write_losses(law, report, rows)
     levels, place = _write_levels(law, rows, losses, place)
-    place = _write_queries(law, rows, losses, levels, place)
+    _write_queries(law, rows, levels, place)
     sheet.text(4, 0, f"{law.loss}, bounded (one record replaced), of the levels of the run")
-    names = [cell.name for cell in levels.values()]
-    products = "+".join(f"{losses[key[0]].name}*{cell.name}" for key, cell in levels.items())
-    value = sum(losses[key[0]].number * cell.number for key, cell in levels.items())
-    total = sheet.formula(4, 3, f"={products}" if names else "=0", value)
+    spent = [cell.name for cell in levels.values()]
+    total = sheet.formula(
+        4, 3, f"=SUM({','.join(spent)})" if spent else "=0", sum(cell.number for cell in levels.values())
+    )
     law.write_epsilon(5, total)
     sheet.page.set_column(0, 1, 14)
     sheet.page.set_column(2, 2, 34)
@@ -264,8 +291,10 @@ def _write_losses(law: SheetLaw, report: PlanReport, rows: _Rows) -> tuple[dict[
 def _write_levels(
     law: SheetLaw, rows: _Rows, losses: dict[str, WorkbookCell], place: int
 ) -> tuple[dict[tuple[str, str], WorkbookCell], int]:
+    """The loss of every level that is measured, empty where it is switched off, and the row after them."""
     sheet = law.sheet
-    sheet.header(place, ["histogram", "level", "", f"share of {law.loss}", law.loss])
+    sheet.header(place, ["histogram", "level", "", f"share of {law.loss}", law.loss, _TITLES[_SWITCH]])
+    shares: dict[tuple[str, str], WorkbookCell] = {}
     levels: dict[tuple[str, str], WorkbookCell] = {}
     for row, share in rows:
         key = (share.histogram, row.facts.level)
@@ -273,20 +302,23 @@ def _write_levels(
             place += 1
             sheet.text(place, 0, key[0])
             sheet.text(place, 1, key[1])
-            levels[key] = sheet.input(place, 3, share.level_share, between_zero_and_one("a share"))
-            loss = losses[key[0]]
-            sheet.formula(place, 4, f"={loss.name}*{levels[key].name}", loss.number * levels[key].number)
+            shares[key] = sheet.input(place, 3, share.level_share, between_zero_and_one("a share"))
+            switch, loss = sheet.switch(place, 5, 4, 4), losses[key[0]]
+            text = f'=IF({switch.name}=0,"",{loss.name}*{shares[key].name})'
+            levels[key] = sheet.formula(place, 4, text, loss.number * shares[key].number)
     for histogram in losses:
         place += 1
-        cells = [cell for key, cell in levels.items() if key[0] == histogram]
-        _write_sum(sheet, place, f"{histogram}: shares of levels add to", cells)
+        cells = [cell for key, cell in shares.items() if key[0] == histogram]
+        _write_sum(sheet, place, f"{histogram}: shares of measured levels add to", cells)
     return levels, place + 2
 
 
 def _write_sum(sheet: WorkbookSheet, place: int, label: str, cells: list[WorkbookCell]) -> None:
     sheet.text(place, 0, label)
     total = sum(cell.number for cell in cells)
-    done = sheet.formula(place, 3, f"=SUM({cells[0].name}:{cells[-1].name})", total)
+    first, last = cells[0], cells[-1]
+    switches = (WorkbookCell(cell.row, 5, 1.0).name for cell in (first, last))
+    done = sheet.formula(place, 3, f"=SUMPRODUCT({first.name}:{last.name},{':'.join(switches)})", total)
     word = "ok" if abs(total - 1) < 1e-9 else "not 1"
     sheet.page.write_formula(
         place, 4, f'=IF(ABS({done.name}-1)<0.000000001,"ok","not 1")', sheet.styles.formula, word
@@ -296,10 +328,9 @@ def _write_sum(sheet: WorkbookSheet, place: int, label: str, cells: list[Workboo
 def _write_queries(
     law: SheetLaw,
     rows: _Rows,
-    losses: dict[str, WorkbookCell],
     levels: dict[tuple[str, str], WorkbookCell],
     place: int,
-) -> int:
+) -> None:
     sheet = law.sheet
     sheet.header(
         place,
@@ -310,22 +341,17 @@ def _write_queries(
     )
     for row, share in rows:
         place += 1
-        loss, level = losses[share.histogram], levels[share.histogram, row.facts.level]
+        level = levels[share.histogram, row.facts.level]
         sheet.text(place, 0, share.histogram)
         sheet.text(place, 1, row.facts.level)
         sheet.text(place, 2, share.query)
         sheet.page.write_number(place, 3, row.facts.iterations, sheet.styles.text)
         part = sheet.input(place, 4, Fraction(share.query_share), between_zero_and_one("a share"))
-        rho = sheet.formula(
-            place,
-            5,
-            f"={loss.name}*{level.name}*{part.name}",
-            loss.number * level.number * part.number,
-        )
-        parameter = law.write_parameter(place, 6, "2", 2.0, rho)
+        text = f'=IF({level.name}="","",{level.name}*{part.name})'
+        rho = sheet.formula(place, 5, text, level.number * part.number)
+        parameter = law.write_parameter(place, 6, "2", 2.0, rho, rho)
         law.write_deviation(place, 7, parameter)
         law.write_margin(place, 8, parameter)
-    return place
 
 
 _NAME_LENGTH: Final = 31  # of a sheet, in the file format

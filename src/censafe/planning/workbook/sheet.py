@@ -60,6 +60,7 @@ class Styles:
     text: Any
     formula: Any
     input: Any
+    hidden: Any
 
     @classmethod
     def of(cls, book: Any) -> Styles:
@@ -70,6 +71,7 @@ class Styles:
             book.add_format({"font_color": "#444444"}),
             book.add_format({"bg_color": "#EEEEEE", "num_format": "General"}),
             book.add_format({"locked": False, "border": 1, "border_color": "#888888"}),
+            book.add_format({"num_format": ";;;"}),
         )
 
 
@@ -107,6 +109,13 @@ class WorkbookSheet:
         """A formula and what it gives; an empty text where it gives nothing."""
         self.page.write_formula(row, column, text, self.styles.formula, "" if value is None else value)
         return WorkbookCell(row, column, value)
+
+    def switch(self, row: int, column: int, first: int, last: int) -> WorkbookCell:
+        """An input, 1 or 0, that hides the numbers of its row from one column to another where it is 0."""
+        cell = self.input(row, column, Fraction(1), on_or_off())
+        rule = {"type": "formula", "criteria": f"={cell.name}=0", "format": self.styles.hidden}
+        self.page.conditional_format(row, first, row, last, rule)
+        return cell
 
     def protect(self) -> None:
         """Lock all but the inputs; there is no password."""
@@ -167,6 +176,11 @@ def write_epsilon(
     return sheet.formula(row, 3, f"={loss.name}+2*SQRT({loss.name}*LN(1/{delta.name}))", number)
 
 
+def _where(measured: WorkbookCell, text: str) -> str:
+    """A formula that is empty where a cell is empty or 0: there is no noise."""
+    return f'=IF(OR({measured.name}="",{measured.name}=0),"",{text})'
+
+
 _STEPS: Final = 7  # of Newton's method, which is exact to a float after six where the margin is above a tenth
 
 
@@ -215,21 +229,20 @@ class SheetLaw:
         return "sigma2" if self.zcdp else "scale"
 
     def write_parameter(
-        self, row: int, column: int, change: str, value: float, loss: WorkbookCell
+        self, row: int, column: int, change: str, value: float, loss: WorkbookCell, measured: WorkbookCell
     ) -> WorkbookCell:
-        """The parameter: squared L2 change over twice rho, or L1 change over epsilon."""
-        if self.zcdp:
-            return self.sheet.formula(row, column, f"=({change})/(2*{loss.name})", value / (2 * loss.number))
-        return self.sheet.formula(row, column, f"=({change})/{loss.name}", value / loss.number)
+        """The parameter: squared L2 change over twice rho, or L1 change over epsilon; empty where `measured` is empty or 0."""
+        factor = 2 if self.zcdp else 1
+        text = f"({change})/({factor}*{loss.name})"
+        return self.sheet.formula(row, column, _where(measured, text), value / (factor * loss.number))
 
     def write_margin(self, row: int, column: int, parameter: WorkbookCell) -> WorkbookCell:
-        """The papers' rule: z sigma, or the real m with 2 q^(m+1) / (1+q) = 1 - confidence."""
+        """The papers' rule: z sigma, or the real m with 2 q^(m+1) / (1+q) = 1 - confidence; empty without noise."""
         name, value, level = parameter.name, parameter.number, self.level
         if self.zcdp:
-            return self.sheet.formula(
-                row, column, f"={level.name}*SQRT({name})", level.number * math.sqrt(value)
-            )
-        text = f"=MAX(0,{name}*(LN(2/(1-{level.name}))-1/{name}-LN(1+EXP(-1/{name}))))"
+            text = _where(parameter, f"{level.name}*SQRT({name})")
+            return self.sheet.formula(row, column, text, level.number * math.sqrt(value))
+        text = _where(parameter, f"MAX(0,{name}*(LN(2/(1-{level.name}))-1/{name}-LN(1+EXP(-1/{name}))))")
         margin = value * (math.log(2 / (1 - level.number)) - 1 / value - math.log(1 + math.exp(-1 / value)))
         return self.sheet.formula(row, column, text, max(0.0, margin))
 
@@ -237,9 +250,9 @@ class SheetLaw:
         """Standard deviation: sigma, or that of two-sided geometric noise, sqrt(2 q) / (1 - q) with q = exp(-1 / scale)."""
         name, value = parameter.name, parameter.number
         if self.zcdp:
-            return self.sheet.formula(row, column, f"=SQRT({name})", math.sqrt(value))
+            return self.sheet.formula(row, column, _where(parameter, f"SQRT({name})"), math.sqrt(value))
         q = math.exp(-1 / value)
-        text = f"=SQRT(2*EXP(-1/{name}))/(1-EXP(-1/{name}))"
+        text = _where(parameter, f"SQRT(2*EXP(-1/{name}))/(1-EXP(-1/{name}))")
         return self.sheet.formula(row, column, text, math.sqrt(2 * q) / (1 - q))
 
     def write_needed(

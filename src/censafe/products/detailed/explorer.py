@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -31,7 +30,7 @@ from censafe.products.detailed.codes.stability import REPLACE_FACTOR, STABILITY_
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
 from censafe.products.detailed.keys import CLASSES, budget_noun, bureau_name, threshold_noun
-from censafe.products.detailed.plan import stabilities
+from censafe.products.detailed.plan import MOST_RACE_CODES, stabilities_by_codes
 from censafe.products.detailed.planner import CONFIDENCE
 from censafe.products.detailed.product_tables import measured_table
 
@@ -41,7 +40,6 @@ _CHOICES: Final = (
     Choice("privacy_definition", "definition of privacy", tuple(one.value for one in Definition)),
     Choice("stability", "groups of a record", STABILITY_RULES),
 )
-_MOST_RACE_CODES: Final = 8
 _AREAS: Final = ("United States", "Puerto Rico")
 _RACES: Final = "max_race_codes"
 _STAGE: Final = "stage_1_fraction"
@@ -117,12 +115,10 @@ def _sheet(
 
 def _bounds(config: SafetabConfig, universe: Universe) -> dict[PopulationGroupLevel, SheetBound]:
     """Stability by number of race codes; levels without any iteration are left out."""
-    numbers = range(1, _MOST_RACE_CODES + 1)
-    found = [stabilities(replace(config, max_race_codes=m), universe) for m in numbers]
     return {
-        level: SheetBound(setting=_RACES, values=tuple(Fraction(stable[level]) for stable in found))
-        for level in config.levels
-        if all(stable[level] for stable in found)
+        level: SheetBound(setting=_RACES, values=tuple(map(Fraction, numbers)))
+        for level, numbers in stabilities_by_codes(config, universe).items()
+        if all(numbers)
     }
 
 
@@ -133,7 +129,7 @@ def _settings(config: SafetabConfig) -> tuple[SheetSetting, ...]:
         help="Largest number of race codes of one record that are used; it decides in how many groups a record can be.",
         kind="integer",
         low=1,
-        high=_MOST_RACE_CODES,
+        high=MOST_RACE_CODES,
         value=Fraction(config.max_race_codes),
         toml=("", _RACES),
         json=(_RACES,),

@@ -12,7 +12,7 @@ from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.rows import QueryFacts
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
-from censafe.products.detailed.plan import area_totals, published_from, stabilities
+from censafe.products.detailed.plan import area_totals, published_from, stabilities_by_codes
 from censafe.products.detailed.product_tables import tables_of
 
 __all__ = ["REGIONS", "plan_notes", "published_at_most", "query_facts"]
@@ -83,7 +83,7 @@ def query_facts(config: SafetabConfig, universe: Universe, plan: ReleasePlan) ->
     The margins of the papers are those of one cell. The sums are shown in JSON and CSV only.
     """
     levels = {level.key: level for level in config.levels}
-    stable = stabilities(config, universe)
+    stable = stabilities_by_codes(config, universe)
     facts: list[QueryFacts] = []
     for part in plan.parts:
         for query in part.queries:
@@ -128,7 +128,11 @@ def _at_most(config: SafetabConfig) -> str:
 
 
 def _facts_of(
-    config: SafetabConfig, universe: Universe, query: QueryPlan, level: PopulationGroupLevel, stable: int
+    config: SafetabConfig,
+    universe: Universe,
+    query: QueryPlan,
+    level: PopulationGroupLevel,
+    stable: tuple[int, ...],
 ) -> Iterator[QueryFacts]:
     candidates = universe.candidates(level.level, level.granularity)
     detailed_only = int(candidates.detailed_only.sum())
@@ -157,7 +161,8 @@ def _facts_of(
             terms=terms,
             target=wanted,
             places=config.places(level) if wanted is not None else None,
-            stability=stable,
+            stability=stable[config.max_race_codes - 1],
+            stability_by_codes=stable,
             published_from=start,
             detail=detail,
         )

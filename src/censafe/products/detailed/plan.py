@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -15,6 +16,7 @@ from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
 from censafe.products.detailed.keys import threshold_noun
 
 __all__ = [
+    "MOST_RACE_CODES",
     "P_DISJOINT",
     "P_QUERIES",
     "area_totals",
@@ -23,7 +25,11 @@ __all__ = [
     "plan_release",
     "published_from",
     "stabilities",
+    "stabilities_by_codes",
 ]
+
+MOST_RACE_CODES: Final = 8
+"""Race codes that a record can have."""
 
 P_QUERIES: Final = ("detailed_only", "stage1", "stage2")
 """Queries of a part of SafeTab-P, in the order of their ordinals."""
@@ -104,6 +110,15 @@ def stabilities(config: SafetabConfig, universe: Universe) -> dict[PopulationGro
         for number, granularity in {(level.level, level.granularity) for level in config.levels}
     }
     return {level: by_kind[level.level, level.granularity] for level in config.levels}
+
+
+def stabilities_by_codes(
+    config: SafetabConfig, universe: Universe
+) -> dict[PopulationGroupLevel, tuple[int, ...]]:
+    """Stability of every level where 1 to 8 race codes of a record are used."""
+    numbers = range(1, MOST_RACE_CODES + 1)
+    found = [stabilities(replace(config, max_race_codes=number), universe) for number in numbers]
+    return {level: tuple(stable[level] for stable in found) for level in config.levels}
 
 
 def measured_levels(plan: ReleasePlan) -> tuple[str, ...]:

@@ -152,13 +152,63 @@ def test_levels_are_switched_off_and_any_confidence_is_allowed(tmp_path: Path) -
     write_plan_workbook(tmp_path / "b.xlsx", [report_of("phsafe", "sdhc-pr")])
     row = rows_by_label(tmp_path / "b.xlsx")["PH3", "State, Unattributed"]
     book = openpyxl.load_workbook(tmp_path / "b.xlsx")
+    other = rows_by_label(tmp_path / "b.xlsx")["PH2", "State, Unattributed"]
     book.worksheets[0][f"M{row}"] = 0
     book.worksheets[0]["D3"] = 0.99
     book.save(tmp_path / "edited.xlsx")
     found, plan = Recalculated(tmp_path / "edited.xlsx"), report_of("phsafe", "sdhc-pr")
-    off = next(one for one in plan.rows if (one.facts.table, one.facts.level) == ("PH3", "state_*"))
+    off, on = (
+        next(one for one in plan.rows if (one.facts.table, one.facts.level) == (table, "state_*"))
+        for table in ("PH3", "PH2")
+    )
     assert found["D5"] == pytest.approx(float(plan.plan.total - off.losses[plan.plan.neighbours]), rel=1e-9)
-    assert found[f"{MOE}{row}"] == pytest.approx(2.5758293 * off.variance**0.5, rel=1e-6)
+    assert found[f"{MOE}{other}"] == pytest.approx(2.5758293 * on.variance**0.5, rel=1e-6)
+    assert [found[f"{column}{row}"] for column in ("H", SIGMA2, MOE)] == ["", "", ""]
+    (hidden,) = book.worksheets[0].conditional_formatting[f"E{row}:J{row}"]
+    assert hidden.formula == [f"$M${row}=0"]
+    assert hidden.dxf.numFmt.formatCode == ";;;"
+
+
+@pytest.mark.filterwarnings("default")
+def test_one_cell_of_race_codes_decides_the_groups_of_a_record(tmp_path: Path) -> None:
+    settings = {"run_us": "false"}
+    write_plan_workbook(tmp_path / "b.xlsx", [report_of("safetab-p", "ddhca", settings)])
+    book = openpyxl.load_workbook(tmp_path / "b.xlsx")
+    assert book.worksheets[0]["D11"].value == 8
+    book.worksheets[0]["D11"] = 3
+    book.save(tmp_path / "edited.xlsx")
+    found = Recalculated(tmp_path / "edited.xlsx")
+    edited = report_of("safetab-p", "ddhca", {**settings, "max_race_codes": "3"})
+    rows = [row for row in edited.rows if not row.facts.detail]
+    assert {row.facts.stability for row in rows} == {4}
+    for place, row in enumerate(rows, start=13):
+        assert found[f"C{place}"] == row.facts.stability
+        assert found[f"{SIGMA2}{place}"] == pytest.approx(row.variance, rel=1e-12)
+        assert found[f"{MOE}{place}"] == pytest.approx(row.moe, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("default")
+def test_levels_of_shares_are_switched_off_as_well(tmp_path: Path) -> None:
+    report = report_of("topdown", "pl94-us", {"measure": "units"})
+    write_plan_workbook(tmp_path / "b.xlsx", [report])
+    book = openpyxl.load_workbook(tmp_path / "b.xlsx")
+    sheet = book.worksheets[0]
+    cells = {
+        (sheet.cell(row, 2).value, sheet.cell(row, 6).data_type): row for row in range(1, sheet.max_row + 1)
+    }
+    level, query = cells["County", "n"], cells["County", "f"]
+    sheet.cell(level, 6).value = 0
+    book.save(tmp_path / "edited.xlsx")
+    found = Recalculated(tmp_path / "edited.xlsx")
+    spent = sum(
+        row.losses[report.plan.neighbours]
+        for row in report.rows
+        if row.facts.share is not None and row.facts.level != "County"
+    )
+    assert found["D5"] == pytest.approx(float(spent), rel=1e-9)
+    assert [found[f"{column}{query}"] for column in "FGHI"] == [""] * 4
+    assert found[f"E{level}"] == ""
+    assert found[f"E{cells['Block', 'n'] + 1}"] == "not 1", "what is switched off is not shared out again"
 
 
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
