@@ -35,8 +35,9 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.spines.sums import sum_histograms
-from censafe.geography.spines.tree import E2E_1940, PL94_US, build_spine, pack_geocodes
+from censafe.geography.spines.tree import E2E_1940, PL94_US, build_spine
 from censafe.population.synthetic.blocks import HistogramLayoutName, synthesize_histograms
 from censafe.publication.microdata.histograms import read_histograms
 from child import censafe, in_folder, parser_of, stages_of, table

@@ -1,9 +1,10 @@
-"""Areas of one's own: names that are given, through run and estimate."""
+"""Areas of one's own: names that are given, and geocodes with letters, through run, estimate and evaluation."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,8 +17,8 @@ NAMED = "geocode\tNAME\n44001\tNorth\n44003\tSouth, with islands\n"
 
 @pytest.fixture
 def few(tmp_path: Path) -> tuple[Path, Path]:
-    """A configuration with levels of its own, and records."""
-    return write_joint_config(tmp_path / "few.toml"), write_joint_data(tmp_path / "data", 8)
+    """A configuration with levels of its own and a budget that leaves no noise, and records."""
+    return write_joint_config(tmp_path / "few.toml", "1000"), write_joint_data(tmp_path / "data", 8)
 
 
 def names_of(out: Path) -> dict[str, str]:
@@ -56,3 +57,108 @@ def test_a_bad_file_of_names_stops_before_anything_is_read(
     assert done.code != 0
     assert "a file of names has a header with GEOID" in done.err
     assert not (tmp_path / "out").exists()
+
+
+LETTERS = str.maketrans("0123456789", "0129ACKQXZ")  # in the order of their codes
+
+
+def lettered(few: tuple[Path, Path], folder: Path) -> tuple[Path, Path]:
+    """The same configuration and records under geocodes with letters, in the same order."""
+    (folder / "data").mkdir(parents=True)
+    config = folder / "few.toml"
+    config.write_text('geocodes = "capitals"\n' + few[0].read_text(encoding="utf-8"), encoding="utf-8")
+    for source in few[1].iterdir():
+        table = pq.read_table(source)
+        codes = [code.translate(LETTERS) for code in table["geocode"].to_pylist()]
+        place = table.schema.get_field_index("geocode")
+        pq.write_table(table.set_column(place, "geocode", pa.array(codes)), folder / "data" / source.name)
+    return config, folder / "data"
+
+
+def counts_of(out: Path) -> dict[str, list[tuple[str, int, int]]]:
+    """Published counts by file, geocode and cell, letters put back to digits."""
+    back = {letter: digit for digit, letter in LETTERS.items()}
+    return {
+        path.stem: [
+            (row["geocode"].translate(back), row["cell"], row["count"])
+            for row in pq.read_table(path).to_pylist()
+        ]
+        for path in sorted((out / "histograms").glob("*.parquet"))
+    }
+
+
+@pytest.fixture
+def both(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+) -> tuple[Path, tuple[Path, Path], Path]:
+    """A run with digits, a configuration and records with letters, and their run."""
+    other = lettered(few, tmp_path / "letters")
+    for given, out in ((few, tmp_path / "out"), (other, tmp_path / "letters" / "out")):
+        done = censafe("run", "topdown", *given, out, "--test-key", 3, "--quiet")
+        assert done.code == 0, done.err
+    return tmp_path / "out", other, tmp_path / "letters" / "out"
+
+
+def test_letters_publish_what_digits_publish(
+    censafe: CommandLine, both: tuple[Path, tuple[Path, Path], Path], tmp_path: Path
+) -> None:
+    digits, other, letters = both
+    assert counts_of(letters) == counts_of(digits)
+    counties = pq.read_table(letters / "histograms" / "persons_County.parquet")
+    assert counties.column_names == ["geocode", "cell", "count"]
+    assert counties["geocode"].to_pylist()[0] == "AA001"
+    blocks = pq.read_table(letters / "measurements" / "geography.parquet")["geocode"].to_pylist()
+    areas = tmp_path / "areas.csv"
+    areas.write_text("geocode,ward\n" + "\n".join(f"{code},a" for code in blocks) + "\n", encoding="utf-8")
+    more = ("--quiet", "--intervals", "--simulations", 1, "--areas", areas)
+    assert censafe("estimate", letters, *more).code == 0
+    assert counts_of(letters) == counts_of(digits)
+    public = tmp_path / "public"
+    from_files = ("--measurements", letters / "measurements", "--quiet")
+    done = censafe("estimate", "topdown", other[0], public, *from_files)
+    assert done.code == 0, done.err
+    assert counts_of(public) == counts_of(digits)
+
+
+def test_letters_are_evaluated(
+    censafe: CommandLine, both: tuple[Path, tuple[Path, Path], Path], tmp_path: Path
+) -> None:
+    _, (config, data), letters = both
+    done = censafe(
+        "evaluate", "topdown", config, data, tmp_path / "a", "--runs", 1, "--workers", 1, "--quiet"
+    )
+    assert done.code == 0, done.err
+    files = (data / "histogram.parquet", letters / "histograms" / "persons_Block.parquet")
+    done = censafe("evaluate", "pair", *files, tmp_path / "b", "--config", config, "--quiet")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("geocodes=small", "geocodes of another form"),
+        ("geocodes=numbers", "geocodes"),
+        ("reader=pl94", "reader = pl94 needs the codes of the census"),
+        ("spine=aian", "spine = aian needs the codes of the census"),
+    ],
+)
+def test_letters_that_are_not_stated_are_refused(
+    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path, change: str, message: str
+) -> None:
+    config, data = lettered(few, tmp_path / "letters")
+    done = censafe("validate", "topdown", config, data, "--set", change)
+    assert done.code == 1
+    assert message in done.err
+
+
+@pytest.mark.parametrize(
+    ("word", "prefix", "most"), [("digits", 19, 18), ("capitals", 13, 12), ("letters", 11, 10)]
+)
+def test_codes_that_are_too_long_are_refused_before_anything_is_read(
+    censafe: CommandLine, few: tuple[Path, Path], word: str, prefix: int, most: int
+) -> None:
+    text = few[0].read_text(encoding="utf-8").replace("prefix = 8", f"prefix = {prefix}")
+    few[0].write_text(text, encoding="utf-8")
+    done = censafe("plan", "topdown", few[0], "--set", f"geocodes={word}")
+    assert done.code == 1
+    assert f"at most {most} are allowed" in done.err

@@ -13,8 +13,8 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, geocode_texts
-from censafe.geography.spines.tree import pack_geocodes, unpack_geocodes
 
 __all__ = ["AreaKind", "read_block_areas"]
 
@@ -37,7 +37,7 @@ class AreaKind:
 
 
 def read_block_areas(
-    path: Path, blocks: NDArray[np.int64], digits: int
+    path: Path, blocks: NDArray[np.int64], form: GeocodeForm
 ) -> tuple[tuple[AreaKind, ...], Mapping[str, int]]:
     """Read areas from CSV: a column with the blocks, and one column with the code of the area for each kind.
 
@@ -49,13 +49,13 @@ def read_block_areas(
     Args:
         path: the table, with a header.
         blocks: geocodes as numbers, rising, shape (n,).
-        digits: of a geocode.
+        form: of a geocode.
 
     Returns:
         The kinds in the order of their columns, and how many of the blocks are in no area, by kind, where there are any.
 
     Raises:
-        DataError: a column is missing or there twice, a geocode has other digits, a block is there twice, or no row is of these blocks.
+        DataError: a column is missing or there twice, a geocode has another form, a block is there twice, or no row is of these blocks.
         StorageError: the file cannot be read.
     """
     table = _table(path)
@@ -66,18 +66,18 @@ def read_block_areas(
             f"{path}: a table of areas has a header with geocode (or GEOID20, GEOID or GISJOIN) and a column for each kind of "
             "area, each once, and a row a block"
         )
-    texts = _texts(geocode_texts(table[block], digits))
-    numbers = pack_geocodes(texts, digits)
-    _refuse(path, f"codes in column {block} that are not {digits} digits", texts[numbers < 0])
+    texts = _texts(geocode_texts(table[block], form.length))
+    numbers = form.pack(texts)
+    _refuse(path, f"codes in column {block} that are not {form.words}", texts[numbers < 0])
     order = np.argsort(numbers, kind="stable")
     twice = numbers[order][1:][np.diff(numbers[order]) == 0]
-    _refuse(path, "blocks there twice", unpack_geocodes(np.unique(twice), digits))
+    _refuse(path, "blocks there twice", form.unpack(np.unique(twice)))
     place = np.minimum(np.searchsorted(blocks, numbers), len(blocks) - 1)
     known = blocks[place] == numbers
     if not known.any():
         raise DataError(
             f"{path}: none of the {len(texts):,} rows is a block of this run; fix: give the blocks of its states, with geocodes of "
-            f"{digits} digits"
+            f"{form.words}"
         )
     found, missing = [], {}
     for name in kinds:

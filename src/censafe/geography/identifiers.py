@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.geography.geocodes import pack_geocodes
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -107,13 +109,15 @@ def codes_of_level(level: str, codes: NDArray[np.str_]) -> dict[str, NDArray[np.
     Example:
         >>> {name: found.tolist() for name, found in codes_of_level("County", np.array(["44001"])).items()}
         {'GEOID': ['44001'], 'GISJOIN': ['G4400010']}
-        >>> codes_of_level("place", np.array(["44001"]))
-        {}
+        >>> codes_of_level("place", np.array(["44001"])), codes_of_level("State", np.array(["QC"]))
+        ({}, {})
     """
     digits = _DIGITS_OF.get(level)
     if digits is None or not len(codes) or set(np.char.str_len(codes).tolist()) != {digits}:
         return {}
     exact = codes.astype(f"U{digits}")
+    if (pack_geocodes(exact, digits) < 0).any():
+        return {}
     return {"GEOID": geoids(exact), "GISJOIN": gisjoins(exact)}
 
 

@@ -128,7 +128,7 @@ def areas_of_codes(
     known = spine.leaf.codes[place] == blocks
     if not known.any():
         raise DataError(
-            f"area list {name}: none of its {len(blocks)} blocks is in the data; allowed: geocodes of {spine.leaf.digits} digits"
+            f"area list {name}: none of its {len(blocks)} blocks is in the data; allowed: geocodes of {spine.leaf.form.words}"
         )
     inside = known & (codes != "")
     names, area = np.unique(codes[inside], return_inverse=True)

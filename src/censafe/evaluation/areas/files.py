@@ -160,11 +160,10 @@ def _areas(path: Path, table: pa.Table, spine: Spine, column: str) -> ComparedAr
             f"BLOCKID or block, and {held}"
         )
     texts = _grfc_codes(table) if grfc else table.column(block).cast(pa.string()).combine_chunks()
-    blocks = whole_geocodes(texts, spine.leaf.digits)
+    blocks = whole_geocodes(texts, spine.leaf.form)
     if (blocks < 0).any():
         raise DataError(
-            f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {spine.leaf.digits} decimal "
-            "digits"
+            f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {spine.leaf.form.words}"
         )
     codes = np.array([one or "" for one in table.column(held).cast(pa.string()).to_pylist()], np.str_)
     plain = held.lower() not in _KINDS or spine.leaf.digits != _CENSUS_DIGITS

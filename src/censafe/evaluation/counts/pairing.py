@@ -31,6 +31,7 @@ from censafe.evaluation.files.tables import (
     read_legacy_cells,
     read_table_cells,
 )
+from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model.histograms import HistogramSchema
 from censafe.model.schema import CellQuery
@@ -149,12 +150,12 @@ def pair_files(
             outside the schema, repeated or negative counts, or no block in common with the truth.
         StorageError: a file cannot be read.
     """
-    digits = rules[-1].digits
-    true = _rows(confidential, digits, schema)
-    public = {name: _rows(path, digits, schema) for name, path in published.items()}
+    form = rules[-1].form
+    true = _rows(confidential, form, schema)
+    public = {name: _rows(path, form, schema) for name, path in published.items()}
     facts: dict[str, int] = {}
     if domain is not None:
-        blocks = read_geocodes(domain, digits)
+        blocks = read_geocodes(domain, form)
         for one in (true, *public.values()):
             _inside(one, blocks, rules)
     else:
@@ -168,7 +169,7 @@ def pair_files(
             )
         facts = {"only_true": len(known) - common, "only_published": len(others) - common}
         blocks = np.unique(
-            np.concatenate([known, others, *(_rows(path, digits, one).codes for path, one in more)])
+            np.concatenate([known, others, *(_rows(path, form, one).codes for path, one in more)])
         )
     spine = build_spine(blocks, rules)
     exact = ExactHistograms(*_sparse(true, spine, schema))
@@ -188,7 +189,7 @@ def pair_with_files(truth: Pair, rules: Sequence[LevelRule], published: Mapping[
         DataError: a file has blocks that the truth does not have, or breaks a rule.
         StorageError: a file cannot be read.
     """
-    read = {name: _rows(path, rules[-1].digits, truth.schema) for name, path in published.items()}
+    read = {name: _rows(path, rules[-1].form, truth.schema) for name, path in published.items()}
     for one in read.values():
         _inside(one, truth.spine.leaf.codes, rules)
     runs = [
@@ -232,7 +233,7 @@ def pair_beside(
 
 def _block_rows(path: Path, spine: Spine, schema: HistogramSchema) -> BlockCells:
     """Rows of a file, of blocks of a spine only."""
-    read = _rows(path, spine.leaf.digits, schema)
+    read = _rows(path, spine.leaf.form, schema)
     foreign = len(np.setdiff1d(read.codes, spine.leaf.codes, assume_unique=True))
     if foreign:
         raise DataError(
@@ -241,7 +242,7 @@ def _block_rows(path: Path, spine: Spine, schema: HistogramSchema) -> BlockCells
     return read
 
 
-def _rows(path: Path, digits: int, schema: HistogramSchema) -> BlockCells:
+def _rows(path: Path, form: GeocodeForm, schema: HistogramSchema) -> BlockCells:
     """Checked rows of a file of any of the allowed kinds."""
     if is_microdata(path):
         return _checked(read_microdata(path, schema), schema)
@@ -252,13 +253,13 @@ def _rows(path: Path, digits: int, schema: HistogramSchema) -> BlockCells:
     if is_table_file(path):
         return _checked(read_table_cells(path, schema), schema)
     if not is_unit_table(path):
-        return _checked(read_block_cells(path, digits, schema.schema), schema)
+        return _checked(read_block_cells(path, form, schema.schema), schema)
     if schema.schema.cells != _OCCUPANCY:
         raise DataError(
             f"{path.name}: a table of units tells occupied and vacant ones only; allowed for the schema {schema.name}: a file of "
             "histograms"
         )
-    return read_unit_table(path, digits)
+    return read_unit_table(path, form)
 
 
 def _checked(rows: BlockCells, schema: HistogramSchema) -> BlockCells:
@@ -278,13 +279,13 @@ def _checked(rows: BlockCells, schema: HistogramSchema) -> BlockCells:
 
 def _inside(rows: BlockCells, blocks: NDArray[np.int64], rules: Sequence[LevelRule]) -> None:
     """Refuse areas that the list of blocks does not have; name the widest level at which they differ."""
-    digits = rules[-1].digits
+    form = rules[-1].form
     foreign = np.setdiff1d(rows.codes, blocks, assume_unique=True)
     if not len(foreign):
         return
     for rule in rules:
-        cut = 10 ** (digits - rule.digits)
-        missing = np.setdiff1d(foreign // cut, blocks // cut) if rule.digits else foreign[:0]
+        there, given = (form.prefixes(codes, rule.digits) for codes in (blocks, foreign))
+        missing = np.setdiff1d(given, there) if rule.digits else foreign[:0]
         if len(missing):
             raise DataError(
                 f"{rows.name}, geocode: {len(foreign)} {rules[-1].name} geounits are not in the list of areas, the first at level "

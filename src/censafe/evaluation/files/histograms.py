@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import geocode_texts
 from censafe.model import Schema
 
@@ -54,13 +55,13 @@ class BlockCells:
     count: NDArray[np.int64] = field(repr=False)
 
 
-def read_block_cells(path: Path, digits: int, schema: Schema | None = None) -> BlockCells:
+def read_block_cells(path: Path, form: GeocodeForm, schema: Schema | None = None) -> BlockCells:
     """Read a file, or all files of a folder.
 
     Args:
         path: Parquet or CSV with the columns geocode, cell and count, or a folder of either. In the place of ``cell`` there may be
             one column for each attribute of the schema (levels from 0), and then without ``count`` every row is one record.
-        digits: of a geocode; where 16, codes of 15 digits are read as well.
+        form: of a geocode; where 16 digits, codes of 15 digits are read as well.
         schema: of the attributes; None where the file must have cells.
 
     Raises:
@@ -74,7 +75,7 @@ def read_block_cells(path: Path, digits: int, schema: Schema | None = None) -> B
     tables = [_table(file, choices) for file in _files(path)]
     cell = np.concatenate([_cells(table, schema, path.name) for table in tables])
     count = np.concatenate([_counts(table, path.name) for table in tables])
-    read = [_codes(table.column("geocode"), digits, path.name) for table in tables]
+    read = [_codes(table.column("geocode"), form, path.name) for table in tables]
     codes, place = np.unique(np.concatenate([known for known, _ in read]), return_inverse=True)
     ends = np.cumsum([0, *(len(known) for known, _ in read)]).tolist()
     parts = [
@@ -113,19 +114,19 @@ def _counts(table: pa.Table, file: str) -> NDArray[np.int64]:
     return _whole(table.column("count"), file, "count")
 
 
-def read_geocodes(path: Path, digits: int) -> NDArray[np.int64]:
+def read_geocodes(path: Path, form: GeocodeForm) -> NDArray[np.int64]:
     """Geocodes of a file or folder with a column ``geocode``, each once, rising.
 
     Args:
         path: Parquet or CSV, or a folder of either.
-        digits: of a geocode.
+        form: of a geocode.
 
     Raises:
         DataError: the column is missing or has values of another form.
         StorageError: nothing can be read there.
     """
     found = [
-        _codes(_table(file, (_COLUMNS[:1],)).column("geocode"), digits, path.name)[0] for file in _files(path)
+        _codes(_table(file, (_COLUMNS[:1],)).column("geocode"), form, path.name)[0] for file in _files(path)
     ]
     return np.unique(np.concatenate(found))
 
@@ -142,21 +143,23 @@ def table_columns(path: Path) -> list[str]:
         return list(pa_csv.read_csv(io.BytesIO(stream.readline())).column_names)
 
 
-def whole_geocodes(texts: pa.Array, digits: int) -> NDArray[np.int64]:
+def whole_geocodes(texts: pa.Array, form: GeocodeForm) -> NDArray[np.int64]:
     """Geocodes as numbers; -1 where a text is none. Census blocks given by a GEOID or GISJOIN get their block group.
 
     Args:
         texts: Arrow array of text.
-        digits: that every geocode must have.
+        form: that every geocode must have.
 
     Example:
-        >>> whole_geocodes(pa.array(["440010301001000", "4400103010011001", "44", None]), 16).tolist()
+        >>> whole_geocodes(pa.array(["440010301001000", "4400103010011001", "44", None]), GeocodeForm(16)).tolist()
         [4400103010011000, 4400103010011001, -1, -1]
     """
-    texts = geocode_texts(texts, digits)
+    if form.alphabet != DIGITS:
+        return form.pack(np.array([text or "" for text in texts.to_pylist()], np.str_))
+    texts = geocode_texts(texts, form.length)
     length = pc.fill_null(pc.utf8_length(texts), 0).to_numpy(zero_copy_only=False)
     decimal = pc.fill_null(pc.ascii_is_decimal(texts), fill_value=False)
-    good = decimal.to_numpy(zero_copy_only=False) & (length == digits)
+    good = decimal.to_numpy(zero_copy_only=False) & (length == form.length)
     if not good.all():
         texts = pc.if_else(pa.array(good), texts, "0")
     codes: NDArray[np.int64] = pc.cast(texts, pa.int64()).to_numpy(zero_copy_only=False)
@@ -203,25 +206,25 @@ def _whole(column: Any, file: str, name: str) -> NDArray[np.int64]:
     return values
 
 
-def _codes(column: Any, digits: int, file: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _codes(column: Any, form: GeocodeForm, file: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Geocodes that occur as numbers, rising, and the position of that of every row; each text is read once a chunk."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     kind = column.type.value_type
     if column.null_count or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise DataError(f"{file}, geocode: not text in every row; allowed: {digits} decimal digits as text")
+        raise DataError(f"{file}, geocode: not text in every row; allowed: {form.words} as text")
     parts, rows, start = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
     for chunk in column.chunks:
         index = chunk.indices.to_numpy()
         used = np.bincount(index, minlength=len(chunk.dictionary)) > 0
-        parts.append(whole_geocodes(chunk.dictionary.filter(pa.array(used)), digits))
+        parts.append(whole_geocodes(chunk.dictionary.filter(pa.array(used)), form))
         rows.append((np.cumsum(used) - 1 + start)[index])
         start += len(parts[-1])
     found = np.concatenate(parts)
     wrong = int((found < 0).sum())
     if wrong:
         raise DataError(
-            f"{file}, geocode: {wrong} codes are not of the right form; allowed: {digits} decimal digits, leading zeros included"
+            f"{file}, geocode: {wrong} codes are not of the right form; allowed: {form.words}, leading zeros included"
         )
     codes, place = np.unique(found, return_inverse=True)
     return codes, place[np.concatenate(rows)]
@@ -236,19 +239,19 @@ def is_unit_table(path: Path) -> bool:
     return path.is_file() and {"geocode", _HOMES, _OCCUPIED} <= set(_names(path))
 
 
-def read_unit_table(path: Path, digits: int) -> BlockCells:
+def read_unit_table(path: Path, form: GeocodeForm) -> BlockCells:
     """Vacant (cell 0) and occupied (cell 1) housing units of blocks.
 
     Args:
         path: CSV or Parquet with geocode, gq0 (housing units) and occupied.
-        digits: of a geocode.
+        form: of a geocode.
 
     Raises:
         DataError: values are of another form, or more units are occupied than there are.
         StorageError: the file cannot be read.
     """
     table = _table_of_unit_files(path)
-    codes = _codes_of_unit_files(path, table, digits)
+    codes = _codes_of_unit_files(path, table, form)
     homes, occupied = (_whole_of_unit_files(path, table, name) for name in (_HOMES, _OCCUPIED))
     wrong = int((occupied > homes).sum())
     if wrong:
@@ -261,18 +264,18 @@ def read_unit_table(path: Path, digits: int) -> BlockCells:
     return BlockCells(path.name, "", codes[order], row, np.tile([0, 1], len(codes)), count)
 
 
-def facilities_of(path: Path, digits: int, blocks: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def facilities_of(path: Path, form: GeocodeForm, blocks: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Facilities of group quarters, shape (blocks, 8), column 0 unused; None where the file does not have them.
 
     Args:
         path: as of :func:`read_unit_table`.
-        digits: of a geocode.
+        form: of a geocode.
         blocks: geocodes as numbers, rising; those that the file does not have get none.
     """
     if not set(_FACILITIES) <= set(_names(path)):
         return None
     table = _table_of_unit_files(path)
-    codes = _codes_of_unit_files(path, table, digits)
+    codes = _codes_of_unit_files(path, table, form)
     place = np.searchsorted(blocks, codes)
     inside = place < len(blocks)
     inside[inside] = blocks[place[inside]] == codes[inside]
@@ -305,14 +308,14 @@ def _table_of_unit_files(path: Path) -> Any:
         ) from None
 
 
-def _codes_of_unit_files(path: Path, table: Any, digits: int) -> NDArray[np.int64]:
+def _codes_of_unit_files(path: Path, table: Any, form: GeocodeForm) -> NDArray[np.int64]:
     column = table.column("geocode").cast(pa.string()).combine_chunks()
-    codes = whole_geocodes(column, digits)
+    codes = whole_geocodes(column, form)
     wrong, twice = int((codes < 0).sum()), len(codes) - len(np.unique(codes))
     if wrong or twice:
         raise DataError(
             f"{path.name}, geocode: {wrong or twice} codes are {'not of the right form' if wrong else 'repeated'}; allowed: "
-            f"{digits} decimal digits, each block once"
+            f"{form.words}, each block once"
         )
     return codes
 

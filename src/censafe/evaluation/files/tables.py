@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
 from censafe.evaluation.files.histograms import BlockCells, table_columns, whole_geocodes
+from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.histograms import HistogramSchema
@@ -165,7 +166,7 @@ def _tables_of(path: Path) -> tuple[dict[str, NDArray[np.int32]], NDArray[np.int
 def _blocks(path: Path, rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Geocodes that occur as numbers, rising, and the position of that of every row."""
     texts = rows.column("geocode").cast(pa.string()).combine_chunks().dictionary_encode()
-    known = whole_geocodes(texts.dictionary, _DIGITS)
+    known = whole_geocodes(texts.dictionary, GeocodeForm(_DIGITS))
     wrong = int((known < 0).sum())
     if wrong:
         raise DataError(

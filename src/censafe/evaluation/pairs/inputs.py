@@ -308,7 +308,7 @@ class _Opener:
         ]
         table = homes[0][1].truth if homes[0] is not None else None
         leaves = pair.spine.leaf
-        held = facilities_of(table, leaves.digits, leaves.codes) if table and is_unit_table(table) else None
+        held = facilities_of(table, leaves.form, leaves.codes) if table and is_unit_table(table) else None
         return OpenedPair(pair, read[0], read[1], held, _lists_beside(truth, pair))
 
     def from_data(self, data: Path, reading: ReadOptions) -> OpenedPair:

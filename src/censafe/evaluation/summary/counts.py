@@ -78,8 +78,7 @@ class SummarySources:
         digits = 2
         if _STATE in spine.names:
             digits = spine.levels[spine.names.index(_STATE)].digits or 2
-        codes: NDArray[np.int64] = spine.leaf.codes // 10 ** max(spine.leaf.digits - digits, 0)
-        return codes
+        return spine.leaf.form.prefixes(spine.leaf.codes, min(spine.leaf.digits, digits))
 
     def areas(self, kind: SummaryAreas) -> ComparedAreas | Missing:
         """Areas of one kind, those that are left after its filters; or what is missing for them."""

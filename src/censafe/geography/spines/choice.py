@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.geography.geocodes import unpack_geocodes
 from censafe.geography.grfc import NO_AIANNH, BlockAreas
 from censafe.geography.spines.block_groups import BlockTraits, optimised_groups
 from censafe.geography.spines.bypass import BypassRule, bypass
 from censafe.geography.spines.codes import COUNTY_UNIT, STATE_UNIT, TRACT_UNIT, parted_spine, split_spine
 from censafe.geography.spines.path_sums import LevelShares, check_path_sums
 from censafe.geography.spines.sums import reordered, sum_histograms
-from censafe.geography.spines.tree import Spine, unpack_geocodes
+from censafe.geography.spines.tree import Spine
 from censafe.model.sparse import ExactHistograms, SparseLevel
 
 __all__ = ["RunSpine", "SpineChoice", "build_run_spine", "inside_areas", "standard_levels"]

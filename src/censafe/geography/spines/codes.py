@@ -98,9 +98,13 @@ def split_spine(standard: Spine, starts: Sequence[Integers]) -> Spine:
         parent, edges = _links(starts, depth)
         own = level.codes[standard.ancestors(depth)[starts[depth]]]
         number = _running(np.zeros(len(own), np.int32), own)
-        width = len(str(int(number.max()))) if number.any() else 0
-        codes, digits = own * 10**width + number, level.digits + width
-        levels.append(SpineLevel(level.name, digits, level.constant, codes, parent, edges))
+        width, most = 0, int(number.max())
+        while level.form.base**width <= most and most:
+            width += 1
+        codes, digits = own * level.form.base**width + number, level.digits + width
+        levels.append(
+            SpineLevel(level.name, digits, level.constant, codes, parent, edges, alphabet=level.alphabet)
+        )
     return Spine(tuple(levels))
 
 

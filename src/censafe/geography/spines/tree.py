@@ -1,7 +1,7 @@
 """The tree of geounits that a top-down estimation walks, built from the geocodes of its blocks.
 
-Public data. A geocode is decimal digits of one length; the geounit of a level is a prefix of it, so sorting by geocode
-puts the children of a parent next to each other at every level.
+Public data. Geocodes are texts of one length, held as numbers (:mod:`censafe.geography.geocodes`); the geounit of a level is a prefix
+of them, so sorting by geocode puts the children of a parent next to each other at every level.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.geography.geocodes import DIGITS, GeocodeForm
 
 __all__ = [
     "E2E_1940",
@@ -24,12 +25,8 @@ __all__ = [
     "Spine",
     "SpineLevel",
     "build_spine",
-    "pack_geocodes",
-    "unpack_geocodes",
     "without_root",
 ]
-
-_MOST_DIGITS = 18  # a geocode is held as one int64
 
 
 @dataclass(frozen=True)
@@ -40,11 +37,18 @@ class LevelRule:
         name: of the level.
         digits: length of the prefix; 0 for one geounit that holds everything.
         constant: code of that one geounit, where `digits` is 0.
+        alphabet: characters that geocodes may have.
     """
 
     name: str
     digits: int
     constant: str = ""
+    alphabet: str = DIGITS
+
+    @property
+    def form(self) -> GeocodeForm:
+        """What codes of the level look like."""
+        return GeocodeForm(self.digits, self.alphabet)
 
 
 PL94_US = (
@@ -89,6 +93,7 @@ class SpineLevel:
             level below. All zero at the last level.
         prefix: int64, shape (n,); what stands before `codes` in the text of a geounit, or None for nothing.
         prefix_digits: its length.
+        alphabet: characters of the codes.
     """
 
     name: str
@@ -99,6 +104,12 @@ class SpineLevel:
     first_child: NDArray[np.int64] = field(repr=False)
     prefix: NDArray[np.int64] | None = field(default=None, repr=False)
     prefix_digits: int = 0
+    alphabet: str = DIGITS
+
+    @property
+    def form(self) -> GeocodeForm:
+        """What the codes look like, without what stands before them."""
+        return GeocodeForm(self.digits, self.alphabet)
 
     @property
     def nodes(self) -> int:
@@ -125,12 +136,9 @@ class SpineLevel:
             return np.full(len(chosen), self.constant)
         codes = self.codes[chosen]
         if self.prefix is None or not self.prefix_digits:
-            return unpack_geocodes(codes, self.digits)
-        before = unpack_geocodes(self.prefix[chosen], self.prefix_digits)
-        pieces = [
-            text.view(np.uint32).reshape(len(chosen), -1)
-            for text in (before, unpack_geocodes(codes, self.digits))
-        ]
+            return self.form.unpack(codes)
+        before = GeocodeForm(self.prefix_digits, self.alphabet).unpack(self.prefix[chosen])
+        pieces = [text.view(np.uint32).reshape(len(chosen), -1) for text in (before, self.form.unpack(codes))]
         whole = np.ascontiguousarray(np.concatenate(pieces, axis=1))
         return whole.reshape(-1).view(f"U{self.prefix_digits + self.digits}")
 
@@ -175,64 +183,20 @@ class Spine:
         return tuple(found)
 
 
-def pack_geocodes(geocodes: NDArray[np.str_], digits: int) -> NDArray[np.int64]:
-    """Geocodes as numbers.
-
-    Args:
-        geocodes: text, shape (n,).
-        digits: length that every geocode must have, 1 to 18.
-
-    Returns:
-        int64, shape (n,); -1 where a geocode is not decimal digits of this length.
-
-    Example:
-        >>> pack_geocodes(np.array(["0044", "44", "00a4"]), 4).tolist()
-        [44, -1, -1]
-    """
-    width = max(digits, geocodes.dtype.itemsize // 4)
-    characters = np.ascontiguousarray(geocodes.astype(f"U{width}")).view(np.uint32).reshape(-1, width)
-    good = (characters[:, digits:] == 0).all(axis=1)
-    packed = np.zeros(len(geocodes), np.int64)
-    for column in range(digits):
-        digit = characters[:, column].astype(np.int64) - ord("0")
-        good &= (digit >= 0) & (digit <= 9)
-        packed = packed * 10 + digit
-    return np.where(good, packed, -1)
-
-
-def unpack_geocodes(codes: NDArray[np.int64], digits: int) -> NDArray[np.str_]:
-    """Text of geocodes held as numbers.
-
-    Args:
-        codes: int64, shape (n,), not negative.
-        digits: length of the text.
-
-    Example:
-        >>> unpack_geocodes(np.array([44, 1234]), 4).tolist()
-        ['0044', '1234']
-    """
-    characters = np.empty((len(codes), digits), np.uint32)
-    left = codes.copy()
-    for column in range(digits - 1, -1, -1):
-        left, characters[:, column] = np.divmod(left, 10)
-    characters += np.uint32(ord("0"))
-    return characters.reshape(-1).view(f"U{digits}")
-
-
 def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[LevelRule]) -> Spine:
     """The tree over some blocks.
 
     Args:
-        geocodes: of the blocks, each once, in any order; text, or numbers as :func:`pack_geocodes` gives them.
+        geocodes: of the blocks, each once, in any order; text, or numbers as :meth:`GeocodeForm.pack` gives them.
         rules: root first, prefixes growing.
 
     Returns:
         The spine; its blocks are sorted by geocode.
 
     Raises:
-        DataError: no block, a geocode of another length or with other characters than digits, a block given twice, or
+        DataError: no block, a geocode of another length or with other characters, a block given twice, or
             several roots.
-        ValueError: prefixes that do not grow, or are longer than 18 digits.
+        ValueError: prefixes that do not grow, or are too long for numbers.
 
     Example:
         >>> spine = build_spine(np.array(["4402", "4401", "5001"]), (LevelRule("US", 0), LevelRule("State", 2), LevelRule("Block", 4)))
@@ -242,11 +206,12 @@ def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[
         ([0, 0, 1], [False, True])
     """
     digits = [rule.digits for rule in rules]
-    if digits != sorted(set(digits)) or not 0 < digits[-1] <= _MOST_DIGITS:
-        raise ValueError("the prefixes of a spine must grow, to 18 digits at most")
-    leaf = np.sort(_packed(geocodes, digits[-1]))
-    _check_blocks(leaf, digits[-1])
-    cuts = [_distinct(leaf // 10 ** (digits[-1] - length)) for length in digits[:-1]] + [leaf]
+    form = rules[-1].form
+    if digits != sorted(set(digits)) or not 0 < form.length <= form.longest:
+        raise ValueError(f"the prefixes of a spine must grow, to {form.longest} characters at most")
+    leaf = np.sort(_packed(geocodes, form))
+    _check_blocks(leaf, form)
+    cuts = [_distinct(form.prefixes(leaf, length)) for length in digits[:-1]] + [leaf]
     if len(cuts[0]) != 1:
         raise DataError(
             f"geocodes: {len(cuts[0])} geounits at level {rules[0].name}, the root; allowed: one; fix: start at a level that "
@@ -255,13 +220,13 @@ def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[
     parents = [np.full(1, -1, np.int32)]
     pointers = []
     for depth in range(1, len(cuts)):
-        above = cuts[depth] // 10 ** (digits[depth] - digits[depth - 1])
+        above = rules[depth].form.prefixes(cuts[depth], digits[depth - 1])
         parents.append(np.searchsorted(cuts[depth - 1], above).astype(np.int32))
         pointers.append(np.append(np.searchsorted(above, cuts[depth - 1]), len(above)).astype(np.int64))
     pointers.append(np.zeros(len(leaf) + 1, np.int64))
     return Spine(
         tuple(
-            SpineLevel(rule.name, rule.digits, rule.constant, codes, parent, pointer)
+            SpineLevel(rule.name, rule.digits, rule.constant, codes, parent, pointer, alphabet=rule.alphabet)
             for rule, codes, parent, pointer in zip(rules, cuts, parents, pointers, strict=True)
         )
     )
@@ -272,17 +237,17 @@ def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
     return rising[np.diff(rising, prepend=rising[:1] - 1) != 0]
 
 
-def _packed(geocodes: NDArray[Any], digits: int) -> NDArray[np.int64]:
-    return pack_geocodes(geocodes, digits) if geocodes.dtype.kind == "U" else geocodes.astype(np.int64)
+def _packed(geocodes: NDArray[Any], form: GeocodeForm) -> NDArray[np.int64]:
+    return form.pack(geocodes) if geocodes.dtype.kind == "U" else geocodes.astype(np.int64)
 
 
-def _check_blocks(leaf: NDArray[np.int64], digits: int) -> None:
+def _check_blocks(leaf: NDArray[np.int64], form: GeocodeForm) -> None:
     if not len(leaf):
         raise DataError("geocodes: there are no blocks; allowed: one or more")
-    wrong = int(np.count_nonzero((leaf < 0) | (leaf >= 10**digits)))
+    wrong = int(np.count_nonzero((leaf < 0) | (leaf >= form.base**form.length)))
     if wrong:
         raise DataError(
-            f"geocodes: {wrong} are not of the right form; allowed: {digits} decimal digits, leading zeros included"
+            f"geocodes: {wrong} are not of the right form; allowed: {form.words}, leading zeros included"
         )
     repeated = int(np.count_nonzero(np.diff(leaf) == 0))
     if repeated:

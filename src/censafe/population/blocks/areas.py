@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas, read_grfc
-from censafe.geography.spines.tree import pack_geocodes
 from censafe.population.blocks.layout import finding
 from censafe.population.findings import Finding
 

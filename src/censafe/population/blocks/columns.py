@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import StorageError
-from censafe.geography.spines.tree import Spine, build_spine, pack_geocodes
+from censafe.geography.geocodes import pack_geocodes
+from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.areas import AREA_COLUMNS, area_numbers, areas_from_grfc, in_order
@@ -119,12 +120,14 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Findin
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        found += finding(name, "geocode", "type", len(column), "geocodes that are not text", "text of digits")
+        found += finding(
+            name, "geocode", "type", len(column), "geocodes that are not text", layout.form.words
+        )
         return np.full(len(column), -1, np.int64)
     encoded = column.fill_null("").dictionary_encode()
     texts = np.array(encoded.dictionary.to_pylist(), np.str_)
-    codes = pack_geocodes(texts, layout.digits)
-    allowed = f"{layout.digits} digits"
+    codes = layout.form.pack(texts)
+    allowed = layout.form.words
     if layout.census_blocks:
         short = pack_geocodes(texts, _DIGITS_15)
         block = short % 10**4

@@ -10,6 +10,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.tree import LevelRule, Spine
 from censafe.model.schema import Schema
@@ -65,9 +66,9 @@ class HistogramLayout:
     kind: str = "hhgq"
 
     @property
-    def digits(self) -> int:
-        """Digits of the geocode of a block."""
-        return self.rules[-1].digits
+    def form(self) -> GeocodeForm:
+        """What the geocode of a block looks like."""
+        return self.rules[-1].form
 
     @property
     def kind_of_cell(self) -> NDArray[np.int32]:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.spines.tree import Spine, build_spine, pack_geocodes
+from censafe.geography.geocodes import pack_geocodes
+from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms

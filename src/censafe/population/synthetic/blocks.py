@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
+from censafe.geography.geocodes import unpack_geocodes
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE
-from censafe.geography.spines.tree import unpack_geocodes
 from censafe.population.synthetic.block_kernels import BlockChances, DrawnBlocks, TractColumns, draw_blocks
 from censafe.population.synthetic.plan import (
     Plan,

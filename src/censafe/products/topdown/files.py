@@ -114,7 +114,8 @@ def area_names(config: TopdownConfig, names: Mapping[str, str] | None = None) ->
         config: of the run.
         names: of areas, by GEOID or, where levels are not those of census geography, by geocode; None for none.
     """
-    return AreaNames(names or {}, are_census_levels(level.prefix for level in config.levels))
+    lengths = (level.prefix for level in config.levels)
+    return AreaNames(names or {}, config.geocodes == "digits" and are_census_levels(lengths))
 
 
 def _table_levels(config: TopdownConfig, estimates: _Estimates) -> list[TableLevel]:

@@ -71,7 +71,7 @@ def write_facts(folder: Path, config: TopdownConfig, public: PublicFacts, *, sta
         stamp: ``"NOT PRIVATE"`` beside measurements drawn with a test key.
     """
     leaf = public.run.standard.leaf
-    blocks = Blocks(leaf.codes, leaf.digits, public.facilities, public.areas, public.imputed)
+    blocks = Blocks(leaf.codes, leaf.form, public.facilities, public.areas, public.imputed)
     write_geography(folder / GEOGRAPHY, blocks, stamp=stamp)
     write_exact_totals(folder / TOTALS, _grouped(config, public))
     atomic_text(folder / CONFIGURATION, config.text)

@@ -104,7 +104,8 @@ def output_files(
 def _has_microdata(config: TopdownConfig) -> bool:
     """Whether a record has a layout: shipped schemas at the lowest areas that their layouts know."""
     lowest = config.run_levels[-1].prefix
-    return any(outputs_of(one).digits == lowest for one in config.histograms)
+    numbered = config.geocodes == "digits"
+    return numbered and any(outputs_of(one).digits == lowest for one in config.histograms)
 
 
 def publish(

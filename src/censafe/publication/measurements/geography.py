@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, DataError, StorageError
+from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.grfc import BlockAreas
-from censafe.geography.spines.tree import pack_geocodes, unpack_geocodes
 from censafe.model.safe_text import csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.stamps import Stamp
@@ -41,14 +41,14 @@ class Blocks:
 
     Args:
         codes: geocodes as numbers, int64, shape (blocks,).
-        digits: of a geocode.
+        form: of a geocode.
         units: counts by kind, int32, shape (blocks, kinds); no kinds where nothing bounds the persons of a block.
         areas: None where none were needed.
         imputed: in words, what in the input was made up by a rule.
     """
 
     codes: NDArray[np.int64] = field(repr=False)
-    digits: int
+    form: GeocodeForm
     units: NDArray[np.int32] = field(repr=False)
     areas: BlockAreas | None
     imputed: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def write_geography(path: Path, blocks: Blocks, *, stamp: Stamp | None = None) -
         StorageError: the disk is full or the folder not writable.
     """
     columns: dict[str, pa.Array] = {
-        "geocode": pa.array(unpack_geocodes(blocks.codes, blocks.digits).tolist(), pa.string())
+        "geocode": pa.array(blocks.form.unpack(blocks.codes).tolist(), pa.string())
     }
     for kind, counts in enumerate(blocks.units.T):
         columns[f"units_{kind}"] = pa.array(np.ascontiguousarray(counts))
@@ -77,6 +77,8 @@ def write_geography(path: Path, blocks: Blocks, *, stamp: Stamp | None = None) -
         "imputed": json.dumps(blocks.imputed),
         "private": "true" if stamp is None else "false",
     }
+    if blocks.form.alphabet != DIGITS:
+        metadata["alphabet"] = blocks.form.alphabet
     if stamp is not None:
         metadata["stamp"] = stamp
     with atomic_write(path) as temporary:
@@ -101,8 +103,8 @@ def read_geography(path: Path) -> Blocks:
                 f"{path}: format {metadata[b'format'].decode()!r}, this version reads {_FORMAT!r}"
             )
         names = table["geocode"].to_numpy()
-        digits = len(names[0])
-        codes = pack_geocodes(np.array(names.tolist(), np.str_), digits)
+        form = GeocodeForm(len(names[0]), metadata.get(b"alphabet", DIGITS.encode()).decode())
+        codes = form.pack(np.array(names.tolist(), np.str_))
         kinds = sum(name.startswith("units_") for name in table.schema.names)
         units = np.empty((len(codes), kinds), np.int32)
         for kind in range(kinds):
@@ -115,7 +117,7 @@ def read_geography(path: Path) -> Blocks:
         raise CheckError(
             f"{path} is missing, damaged or no file of blocks; restore it from a copy"
         ) from error
-    return Blocks(codes, digits, units, areas, imputed)
+    return Blocks(codes, form, units, areas, imputed)
 
 
 _COLUMNS: Final = ("histogram", "level", "geocode", "name", "value")

@@ -20,6 +20,7 @@ from censafe.evaluation.counts.pairing import (
 from censafe.evaluation.files.histograms import read_unit_table
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, with_lists
+from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import ExactHistograms, SparseLevel
@@ -148,7 +149,7 @@ def test_files_that_end_early_or_are_cut_otherwise_are_refused(tmp_path: Path) -
     units = tmp_path / "units.csv"
     units.write_text("geocode,gq0,occupied\n1001,2\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"units\.csv: rows that do not have the columns of the header"):
-        read_unit_table(units, 4)
+        read_unit_table(units, GeocodeForm(4))
     units.write_text("geocode,gq0,occupied\n1001,2,1\n", encoding="utf-8")
     pair = pair_files(SMALL, RULES, truth, {"a": truth})
     assert pair_beside(pair, UNITS, units, [units]).confidential.count.tolist() == [1, 1]

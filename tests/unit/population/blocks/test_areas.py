@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.geography.spines.tree import PL94_PR, pack_geocodes
+from censafe.geography.geocodes import pack_geocodes
+from censafe.geography.spines.tree import PL94_PR
 from censafe.population.blocks import BlockData, pl94_layout, read_blocks
 from censafe.population.blocks.areas import areas_from_grfc
 from censafe.population.synthetic.blocks import synthesize_histograms

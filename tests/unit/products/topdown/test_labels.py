@@ -6,13 +6,14 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from censafe.model.pl94 import TABLE_ITEMS
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.labels import write_labeled
-from censafe.products.topdown.words import item_words
+from censafe.products.topdown.words import answer_words, item_words
 from censafe.publication.microdata.histograms import write_histograms
 
 
@@ -22,6 +23,14 @@ def test_every_item_has_a_label_of_its_own() -> None:
     for table, items in labels.items():
         assert all(items), table
         assert len(set(items)) == len(items), table
+
+
+@pytest.mark.parametrize("name", ["pl94-us", "pl94-tracts", "blocks-16", "e2e-1940"])
+def test_no_level_of_a_shipped_schema_is_a_number(name: str) -> None:
+    for histogram in load_config(name).histograms:
+        for attribute in histogram.schema.schema.names:
+            for word in answer_words(histogram.schema, histogram.schema.query(attribute)):
+                assert not word[-1].isdigit() or word == "under 18", word
 
 
 def test_codebook_and_copies_name_cells(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import CheckError, DataError, StorageError
+from censafe.geography.geocodes import ALPHABETS, GeocodeForm
 from censafe.geography.grfc import BlockAreas
 from censafe.publication.measurements.geography import (
     Blocks,
@@ -29,10 +30,12 @@ def test_blocks_come_back(tmp_path: Path, with_areas: bool) -> None:
     one = np.array([1, 2], np.int32)
     areas = BlockAreas(CODES, one, one + 10, one + 20) if with_areas else None
     path = tmp_path / "g.parquet"
-    write_geography(path, Blocks(CODES, 15, UNITS, areas, ("units of 1940",)), stamp="NOT PRIVATE")
+    write_geography(
+        path, Blocks(CODES, GeocodeForm(15), UNITS, areas, ("units of 1940",)), stamp="NOT PRIVATE"
+    )
     found = read_geography(path)
-    assert (found.codes.tolist(), found.digits, found.units.tolist(), found.imputed) == (
-        CODES.tolist(), 15, UNITS.tolist(), ("units of 1940",),
+    assert (found.codes.tolist(), found.form, found.units.tolist(), found.imputed) == (
+        CODES.tolist(), GeocodeForm(15), UNITS.tolist(), ("units of 1940",),
     )  # fmt: skip
     assert (found.areas is not None) == with_areas
     if found.areas is not None:
@@ -43,9 +46,18 @@ def test_blocks_come_back(tmp_path: Path, with_areas: bool) -> None:
 
 
 def test_blocks_come_back_where_no_units_were_counted(tmp_path: Path) -> None:
-    write_geography(tmp_path / "g.parquet", Blocks(CODES, 15, np.zeros((2, 0), np.int32), None))
+    write_geography(tmp_path / "g.parquet", Blocks(CODES, GeocodeForm(15), np.zeros((2, 0), np.int32), None))
     found = read_geography(tmp_path / "g.parquet")
     assert (CODES.tolist(), (2, 0)) == (found.codes.tolist(), found.units.shape)
+
+
+def test_blocks_with_letters_come_back(tmp_path: Path) -> None:
+    form = GeocodeForm(4, ALPHABETS["capitals"])
+    codes = form.pack(np.array(["E01A", "W01Z"]))
+    write_geography(tmp_path / "g.parquet", Blocks(codes, form, UNITS, None))
+    found = read_geography(tmp_path / "g.parquet")
+    assert (found.codes.tolist(), found.form) == (codes.tolist(), form)
+    assert pq.read_table(tmp_path / "g.parquet")["geocode"].to_pylist() == ["E01A", "W01Z"]
 
 
 def test_other_files_are_no_blocks(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def area_sets(
     if listed is None:
         return tuple(found)
     leaf = run.standard.leaf
-    kinds, missing = read_block_areas(listed, leaf.codes, leaf.digits)
+    kinds, missing = read_block_areas(listed, leaf.codes, leaf.form)
     taken = {one.kind for one in found}
     for kind in kinds:
         if kind.name in taken:

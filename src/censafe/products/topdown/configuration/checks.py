@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
+from censafe.geography.geocodes import ALPHABETS, GeocodeForm
 from censafe.model import Definition
 from censafe.model.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
 from censafe.privacy.loss.budget import NotFinite
@@ -32,7 +33,7 @@ from censafe.products.topdown.configuration.schema_checks import (
 )
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
-__all__ = ["check_histograms", "check_levels", "check_loss", "check_root"]
+__all__ = ["check_geocodes", "check_histograms", "check_levels", "check_loss", "check_root"]
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*(_[A-Za-z0-9-]+)*", re.ASCII)
 _DEFINITIONS: Final = {"rho": Definition.ZCDP, "epsilon": Definition.PURE}
@@ -71,6 +72,29 @@ def check_levels(document: Document, problems: Problems) -> tuple[GeoLevel, ...]
                 "levels", f"{below.name} must have a longer prefix than {above.name}, which stands above it"
             )
     return tuple(levels)
+
+
+def check_geocodes(
+    document: Document, levels: Sequence[GeoLevel], reader: str | None, spine: str, problems: Problems
+) -> str | None:
+    """Which characters geocodes have; with letters, blocks come from histograms and the spine is the standard one."""
+    word = document.choice("geocodes", tuple(ALPHABETS), problems, default="digits")
+    if word is None or not levels:
+        return word
+    lowest = levels[-1]
+    form = GeocodeForm(lowest.prefix, ALPHABETS[word])
+    if form.length > form.longest:
+        problems.add(
+            "levels", f"{lowest.name} has codes of {form.words}; at most {form.longest} are allowed for them"
+        )
+    if word != "digits":
+        for key, value, allowed in (("reader", reader, "histogram"), ("spine", spine, "standard")):
+            if value not in (allowed, None):
+                problems.add(
+                    "geocodes",
+                    f"{word} is for codes of your own; {key} = {value} needs the codes of the census",
+                )
+    return word
 
 
 def check_root(document: Document, levels: Sequence[GeoLevel], problems: Problems) -> str | None:

@@ -15,6 +15,7 @@ from censafe.model.choices import MOST_PERSONS, Choices
 from censafe.model.histograms import GeoLevel, MeasuredHistogram
 from censafe.products.configuration.source import Document, Problems, locate
 from censafe.products.topdown.configuration.checks import (
+    check_geocodes,
     check_histograms,
     check_levels,
     check_loss,
@@ -63,6 +64,7 @@ class TopdownConfig:
         overrides: what ``--set`` changed, as it was typed.
         warnings: what the user should know.
         text: of the configuration file, without the overrides.
+        geocodes: which characters geocodes have, a word of :data:`censafe.geography.geocodes.ALPHABETS`.
         title: what the configuration is for, in its own words; empty without.
     """
 
@@ -77,6 +79,7 @@ class TopdownConfig:
     warnings: tuple[str, ...] = ()
     text: str = field(default="", repr=False)
     title: str = ""
+    geocodes: str = "digits"
 
     @property
     def run_levels(self) -> tuple[GeoLevel, ...]:
@@ -92,6 +95,7 @@ class TopdownConfig:
             "levels": ",".join(f"{level.name}:{level.prefix}:{level.code}" for level in self.levels),
             "root": self.root,
             "reader": self.reader,
+            **({} if self.geocodes == "digits" else {"geocodes": self.geocodes}),
             "measure": ",".join(histogram.name for histogram in self.histograms),
             **{name: str(value).lower() for name, value in vars(self.choices).items()},
         }
@@ -152,6 +156,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
     choices = _check_choices(document, problems)
+    geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
     if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
         problems.add(
             "information",
@@ -179,6 +184,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         warnings=tuple(warnings),
         text=locate(PRODUCT, source)[0].read_text(encoding="utf-8"),
         title=cast(str, title),
+        geocodes=cast(str, geocodes),
     )
 
 

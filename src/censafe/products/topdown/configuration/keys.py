@@ -25,6 +25,7 @@ LOSSES: Final = ("rho", "epsilon")
 _TEXTS: Final = (
     "root",
     "reader",
+    "geocodes",
     "spine",
     "bypass",
     "bypass_cutoff",

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from censafe.geography.geocodes import ALPHABETS
 from censafe.geography.spines.tree import LevelRule
 from censafe.population.blocks import HistogramLayout
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -26,7 +27,8 @@ def level_rules(config: TopdownConfig) -> tuple[LevelRule, ...]:
         >>> level_rules(load_config("pl94-us", {"root": "Block_Group"} | {"measure": "units"}))[0].digits
         12
     """
-    return tuple(LevelRule(level.name, level.prefix, level.code) for level in config.run_levels)
+    alphabet = ALPHABETS[config.geocodes]
+    return tuple(LevelRule(level.name, level.prefix, level.code, alphabet) for level in config.run_levels)
 
 
 def histogram_layout(config: TopdownConfig) -> HistogramLayout:

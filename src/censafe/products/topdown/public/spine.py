@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.geography.geocodes import pack_characters
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, build_spine
 from censafe.publication.measurements.listing import texts
@@ -17,7 +18,7 @@ from censafe.publication.measurements.rows import locate_rows
 
 __all__ = ["spine_of_files"]
 
-_MOST_DIGITS: Final = 18
+_BLOCK_DIGITS: Final = 16
 _NAMED: Final = 5
 _Codes = NDArray[np.uint8]
 
@@ -93,11 +94,11 @@ def _level(
     if rule.digits == 0:
         return SpineLevel(rule.name, 0, str(texts(codes[:1])[0]), np.zeros(1, np.int64), parent, edges)
     width = codes.shape[1]
-    before = max(0, width - _MOST_DIGITS)
-    before = width - 16 if before else 0
+    most = rule.form.longest
+    before = 0 if width <= most else width - min(_BLOCK_DIGITS, most)
     numbers = _numbers(codes, before, width, rule, folder)
     prefix = _numbers(codes, 0, before, rule, folder) if before else None
-    return SpineLevel(rule.name, width - before, "", numbers, parent, edges, prefix, before)
+    return SpineLevel(rule.name, width - before, "", numbers, parent, edges, prefix, before, rule.alphabet)
 
 
 def _census_codes(codes: _Codes, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
@@ -111,13 +112,8 @@ def _census_codes(codes: _Codes, rule: LevelRule, folder: Path) -> NDArray[np.in
 
 
 def _numbers(codes: _Codes, first: int, last: int, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
-    numbers = np.zeros(len(codes), np.int64)
-    good = np.ones(len(codes), np.bool_)
-    for column in range(first, last):
-        digit = codes[:, column].astype(np.int64) - ord("0")
-        good &= (digit >= 0) & (digit <= 9)
-        numbers = numbers * 10 + digit
-    _refuse(rule, codes[~good], "codes are no digits", folder)
+    numbers = pack_characters(codes[:, first:last], rule.alphabet)
+    _refuse(rule, codes[numbers < 0], "codes have other characters than the configuration says", folder)
     return numbers
 
 

@@ -47,6 +47,7 @@ def test_any_query_of_a_schema_of_ones_own():
     assert [query.name for query in default] == ["total", "votingage", "hispanic_race"]
     (query,) = chosen_queries(config, ("hispanic * votingage",))["persons"]
     assert (query.labels[0].split(", ")[0], len(query.labels)) == ("under 18", 4)
+    assert query.labels[1] == "under 18, not Hispanic"
     expected = config.histograms[0].schema.query("hispanic * votingage")
     assert expected.label.tolist() == query.weights.argmax(axis=0).tolist()
 

@@ -89,7 +89,7 @@ def test_codes_that_are_not_nested_or_no_digits_are_named() -> None:
         ]
         spine_of([*codes[:2], *keep], PL94_US)
     wrong = np.char.replace(codes[5], codes[5][0][-4:], "10x0", count=1)
-    with pytest.raises(DataError, match="codes are no digits"):
+    with pytest.raises(DataError, match="codes have other characters than the configuration says"):
         spine_of([*codes[:5], wrong], PL94_US)
     short = [np.array([""]), *(np.array([f"1{'0' * depth}"]) for depth in range(5))]
     with pytest.raises(DataError, match="codes have 5 digits; allowed: 16 or more"):
