@@ -11,11 +11,11 @@ import sys
 
 import click
 
-from censafe import __version__
 from censafe.cli.faults import FAULT, fault_message, printable, system_message
 from censafe.cli.interrupts import listening
 from censafe.cli.lazy import LazyGroup
 from censafe.errors import CensafeError, StorageError
+from censafe.version import __version__
 
 __all__ = ["main"]
 

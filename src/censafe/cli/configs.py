@@ -28,17 +28,15 @@ def command(context: click.Context) -> None:
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of name, product and title.")
 def list_configs(as_json: bool = False) -> None:
     """Name, product and content of every shipped configuration."""
-    from censafe.products.configuration.shipped import shipped_configs
+    import censafe
 
-    found = shipped_configs()
+    found = censafe.configurations().arrow.drop_columns(["text"]).to_pylist()
     if as_json:
-        click.echo(
-            json.dumps([{"name": c.name, "product": c.product, "title": c.title} for c in found], indent=2)
-        )
+        click.echo(json.dumps(found, indent=2))
         return
-    width = max(len(config.name) for config in found)
+    width = max(len(config["name"]) for config in found)
     for config in found:
-        click.echo(f"{config.name:<{width}}  {config.product}  {config.title}")
+        click.echo(f"{config['name']:<{width}}  {config['product']}  {config['title']}")
 
 
 @command.command(name="show")
@@ -50,6 +48,6 @@ def show_config(name: str) -> None:
     Example:
       censafe configs show sdhc-us > mine.toml
     """
-    from censafe.products.configuration.shipped import get_shipped
+    from censafe.api.plans import shipped_text
 
-    click.echo(get_shipped(name).text, nl=False)
+    click.echo(shipped_text(name), nl=False)

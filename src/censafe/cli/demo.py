@@ -30,7 +30,6 @@ def command(out: Path, persons: int, state: str, seed: int) -> None:
     Example:
       censafe demo demo-output
     """
-    from censafe.evaluation.demo import run_demo
+    import censafe
 
-    text = run_demo(out, persons=persons, state=state, seed=seed, observer=TerminalObserver())
-    click.echo(text)
+    click.echo(censafe.demonstrate(out, persons=persons, state=state, seed=seed, progress=TerminalObserver()))

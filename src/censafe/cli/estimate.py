@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
-from censafe.cli.options import EXACT, names_option, parse_settings, require_names_are_used
+from censafe.cli.options import EXACT, names_option, parse_settings
 from censafe.cli.progress import TerminalObserver
 from censafe.errors import UsageError
-from censafe.products.run.options import EstimateOptions, IntervalOptions
-from censafe.publication.sums import require_confidence
 
 __all__ = ["command"]
 
@@ -94,18 +91,12 @@ def command(
     words: tuple[str, ...],
     measurements: Path | None,
     totals: Path | None,
-    confidences: tuple[Fraction, ...],
-    intervals: bool,
-    areas: Path | None,
-    queries: tuple[str, ...],
-    simulations: int | None,
-    seed: int | None,
     settings: tuple[str, ...],
-    data: Path | None,
+    *,
+    confidences: tuple[Fraction, ...],
     config: str | None,
-    names: Path | None,
-    workers: int | None,
     quiet: bool,
+    **changes: Any,
 ) -> None:
     """Repeat the post-processing of the finished run in OUT from its stored measurements.
 
@@ -125,63 +116,25 @@ def command(
       censafe estimate microdata/ --intervals --areas places.csv --query P2
       censafe estimate topdown pl94-us estimates/ --measurements nmf/ --totals states.csv --set measure=persons
     """
-    from censafe.products.phsafe.estimate_files import estimate_noisy_files
-    from censafe.products.registry import planner_of, recipe_of
-    from censafe.products.run.folder import finished_run
-    from censafe.products.topdown.public.estimate import estimate_files
+    import censafe
 
     source = _source(words, measurements, totals)
     out = Path(words[-1])
-    if source is None:
-        with finished_run(out) as (_, manifest):
-            product = manifest.plan.product
-    else:
-        product = source.product
-    require_names_are_used(product, names)
-    asked = {"areas": areas, "query": queries, "simulations": simulations, "seed": seed}
-    options = EstimateOptions(
-        confidence=confidences[0] if confidences else planner_of(product).CONFIDENCE,
-        intervals=_intervals(product, intervals, confidences, asked),
-        settings=parse_settings(settings),
-        data=data,
-        config=config,
-        names=names,
-        observer=TerminalObserver(quiet=quiet),
-    )
-    if workers is not None:
-        options = replace(options, workers=workers)
+    asked: dict[str, Any] = {
+        **changes,
+        "settings": parse_settings(settings),
+        "confidence": confidences[0] if confidences else None,
+        "confidences": confidences if changes["intervals"] or len(confidences) > 1 else (),
+        "parameters": config,
+        "progress": TerminalObserver(quiet=quiet),
+    }
     if source is None or measurements is None:
-        click.echo(recipe_of(product).estimate(out, options).summary())
-    elif product == "phsafe":
-        own = None if source.config is None else Path(source.config)
-        click.echo(estimate_noisy_files(own, measurements, out, options).summary())
+        click.echo(censafe.estimate(out, **asked).summary)
     else:
-        click.echo(estimate_files(source.config or "", measurements, out, totals, options).summary())
-
-
-def _intervals(
-    product: str, wanted: bool, confidences: tuple[Fraction, ...], asked: Mapping[str, Any]
-) -> IntervalOptions | None:
-    """Which intervals are asked for; None where none are."""
-    if not wanted:
-        alone = [name for name, value in asked.items() if value not in (None, ())]
-        if alone or len(confidences) > 1:
-            given = alone[0] if alone else "confidence given more than once"
-            raise UsageError(f"--{given} belongs to --intervals")
-        return None
-    if product != "topdown":
-        raise UsageError(
-            f"--intervals belongs to topdown; counts of {product} have margins of error in their tables, and estimates of phsafe "
-            "their intervals in OUT/estimates"
+        found = censafe.estimate_public(
+            source.product, measurements, out, source=source.config, totals=totals, **asked
         )
-    found = IntervalOptions(queries=asked["query"], areas=asked["areas"])
-    numbers = {"simulations": asked["simulations"], "seed": asked["seed"]}
-    found = replace(found, **{name: value for name, value in numbers.items() if value is not None})
-    if confidences:
-        found = replace(found, confidences=tuple(sorted(set(confidences))))
-    for one in found.confidences:
-        require_confidence(one)
-    return found
+        click.echo(found)
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,9 @@ def command(context: click.Context, out: Path | None, serve: bool, port: int) ->
         raise click.UsageError("give --out to write the page or --serve to show it, not both.")
     if not serve and context.get_parameter_source("port") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--port goes with --serve.")
-    from censafe import __version__
-    from censafe.planning.explorer.page import explorer_page
-    from censafe.products.registry import shipped_sheets
+    import censafe
 
-    page = explorer_page(shipped_sheets(), __version__)
+    page = censafe.explorer_page()
     if serve:
         _serve(page, port)
         return
@@ -61,16 +59,16 @@ def command(context: click.Context, out: Path | None, serve: bool, port: int) ->
 
 
 def _serve(page: str, port: int) -> None:
-    from censafe.planning.explorer.page import ADDRESS, content_policy, page_server
+    from censafe.api.data import explorer_server
 
     try:
-        server = page_server(page, content_policy(), port)
+        server, address = explorer_server(page, port)
     except OSError as error:
         raise click.UsageError(
             f"--port {port} cannot be used: {error.strerror}; --port 0 takes any free one."
         ) from None
     with server:
-        click.echo(f"http://{ADDRESS}:{server.server_address[1]}/  (Ctrl-C to stop)")
+        click.echo(f"{address}  (Ctrl-C to stop)")
         sys.stdout.flush()
         try:
             server.serve_forever()

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from censafe import __version__
+from censafe.version import __version__
 
 __all__ = ["FAULT", "fault_message", "printable", "system_message"]
 

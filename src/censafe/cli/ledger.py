@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from censafe.privacy.ledger.report import DatasetTotal, LedgerReport
+    from censafe.api.ledger import DatasetTotal, LedgerReport
 
 __all__ = ["command"]
 
@@ -33,9 +33,9 @@ def command() -> None:
 @_JSON
 def show(file: Path, as_json: bool) -> None:
     """Every part with its cost and state, and what files that were read together have spent."""
-    from censafe.privacy.ledger.book import verify
+    import censafe
 
-    report = verify(file)
+    report = censafe.read_ledger(file)
     if as_json:
         rows = [{name: str(value) for name, value in vars(row).items()} for row in report.rows]
         totals = [_document(total) for total in report.totals]
@@ -61,10 +61,10 @@ def show(file: Path, as_json: bool) -> None:
 @_JSON
 def verify_(file: Path, head: str | None, as_json: bool) -> None:
     """Check chain, sequence, caps and totals of the whole file, twice derived."""
+    import censafe
     from censafe.errors import CheckError
-    from censafe.privacy.ledger.book import verify
 
-    report = verify(file, head=head)
+    report = censafe.read_ledger(file, head=head)
     if as_json:
         facts = {"valid": not report.torn_bytes, "head": report.head, "parts": len(report.rows)}
         click.echo(json.dumps({**facts, "torn_bytes": report.torn_bytes}))

@@ -21,9 +21,6 @@ __all__ = [
     "parse_settings",
     "product_argument",
     "published_data_option",
-    "require_names_are_used",
-    "require_published_data_is_used",
-    "require_totals_are_used",
     "set_option",
     "t1_option",
 ]
@@ -196,35 +193,3 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--set {key} is given twice.")
         parsed[key] = value
     return parsed
-
-
-def require_names_are_used(product: str, names: Path | None) -> None:
-    """Refuse names of areas for a product that knows the names of all its regions.
-
-    Raises:
-        UsageError: they are given and the product is PHSafe.
-    """
-    if names is not None and product == "phsafe":
-        raise click.UsageError("--names: phsafe knows the names of all its regions; leave it out.")
-
-
-def require_totals_are_used(product: str, t1: Path | None) -> None:
-    """Refuse totals of population groups for a product that reads none.
-
-    Raises:
-        UsageError: they are given and the product is not SafeTab-H.
-    """
-    if t1 is not None and product != "safetab-h":
-        raise click.UsageError(f"--t1: {product} reads no totals of population groups; leave it out.")
-
-
-def require_published_data_is_used(product: str, published_data: bool) -> None:
-    """Refuse the word that the input was published for a product that reads records only.
-
-    Raises:
-        UsageError: it is given and the product is not TopDown.
-    """
-    if published_data and product != "topdown":
-        raise click.UsageError(
-            f"--published-data: {product} reads records, which nobody has published; leave it out."
-        )

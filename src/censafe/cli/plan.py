@@ -12,10 +12,7 @@ import click
 from censafe.cli.options import EXACT, config_argument, parse_settings, product_argument, set_option
 
 if TYPE_CHECKING:
-    from censafe.planning.prices.extras import Extras
-    from censafe.planning.prices.rows import PlanReport
-    from censafe.products.planned import Wishes
-    from censafe.products.registry import Planner
+    from censafe.api.plans import Plan
 
 __all__ = ["command"]
 
@@ -115,8 +112,6 @@ def command(
     config: str,
     settings: tuple[str, ...],
     margins: tuple[str, ...],
-    confidence: Fraction | None,
-    deltas: tuple[Fraction, ...],
     form: str | None,
     xlsx: Path | None,
     **wanted: Any,
@@ -142,83 +137,24 @@ def command(
       censafe plan topdown pl94-us --minimise rho --target persons.votingage/County=20@95%
       censafe plan topdown e2e-1940 --set epsilon=1/2
     """
-    from censafe.products.planned import extras_of, planned
-    from censafe.products.registry import planner_of
+    import censafe
 
-    planner, wishes = planner_of(product), _read_wishes(wanted)
-    level = planner.CONFIDENCE if confidence is None else confidence
-    for name, value in (("--confidence", level), *(("--delta", delta) for delta in deltas)):
-        if not 0 < value < 1:
-            raise click.UsageError(f"{name} {value} must be above 0 and below 1.")
     changes = parse_settings(settings)
-    loaded = planner.load(config, changes, _parse_margins(margins), level)
-    overrides, outcome = planned(planner, loaded, wishes, level)
-    if overrides:
-        loaded = planner.load(config, {**changes, **overrides}, {}, level)
-    for warning in loaded.warnings:
+    chosen = censafe.configuration(product, config, changes)
+    found = censafe.plan(chosen, margins=_parse_margins(margins), **wanted)
+    for warning in found.configuration.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    report = planner.report(loaded, confidence=level, delta=deltas[0])
     if xlsx is not None:
-        _write_workbook(xlsx, product, report, deltas)
+        sheets = found.write_workbook(xlsx)
+        click.echo(f"Wrote {xlsx}: {sheets} sheets; white cells are inputs.", err=True)
     if form == "paper":
-        click.echo(planner.paper(loaded), nl=False)
-        return
-    extras = extras_of(
-        planner,
-        loaded,
-        wishes,
-        report,
-        deltas=deltas,
-        outcome=outcome,
-        overrides=overrides,
-    )
-    _print(report, extras, form)
-
-
-def _read_wishes(wanted: dict[str, Any]) -> Wishes:
-    from censafe.products.planned import Wishes
-
-    if wanted["minimise"] and wanted["maximise"]:
-        raise click.UsageError("--minimise and --maximise: choose one of them.")
-    return Wishes(
-        targets=wanted["targets"],
-        aim="minimise" if wanted["minimise"] else "maximise" if wanted["maximise"] else "own",
-        total=wanted["total"],
-        expected=wanted["expected"],
-        meaning=wanted["meaning"],
-        size=wanted["size"],
-    )
-
-
-def _write_workbook(path: Path, product: str, report: PlanReport, deltas: tuple[Fraction, ...]) -> None:
-    """This plan first, the shipped ones of the other products behind it; nothing is left of a failed attempt."""
-    from censafe.planning.workbook.book import write_plan_workbook
-    from censafe.products.registry import PLANNERS, SHEETS, planner_of
-
-    reports = [report]
-    for other, name in SHEETS.items():
-        if other != product and other in PLANNERS:
-            reports.append(_shipped_report(planner_of(other), name, deltas[0]))
-    write_plan_workbook(path, reports)
-    click.echo(f"Wrote {path}: {len(reports)} sheets; white cells are inputs.", err=True)
-
-
-def _shipped_report(planner: Planner, name: str, delta: Fraction) -> PlanReport:
-    return planner.report(
-        planner.load(name, {}, {}, planner.CONFIDENCE), confidence=planner.CONFIDENCE, delta=delta
-    )
-
-
-def _print(report: PlanReport, extras: Extras, form: str | None) -> None:
-    from censafe.planning.prices.extras import extras_record
-    from censafe.planning.prices.render import to_csv, to_json
-
-    if form == "json":
-        click.echo(to_json(report, extras_record(extras)))
+        click.echo(found.paper_table(), nl=False)
+    elif form == "json":
+        click.echo(found.to_json())
     elif form == "csv":
-        click.echo(to_csv(report), nl=False)
+        click.echo(found.to_csv(), nl=False)
     else:
-        _show(report, extras)
+        _show(found)
 
 
 def _parse_margins(margins: tuple[str, ...]) -> dict[str, Fraction]:
@@ -234,17 +170,13 @@ def _parse_margins(margins: tuple[str, ...]) -> dict[str, Fraction]:
     return parsed
 
 
-def _show(report: PlanReport, extras: Extras) -> None:
+def _show(found: Plan) -> None:
     from rich.console import Console
     from rich.measure import Measurement
 
-    from censafe.planning.prices.extras import extras_sentences
-    from censafe.planning.prices.render import plan_sentences, plan_table
-
-    table = plan_table(report)
+    table = found.rich_table()
     console = Console(highlight=False, markup=False)
     unlimited = console.options.update(width=_UNLIMITED)
     console.width = max(console.width, Measurement.get(console, unlimited, table).maximum)
     console.print(table)
-    for sentence in (*plan_sentences(report), *extras_sentences(extras)):
-        click.echo(sentence)
+    click.echo(found.text())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +17,13 @@ from censafe.cli.options import (
     parse_settings,
     product_argument,
     published_data_option,
-    require_names_are_used,
-    require_published_data_is_used,
-    require_totals_are_used,
     set_option,
     t1_option,
 )
 from censafe.cli.progress import TerminalObserver
+
+if TYPE_CHECKING:
+    from censafe.api.options import Checks
 
 __all__ = ["command"]
 
@@ -89,27 +89,11 @@ def command(
     data: Path,
     out: Path,
     settings: tuple[str, ...],
-    ledger: Path | None,
-    dataset: str | None,
-    cap: Fraction | None,
-    raise_cap: bool,
-    spend_more: bool,
-    strict: bool,
-    strict_ledger: bool,
-    key_dir: Path | None,
-    test_key: int | None,
-    published_data: bool,
-    confidence: Fraction | None,
-    t1: Path | None,
-    water_blocks: Path | None,
-    names: Path | None,
-    workers: int | None,
+    *,
     as_json: bool,
-    threads: int | None,
-    memory: str | None,
-    scratch: Path | None,
-    examples: Path | None,
+    strict: bool,
     quiet: bool,
+    **options: Any,
 ) -> None:
     """Measure DATA with exact noise, pay from the ledger, and publish the tables in OUT.
 
@@ -125,36 +109,11 @@ def command(
       censafe run topdown pl94-us state/ microdata/ --set root=State
       censafe run topdown pl94-us published/ demonstration/ --set root=State --set reader=pl94 --published-data
     """
-    from censafe.products.registry import planner_of, recipe_of
-    from censafe.products.run.options import ReadOptions, RunOptions
+    import censafe
 
-    observer = TerminalObserver(quiet=quiet)
-    require_totals_are_used(product, t1)
-    require_published_data_is_used(product, published_data)
-    require_names_are_used(product, names)
-    reading = ReadOptions(
-        checks="strict" if strict else "full",
-        examples=examples,
-        threads=threads,
-        memory=memory,
-        scratch=scratch,
-        t1=t1,
-        water_blocks=water_blocks,
-        observer=observer,
+    chosen = censafe.configuration(product, config, parse_settings(settings))
+    checks: Checks = "strict" if strict else "full"
+    made = censafe.release(
+        chosen, data, out, checks=checks, progress=TerminalObserver(quiet=quiet), **options
     )
-    options = RunOptions(
-        ledger=ledger,
-        dataset=dataset,
-        cap=cap,
-        raise_cap=raise_cap,
-        spend_more=spend_more,
-        strict_ledger=strict_ledger,
-        key_dir=key_dir,
-        test_key=test_key,
-        published_data=published_data,
-        names=names,
-        confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
-        **({} if workers is None else {"workers": workers}),
-    )
-    result = recipe_of(product).run(config, data, out, parse_settings(settings), reading, options)
-    click.echo(result.to_json() if as_json else result.summary())
+    click.echo(made.document if as_json else made.summary)

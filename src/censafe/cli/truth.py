@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,7 +14,6 @@ from censafe.cli.options import (
     engine_options,
     out_argument,
     parse_settings,
-    require_totals_are_used,
     set_option,
     t1_option,
 )
@@ -50,15 +50,10 @@ def command(
     data: Path,
     out: Path,
     settings: tuple[str, ...],
+    *,
     confidential: bool,
-    private_path: bool,
-    checks: str,
-    t1: Path | None,
-    threads: int | None,
-    memory: str | None,
-    scratch: Path | None,
-    examples: Path | None,
     quiet: bool,
+    **reading: Any,
 ) -> None:
     """Write the true tables of DATA to OUT. They are CONFIDENTIAL and every file says so.
 
@@ -69,24 +64,12 @@ def command(
       censafe truth safetab-p parameters/ data/ truth-p/ --confidential
       censafe truth safetab-h parameters/ data/ truth-h/ --confidential --t1 detailed-a/
     """
-    from censafe.evaluation.registry import write_true_tables
-    from censafe.products.run.options import ReadOptions
+    import censafe
 
     if not confidential:
         raise click.UsageError(
             "The output of truth is confidential. Add --confidential if that is what you want."
         )
-    require_totals_are_used(product, t1)
-    reading = ReadOptions(
-        checks=checks,  # type: ignore[arg-type]  # click.Choice allows exactly these
-        examples=examples,
-        threads=threads,
-        memory=memory,
-        scratch=scratch,
-        t1=t1,
-        observer=TerminalObserver(quiet=quiet),
-    )
-    files = write_true_tables(
-        product, config, data, out, parse_settings(settings), reading, private_path=private_path
-    )
+    chosen = censafe.configuration(product, config, parse_settings(settings))
+    files = censafe.true_tables(chosen, data, out, progress=TerminalObserver(quiet=quiet), **reading)
     click.echo(f"CONFIDENTIAL: {len(files)} true tables in {out}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,16 +15,13 @@ from censafe.cli.options import (
     engine_options,
     parse_settings,
     product_argument,
-    require_totals_are_used,
     set_option,
     t1_option,
 )
 from censafe.cli.progress import TerminalObserver
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from censafe.population.findings import Finding
+    from censafe.api.options import Checks
 
 __all__ = ["command"]
 
@@ -43,14 +40,11 @@ def command(
     config: str,
     data: Path,
     settings: tuple[str, ...],
-    strict: bool,
-    t1: Path | None,
+    *,
     as_json: bool,
-    threads: int | None,
-    memory: str | None,
-    scratch: Path | None,
-    examples: Path | None,
+    strict: bool,
     quiet: bool,
+    **reading: Any,
 ) -> None:
     """Check CONFIG as for a run, then every rule on DATA, and report all failures together.
 
@@ -60,35 +54,15 @@ def command(
       censafe validate phsafe sdhc-us data/ --set reader=csv --strict --examples bad.txt
       censafe validate topdown e2e-1940 districts/
     """
-    from censafe.products.registry import recipe_of
-    from censafe.products.run.options import ReadOptions
+    import censafe
 
-    require_totals_are_used(product, t1)
-    reading = ReadOptions(
-        checks="strict" if strict else "full",
-        examples=examples,
-        threads=threads,
-        memory=memory,
-        scratch=scratch,
-        t1=t1,
-        observer=TerminalObserver(quiet=quiet),
-    )
-    findings = recipe_of(product).validate(config, data, parse_settings(settings), reading)
-    click.echo(_as_json(findings) if as_json else _as_text(findings))
-    if any(finding.severity == "stop" for finding in findings):
+    chosen = censafe.configuration(product, config, parse_settings(settings))
+    checks: Checks = "strict" if strict else "full"
+    found = censafe.validate(chosen, data, checks=checks, progress=TerminalObserver(quiet=quiet), **reading)
+    if as_json:
+        document = {"valid": found.valid, "findings": [asdict(one) for one in found]}
+        click.echo(json.dumps(document, indent=2))
+    else:
+        click.echo(found.text())
+    if not found.valid:
         raise click.exceptions.Exit(1)
-
-
-def _as_json(findings: Sequence[Finding]) -> str:
-    valid = not any(finding.severity == "stop" for finding in findings)
-    return json.dumps({"valid": valid, "findings": [asdict(finding) for finding in findings]}, indent=2)
-
-
-def _as_text(findings: Sequence[Finding]) -> str:
-    stops = [finding for finding in findings if finding.severity == "stop"]
-    warnings = [finding for finding in findings if finding.severity == "warn"]
-    lines = [f"Error: {finding.text()}" for finding in stops]
-    lines += [f"Warning: {finding.text()}" for finding in warnings]
-    verdict = "NOT valid" if stops else "Valid"
-    lines.append(f"{verdict}: {len(stops)} rules broken that stop a run, {len(warnings)} warnings.")
-    return "\n".join(lines)

@@ -15,6 +15,10 @@ class NoiseLaw:
 
     Build one with :meth:`gaussian` or :meth:`laplace`.
 
+    Args:
+        kind: ``gaussian`` or ``laplace``.
+        parameter: sigma^2 of a discrete Gaussian, or the scale of a two-sided geometric law; above 0.
+
     Source: Canonne, Kamath & Steinke, "The Discrete Gaussian for Differential Privacy" (2020).
 
     Example:

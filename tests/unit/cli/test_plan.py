@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from censafe.cli.configs import command as configs
 from censafe.cli.plan import command as plan
-from censafe.errors import ConfigError
+from censafe.errors import ConfigError, UsageError
 from censafe.products.configuration.shipped import get_shipped
 
 NAMES = ["sdhc-pr", "sdhc-us", "ddhca", "ddhcb", "blocks-16", "e2e-1940", "pl94-pr", "pl94-tracts", "pl94-us"]
@@ -80,7 +80,8 @@ def test_a_margin_buys_its_budget() -> None:
 
 @pytest.mark.parametrize("option", ["--confidence", "--delta"])
 def test_a_level_outside_its_range_is_wrong_usage(option: str) -> None:
-    assert run("sdhc-us", option, "1").exit_code == 2
+    with pytest.raises(UsageError, match="must be above 0 and below 1"):
+        run("sdhc-us", option, "1")
 
 
 def test_errors_are_ours() -> None:

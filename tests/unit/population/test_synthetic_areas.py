@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from censafe.errors import UsageError
-from censafe.population.synthetic.plan import Plan, make_plan
+from censafe.population.synthetic.plan import PopulationPlan, make_plan
 
 NATION = 331_400_000
 
 
-def places(plan: Plan) -> int:
+def places(plan: PopulationPlan) -> int:
     inside = plan.places.place != 99_999
     return len(np.unique((plan.tracts.state.astype(np.int64) * 100_000 + plan.places.place)[inside]))
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from censafe.cli.options import out_argument, parse_settings, published_data_option, set_option
 from censafe.cli.progress import TerminalObserver
-
-if TYPE_CHECKING:
-    from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, UnitFiles
-    from censafe.products.run.options import ReadOptions
-    from censafe.products.topdown.configuration.config import TopdownConfig
 
 __all__ = ["command", "epl", "reliability"]
 
@@ -139,9 +133,7 @@ def command(**options: Any) -> None:
       censafe evaluate pair blocks/ august/ comparison/ --config pl94-us --set root=State --also june=june/ --also april=april/
       censafe evaluate pair truth/tables/PH3/PH3.csv release/tables/PH3/PH3.csv comparison/ --by REGION_TYPE
     """
-    from censafe.evaluation.pairs.evaluation import SUITES
-
-    _compare(SUITES, **options)
+    _compare(None, **options)
 
 
 @click.command(name="epl")
@@ -191,108 +183,38 @@ def reliability(**options: Any) -> None:
 
 
 def _compare(
-    suites: Sequence[str],
+    suites: Sequence[str] | None,
     *,
     truth: Path,
     published: Path,
     out: Path,
     config: str | None,
     settings: tuple[str, ...],
-    histogram: str | None,
-    also: tuple[tuple[str, Path], ...],
-    domain: Path | None,
-    count: str | None,
     by: str | None,
-    groups: str | None,
-    areas: tuple[Path, ...],
     area_kinds: str | None,
-    characteristics: Path | None,
-    tables: Path | None,
-    bins: int | None,
     side_by_side: str | None,
-    residuals: bool,
-    true_units: Path | None,
-    published_units: tuple[Path, ...],
-    mode: str,
     quiet: bool,
-    published_data: bool,
-    alpha: float = 0.05,
-    beta: float = 0.05,
+    **options: Any,
 ) -> None:
-    from censafe.evaluation.confidential import Standing
-    from censafe.evaluation.counts.reliability import Tolerance
-    from censafe.evaluation.pairs.definitions import Definitions, read_definitions
-    from censafe.evaluation.pairs.evaluation import PairChoices, evaluate_pair, evaluate_tables
-    from censafe.evaluation.pairs.inputs import AreaLists, UnitFiles
-    from censafe.evaluation.pairs.scope import PairQuestions
-    from censafe.evaluation.pairs.tables import match_tables
-    from censafe.evaluation.pairs.vintages import check_vintages, with_vintages
-    from censafe.evaluation.summary.reading import read_book
-    from censafe.products.run.options import ReadOptions
-    from censafe.products.topdown.configuration.config import load_config
+    import censafe
 
-    reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
-    main = [published, *(path for name, path in also if not name)]
-    vintages = {name: path for name, path in also if name}
-    check_vintages([name for name, _ in also if name])
-    sources = {"truth": str(truth), "published": ", ".join(str(path) for path in main)}
-    sources |= {f"vintage {name}": str(path) for name, path in vintages.items()}
-    asked: Any = mode
-    standing = Standing.of(published_data=published_data)
-    if config is None:
-        beyond = (settings, histogram, also, domain, groups, areas, area_kinds, true_units, published_units,
-                  characteristics, tables, bins, side_by_side, residuals)  # fmt: skip
-        if any(beyond):
-            raise click.UsageError(
-                "Tables take --by, --count and --mode only; the other options are for histograms and need --config."
-            )
-        matched = match_tables(truth, published, count=count, by=_names(by))
-        result = evaluate_tables(
-            matched, out, reading, sources=sources, choices=PairChoices(suites, asked, standing=standing)
-        )
-    else:
-        if count or by:
-            raise click.UsageError("--count and --by are for tables; leave out --config.")
-        if bool(true_units) != bool(published_units):
-            raise click.UsageError("--true-units and --published-units go together.")
-        units = UnitFiles(true_units, published_units) if true_units else None
-        defined = read_definitions(characteristics) if characteristics else Definitions()
-        lists = AreaLists(areas, _names(area_kinds), defined.areas)
-        chosen = load_config(config, parse_settings(settings))
-        numbers = itertools.count(1)
-        runs = {name or str(next(numbers)): path for name, path in (("", published), *also)}
-        opened = with_vintages(
-            _opened(chosen, histogram, truth, runs, domain, units, lists, reading), tuple(vintages)
-        )
-        wanted = PairQuestions(
-            defined.queries, defined.characteristics, defined.sets, groups, bins or 0, Tolerance(alpha, beta)
-        )
-        book = read_book(tables) if tables else None
-        choices = PairChoices(suites, asked, wanted, _names(side_by_side), residuals, book, standing)
-        result = evaluate_pair(opened, out, reading, sources=sources, choices=choices, config=chosen)
-    click.echo(result.text())
+    if config is None and settings:
+        raise click.UsageError("--set changes keys of a configuration: give --config, or leave it out.")
+    chosen = None if config is None else censafe.configuration("topdown", config, parse_settings(settings))
+    found = censafe.compare(
+        truth,
+        published,
+        out,
+        configuration=chosen,
+        suites=suites,
+        by=_names(by),
+        area_kinds=_names(area_kinds),
+        side_by_side=_names(side_by_side),
+        progress=TerminalObserver(quiet=quiet),
+        **options,
+    )
+    click.echo(found.summary)
 
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",")) if text else ()
-
-
-def _opened(
-    config: TopdownConfig,
-    histogram: str | None,
-    truth: Path,
-    published: Mapping[str, Path],
-    domain: Path | None,
-    units: UnitFiles | None,
-    areas: AreaLists,
-    reading: ReadOptions,
-) -> OpenedPair:
-    from censafe.evaluation.pairs.inputs import open_pair
-
-    names = [one.name for one in config.histograms]
-    chosen = histogram or names[0]
-    if chosen not in names:
-        raise click.UsageError(f"--histogram {chosen}: the configuration has {', '.join(names)}.")
-    return open_pair(
-        config, config.histogram(chosen), truth, published, domain, units=units, areas=areas, reading=reading
-    )

@@ -28,13 +28,10 @@ def command(folder: Path, public: Path | None) -> None:
       censafe evaluate report evaluation/
       censafe evaluate report evaluation/ --public for-everyone/
     """
+    import censafe
+
     if public is not None:
-        from censafe.evaluation.topdown.noise_alone import public_report
-        from censafe.products.run.options import ReadOptions
-
-        click.echo(public_report(folder, public, ReadOptions()).text())
+        click.echo(censafe.public_report(folder, public).summary)
         return
-    from censafe.evaluation.pages.registry import write_report
-
-    for name in write_report(folder):
-        click.echo(folder / name)
+    for path in censafe.redraw_report(folder):
+        click.echo(path)

@@ -34,9 +34,8 @@ def command(product: str, config: str, out: Path, settings: tuple[str, ...], qui
     Example:
       censafe evaluate semantics topdown pl94-us meaning/
     """
-    from censafe.evaluation.semantics import evaluate_semantics
-    from censafe.products.run.options import ReadOptions
+    import censafe
 
-    reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
-    result = evaluate_semantics(product, config, parse_settings(settings), out, reading)
-    click.echo(result.text())
+    chosen = censafe.configuration(product, config, parse_settings(settings))
+    found = censafe.attack_power(chosen, out, progress=TerminalObserver(quiet=quiet))
+    click.echo(found.summary)

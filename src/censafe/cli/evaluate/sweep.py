@@ -113,15 +113,10 @@ def command(
     data: Path,
     out: Path,
     settings: tuple[str, ...],
-    epsilons: tuple[Fraction, ...],
-    losses: tuple[Fraction, ...],
+    *,
     published: tuple[tuple[Fraction, Path], ...],
-    runs: int,
-    seed: int,
-    workers: int,
-    public: bool,
-    published_data: bool,
     quiet: bool,
+    **options: Any,
 ) -> None:
     """Run TopDown at several budgets beside simple random samples: errors, bias, empirical privacy loss.
 
@@ -137,38 +132,13 @@ def command(
       censafe evaluate sweep topdown pl94-us blocks/ sweep/ --set root=State --rho 1/2,2.56
       censafe evaluate sweep topdown e2e-1940 extract/ study/ --set reader=ipums-1940 --published 0.25=a/ --published 1=b/
     """
-    from censafe.evaluation.confidential import Standing
-    from censafe.evaluation.topdown.runs import SourceOf
-    from censafe.evaluation.topdown.sweep_evaluation import evaluate_published_sweep, evaluate_sweep
-    from censafe.products.run.options import ReadOptions
+    import censafe
 
-    reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
-    source = SourceOf.of(config, data, parse_settings(settings))
-    if published:
-        if epsilons or losses or public:
-            raise click.UsageError("--published says the budgets; leave out --epsilon, --rho and --public.")
-        groups: dict[Fraction, list[Path]] = {}
-        for epsilon, path in published:
-            groups.setdefault(epsilon, []).append(path)
-        standing = Standing.of(published_data=published_data)
-        result = evaluate_published_sweep(
-            source, out, reading, published=groups, seed=seed, standing=standing
-        )
-        click.echo(result.text())
-        return
-    if not epsilons and not losses:
-        raise click.UsageError(
-            "give budgets: --epsilon 0.25,0.5,1,2,4,8 (or --rho under zCDP), or --published EPS=FOLDER."
-        )
-    result = evaluate_sweep(
-        source,
-        out,
-        reading,
-        epsilons=epsilons,
-        losses=losses,
-        runs=runs,
-        seed=seed,
-        workers=workers,
-        standing=Standing.PUBLIC if public else Standing.of(published_data=published_data),
+    groups: dict[Fraction, list[Path]] = {}
+    for epsilon, path in published:
+        groups.setdefault(epsilon, []).append(path)
+    chosen = censafe.configuration(product, config, parse_settings(settings))
+    found = censafe.sweep(
+        chosen, data, out, published=groups, progress=TerminalObserver(quiet=quiet), **options
     )
-    click.echo(result.text())
+    click.echo(found.summary)

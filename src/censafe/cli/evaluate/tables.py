@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -105,37 +104,11 @@ def _evaluate(
     data: Path,
     out: Path,
     settings: tuple[str, ...],
-    trials: int,
-    seed: int,
-    confidence: Fraction | None,
-    threads: int | None,
-    memory: str | None,
-    scratch: Path | None,
-    examples: Path | None,
     quiet: bool,
-    t1: Path | None = None,
+    **options: Any,
 ) -> None:
-    from censafe.evaluation.registry import evaluate
-    from censafe.products.registry import planner_of
-    from censafe.products.run.options import ReadOptions
+    import censafe
 
-    reading = ReadOptions(
-        examples=examples,
-        threads=threads,
-        memory=memory,
-        scratch=scratch,
-        t1=t1,
-        observer=TerminalObserver(quiet=quiet),
-    )
-    result = evaluate(
-        product,
-        config,
-        data,
-        out,
-        parse_settings(settings),
-        reading,
-        trials=trials,
-        seed=seed,
-        confidence=planner_of(product).CONFIDENCE if confidence is None else confidence,
-    )
-    click.echo(result.text())
+    chosen = censafe.configuration(product, config, parse_settings(settings))
+    found = censafe.evaluate(chosen, data, out, progress=TerminalObserver(quiet=quiet), **options)
+    click.echo(found.summary)

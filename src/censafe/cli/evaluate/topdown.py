@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -43,17 +44,7 @@ __all__ = ["command"]
 @published_data_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(
-    config: str,
-    data: Path,
-    out: Path,
-    settings: tuple[str, ...],
-    runs: int,
-    seed: int,
-    workers: int,
-    public: bool,
-    published_data: bool,
-    areas: tuple[Path, ...],
-    quiet: bool,
+    config: str, data: Path, out: Path, settings: tuple[str, ...], *, quiet: bool, **options: Any
 ) -> None:
     """Compare TopDown, blocks protected one by one, and raw noisy counts with the truth, level by level.
 
@@ -67,15 +58,8 @@ def command(
       censafe evaluate topdown pl94-us blocks/ noise/ --set root=State --public
       censafe evaluate topdown pl94-us blocks/ places/ --set root=State --areas GRF-C_ri2020.txt
     """
-    from censafe.evaluation.confidential import Standing
-    from censafe.evaluation.topdown.evaluation import evaluate_topdown
-    from censafe.evaluation.topdown.runs import SourceOf
-    from censafe.products.run.options import ReadOptions
+    import censafe
 
-    reading = ReadOptions(observer=TerminalObserver(quiet=quiet))
-    source = SourceOf.of(config, data, parse_settings(settings))
-    standing = Standing.PUBLIC if public else Standing.of(published_data=published_data)
-    result = evaluate_topdown(
-        source, out, reading, runs=runs, seed=seed, workers=workers, standing=standing, areas=areas
-    )
-    click.echo(result.text())
+    chosen = censafe.configuration("topdown", config, parse_settings(settings))
+    found = censafe.evaluate(chosen, data, out, progress=TerminalObserver(quiet=quiet), **options)
+    click.echo(found.summary)

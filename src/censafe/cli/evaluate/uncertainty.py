@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -34,7 +35,7 @@ __all__ = ["command"]
     help="Level of the intervals.",
 )
 @click.option("--quiet", is_flag=True, help="No progress.")
-def command(run: Path, out: Path, runs: int, seed: int, workers: int, confidence: float, quiet: bool) -> None:
+def command(run: Path, out: Path, *, quiet: bool, **options: Any) -> None:
     """Say how far the published counts of the finished topdown run in RUN may be from the truth.
 
     Runs the same configuration again on what was published (approximate Monte Carlo): root mean square error, bias and an
@@ -44,17 +45,7 @@ def command(run: Path, out: Path, runs: int, seed: int, workers: int, confidence
     Example:
       censafe evaluate uncertainty redistricting/ errors/ --runs 20
     """
-    from censafe.evaluation.topdown.population import PublishedSource
-    from censafe.evaluation.topdown.uncertainty import evaluate_uncertainty
-    from censafe.products.run.options import ReadOptions
+    import censafe
 
-    result = evaluate_uncertainty(
-        PublishedSource(run),
-        out,
-        ReadOptions(observer=TerminalObserver(quiet=quiet)),
-        runs=runs,
-        seed=seed,
-        workers=workers,
-        confidence=confidence,
-    )
-    click.echo(result.text())
+    found = censafe.uncertainty(run, out, progress=TerminalObserver(quiet=quiet), **options)
+    click.echo(found.summary)

@@ -34,13 +34,13 @@ from censafe.products.run.scratch import private_scratch
 from censafe.publication.sums import require_confidence
 from censafe.tabulation.tables.counting import CountAccumulator
 
-__all__ = ["Evaluation", "evaluate_phsafe", "run_trials"]
+__all__ = ["PhsafeEvaluation", "evaluate_phsafe", "run_trials"]
 
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class PhsafeEvaluation:
     """CONFIDENTIAL. What an evaluation found and where it was written."""
 
     rows: tuple[AccuracyRow, ...]
@@ -79,7 +79,7 @@ def evaluate_phsafe(
     trials: int,
     seed: int,
     confidence: Fraction,
-) -> Evaluation:
+) -> PhsafeEvaluation:
     """Count once, draw noise ``trials`` times with test keys, and compare with the truth.
 
     Args:
@@ -121,7 +121,7 @@ def evaluate_phsafe(
         for picture in files[1:]:
             draw_accuracy(picture, rows, title=title)
         files += tuple(out / name for name in write_report(out))
-    return Evaluation(tuple(rows), trials, files)
+    return PhsafeEvaluation(tuple(rows), trials, files)
 
 
 def run_trials(

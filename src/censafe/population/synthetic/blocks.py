@@ -17,7 +17,7 @@ from censafe.geography.geocodes import unpack_geocodes
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE
 from censafe.population.synthetic.block_kernels import BlockChances, DrawnBlocks, TractColumns, draw_blocks
 from censafe.population.synthetic.plan import (
-    Plan,
+    PopulationPlan,
     chances,
     make_plan,
     marginals,
@@ -42,7 +42,9 @@ _OUTSIDE = (
 _Ints = NDArray[np.int64]
 
 
-def area_columns(plan: Plan, tract: NDArray[np.int32], group: NDArray[np.int32]) -> dict[str, Column]:
+def area_columns(
+    plan: PopulationPlan, tract: NDArray[np.int32], group: NDArray[np.int32]
+) -> dict[str, Column]:
     """American Indian area, place and county subdivision of every block, as text.
 
     A tract has one place and, where American Indians are its group, the American Indian area of its state. Of the second
@@ -225,10 +227,10 @@ def _block_chances(layout: HistogramLayoutName) -> BlockChances:
 
 
 def _drawn_ahead(
-    plan: Plan, layout: HistogramLayoutName, pool: ThreadPoolExecutor
-) -> Iterator[tuple[Plan, DrawnBlocks]]:
+    plan: PopulationPlan, layout: HistogramLayoutName, pool: ThreadPoolExecutor
+) -> Iterator[tuple[PopulationPlan, DrawnBlocks]]:
     """Chunks of tracts in order with what is drawn for them; the next ones are being drawn meanwhile."""
-    waiting: deque[tuple[Plan, Future[DrawnBlocks]]] = deque()
+    waiting: deque[tuple[PopulationPlan, Future[DrawnBlocks]]] = deque()
     for low, high in plan.cuts(CHUNK_PERSONS):
         piece = plan.slice(low, high)
         waiting.append((piece, pool.submit(_draw, piece, layout)))
@@ -239,7 +241,7 @@ def _drawn_ahead(
         yield first, drawn.result()
 
 
-def _draw(plan: Plan, layout: HistogramLayoutName) -> DrawnBlocks:
+def _draw(plan: PopulationPlan, layout: HistogramLayoutName) -> DrawnBlocks:
     """Draw the blocks of some tracts."""
     tracts = plan.tracts
     persons = int(tracts.persons.sum())
@@ -265,7 +267,9 @@ def _draw(plan: Plan, layout: HistogramLayoutName) -> DrawnBlocks:
     )
 
 
-def _chunk(plan: Plan, drawn: DrawnBlocks, layout: HistogramLayoutName, districts: dict[int, int]) -> _Chunk:
+def _chunk(
+    plan: PopulationPlan, drawn: DrawnBlocks, layout: HistogramLayoutName, districts: dict[int, int]
+) -> _Chunk:
     """Count what was drawn by block and cell.
 
     Args:
@@ -291,7 +295,7 @@ def _chunk(plan: Plan, drawn: DrawnBlocks, layout: HistogramLayoutName, district
 
 
 def _geocodes(
-    plan: Plan, drawn: DrawnBlocks, layout: HistogramLayoutName, districts: dict[int, int]
+    plan: PopulationPlan, drawn: DrawnBlocks, layout: HistogramLayoutName, districts: dict[int, int]
 ) -> _Ints:
     tract, group = drawn.tract.astype(np.int64), drawn.group.astype(np.int64)
     codes = np.array([int(state.code) for state in synthetic_states()])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.plan import Plan, chances
+from censafe.population.synthetic.plan import PopulationPlan, chances
 from censafe.population.synthetic.structures import DrawnUnits, People, Tracts, Words, pick, uniform
 from censafe.population.synthetic.writing import Coded, Column, geo_columns
 
@@ -210,7 +210,7 @@ _TYPES = np.array(
 )  # HOUSEHOLD_TYPE by HHT: living alone or not, whatever the sex
 
 
-def safetab_columns(people: People, units: DrawnUnits, plan: Plan) -> dict[str, dict[str, Column]]:
+def safetab_columns(people: People, units: DrawnUnits, plan: PopulationPlan) -> dict[str, dict[str, Column]]:
     """The columns of the three tables, in the order of their layouts.
 
     Args:

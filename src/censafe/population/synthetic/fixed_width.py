@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.model.compiled import compiled
 from censafe.population.synthetic.blocks import area_columns, place_in_group
-from censafe.population.synthetic.plan import Plan, make_plan, race_codes, synthetic_states
+from censafe.population.synthetic.plan import PopulationPlan, make_plan, race_codes, synthetic_states
 from censafe.population.synthetic.population import SynthReport, draw_people
 from censafe.population.synthetic.structures import DrawnUnits, People
 from censafe.population.synthetic.writing import Coded, Column, csv_lines, folder_when_complete, geo_columns
@@ -41,7 +41,7 @@ _Bytes = NDArray[np.uint8]
 class _Chunk:
     """Some tracts with their people and units."""
 
-    plan: Plan
+    plan: PopulationPlan
     people: People
     units: DrawnUnits
 

@@ -23,7 +23,7 @@ __all__ = [
     "MOST_PERSONS",
     "County",
     "Places",
-    "Plan",
+    "PopulationPlan",
     "SyntheticState",
     "chances",
     "counties",
@@ -232,16 +232,16 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PopulationPlan:
     """The tracts of a population, in geographic order, and their codes."""
 
     tracts: Tracts
     places: Places
 
-    def slice(self, first: int, stop: int) -> Plan:
+    def slice(self, first: int, stop: int) -> PopulationPlan:
         """The tracts from `first` up to, not including, `stop`."""
         places = self.places
-        return Plan(
+        return PopulationPlan(
             Tracts._make(column[first:stop] for column in self.tracts),
             Places(
                 *(column[first:stop] for column in (places.county, places.tract, places.place, places.aiannh))
@@ -346,7 +346,7 @@ def _county_tracts(
 
 def make_plan(
     persons: int, wanted: tuple[str, ...] | None, seed: int, *, areas_of: int | None = None
-) -> Plan:
+) -> PopulationPlan:
     """The tracts of a population of exactly `persons` persons.
 
     Args:
@@ -386,4 +386,4 @@ def make_plan(
     )
     first_mafid = FIRST_MAFID + 2 * (np.cumsum(held) - held)
     tracts_of = Tracts(state, held, first_mafid, seeds, dominant, vacancy)
-    return Plan(tracts_of, Places(code, tract, place, aiannh))
+    return PopulationPlan(tracts_of, Places(code, tract, place, aiannh))

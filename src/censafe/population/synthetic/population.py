@@ -14,7 +14,7 @@ import numpy as np
 
 from censafe.population.synthetic.detailed import SAFETAB_TABLES, safetab_columns
 from censafe.population.synthetic.kernels import draw_tracts
-from censafe.population.synthetic.plan import Plan, chances, make_plan
+from censafe.population.synthetic.plan import PopulationPlan, chances, make_plan
 from censafe.population.synthetic.structures import DrawnUnits, People, packed, records
 from censafe.population.synthetic.writing import (
     TABLES,
@@ -57,7 +57,7 @@ class _Count:
     group_quarters: int
 
 
-def draw_people(plan: Plan) -> tuple[People, DrawnUnits]:
+def draw_people(plan: PopulationPlan) -> tuple[People, DrawnUnits]:
     """Draw the people and units of a plan.
 
     Args:
@@ -80,7 +80,7 @@ def draw_people(plan: Plan) -> tuple[People, DrawnUnits]:
     )
 
 
-def _write_part(plan: Plan, paths: dict[str, Path], stop: threading.Event) -> _Count:
+def _write_part(plan: PopulationPlan, paths: dict[str, Path], stop: threading.Event) -> _Count:
     units_written = vacant = quarters = 0
     with PartWriter(paths) as writer:
         for first, last in plan.cuts(CHUNK_PERSONS):
@@ -175,7 +175,7 @@ def _formats(layout: Layout, file_format: Literal["parquet", "csv"]) -> dict[str
 
 
 def _write_parts(
-    plan: Plan,
+    plan: PopulationPlan,
     folder: Path,
     formats: dict[str, FileFormat],
     progress: Callable[[int], None] | None,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import StorageError, UsageError
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.plan import Plan, synthetic_states
+from censafe.population.synthetic.plan import PopulationPlan, synthetic_states
 from censafe.population.synthetic.structures import DrawnUnits, People
 
 __all__ = [
@@ -305,7 +305,7 @@ def _state_codes(rows: NDArray[np.int64], tract: NDArray[np.int32]) -> dict[str,
     return codes
 
 
-def geo_columns(units: DrawnUnits, plan: Plan) -> dict[str, Column]:
+def geo_columns(units: DrawnUnits, plan: PopulationPlan) -> dict[str, Column]:
     """The columns of geo, in the order of the layout: one row per unit.
 
     Args:

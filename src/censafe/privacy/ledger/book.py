@@ -15,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from censafe import __version__
 from censafe.errors import LedgerError
 from censafe.model import PartPlan, ReleasePlan
 from censafe.privacy.keys.commitments import (
@@ -56,6 +55,7 @@ from censafe.privacy.ledger.state import Charge, ChargeState, LedgerState, PartO
 from censafe.privacy.loss.accountant import compose, part_cost
 from censafe.privacy.loss.promises import Promise, part_loss
 from censafe.privacy.proofs import proven
+from censafe.version import __version__
 
 __all__ = [
     "Ledger",

@@ -27,7 +27,7 @@ from censafe.products.detailed.release import Published, files_of, publish
 from censafe.products.run.account import one_file
 from censafe.products.run.door import Door, MeasurementFiles
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.runner import Release, RunResult, run_job
+from censafe.products.run.runner import MeasuredRun, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.groups import read_group_measurements, write_group_measurements
@@ -236,7 +236,7 @@ class SafetabJob:
                 measured.append(door.once(part, partial(self._recipe.measure, task), GROUP_FILES))
         return measured
 
-    def publish(self, release: Release[list[GroupMeasurements]]) -> None:
+    def publish(self, release: MeasuredRun[list[GroupMeasurements]]) -> None:
         """Write, check and name everything that is published."""
         publish(
             release.out,

@@ -20,7 +20,7 @@ from censafe.products.run.account import one_file
 from censafe.products.run.door import VECTOR_FILES, Door, measure_vectors
 from censafe.products.run.folder import FILES, finished_run
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.runner import Release, RunResult, run_job
+from censafe.products.run.runner import MeasuredRun, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.vectors import read_measurements
@@ -168,7 +168,7 @@ class _Job:
                 for answer in door.once(part, partial(measure_vectors, part, exact), VECTOR_FILES)
             ]
 
-    def publish(self, release: Release[list[Measurements]]) -> None:
+    def publish(self, release: MeasuredRun[list[Measurements]]) -> None:
         publish(
             release.out,
             release.staging,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from censafe.model.observer import Observer, SilentObserver
 
@@ -113,6 +113,7 @@ class EstimateOptions:
         observer: who is told of stages.
         intervals: which intervals topdown makes beside its published counts; None for none.
         names: file with names of areas, for the published files; None for those that the run keeps.
+        solver: solves the parents of topdown in the place of ours, as :class:`censafe.ParentSolver` says; None for ours.
     """
 
     confidence: Fraction
@@ -123,3 +124,4 @@ class EstimateOptions:
     observer: Observer = field(default_factory=SilentObserver)
     intervals: IntervalOptions | None = None
     names: Path | None = None
+    solver: Callable[[Any], Any] | None = None

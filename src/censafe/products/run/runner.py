@@ -33,7 +33,7 @@ from censafe.publication.manifest import (
 )
 from censafe.publication.sums import require_confidence
 
-__all__ = ["Job", "Release", "RunResult", "Source", "hash_files", "run_job"]
+__all__ = ["Job", "MeasuredRun", "RunResult", "Source", "hash_files", "run_job"]
 
 _PACKAGES = ("censafe", "cryptography", "duckdb", "ibis-framework", "numba", "numpy", "pyarrow")
 
@@ -114,7 +114,7 @@ _Measured = TypeVar("_Measured")
 
 
 @dataclass(frozen=True)
-class Release(Generic[_Measured]):
+class MeasuredRun(Generic[_Measured]):
     """A measured run, ready to be published.
 
     Args:
@@ -167,7 +167,7 @@ class Job(Protocol[_Source, _Measured]):
     def measure(self, source: _Source, door: Door, reading: ReadOptions) -> _Measured:
         """Read, check and count, and take every part through the door; parts that are done are read instead."""
 
-    def publish(self, release: Release[_Measured]) -> None:
+    def publish(self, release: MeasuredRun[_Measured]) -> None:
         """Write, check and name everything that is published; the manifest last."""
 
 
@@ -270,7 +270,9 @@ def run_job(
                     _manifest(job, folder, account, reading, created), published_data=options.published_data
                 )
                 job.publish(
-                    Release(measured, manifest, account.paid, options.confidence, out, folder.staging, data)
+                    MeasuredRun(
+                        measured, manifest, account.paid, options.confidence, out, folder.staging, data
+                    )
                 )
         statement = account.statement
     return RunResult(

@@ -178,7 +178,7 @@ def estimate_all(
     facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
     for histogram in estimation_order(config):
         bounds = bounded_facts(config, histogram, public, levels)
-        descent = Descent(histogram, bounds, observer, config.choices, options.workers)
+        descent = Descent(histogram, bounds, observer, config.choices, options.workers, options.solver)
         found = []
         loads = [load for load in workloads(config) if load.histogram.name == histogram.name]
 
@@ -195,7 +195,12 @@ def estimate_all(
                 found.append(descent.estimate(load.part.name, own)[1].document())
         levels[histogram.name] = standard_levels(public.run, descent.levels, histogram.schema.schema.cells)
         reports[histogram.name] = tuple(found)
-    return gathered(config, public, levels, reports, facts)
+    found_all = gathered(config, public, levels, reports, facts)
+    return found_all if options.solver is None else replace(found_all, solver=_name(options.solver))
+
+
+def _name(solver: object) -> str:
+    return f"{getattr(solver, '__module__', '')}.{getattr(solver, '__qualname__', type(solver).__qualname__)}"
 
 
 def _require_same(path: Path, load: LevelWorkload, measured: LevelMeasurements, public: PublicFacts) -> None:

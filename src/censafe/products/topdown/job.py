@@ -17,7 +17,7 @@ from censafe.model.observer import Observer
 from censafe.products.run.account import one_file
 from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
-from censafe.products.run.runner import Release
+from censafe.products.run.runner import MeasuredRun
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import finish_level, measure_stored
@@ -150,7 +150,7 @@ class TopdownJob:
             measured = measure_stored(load, counts, budgets, door, stored_files(load, public))
         return LevelObjective.measured([query.label for query in load.queries], measured)
 
-    def publish(self, release: Release[Estimates]) -> None:
+    def publish(self, release: MeasuredRun[Estimates]) -> None:
         """Write everything that is published."""
         publish(
             release.out,

@@ -65,12 +65,14 @@ class Estimates:
         levels: by histogram, estimated histograms of every level, root first.
         reports: by histogram, how every level was solved, as JSON values.
         facts: of every measured query.
+        solver: name of what solved the parents; empty for our solver.
     """
 
     public: PublicFacts
     levels: Mapping[str, tuple[SparseLevel, ...]]
     reports: Mapping[str, tuple[Mapping[str, Any], ...]]
     facts: tuple[LevelFacts, ...]
+    solver: str = ""
 
 
 def gathered(
@@ -174,6 +176,7 @@ def publish(
         post_processing={
             **{name: getattr(config.choices, name) for name in _POST_PROCESSING},
             "records": dict(records),
+            **({"solver": estimates.solver} if estimates.solver else {}),
             "spine": spine_document(config, estimates.public.run, estimates.public.areas),
             **({"blocks": {**impossible}} if impossible else {}),
             **({} if intervals is None else {"intervals": dict(intervals)}),

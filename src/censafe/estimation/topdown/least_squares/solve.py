@@ -16,7 +16,7 @@ from censafe.estimation.topdown.least_squares.sides import Tightened, tighten
 from censafe.estimation.topdown.least_squares.start import start_point
 from censafe.model.arrays import Floats
 
-__all__ = ["solve_l2"]
+__all__ = ["result_without_choice", "solve_l2", "uncertified"]
 
 
 _EPS = 1e-8
@@ -111,10 +111,9 @@ def _without_ridge(problem: ParentProblem, result: L2Result) -> L2Result:
 def _solve(problem: ParentProblem) -> L2Result:
     """Solve with a ridge on a singular objective."""
     tight = tighten(problem)
-    if tight.reason:
-        return _infeasible(problem, tight.reason, 0)
-    if problem.cells == 0 or (problem.p is not None and (problem.children == 1 or not problem.p.any())):
-        return _without_choice(problem, tight)
+    known = _known(problem, tight)
+    if known is not None:
+        return known
     setting = _setting(problem, tight)
     state = _State(
         (setting.start > 0) & tight.allowed,
@@ -131,6 +130,36 @@ def _solve(problem: ParentProblem) -> L2Result:
             problem, violated_cut(problem) or "no point meets sums, bounds and rows", state.iterations
         )
     return _after_interior(setting, state)
+
+
+def _known(problem: ParentProblem, tight: Tightened) -> L2Result | None:
+    """What follows without a solve: that there is no point, or only one."""
+    if tight.reason:
+        return _infeasible(problem, tight.reason, 0)
+    if problem.cells == 0 or (problem.p is not None and (problem.children == 1 or not problem.p.any())):
+        return _without_choice(problem, tight)
+    return None
+
+
+def result_without_choice(problem: ParentProblem) -> L2Result | None:
+    """The result of a problem that has no point or only one; None where there is something to choose."""
+    found = _known(problem, tighten(problem))
+    if found is None and not has_point(problem):
+        return _infeasible(problem, violated_cut(problem) or "no point meets sums, bounds and rows", 0)
+    return found
+
+
+def uncertified(problem: ParentProblem, x: Floats) -> L2Result:
+    """A point that comes without multipliers: its violation, and a bound on its gap that holds for any multipliers.
+
+    Args:
+        problem: one parent, with something to choose.
+        x: shape (C, K), not negative.
+    """
+    setting = _setting(problem, tighten(problem))
+    nu = np.zeros(problem.lo.shape)
+    violation, gap = _certified(setting, x, nu, np.zeros(len(problem.group_totals)))
+    return L2Result(x, L2Status.APPROXIMATE, gap, violation, 0, nu, setting.ridge)
 
 
 def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:

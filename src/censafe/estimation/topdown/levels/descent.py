@@ -8,6 +8,8 @@ from typing import Literal, cast
 import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.least_squares.own_solver import ParentSolver, judged_solver
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.checks import adds_up
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.level import (
@@ -38,6 +40,7 @@ class Descent:
         observer: who is told of remarks and of progress.
         choices: how parents are fitted, rounded and repaired.
         workers: threads that estimate parents; the result does not depend on them.
+        solver: in the place of ours, of every parent; None for ours.
     """
 
     def __init__(
@@ -47,12 +50,14 @@ class Descent:
         observer: Observer,
         choices: Choices,
         workers: int = 1,
+        solver: ParentSolver | None = None,
     ) -> None:
         self._histogram = histogram
         self._public = public
         self._observer = observer
         self._choices = choices
         self._workers = workers
+        self._solver = solve_l2 if solver is None else judged_solver(solver)
         self._levels: list[SparseLevel] = []
         self._repaired = False
 
@@ -81,6 +86,7 @@ class Descent:
         rules = rules_of(self._histogram, level.name, self._choices)
         if rules.kinds is None and task.limits.lower.shape[1]:  # of single cells
             rules = replace(rules, kinds=np.arange(rules.cells, dtype=np.int32))
+        rules = replace(rules, solver=self._solver)
         found, report = estimate_level(
             task, rules, *above,
             workers=self._workers, progress=self._observer.advance,

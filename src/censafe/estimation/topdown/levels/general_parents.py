@@ -208,6 +208,7 @@ def estimate_roots(
                 roots.passes(task.objective, rules.tree),
                 leaves=rules.leaves,
                 detailed_cost=rules.detailed_cost,
+                solver=rules.solver,
             )
         except CheckError as error:
             raise CheckError(f"level {task.level.name}, the root: {error}") from error
@@ -237,7 +238,7 @@ def estimate_family(task: LevelTask, rules: CellRules, family: Family) -> Parent
     try:
         return estimate_parent(
             _problem(task, rules, family), _passes(task.objective, rules, family),
-            infeasible=rules.infeasible, leaves=rules.leaves, detailed_cost=rules.detailed_cost,
+            infeasible=rules.infeasible, leaves=rules.leaves, detailed_cost=rules.detailed_cost, solver=rules.solver,
         )  # fmt: skip
     except CheckError as error:
         raise CheckError(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
+from censafe.estimation.topdown.least_squares.own_solver import Solver
 from censafe.estimation.topdown.least_squares.problem import L2Result, L2Status, ParentProblem
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.repair import CellChange, repair_parent
@@ -84,6 +85,7 @@ def estimate_parent(
     infeasible: Literal["repair", "stop"] = "stop",
     leaves: Leaves = "fractional",
     detailed_cost: DetailedCost = "fraction",
+    solver: Solver = solve_l2,
 ) -> ParentEstimate:
     """Fit and round the children of one parent, pass by pass.
 
@@ -94,11 +96,12 @@ def estimate_parent(
         infeasible: what happens when the children have no point: repair the parent for this solve, or stop.
         leaves: as in ``round_parent``.
         detailed_cost: as in ``round_parent``.
+        solver: of every fit.
 
     Raises:
         CheckError: the children have no point, or the passes do not determine the cells.
     """
-    options = _Options(slack, leaves, detailed_cost)
+    options = _Options(slack, leaves, detailed_cost, solver)
     try:
         return _through(problem, passes, options)
     except _InfeasibleError:
@@ -117,6 +120,7 @@ class _Options:
     slack: float
     leaves: Leaves
     detailed_cost: DetailedCost
+    solver: Solver
 
 
 def _through(problem: ParentProblem, passes: tuple[OuterPass, ...], options: _Options) -> ParentEstimate:
@@ -125,7 +129,7 @@ def _through(problem: ParentProblem, passes: tuple[OuterPass, ...], options: _Op
     roundings: list[str] = []
     counts = np.zeros(problem.allowed.shape, dtype=np.int64)
     for number, outer in enumerate(passes):
-        x, coarse, cell = _fitted(problem, outer, options.slack, solves)
+        x, coarse, cell = _fitted(problem, outer, options, solves)
         first = np.unique(cell, return_index=True)[1]
         rounded = _rounded(x, coarse, outer.rounding, first, options)
         roundings.append(rounded.method)
@@ -138,7 +142,7 @@ def _through(problem: ParentProblem, passes: tuple[OuterPass, ...], options: _Op
 
 
 def _fitted(
-    problem: ParentProblem, outer: OuterPass, slack: float, solves: list[L2Result]
+    problem: ParentProblem, outer: OuterPass, options: _Options, solves: list[L2Result]
 ) -> tuple[Floats, ParentProblem, Integers]:
     """The last fit of an outer pass, its problem without the answers held inside the pass, its coarse cells."""
     finest = [*outer.fits[-1].labels, *(label for inner in outer.rounding for label in inner)]
@@ -146,9 +150,9 @@ def _fitted(
     current = problem
     for fit in outer.fits[:-1]:
         coarse, cell = coarsen(current, fit, [*fit.labels, *fit.held])
-        current = _holding(current, fit.held, _solved(coarse, solves), cell, slack)
+        current = _holding(current, fit.held, _solved(coarse, options, solves), cell, options.slack)
     coarse, cell = coarsen(current, outer.fits[-1], finest)
-    x, unheld = _solved(coarse, solves), len(problem.rows)
+    x, unheld = _solved(coarse, options, solves), len(problem.rows)
     return (
         x,
         replace(coarse, rows=coarse.rows[:unheld], lo=coarse.lo[:, :unheld], hi=coarse.hi[:, :unheld]),
@@ -175,8 +179,8 @@ def _rounded(
     )  # fmt: skip
 
 
-def _solved(problem: ParentProblem, solves: list[L2Result]) -> Floats:
-    result = solve_l2(problem)
+def _solved(problem: ParentProblem, options: _Options, solves: list[L2Result]) -> Floats:
+    result = options.solver(problem)
     solves.append(result)
     if result.status is L2Status.INFEASIBLE:
         raise _InfeasibleError(f"no histograms meet the counts and limits of a parent: {result.reason}")

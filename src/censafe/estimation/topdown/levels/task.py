@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from censafe.estimation.topdown import L2Result
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.least_squares.own_solver import Solver
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.checks import writable
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.estimation.topdown.levels.parents import BatchFound, FamilyRules
@@ -53,6 +55,7 @@ class CellRules:
         infeasible: a parent whose children cannot meet its counts is changed and logged, or the run stops.
         leaves: cells that rounding may raise.
         detailed_cost: whether rounding prefers the larger fraction of a cell, or is flat between rounded ones.
+        solver: of every fit; another one than ours takes all parents the general way.
     """
 
     cells: int
@@ -63,6 +66,7 @@ class CellRules:
     infeasible: Literal["repair", "stop"] = "repair"
     leaves: Leaves = "fractional"
     detailed_cost: DetailedCost = "fraction"
+    solver: Solver = solve_l2
 
     def outer_passes(self, queries: int) -> tuple[PassRule, ...]:
         """The passes, or the one that fits all queries."""
@@ -101,6 +105,7 @@ def family_rules(task: LevelTask, rules: CellRules) -> FamilyRules | None:
         or len(fits) > 1 + (total >= 0)
         or len(rounding) > 1 + first
         or limits.groups is not None
+        or rules.solver is not solve_l2
     ):
         return None
     levels = [label for inner in rounding[int(first) :] for label in inner]

@@ -13,8 +13,8 @@ from censafe.population.findings import Finding, Severity
 
 __all__ = [
     "LONG_HEADER",
+    "CodeFindings",
     "Columns",
-    "Findings",
     "Table",
     "examples_text",
     "expand_short_form",
@@ -31,7 +31,7 @@ _SHOWN: Final = 5
 
 
 @dataclass
-class Findings:
+class CodeFindings:
     """What is wrong with the parameter files, gathered before anything is raised."""
 
     found: list[Finding] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-def read_table(path: Path, columns: Columns, findings: Findings) -> Table:
+def read_table(path: Path, columns: Columns, findings: CodeFindings) -> Table:
     """Read a file with a header; CRLF and LF line ends, with or without a byte order mark.
 
     Args:
@@ -86,7 +86,7 @@ def read_table(path: Path, columns: Columns, findings: Findings) -> Table:
     return Table(path.name, tuple(_well_formed(path.name, whole, columns, findings)))
 
 
-def read_lines(path: Path, findings: Findings) -> list[str] | None:
+def read_lines(path: Path, findings: CodeFindings) -> list[str] | None:
     """Lines of a text file without their ends, header first, or None when there is no text."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -126,7 +126,7 @@ def examples_text(values: Iterable[str]) -> str:
     return ", ".join(listed[:_SHOWN]) + more
 
 
-def _header_fits(file: str, line: str, names: tuple[str, ...], findings: Findings) -> bool:
+def _header_fits(file: str, line: str, names: tuple[str, ...], findings: CodeFindings) -> bool:
     header = tuple(line.split("|"))
     if header == names:
         return True
@@ -145,7 +145,7 @@ def _header_fits(file: str, line: str, names: tuple[str, ...], findings: Finding
 
 
 def _well_formed(
-    file: str, rows: list[tuple[str, ...]], columns: Columns, findings: Findings
+    file: str, rows: list[tuple[str, ...]], columns: Columns, findings: CodeFindings
 ) -> list[tuple[str, ...]]:
     good = [True] * len(rows)
     for position, (name, pattern, allowed) in enumerate(columns):

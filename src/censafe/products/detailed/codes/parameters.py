@@ -11,7 +11,7 @@ from censafe.errors import DataError
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.products.detailed.codes.parameter_files import (
     LONG_HEADER,
-    Findings,
+    CodeFindings,
     Table,
     examples_text,
     expand_short_form,
@@ -95,7 +95,7 @@ def load_universe(folder: Path | None = None) -> tuple[Universe, tuple[Finding, 
     rows with unknown codes, and a code in two iterations of one kind, level and granularity. Repeated map rows warn.
     """
     place = shipped_universe_folder() if folder is None else folder
-    findings = Findings()
+    findings = CodeFindings()
     codes = read_table(place / CODES_FILE, _CODES, findings)
     races = read_table(place / RACE_FILE, _RACE, findings)
     ethnicities = read_table(place / ETHNICITY_FILE, _ETHNICITY, findings)
@@ -120,8 +120,8 @@ def load_universe(folder: Path | None = None) -> tuple[Universe, tuple[Finding, 
     return universe, tuple(findings.found)
 
 
-def _read_map(path: Path, known: dict[int, str], findings: Findings) -> Table:
-    unread = Findings()
+def _read_map(path: Path, known: dict[int, str], findings: CodeFindings) -> Table:
+    unread = CodeFindings()
     lines = read_lines(path, unread)
     if lines is None or not is_short_form(lines):
         return read_table(path, _MAP, findings)
@@ -145,7 +145,7 @@ def _iterations(table: Table) -> Iterator[CharacteristicIteration]:
         yield CharacteristicIteration(code, name, kind, int(level), flags[-2] == "True", flags[-1] == "True")
 
 
-def _check_repeats(table: Table, column: str, findings: Findings) -> None:
+def _check_repeats(table: Table, column: str, findings: CodeFindings) -> None:
     repeated = [code for code, count in Counter(row[0] for row in table.rows).items() if count > 1]
     if repeated:
         findings.add(
@@ -159,7 +159,7 @@ def _check_repeats(table: Table, column: str, findings: Findings) -> None:
         )
 
 
-def _check_flags(table: Table, findings: Findings) -> None:
+def _check_flags(table: Table, findings: CodeFindings) -> None:
     flags = "DETAILED_ONLY,COARSE_ONLY"
     both = [row[0] for row in table.rows if row[-2:] == ("True", "True")]
     uneven = [row[0] for row in table.rows if len({row[2] == "0", row[-2] == "Null", row[-1] == "Null"}) > 1]
@@ -188,7 +188,7 @@ def _check_flags(table: Table, findings: Findings) -> None:
             findings.add(table.file, column, rule, len(codes), listed, allowed, fix)
 
 
-def _check_overlap(races: Table, ethnicities: Table, findings: Findings) -> None:
+def _check_overlap(races: Table, ethnicities: Table, findings: CodeFindings) -> None:
     shared = sorted({row[0] for row in races.rows} & {row[0] for row in ethnicities.rows})
     if shared:
         findings.add(
@@ -203,7 +203,7 @@ def _check_overlap(races: Table, ethnicities: Table, findings: Findings) -> None
 
 
 def _check_map(
-    table: Table, codes: dict[int, str], iterations: Iterable[CharacteristicIteration], findings: Findings
+    table: Table, codes: dict[int, str], iterations: Iterable[CharacteristicIteration], findings: CodeFindings
 ) -> None:
     known = {one.code for one in iterations}
     strangers = [row for row in table.rows if row[0] not in known]
@@ -237,7 +237,7 @@ def _check_map(
         )
 
 
-def _check_hierarchy(universe: Universe, findings: Findings) -> None:
+def _check_hierarchy(universe: Universe, findings: CodeFindings) -> None:
     broken: dict[tuple[Kind, int, str, str], list[str]] = {}
     for level in (1, 2):
         for granularity in _GRANULARITIES:

@@ -152,7 +152,9 @@ class PartedHistogram:
 
     def _descent(self, facts: PublicFacts) -> Descent:
         options = self._options
-        return Descent(self._histogram, facts, options.observer, self._config.choices, options.workers)
+        return Descent(
+            self._histogram, facts, options.observer, self._config.choices, options.workers, options.solver
+        )
 
     def _descended(
         self, descent: Descent, loads: Sequence[LevelWorkload], objectives: Iterator[LevelObjective]

@@ -1,0 +1,290 @@
+"""Synthetic populations, data frames as input, and the page of budgets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
+
+from censafe.api.frames import Frame
+from censafe.api.options import RunKeywords
+from censafe.api.releases import Release, release
+from censafe.errors import UsageError
+
+if TYPE_CHECKING:
+    from http.server import HTTPServer
+
+    import pyarrow as pa
+
+    from censafe.api.plans import Configuration
+    from censafe.model.observer import Observer
+
+__all__ = [
+    "LAYOUTS",
+    "SyntheticData",
+    "demonstrate",
+    "explorer_page",
+    "explorer_server",
+    "release_histograms",
+    "synthesize",
+]
+
+LayoutName = Literal["phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef"]
+LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
+"""Layouts of synthetic populations: records, block histograms, and fixed-width files."""
+
+_HISTOGRAMS: Mapping[str, Literal["pl94", "e2e"]] = {"pl94": "pl94", "e2e-1940": "e2e"}
+
+
+@dataclass(frozen=True)
+class SyntheticData(os.PathLike[str]):
+    """A folder of synthetic records, which stands for its path wherever one is wanted; made by :func:`synthesize`.
+
+    Args:
+        folder: with the files.
+        summary: how many persons, units and states, in one line.
+    """
+
+    folder: Path
+    summary: str = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """Name of the folder."""
+        return self.folder.name
+
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
+
+def synthesize(
+    out: Path | str,
+    *,
+    persons: int,
+    states: Sequence[str] | None = None,
+    seed: int = 0,
+    layout: LayoutName = "phsafe",
+    file_format: Literal["parquet", "csv"] = "parquet",
+    areas_of: int | None = None,
+    progress: Observer | None = None,
+) -> SyntheticData:
+    """Write synthetic records: households, group quarters and a geography down to blocks. The same seed gives the same records.
+
+    Args:
+        out: a new or empty folder.
+        persons: number of person records.
+        states: two-digit state codes; the 50 states and D.C. without; 72 for Puerto Rico.
+        seed: 0 or more.
+        layout: whose input files: records (phsafe, safetab, all, cef, ipums-1940) or block histograms (pl94, e2e-1940).
+        file_format: of records and histograms.
+        areas_of: tracts and places of a population of this many persons.
+        progress: who is told how many persons are written; nobody without.
+
+    Raises:
+        UsageError: a folder that is not empty, or arguments that do not go together.
+
+    Source: marginal distributions of published 2010 and 2020 tables; no record of anybody.
+
+    Example:
+        >>> import tempfile
+        >>> synthesize(tempfile.mkdtemp(), persons=1000, states=["44"], layout="pl94").summary.split(" in ")[0]
+        '1,000 persons'
+    """
+    from censafe.model.observer import SilentObserver
+
+    if layout not in LAYOUTS:
+        raise UsageError(f"layout {layout!r} is none of {', '.join(LAYOUTS)}")
+    if areas_of is not None and layout not in ("phsafe", "safetab", "all"):
+        raise UsageError(
+            f"--areas-of: files of the layout {layout} have the areas of their own persons; leave it out"
+        )
+    observer = progress or SilentObserver()
+    counter = getattr(observer, "counter", None)
+    asked: dict[str, Any] = {
+        "persons": persons,
+        "states": None if states is None else tuple(states),
+        "seed": seed,
+        "progress": None if counter is None else counter("persons", persons),
+    }
+    if layout in _HISTOGRAMS:
+        return _blocks(Path(out), _HISTOGRAMS[layout], file_format, observer, asked)
+    with observer.stage("synthetic population"):
+        if layout in ("cef", "ipums-1940"):
+            from censafe.population.synthetic.fixed_width import synthesize_fixed
+
+            report = synthesize_fixed(Path(out), layout="cef" if layout == "cef" else "ipums-1940", **asked)
+        else:
+            from censafe.population.synthetic.population import synthesize as write
+
+            known: Literal["phsafe", "safetab", "all"] = (
+                "phsafe" if layout == "phsafe" else "safetab" if layout == "safetab" else "all"
+            )
+            report = write(Path(out), file_format=file_format, layout=known, areas_of=areas_of, **asked)
+    return SyntheticData(
+        report.folder,
+        f"{report.persons:,} persons in {report.housing_units:,} housing units ({report.vacant:,} vacant) and "
+        f"{report.group_quarters:,} group quarters of {report.states} state{'' if report.states == 1 else 's'}, in {report.folder}",
+    )
+
+
+def _blocks(
+    out: Path, layout: Literal["pl94", "e2e"], file_format: str, observer: Observer, asked: Mapping[str, Any]
+) -> SyntheticData:
+    from censafe.population.synthetic.blocks import synthesize_histograms
+
+    if file_format != "parquet":
+        raise UsageError("format: block histograms are written as Parquet only; leave --format out")
+    with observer.stage("synthetic histograms"):
+        report = synthesize_histograms(out, layout=layout, **asked)
+    return SyntheticData(
+        report.folder,
+        f"{report.persons:,} persons in {report.blocks:,} blocks with {report.housing_units:,} housing units and "
+        f"{report.group_quarters:,} group quarters of {report.states} state{'' if report.states == 1 else 's'}, in {report.folder}",
+    )
+
+
+def release_histograms(
+    configuration: Configuration,
+    histogram: object,
+    units: object,
+    out: Path | str,
+    **options: Unpack[RunKeywords],
+) -> Release:
+    """Run TopDown on data frames. Records in memory become files in the private scratch folder for the time of the run.
+
+    Args:
+        configuration: of topdown, with ``reader=histogram``.
+        histogram: one row a block and cell (``geocode``; ``cell`` or one column an attribute, levels from 0; ``count``), or one row
+            a person; an Arrow table, a pandas or Polars data frame, or anything that has the Arrow stream interface.
+        units: one row a block with the units that bound its records (``geocode``, ``gq0`` to ``gq7``, ``occupied``), and with it the
+            spine: blocks are those of this frame. None for schemas whose records no unit bounds.
+        out: a new or empty folder, or the folder of the same run.
+        options: see :class:`~censafe.api.options.RunKeywords`. Without `test_key` a `ledger` must be named, since frames lie in no
+            folder, and the account of the records by `dataset`, since frames are another file in every run.
+
+    Raises:
+        UsageError: another product or reader, or no ledger and account for a release.
+        DataError: the frames break a rule; nothing was spent.
+
+    Source: as :func:`censafe.release`.
+
+    Example:
+        >>> import tempfile, censafe, pyarrow.parquet as pq
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> data = censafe.synthesize(folder / "data", persons=1000, states=["44"], layout="pl94")
+        >>> frames = [pq.read_table(folder / "data" / f"{name}.parquet") for name in ("histogram", "units")]
+        >>> chosen = censafe.configuration("topdown", "pl94-us", root="State")
+        >>> made = release_histograms(chosen, *frames, folder / "out", test_key=1)
+        >>> sum(made.tables()["tables/State"].arrow.column("P1_001").to_pylist())
+        1000
+    """
+    from censafe.products.run.scratch import private_scratch
+
+    if configuration.product != "topdown" or configuration.checked.reader != "histogram":
+        raise UsageError("data frames are read by topdown with reader=histogram")
+    if options.get("test_key") is None and not (options.get("ledger") and options.get("dataset")):
+        raise UsageError("a release from data frames needs ledger= and dataset=; test_key= is for tests")
+    target = Path(out)
+    place = options.get("scratch") or target.resolve().parent
+    place.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        folder = stack.enter_context(private_scratch(place, place, out=target)) / "frames"
+        folder.mkdir()
+        for name, frame in (("histogram", histogram), ("units", units)):
+            if frame is not None:
+                _write(folder / f"{name}.parquet", frame)
+        options["scratch"] = place
+        return release(configuration, folder, target, **options)
+
+
+def _write(path: Path, frame: object) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(_arrow(path.stem, frame), path)
+
+
+def _arrow(name: str, frame: object) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(frame, Frame):
+        return frame.arrow
+    if isinstance(frame, pa.Table):
+        return frame
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pa.table(frame)
+    if type(frame).__module__.startswith("pandas"):
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    raise UsageError(f"{name} is a {type(frame).__name__}; give an Arrow table or a data frame")
+
+
+def explorer_page() -> str:
+    """A page on which budgets and margins of error of all products are tried out: one HTML text that needs no network.
+
+    Source: the plans of the shipped configurations.
+
+    Example:
+        >>> explorer_page()[:15]
+        '<!doctype html>'
+    """
+    from censafe.planning.explorer.page import explorer_page as written
+    from censafe.products.registry import shipped_sheets
+    from censafe.version import __version__
+
+    return written(shipped_sheets(), __version__)
+
+
+def explorer_server(page: str, port: int) -> tuple[HTTPServer, str]:
+    """A server of the page that no other machine sees, and its address.
+
+    Args:
+        page: of :func:`explorer_page`.
+        port: 0 for any free one.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    from censafe.planning.explorer.page import ADDRESS, content_policy, page_server
+
+    server = page_server(page, content_policy(), port)
+    return server, f"http://{ADDRESS}:{server.server_address[1]}/"
+
+
+def demonstrate(
+    out: Path | str,
+    *,
+    persons: int = 650_000,
+    state: str = "50",
+    seed: int = 1,
+    progress: Observer | None = None,
+) -> str:
+    """A synthetic state through all products and their evaluations, under test keys: nothing is private, nothing is spent.
+
+    Args:
+        out: a new or empty folder.
+        persons: of the state, 1,000 or more.
+        state: two-digit code.
+        seed: of records and test keys.
+        progress: who is told of stages; nobody without.
+
+    Returns:
+        What to open, in a few lines.
+
+    Raises:
+        UsageError: the folder is not empty, or too few persons.
+
+    Source: the shipped configurations.
+
+    Example:
+        >>> demonstrate("anywhere", persons=10)
+        Traceback (most recent call last):
+        censafe.errors.UsageError: a demonstration has 1,000 persons or more
+    """
+    from censafe.evaluation.demo import run_demo
+    from censafe.model.observer import SilentObserver
+
+    if persons < 1_000:
+        raise UsageError("a demonstration has 1,000 persons or more")
+    return run_demo(Path(out), persons=persons, state=state, seed=seed, observer=progress or SilentObserver())

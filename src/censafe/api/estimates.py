@@ -1,0 +1,190 @@
+"""All post-processing again, from stored or public measurements; nothing is opened that is confidential, nothing is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from censafe.api.options import exact_number, require_names_are_used, setting_texts
+from censafe.api.releases import Release
+from censafe.errors import UsageError
+
+if TYPE_CHECKING:
+    from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
+    from censafe.model.observer import Observer
+    from censafe.products.run.options import EstimateOptions, IntervalOptions
+
+__all__ = ["EstimateKeywords", "estimate", "estimate_public"]
+
+
+class EstimateKeywords(TypedDict, total=False):
+    """What changes when measurements are estimated again.
+
+    Args:
+        settings: keys that say what is done to measurements, such as ``{"passes": "one"}``.
+        confidence: level of the margins of error; that of the product's papers without.
+        intervals: topdown: whether unbiased estimates with intervals are made beside the published counts.
+        confidences: levels of the intervals; 0.9 and 0.95 without.
+        queries: names of tables or queries that have intervals; the margins without.
+        areas: CSV file of further areas of the blocks that have intervals.
+        simulations: further runs on the published counts for the intervals of these; 10 without, 0 for none.
+        seed: of the noise of further runs.
+        data: safetab: GRF-C or its folder, where ``coterminous`` is new.
+        parameters: configuration with the parameter files of the run, where they are not the shipped ones.
+        names: topdown, safetab: file with names of areas for the column NAME.
+        workers: threads; results do not depend on them.
+        solver: topdown: solves parents in the place of ours; see :class:`censafe.ParentSolver`.
+        progress: who is told of stages; nobody without.
+    """
+
+    settings: Mapping[str, object]
+    confidence: Fraction | None
+    intervals: bool
+    confidences: Sequence[Fraction]
+    queries: Sequence[str]
+    areas: Path | None
+    simulations: int | None
+    seed: int | None
+    data: Path | None
+    parameters: str | None
+    names: Path | None
+    workers: int | None
+    solver: ParentSolver | None
+    progress: Observer | None
+
+
+def estimate(run: Release | Path | str, **options: Unpack[EstimateKeywords]) -> Release:
+    """Repeat the post-processing of a finished run from its stored measurements, in its own folder.
+
+    Args:
+        run: the run, or its folder.
+        options: see :class:`EstimateKeywords`.
+
+    Raises:
+        UsageError: a run that kept no measurements, a key that may not change, or keywords that do not go together.
+        CheckError: measurements, blocks or configuration are not those of the run, or a point of `solver` breaks a limit.
+        StorageError: there is no finished run.
+
+    Source: post-processing of the PHSafe, SafeTab and TopDown papers; ``docs/full_information.md`` for intervals.
+
+    Example:
+        >>> import tempfile, censafe
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> data = censafe.synthesize(folder / "data", persons=1000, states=["44"])
+        >>> chosen = censafe.configuration("phsafe", "sdhc-us", reader="csv", state_filter="44")
+        >>> made = censafe.release(chosen, data, folder / "release", test_key=1)
+        >>> len(made.tables()) < len(estimate(made).tables())
+        True
+    """
+    from censafe.products.registry import recipe_of
+    from censafe.products.run.folder import finished_run
+
+    out = run.folder if isinstance(run, Release) else Path(run)
+    with finished_run(out) as (_, manifest):
+        product = manifest.plan.product
+    result = recipe_of(product).estimate(out, _options(product, options))
+    return Release(out, result.summary(), result.to_json())
+
+
+def estimate_public(
+    product: str,
+    measurements: Path | str,
+    out: Path | str,
+    *,
+    source: str | None = None,
+    totals: Path | None = None,
+    **options: Unpack[EstimateKeywords],
+) -> str:
+    """Estimate from public noisy measurement files in the Bureau's layout, whoever made them.
+
+    Args:
+        product: ``topdown`` or ``phsafe``.
+        measurements: folder with the files.
+        out: a new or empty folder.
+        source: topdown: the configuration whose levels, queries and passes are used; phsafe: a JSON file of settings, or None.
+        totals: topdown: CSV of exact totals that the files do not hold.
+        options: see :class:`EstimateKeywords`.
+
+    Returns:
+        What was done, in a few lines.
+
+    Raises:
+        UsageError: a product without such files, or the output folder holds something else.
+        DataError: files are missing or break a rule; nothing was written.
+
+    Source: the 2020 redistricting noisy measurement file; the staging layout of the S-DHC.
+
+    Example:
+        >>> estimate_public("safetab-p", "nmf/", "estimates/")
+        Traceback (most recent call last):
+        censafe.errors.UsageError: there are public noisy measurement files of topdown and phsafe, not of safetab-p
+    """
+    chosen = _options(product, options)
+    if product == "phsafe":
+        from censafe.products.phsafe.estimate_files import estimate_noisy_files
+
+        if totals is not None:
+            raise UsageError("--totals belongs to topdown; phsafe needs none")
+        own = None if source is None else Path(source)
+        return estimate_noisy_files(own, Path(measurements), Path(out), chosen).summary()
+    if product != "topdown":
+        raise UsageError(f"there are public noisy measurement files of topdown and phsafe, not of {product}")
+    from censafe.products.topdown.public.estimate import estimate_files
+
+    return estimate_files(source or "", Path(measurements), Path(out), totals, chosen).summary()
+
+
+def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
+    from censafe.products.registry import planner_of
+    from censafe.products.run.options import EstimateOptions
+
+    unknown = sorted(set(given) - set(EstimateKeywords.__annotations__))
+    if unknown:
+        raise TypeError(f"estimate has no keyword {', '.join(unknown)}")
+    require_names_are_used(product, given.get("names"))
+    level = given.get("confidence")
+    wanted = _intervals(product, given)
+    rest = {"workers": given.get("workers"), "solver": given.get("solver"), "observer": given.get("progress")}
+    if rest["solver"] is not None and product != "topdown":
+        raise UsageError(f"a solver belongs to topdown; {product} solves nothing")
+    return EstimateOptions(
+        confidence=planner_of(product).CONFIDENCE if level is None else exact_number("confidence", level),
+        settings=setting_texts(given.get("settings") or {}),
+        data=given.get("data"),
+        config=given.get("parameters"),
+        names=given.get("names"),
+        intervals=wanted,
+        **{name: value for name, value in rest.items() if value is not None},
+    )
+
+
+def _intervals(product: str, given: Mapping[str, Any]) -> IntervalOptions | None:
+    """Which intervals are asked for; None where none are."""
+    names = {"areas": "areas", "queries": "query", "simulations": "simulations", "seed": "seed"}
+    if not given.get("intervals"):
+        alone = [word for name, word in names.items() if given.get(name) not in (None, ())]
+        if given.get("confidences"):
+            alone.append("confidence given more than once")
+        if alone:
+            raise UsageError(f"--{alone[0]} belongs to --intervals")
+        return None
+    if product != "topdown":
+        raise UsageError(
+            f"--intervals belongs to topdown; counts of {product} have margins of error in their tables, and estimates of phsafe "
+            "their intervals in OUT/estimates"
+        )
+    from censafe.products.run.options import IntervalOptions
+    from censafe.publication.sums import require_confidence
+
+    found = IntervalOptions(queries=tuple(given.get("queries") or ()), areas=given.get("areas"))
+    numbers = {name: given[name] for name in ("simulations", "seed") if given.get(name) is not None}
+    found = replace(found, **numbers)
+    if given.get("confidences"):
+        levels = {exact_number("confidence", one) for one in given["confidences"]}
+        found = replace(found, confidences=tuple(sorted(levels)))
+    for one in found.confidences:
+        require_confidence(one)
+    return found

@@ -1,0 +1,211 @@
+"""Exact noise and exact losses by themselves, outside a plan and ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from censafe.api.options import exact_number
+from censafe.errors import UsageError
+from censafe.model.laws import NoiseLaw
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+
+__all__ = ["NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"]
+
+_NOWHERE = "0" * 64
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """Counts with exact noise that no plan and no ledger knows: whoever publishes them has to account for them.
+
+    Args:
+        values: int64, in the shape of the counts; may be negative.
+        law: of the noise in every value.
+        test_key: seed of a test key, which protects nobody; None where the noise came from the operating system.
+        source: ``unaccounted``, or ``seeded`` under a test key. Neither can be published as a release of censafe.
+    """
+
+    values: NDArray[np.int64] = field(repr=False)
+    law: NoiseLaw
+    test_key: int | None = None
+
+    @property
+    def source(self) -> str:
+        """``unaccounted``, or ``seeded`` under a test key."""
+        return "unaccounted" if self.test_key is None else "seeded"
+
+    def __repr__(self) -> str:
+        shown = "UNACCOUNTED" if self.test_key is None else "TEST KEY, NOT PRIVATE"
+        return f"NoisyCounts({self.values.shape}, {self.law.bureau_name} {self.law.parameter}, {shown})"
+
+
+def noise(law: NoiseLaw, n: int, *, test_key: int | None = None, query: int = 0) -> NDArray[np.int64]:
+    """Exact draws of a law, under a fresh key of the operating system in every call.
+
+    Args:
+        law: :meth:`NoiseLaw.gaussian` or :meth:`NoiseLaw.laplace`, by an exact parameter.
+        n: how many draws.
+        test_key: seed of a test key in place of the fresh key: the same draws in every call, never private.
+        query: address of the draws below the key, 0 to 65535; other addresses have independent draws.
+
+    Returns:
+        int64, shape (n,).
+
+    Raises:
+        UsageError: n is below 1.
+        OverflowError: the law is so wide that a draw may not fit 64 bits, or the address is none.
+
+    Source: Canonne, Kamath & Steinke (2020); exact for every parameter, see ``privacy/noise/sampler.proof.md``.
+
+    Example:
+        >>> noise(NoiseLaw.gaussian(Fraction(4)), 5, test_key=1).tolist()
+        [1, 1, 1, -1, -2]
+        >>> len(noise(NoiseLaw.laplace(Fraction(3, 2)), 1000))
+        1000
+    """
+    import numpy as np
+
+    if n < 1:
+        raise UsageError(f"n must be 1 or more, not {n}")
+    return measure(np.zeros(n, np.int64), law, test_key=test_key, query=query).values
+
+
+def measure(counts: ArrayLike, law: NoiseLaw, *, test_key: int | None = None, query: int = 0) -> NoisyCounts:
+    """Add exact noise to every count, under a fresh key in every call.
+
+    What comes back says that it is unaccounted: no plan stated its cost and no ledger was charged. :func:`censafe.release`
+    measures with both.
+
+    Args:
+        counts: whole numbers in any shape.
+        law: of the noise.
+        test_key: as in :func:`noise`.
+        query: as in :func:`noise`.
+
+    Raises:
+        UsageError: counts that are not whole numbers, or none at all.
+        OverflowError: a sum does not fit 64 bits, or the address is none.
+
+    Source: Canonne, Kamath & Steinke (2020), section 2.
+
+    Example:
+        >>> measure([[3, 0], [12, 7]], NoiseLaw.gaussian(Fraction(4)), test_key=1)
+        NoisyCounts((2, 2), Discrete Gaussian 4, TEST KEY, NOT PRIVATE)
+    """
+    import numpy as np
+
+    from censafe.privacy.measure.claims import fingerprint
+    from censafe.privacy.noise.sampler import add_noise
+
+    exact = np.asarray(counts)
+    if not np.issubdtype(exact.dtype, np.integer) or not exact.size:
+        raise UsageError("counts must be whole numbers, at least one")
+    grid = exact.astype(np.int64).reshape(1, -1)
+    key = _part_key(test_key)
+    try:
+        claim = key.claim(query, fingerprint(grid, str(law)).digest())
+        noisy = add_noise(grid, law, key, claim, geounits=np.zeros(1, np.uint64))
+    finally:
+        key.close()
+    return NoisyCounts(noisy.reshape(exact.shape), law, test_key)
+
+
+def _part_key(test_key: int | None) -> ReleasePartKey | TestPartKey:
+    from censafe.privacy.keys.keys import ReleaseKey, TestKey, derive_part_key
+
+    run_key: Any = ReleaseKey.from_system() if test_key is None else TestKey(test_key)
+    with run_key:
+        return derive_part_key(run_key, _NOWHERE, b"", "noise")
+
+
+def epsilon_of(rho: Fraction | str, delta: Fraction | str) -> float:
+    """Smallest epsilon that rho-zCDP gives at a delta by the tight conversion; what the Bureau's slides call epsilon is larger.
+
+    Args:
+        rho: above 0.
+        delta: above 0 and below 1.
+
+    Raises:
+        UsageError: a number outside.
+
+    Source: Canonne, Kamath & Steinke (2020), Proposition 12, minimized over its order.
+
+    Example:
+        >>> round(epsilon_of("2.63", "1e-10"), 2)
+        17.43
+    """
+    from censafe.privacy.loss.conversions import tight_epsilon
+
+    exact_rho, exact_delta = exact_number("rho", rho), exact_number("delta", delta)
+    if exact_rho <= 0 or not 0 < exact_delta < 1:
+        raise UsageError("rho must be above 0, and delta above 0 and below 1")
+    return tight_epsilon(exact_rho, exact_delta)
+
+
+def rho_of(epsilon: float, delta: Fraction | str) -> Fraction:
+    """Largest rho of six significant digits whose tight epsilon at a delta is no more than `epsilon`.
+
+    Args:
+        epsilon: above 0.
+        delta: above 0 and below 1.
+
+    Raises:
+        UsageError: a number outside, or an epsilon that no rho from 10^-9 to 10^6 reaches.
+
+    Source: the inverse of :func:`epsilon_of`, by bisection.
+
+    Example:
+        >>> float(rho_of(17.9, "1e-10"))
+        2.75228
+    """
+    low, high = -9.0, 6.0
+    if not epsilon_of(_rounded(low), delta) <= epsilon < epsilon_of(_rounded(high), delta):
+        raise UsageError(f"epsilon {epsilon} is not within reach of a rho from 10^-9 to 10^6 at this delta")
+    while high - low > 1e-8:
+        middle = (low + high) / 2
+        low, high = (middle, high) if epsilon_of(_rounded(middle), delta) <= epsilon else (low, middle)
+    return _rounded(low)
+
+
+def delta_of(rho: Fraction | str, epsilon: float) -> float:
+    """Smallest delta that rho-zCDP gives at an epsilon, by bisection of the tight conversion; 0 below 10^-300.
+
+    Args:
+        rho: above 0.
+        epsilon: above 0.
+
+    Raises:
+        UsageError: a number that is not above 0.
+
+    Source: the inverse of :func:`epsilon_of` in delta.
+
+    Example:
+        >>> delta_of("2.63", 17.44) < 1e-10 < delta_of("2.63", 17.42)
+        True
+    """
+    if not epsilon > 0:
+        raise UsageError("epsilon must be above 0")
+    low, high = -300.0, -1e-9
+    if epsilon_of(rho, _power(low)) <= epsilon:
+        return 0.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (low, middle) if epsilon_of(rho, _power(middle)) <= epsilon else (middle, high)
+    return float(10.0**high)
+
+
+def _power(exponent: float) -> Fraction:
+    return Fraction(f"{10.0 ** (exponent % 1):.15g}") * Fraction(10) ** int(exponent // 1)
+
+
+def _rounded(exponent: float) -> Fraction:
+    """A power of ten, down to six significant digits."""
+    whole = int(exponent // 1)
+    return Fraction(int(10.0 ** (exponent - whole) * 10**5), 10**5) * Fraction(10) ** whole

@@ -1,0 +1,210 @@
+"""Keywords of the verbs that open records, and what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from censafe.errors import UsageError
+
+if TYPE_CHECKING:
+    from censafe.model.observer import Observer
+    from censafe.products.run.options import ReadOptions, RunOptions
+
+Checks = Literal["full", "strict", "off"]
+
+__all__ = [
+    "Checks",
+    "EvaluateKeywords",
+    "ReadKeywords",
+    "RunKeywords",
+    "exact_number",
+    "read_options",
+    "require_names_are_used",
+    "run_options",
+    "setting_texts",
+    "split",
+]
+
+
+class ReadKeywords(TypedDict, total=False):
+    """How confidential records are read and checked.
+
+    Args:
+        checks: ``full`` warns where records disagree with each other, ``strict`` stops there too.
+        examples: a new private file for the keys of offending records.
+        threads: of the relational engine; one a core without.
+        memory: limit of the relational engine, such as ``6GB``.
+        scratch: where the private folder for files with records is made; beside the data without.
+        t1: safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.
+        water_blocks: safetab: a public list of blocks without land.
+        progress: who is told of stages and remarks; nobody without.
+    """
+
+    checks: Checks
+    examples: Path | None
+    threads: int | None
+    memory: str | None
+    scratch: Path | None
+    t1: Path | None
+    water_blocks: Path | None
+    progress: Observer | None
+
+
+class RunKeywords(ReadKeywords, total=False):
+    """How a release is read, paid for and published.
+
+    Args:
+        ledger: the ledger file; ``$CENSAFE_LEDGER`` without, else ``censafe-ledger.jsonl`` in the folder that holds the data.
+        dataset: name of an account that all files ever charged under it share.
+        cap: most that the record files, and all that were read with them, may ever spend.
+        raise_cap: ``cap`` takes the place of caps named before.
+        spend_more: go on although some of the files were charged before.
+        strict_ledger: count reservations of killed runs as spent.
+        key_dir: folder that keeps the noise key until the run is complete.
+        test_key: seed of noise that is NOT PRIVATE: the run spends nothing and every file says so.
+        published_data: topdown: the input was published before; the run is stamped as a demonstration.
+        confidence: level of the margins of error; that of the product's papers without.
+        workers: threads of the estimation; results do not depend on them.
+        names: topdown, safetab: file with names of areas for the column NAME.
+    """
+
+    ledger: Path | None
+    dataset: str | None
+    cap: Fraction | None
+    raise_cap: bool
+    spend_more: bool
+    strict_ledger: bool
+    key_dir: Path | None
+    test_key: int | None
+    published_data: bool
+    confidence: Fraction | None
+    workers: int | None
+    names: Path | None
+
+
+class EvaluateKeywords(ReadKeywords, total=False):
+    """How a product is evaluated.
+
+    Args:
+        trials: phsafe, safetab-p, safetab-h: noise draws; 50 for phsafe, else 10.
+        runs: topdown: independent runs; 4 without.
+        seed: of the test keys.
+        confidence: level of the margins of error; that of the product's papers without.
+        workers: topdown: runs at the same time.
+        public: topdown: write what the noise laws imply, compare with no true count.
+        published_data: topdown: the truth was published before.
+        areas: topdown: files with areas off the spine.
+    """
+
+    trials: int | None
+    runs: int
+    seed: int
+    confidence: Fraction | None
+    workers: int
+    public: bool
+    published_data: bool
+    areas: tuple[Path, ...]
+
+
+def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:
+    """What the keywords of :class:`ReadKeywords` become.
+
+    Raises:
+        UsageError: totals of population groups for a product that reads none.
+        TypeError: a keyword that is none.
+    """
+    from censafe.products.run.options import ReadOptions
+
+    given = _given(keywords)
+    if "t1" in given and product != "safetab-h":
+        raise UsageError(f"--t1: {product} reads no totals of population groups; leave it out.")
+    if "progress" in given:
+        given["observer"] = given.pop("progress")
+    return ReadOptions(**given)
+
+
+def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
+    """What the keywords of :class:`RunKeywords` become, apart from those of :class:`ReadKeywords`.
+
+    Raises:
+        UsageError: the word that the input was published, for a product that reads records only.
+        TypeError: a keyword that is none.
+    """
+    from censafe.products.registry import planner_of
+    from censafe.products.run.options import RunOptions
+
+    given = _given(keywords)
+    if given.get("published_data") and product != "topdown":
+        raise UsageError(
+            f"--published-data: {product} reads records, which nobody has published; leave it out."
+        )
+    require_names_are_used(product, given.get("names"))
+    for name in ("cap", "confidence"):
+        if name in given:
+            given[name] = exact_number(name, given[name])
+    given.setdefault("confidence", planner_of(product).CONFIDENCE)
+    return RunOptions(**given)
+
+
+def require_names_are_used(product: str, names: Path | None) -> None:
+    """Refuse names of areas for a product that knows the names of all its regions.
+
+    Raises:
+        UsageError: they are given and the product is PHSafe.
+    """
+    if names is not None and product == "phsafe":
+        raise UsageError("--names: phsafe knows the names of all its regions; leave it out.")
+
+
+def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keywords of :class:`ReadKeywords`, and the others."""
+    reading = {name: value for name, value in keywords.items() if name in ReadKeywords.__annotations__}
+    return reading, {name: value for name, value in keywords.items() if name not in reading}
+
+
+def _given(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Without those that were left to their default."""
+    return {name: value for name, value in keywords.items() if value is not None}
+
+
+def exact_number(name: str, value: Fraction | int | str) -> Fraction:
+    """An exact number.
+
+    Raises:
+        TypeError: a float, which is not the number that was written.
+
+    Example:
+        >>> exact_number("confidence", "0.95")
+        Fraction(19, 20)
+    """
+    if isinstance(value, Fraction | int | str) and not isinstance(value, bool):
+        try:
+            return Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            raise UsageError(f"{name}: {value!r} is not a number") from None
+    raise TypeError(
+        f"{name} must be a Fraction, an int or text such as '0.95', not {type(value).__name__}: budgets are exact"
+    )
+
+
+def setting_texts(settings: Mapping[str, object]) -> dict[str, str]:
+    """Settings as they are written after ``--set``.
+
+    Example:
+        >>> setting_texts({"reader": "csv", "state_filter": ["44", "50"], "run_pr": False, "budget.PH3.state_A-G": "1/2"})
+        {'reader': 'csv', 'state_filter': '44,50', 'run_pr': 'false', 'budget.PH3.state_A-G': '1/2'}
+    """
+    return {name: _setting_text(name, value) for name, value in settings.items()}
+
+
+def _setting_text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        raise TypeError(f"{name} must be a Fraction, an int or text, not float: budgets are exact")
+    if isinstance(value, list | tuple):
+        return ",".join(_setting_text(name, one) for one in value)
+    return str(value)

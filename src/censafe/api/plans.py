@@ -1,0 +1,336 @@
+"""Configurations, and what their budgets buy before any data is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+from censafe.api.frames import Frame
+from censafe.api.options import exact_number, setting_texts
+from censafe.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from censafe.planning.prices.extras import Extras
+    from censafe.planning.prices.rows import PlanReport
+    from censafe.products.planned import Aim
+    from censafe.products.registry import Planner
+
+__all__ = ["Configuration", "Plan", "PlanKeywords", "configuration", "configurations", "plan", "shipped_text"]
+
+_DELTAS = ("1e-10", "1e-8", "1e-6")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A checked configuration of one product; made by :func:`configuration`.
+
+    Args:
+        product: ``phsafe``, ``safetab-p``, ``safetab-h`` or ``topdown``.
+        source: a shipped name, or the path that was read.
+        settings: keys that were changed, and their values as text.
+        checked: the product's own form of it.
+    """
+
+    product: str
+    source: str
+    settings: Mapping[str, str]
+    checked: Any = field(repr=False, compare=False)
+
+    @property
+    def title(self) -> str:
+        """What it is, in words; empty where it does not say."""
+        return str(getattr(self.checked, "title", ""))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its reader found worth a word."""
+        return tuple(self.checked.warnings)
+
+    def with_settings(self, settings: Mapping[str, object]) -> Configuration:
+        """The same configuration with further keys changed.
+
+        Raises:
+            ConfigError: a key or value breaks a rule.
+        """
+        return configuration(self.product, self.source, {**self.settings, **setting_texts(settings)})
+
+
+def configuration(
+    product: str, source: str | Path, settings: Mapping[str, object] | None = None, **more: object
+) -> Configuration:
+    """Read and check a configuration.
+
+    Args:
+        product: ``phsafe``, ``safetab-p``, ``safetab-h`` or ``topdown``.
+        source: a shipped name (:func:`configurations` lists them), the Bureau's ``config.json`` or its folder, or a TOML file.
+        settings: keys to change, such as ``{"budget.PH3.state_A-G": "1/2"}``; budgets as Fraction, int or text, never float.
+        more: the same for keys that are Python names, such as ``reader="csv"``.
+
+    Raises:
+        ConfigError: it does not exist or breaks a rule; the message names every key that does.
+        UsageError: there is no such product.
+        TypeError: a float where an exact number is wanted.
+
+    Source: PHSafe, SafeTab-P, SafeTab-H and TopDown production configurations of 2020.
+
+    Example:
+        >>> configuration("phsafe", "sdhc-us", reader="csv", state_filter=["44", "50"])
+        Configuration(product='phsafe', source='sdhc-us', settings={'reader': 'csv', 'state_filter': '44,50'})
+    """
+    planner = _planner(product)
+    changes = setting_texts({**(settings or {}), **more})
+    return Configuration(
+        product, str(source), changes, planner.load(str(source), changes, {}, planner.CONFIDENCE)
+    )
+
+
+def configurations(product: str | None = None) -> Frame:
+    """The shipped configurations: ``name``, ``product``, ``title`` and ``text`` (TOML, ready to be saved and changed).
+
+    Args:
+        product: of one product; all without.
+
+    Source: the Bureau's production settings, as the files state them.
+
+    Example:
+        >>> configurations("phsafe").arrow.column("name").to_pylist()
+        ['sdhc-pr', 'sdhc-us']
+    """
+    import pyarrow as pa
+
+    from censafe.products.configuration.shipped import shipped_configs
+
+    found = shipped_configs(product)
+    return Frame(
+        pa.table(
+            {
+                name: pa.array([getattr(one, name) for one in found], pa.string())
+                for name in ("name", "product", "title", "text")
+            }
+        )
+    )
+
+
+class PlanKeywords(TypedDict, total=False):
+    """What a plan is asked for besides the cost of its configuration.
+
+    Args:
+        targets: wanted margins of error, such as ``PH3/state_A-G=20@90%``, that replace budgets.
+        minimise: ``rho`` for the least total under the targets.
+        maximise: ``accuracy`` to share out ``total`` so that all margins are the same, smallest multiple of their targets.
+        total: the whole budget, for ``maximise``.
+        expected: names of answers whose expected error is wanted, measured or not.
+        meaning: whether to compose the noise that is drawn and find the best attack; takes some seconds.
+        size: persons, households or blocks for the expected time and memory; the nation without.
+        margins: wanted margins of error by table or level, by the rule of the product's paper.
+        confidence: level of the margins of error; that of the product's papers without.
+        deltas: of the conversions to epsilon; the first is the headline.
+    """
+
+    targets: Sequence[str]
+    minimise: Literal["rho"] | None
+    maximise: Literal["accuracy"] | None
+    total: Fraction | None
+    expected: Sequence[str]
+    meaning: bool
+    size: int | None
+    margins: Mapping[str, Fraction]
+    confidence: Fraction | None
+    deltas: Sequence[Fraction]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cost, noise and margins of error of everything that a configuration measures; made by :func:`plan`.
+
+    Args:
+        configuration: with the budgets that targets asked for.
+        report: rows, totals and conversions.
+        extras: what was asked for besides.
+    """
+
+    configuration: Configuration
+    report: PlanReport = field(repr=False)
+    extras: Extras = field(repr=False)
+
+    @property
+    def total(self) -> Fraction:
+        """Privacy loss of the whole release: rho under zCDP, epsilon under pure differential privacy."""
+        return self.report.plan.total
+
+    def epsilon(self, delta: Fraction | str) -> float:
+        """Smallest epsilon that the conversion of rho gives at a delta; under pure differential privacy the total.
+
+        Args:
+            delta: above 0 and below 1.
+
+        Raises:
+            UsageError: a delta outside.
+
+        Source: Canonne, Kamath & Steinke (2020), the tight conversion of zCDP.
+        """
+        from censafe.api.noise import epsilon_of
+
+        symbol = self.report.plan.definition.symbol
+        return float(self.total) if symbol == "epsilon" else epsilon_of(self.total, delta)
+
+    def table(self) -> Frame:
+        """One row a table, level and variance: loss, noise, margins, cells; numbers as the product's ``plan --csv`` has them."""
+        import io
+
+        import pyarrow.csv as pa_csv
+
+        from censafe.planning.prices.render import to_csv
+
+        return Frame(pa_csv.read_csv(io.BytesIO(to_csv(self.report).encode())))
+
+    def text(self) -> str:
+        """The sentences that go with the table."""
+        from censafe.planning.prices.extras import extras_sentences
+        from censafe.planning.prices.render import plan_sentences
+
+        return "\n".join((*plan_sentences(self.report), *extras_sentences(self.extras)))
+
+    def to_csv(self) -> str:
+        """The table as comma-separated text."""
+        from censafe.planning.prices.render import to_csv
+
+        return to_csv(self.report)
+
+    def to_json(self) -> str:
+        """Rows, totals, conversions and extras as one JSON object."""
+        from censafe.planning.prices.extras import extras_record
+        from censafe.planning.prices.render import to_json
+
+        return to_json(self.report, extras_record(self.extras))
+
+    def paper_table(self) -> str:
+        """The product paper's own budget table, as comma-separated text."""
+        return _planner(self.configuration.product).paper(self.configuration.checked)
+
+    def rich_table(self) -> Table:
+        """The table for a terminal."""
+        from censafe.planning.prices.render import plan_table
+
+        return plan_table(self.report)
+
+    def write_workbook(self, path: Path | str) -> int:
+        """Write a workbook with live formulas: this plan, and the shipped ones of the other products behind it.
+
+        Args:
+            path: of the workbook.
+
+        Returns:
+            Number of sheets.
+
+        Raises:
+            StorageError: the disk is full or the folder not writable; nothing is left behind.
+        """
+        from censafe.planning.workbook.book import write_plan_workbook
+        from censafe.products.registry import PLANNERS, SHEETS
+
+        reports = [self.report]
+        for other, name in SHEETS.items():
+            if other != self.configuration.product and other in PLANNERS:
+                planner = _planner(other)
+                shipped = planner.load(name, {}, {}, planner.CONFIDENCE)
+                reports.append(
+                    planner.report(shipped, confidence=planner.CONFIDENCE, delta=self.report.delta)
+                )
+        write_plan_workbook(Path(path), reports)
+        return len(reports)
+
+    def __repr__(self) -> str:
+        symbol, total = self.report.plan.definition.symbol, float(self.total)
+        return f"Plan({self.configuration.product} {self.configuration.source}: {symbol} {total:.6g}, {len(self.report.rows)} rows)"
+
+
+def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
+    """Cost, variance and margin of error of every table; opens no data.
+
+    Args:
+        configuration: of any product.
+        wanted: see :class:`PlanKeywords`.
+
+    Raises:
+        ConfigError: a target or budget that is malformed, unknown or impossible.
+        UsageError: wishes that do not go together, or a level outside 0 to 1.
+
+    Source: the budget sections of the PHSafe and SafeTab papers; Bun & Steinke (2016) for zCDP.
+
+    Example:
+        >>> found = plan(configuration("phsafe", "sdhc-us"))
+        >>> found
+        Plan(phsafe sdhc-us: rho 1.25728, 64 rows)
+        >>> round(plan(configuration("phsafe", "sdhc-us"), targets=["PH6=150"]).epsilon("1e-10"), 3)
+        11.494
+    """
+    from censafe.products.planned import extras_of, planned
+
+    planner = _planner(configuration.product)
+    level = _share("confidence", wanted.get("confidence"), planner.CONFIDENCE)
+    deltas = [_share("delta", one, Fraction(0)) for one in wanted.get("deltas") or _DELTAS]
+    margins = {name: exact_number(name, value) for name, value in (wanted.get("margins") or {}).items()}
+    wishes = _wishes(wanted)
+    changes = dict(configuration.settings)
+    checked = planner.load(configuration.source, changes, margins, level)
+    overrides, outcome = planned(planner, checked, wishes, level)
+    if overrides:
+        changes |= overrides
+        checked = planner.load(configuration.source, changes, {}, level)
+    report = planner.report(checked, confidence=level, delta=deltas[0])
+    extras = extras_of(planner, checked, wishes, report, deltas=deltas, outcome=outcome, overrides=overrides)
+    return Plan(Configuration(configuration.product, configuration.source, changes, checked), report, extras)
+
+
+def _wishes(wanted: PlanKeywords) -> Any:
+    from censafe.products.planned import Wishes
+
+    if wanted.get("minimise") and wanted.get("maximise"):
+        raise UsageError("minimise and maximise: choose one of them.")
+    aim: Aim = "minimise" if wanted.get("minimise") else "maximise" if wanted.get("maximise") else "own"
+    total = wanted.get("total")
+    return Wishes(
+        targets=tuple(wanted.get("targets", ())),
+        aim=aim,
+        total=None if total is None else exact_number("total", total),
+        expected=tuple(wanted.get("expected", ())),
+        meaning=bool(wanted.get("meaning")),
+        size=wanted.get("size"),
+    )
+
+
+def _share(name: str, value: Fraction | str | None, default: Fraction) -> Fraction:
+    if value is None:
+        return default
+    found = exact_number(name, value)
+    if not 0 < found < 1:
+        raise UsageError(f"{name} {value} must be above 0 and below 1.")
+    return found
+
+
+def _planner(product: str) -> Planner:
+    from censafe.products.registry import PLANNERS, planner_of
+
+    if product not in PLANNERS:
+        raise UsageError(f"there is no product {product!r}; products are {', '.join(PLANNERS)}")
+    return planner_of(product)
+
+
+def shipped_text(name: str) -> str:
+    """A shipped configuration as TOML, ready to be saved and changed.
+
+    Args:
+        name: of the configuration.
+
+    Raises:
+        ConfigError: there is none; the message names the nearest and all of them.
+    """
+    from censafe.products.configuration.shipped import get_shipped
+
+    return get_shipped(name).text

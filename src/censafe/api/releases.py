@@ -1,0 +1,297 @@
+"""Releases: checked, made, opened, and estimated once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from censafe.api.frames import Frame, Frames
+from censafe.api.options import ReadKeywords, RunKeywords, read_options, run_options, split
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    import pyarrow as pa
+
+    from censafe.api.plans import Configuration
+    from censafe.population.findings import Finding
+    from censafe.publication.manifest import Manifest
+
+__all__ = ["Findings", "Release", "open_release", "release", "validate"]
+
+_TABLES = "tables.parquet"
+_MEASUREMENTS = "measurements"
+
+
+class Findings(Sequence["Finding"]):
+    """What a check of records found: numbers of rows and rules, never a value of a record.
+
+    Args:
+        found: one for every rule that some rows break.
+
+    Example:
+        >>> Findings(()).valid, Findings(())
+        (True, Findings(0 that stop a run, 0 warnings))
+    """
+
+    def __init__(self, found: Sequence[Finding]) -> None:
+        self._found = tuple(found)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._found[place]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._found)
+
+    @property
+    def stops(self) -> tuple[Finding, ...]:
+        """Those that stop a run."""
+        return tuple(one for one in self._found if one.severity == "stop")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Those that do not."""
+        return tuple(one for one in self._found if one.severity == "warn")
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing stops a run."""
+        return not self.stops
+
+    def frame(self) -> Frame:
+        """One row a finding: file, column, rule, severity, rows, problem, allowed, fix."""
+        import pyarrow as pa
+
+        names = ("file", "column", "rule", "severity", "rows", "problem", "allowed", "fix")
+        return Frame(pa.table({name: [getattr(one, name) for one in self._found] for name in names}))
+
+    def text(self) -> str:
+        """One line a finding, and the verdict."""
+        lines = [f"Error: {one.text()}" for one in self.stops] + [
+            f"Warning: {one.text()}" for one in self.warnings
+        ]
+        verdict = "Valid" if self.valid else "NOT valid"
+        lines.append(
+            f"{verdict}: {len(self.stops)} rules broken that stop a run, {len(self.warnings)} warnings."
+        )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Findings({len(self.stops)} that stop a run, {len(self.warnings)} warnings)"
+
+
+def validate(configuration: Configuration, data: Path | str, **reading: Unpack[ReadKeywords]) -> Findings:
+    """Check records by every rule that a run checks; nothing is measured or spent.
+
+    Args:
+        configuration: of the product.
+        data: folder with the records, or the .ini file of the fixed-width reader.
+        reading: see :class:`~censafe.api.options.ReadKeywords`.
+
+    Raises:
+        DataError: files that cannot be read as tables at all, with everything that is wrong with them.
+        ConfigError: a configuration that cannot be run.
+
+    Source: edit rules and layouts of the PHSafe, SafeTab and TopDown inputs.
+
+    Example:
+        >>> import tempfile, censafe
+        >>> data = tempfile.mkdtemp()
+        >>> censafe.synthesize(data, persons=1000, states=["44"]).name == Path(data).name
+        True
+        >>> validate(censafe.configuration("phsafe", "sdhc-us", reader="csv", state_filter="44"), data).valid
+        True
+    """
+    from censafe.products.registry import recipe_of
+
+    options = read_options(configuration.product, reading)
+    recipe = recipe_of(configuration.product)
+    return Findings(recipe.validate(configuration.source, Path(data), configuration.settings, options))
+
+
+@dataclass(frozen=True)
+class Release:
+    """A finished run folder; made by :func:`release`, :func:`open_release` and :func:`~censafe.estimate`.
+
+    Args:
+        folder: with everything that was published.
+        summary: what the run did, in a few lines; empty for a folder that was opened.
+        document: the same as one JSON object; empty for a folder that was opened.
+    """
+
+    folder: Path
+    summary: str = field(default="", repr=False)
+    document: str = field(default="", repr=False)
+
+    @property
+    def manifest(self) -> Manifest:
+        """Inputs, configuration, plan, budget, ledger head, files and their hashes.
+
+        Raises:
+            StorageError: the file is missing or damaged.
+        """
+        from censafe.publication.manifest import read_manifest
+
+        return read_manifest(self.folder / "manifest.json")
+
+    @property
+    def product(self) -> str:
+        """Name of the product."""
+        return self.manifest.plan.product
+
+    @property
+    def total(self) -> Fraction:
+        """Privacy loss of what was measured: rho under zCDP, else epsilon."""
+        return self.manifest.plan.total
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise came from the operating system; False for a test key."""
+        return not self.manifest.test_key
+
+    @property
+    def certificate(self) -> Path | None:
+        """The page that says what was protected and how; None for estimates from measurements of others."""
+        page = self.folder / "certificate.html"
+        return page if page.is_file() else None
+
+    def tables(self) -> Frames:
+        """Everything that was published: tables by their names; for topdown ``tables/...``, ``histograms/...`` and intervals."""
+        whole = self.folder / _TABLES
+        found: dict[str, Any] = {}
+        if whole.is_file():
+            found = {name: partial(_rows_of, whole, name) for name in _names_in(whole)}
+        for path in sorted(self.folder.rglob("*.parquet")):
+            place = path.relative_to(self.folder)
+            if path != whole and place.parts[0] not in (_MEASUREMENTS, ".censafe"):
+                found[place.with_suffix("").as_posix()] = partial(_read, (path,))
+        return Frames(found)
+
+    def measurements(self) -> Frames:
+        """The stored noisy measurements, by part; for topdown by data product, level and kind. Empty where none were kept."""
+        root = self.folder / _MEASUREMENTS
+        files: dict[str, list[Path]] = {}
+        for path in sorted(root.rglob("*.parquet")):
+            if path.is_file():
+                parts = [part.removesuffix(".parquet") for part in path.relative_to(root).parts]
+                name = "/".join(part for part in parts if "=" not in part and not part.startswith("part-"))
+                files.setdefault(name, []).append(path)
+        return Frames({name: partial(_read, tuple(paths)) for name, paths in files.items()})
+
+    def verify(self) -> None:
+        """Compare every file with its hash in the manifest.
+
+        Raises:
+            CheckError: a file was changed, is missing, or does not belong there.
+        """
+        from censafe.publication.manifest import require_nothing_else, verify_outputs
+
+        manifest = self.manifest
+        verify_outputs(self.folder, manifest)
+        require_nothing_else(self.folder, manifest)
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        kind = "private" if not manifest.test_key else "TEST KEY, NOT PRIVATE"
+        symbol, total = manifest.plan.definition.symbol, float(manifest.plan.total)
+        return f"Release({manifest.plan.product} in {self.folder.name}: {symbol} {total:.6g}, {kind})"
+
+
+def release(
+    configuration: Configuration, data: Path | str, out: Path | str, **options: Unpack[RunKeywords]
+) -> Release:
+    """Measure records with exact noise, pay from the ledger, and publish; or resume where a stopped run left off.
+
+    Args:
+        configuration: of the product.
+        data: folder with the records, or the .ini file of the fixed-width reader.
+        out: a new or empty folder, or the folder of the same run.
+        options: see :class:`~censafe.api.options.RunKeywords`.
+
+    Raises:
+        DataError: the records break a rule; nothing was spent.
+        UsageError: the folder holds something else, or keywords that do not go together.
+        BudgetError: the ledger refuses; no noise was drawn for the refused part.
+        CheckError: estimates that cannot meet what is published exactly, or output that failed its own check.
+        StorageError: the disk is full or a folder is not writable; the same call resumes.
+
+    Source: the PHSafe, SafeTab-P, SafeTab-H and TopDown papers of 2020.
+
+    Example:
+        >>> import tempfile, censafe
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> data = censafe.synthesize(folder / "data", persons=1000, states=["44"])
+        >>> chosen = censafe.configuration("phsafe", "sdhc-us", reader="csv", state_filter="44")
+        >>> made = release(chosen, data, folder / "release", test_key=1)
+        >>> made
+        Release(phsafe in release: rho 1.25728, TEST KEY, NOT PRIVATE)
+        >>> made.tables()["PH3"].columns[:4]
+        ('product', 'table', 'level', 'region_type')
+    """
+    from censafe.products.registry import recipe_of
+
+    reading, running = split(options)
+    product = configuration.product
+    result = recipe_of(product).run(
+        configuration.source,
+        Path(data),
+        Path(out),
+        configuration.settings,
+        read_options(product, reading),
+        run_options(product, running),
+    )
+    return Release(Path(out), result.summary(), result.to_json())
+
+
+def open_release(out: Path | str) -> Release:
+    """A finished run folder, of any product.
+
+    Args:
+        out: the folder.
+
+    Raises:
+        StorageError: there is no finished run.
+
+    Source: the run folder as ``docs/architecture.md`` describes it.
+
+    Example:
+        >>> open_release("nowhere")
+        Traceback (most recent call last):
+        censafe.errors.StorageError: nowhere/manifest.json: there is no such file; name the folder of a finished run
+    """
+    from censafe.errors import StorageError
+
+    found = Release(Path(out))
+    if not (found.folder / "manifest.json").is_file():
+        raise StorageError(
+            f"{found.folder / 'manifest.json'}: there is no such file; name the folder of a finished run"
+        )
+    _ = found.manifest
+    return found
+
+
+def _names_in(path: Path) -> list[str]:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    names: list[str] = pc.unique(pq.read_table(path, columns=["table"]).column("table")).to_pylist()
+    return names
+
+
+def _rows_of(path: Path, table: str) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(path, filters=[("table", "=", table)])
+
+
+def _read(paths: Sequence[Path]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return pa.concat_tables([pq.ParquetFile(path).read() for path in paths], promote_options="permissive")
