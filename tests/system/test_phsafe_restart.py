@@ -121,3 +121,13 @@ def test_lost_and_foreign_measurements_stop_the_run(
     assert "another run" in foreign.err or "has no entry" in foreign.err
     done = censafe(*command, "--ledger", tmp_path / "moved.jsonl")
     assert done.code == 0, done.err
+
+
+def test_what_a_killed_run_left_in_another_scratch_place_goes(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    command = ("run", "phsafe", config, data, tmp_path / "out", "--quiet", "--test-key", "1")
+    _run_and_die(STAGES["while the records are counted"], *command, "--scratch", tmp_path / "other")
+    assert len(list((tmp_path / "other").iterdir())) == 1
+    assert censafe(*command).code == 0
+    assert list((tmp_path / "other").iterdir()) == []

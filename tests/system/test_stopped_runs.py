@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import shutil
 import signal
 import stat
 import subprocess
@@ -14,12 +16,18 @@ from pathlib import Path
 import pytest
 
 from censafe.privacy.ledger.book import Ledger, verify
+from censafe.products.phsafe.estimates import STATEMENT
+from censafe.publication.atomic import sha256_file
 from support.commands import CommandLine
 from support.safetab_folders import write_folders
+from support.topdown_inputs import write_1940
 
 Command = tuple[object, ...]
+Stop = Callable[..., bool]
+"""Stop a command at the numbered rename; whether it got as far."""
 EVERY = 40
 SAMPLED = (3, 9)
+INTERVALS = ("--intervals", "--simulations", "0", "--confidence", "0.95", "--query", "total")
 
 
 class InjectedError(BaseException):
@@ -33,6 +41,8 @@ def commands(data: Path, config: Path, tmp_path: Path) -> dict[str, Command]:
     return {
         "phsafe": ("run", "phsafe", config, data),
         "safetab-p": ("run", "safetab-p", safetab.p, safetab.data),
+        "safetab-h": ("run", "safetab-h", safetab.h, safetab.data),
+        "topdown": ("run", "topdown", "e2e-1940", write_1940(tmp_path / "topdown" / "data")),
     }
 
 
@@ -51,6 +61,7 @@ def _fail_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         monkeypatch.setattr(owner, method, step)
 
     failing(Path, "replace")
+    failing(Path, "rename")
     failing(Ledger, "reserve")
     failing(Ledger, "commit")
 
@@ -177,51 +188,136 @@ def test_a_finished_run_is_checked_against_its_manifest(
     assert censafe(*command).code == 0
 
 
-def _estimate_and_die(out: Path, number: int) -> int:
+def _dies_at(number: int, *command: object) -> bool:
+    """Whether a command of its own process got as far as one of its renames, and was killed there."""
     script = f"""
         import itertools, os, pathlib, signal
         from censafe.cli import main
         counter = itertools.count()
-        real = pathlib.Path.replace
-        def step(self, target):
-            if next(counter) == {number}:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(self, target)
-        pathlib.Path.replace = step
+        def killing(real):
+            def step(self, target):
+                if next(counter) == {number}:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real(self, target)
+            return step
+        pathlib.Path.replace = killing(pathlib.Path.replace)
+        pathlib.Path.rename = killing(pathlib.Path.rename)
         main()
     """
-    command = [sys.executable, "-c", textwrap.dedent(script), "estimate", str(out), "--quiet"]
-    return subprocess.run(command, capture_output=True, timeout=120, check=False).returncode
+    words = [sys.executable, "-c", textwrap.dedent(script), *map(str, command), "--quiet"]
+    return subprocess.run(words, capture_output=True, timeout=120, check=False).returncode == -signal.SIGKILL
 
 
-def _estimates_survive(censafe: CommandLine, command: Command, out: Path, number: int) -> bool:
-    code = _estimate_and_die(out, number)
+@pytest.fixture
+def stops_at(censafe: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Stop:
+    """As a kill at one of the renames, but in this process, which is quicker."""
+
+    def stops(number: int, *command: object) -> bool:
+        with monkeypatch.context() as patch:
+            _fail_at(patch, number)
+            try:
+                assert censafe(*command, "--quiet").code == 0
+            except InjectedError:
+                return True
+        return False
+
+    return stops
+
+
+def _estimates_survive(censafe: CommandLine, command: Command, stop: Stop, number: int) -> bool:
+    out = Path(str(command[4]))
+    choices = {"phsafe": (), "topdown": INTERVALS}
+    killed = stop(number, "estimate", out, *choices.get(str(command[1]), ("--config", command[2])))
     done = censafe(*command)
     assert done.code == 0, (number, done.err)  # verified against its manifest
     assert not (out / ".censafe").exists()
-    return code == -signal.SIGKILL
+    return killed
 
 
-@pytest.mark.parametrize("number", [20])
 def test_an_estimate_that_is_killed_leaves_one_generation(
-    censafe: CommandLine, commands: dict[str, Command], tmp_path: Path, number: int
+    censafe: CommandLine, commands: dict[str, Command], tmp_path: Path
 ) -> None:
     command = (*commands["phsafe"], tmp_path / "out", "--quiet", "--test-key", "1")
     assert censafe(*command).code == 0
-    assert _estimates_survive(censafe, command, tmp_path / "out", number)
+    assert _estimates_survive(censafe, command, _dies_at, 20)
+
+
+@pytest.mark.parametrize(("product", "numbers"), [("safetab-h", (4, 14)), ("topdown", (20, 38))])
+def test_an_estimate_that_stops_somewhere_leaves_one_generation(
+    censafe: CommandLine,
+    commands: dict[str, Command],
+    tmp_path: Path,
+    stops_at: Stop,
+    product: str,
+    numbers: tuple[int, ...],
+) -> None:
+    command = (*commands[product], tmp_path / "out", "--quiet", "--test-key", "1")
+    assert censafe(*command).code == 0
+    for number in numbers:
+        assert _estimates_survive(censafe, command, stops_at, number)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("product", ["phsafe", "safetab-p"])
+@pytest.mark.parametrize("product", ["phsafe", "safetab-p", "safetab-h", "topdown"])
 def test_an_estimate_that_is_killed_at_any_rename_leaves_one_generation(
     censafe: CommandLine, commands: dict[str, Command], tmp_path: Path, product: str
 ) -> None:
     command = (*commands[product], tmp_path / "out", "--quiet", "--test-key", "1")
     assert censafe(*command).code == 0
     killed = itertools.takewhile(
-        lambda number: _estimates_survive(censafe, command, tmp_path / "out", number), itertools.count()
+        lambda number: _estimates_survive(censafe, command, _dies_at, number), itertools.count()
     )
     assert len(list(killed)) > 10
+
+
+@pytest.fixture
+def estimated(censafe: CommandLine, commands: dict[str, Command], tmp_path: Path) -> Command:
+    """The command that makes estimates from a public table, done once before."""
+    out = tmp_path / "run"
+    assert censafe(*commands["phsafe"], out, "--quiet", "--test-key", "1").code == 0
+    noisy = shutil.copytree(out / "tables" / "PH2", tmp_path / "noisy" / "PH2").parent
+    (tmp_path / "from").mkdir()
+    command = ("estimate", "phsafe", tmp_path / "from" / "files", "--measurements", noisy)
+    assert censafe(*command, "--set", "alpha=0.1").code == 0
+    return command
+
+
+def _files_survive(censafe: CommandLine, command: Command, stop: Stop, number: int) -> bool:
+    out = Path(str(command[2]))
+    (out / "notes.txt").write_text("mine")
+    killed = stop(number, *command)
+    if (out / STATEMENT).exists():
+        _whole(out)
+    assert censafe(*command).code == 0
+    assert ["files"] == [path.name for path in out.parent.iterdir()]
+    assert {path.name for path in out.iterdir()} == {"PH2", "estimates.parquet", STATEMENT, "notes.txt"}
+    assert _whole(out) == 0.05
+    return killed
+
+
+def _whole(out: Path) -> float:
+    """The error rate of estimates of which every file is the one that the statement names."""
+    statement = json.loads((out / STATEMENT).read_text(encoding="utf-8"))
+    found = {name: sha256_file(out / name) for name in statement["outputs"]}
+    assert found == statement["outputs"]
+    return float(statement["settings"]["alpha"])
+
+
+def test_estimates_from_files_that_stop_somewhere_leave_one_generation(
+    censafe: CommandLine, estimated: Command, stops_at: Stop
+) -> None:
+    for number in (3, 9):
+        assert _files_survive(censafe, estimated, stops_at, number)
+
+
+@pytest.mark.long
+def test_estimates_from_files_that_are_killed_at_any_rename_leave_one_generation(
+    censafe: CommandLine, estimated: Command
+) -> None:
+    killed = itertools.takewhile(
+        lambda number: _files_survive(censafe, estimated, _dies_at, number), itertools.count()
+    )
+    assert len(list(killed)) > 5
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -10,6 +10,7 @@ from typing import Any
 
 from censafe.errors import ConfigError, DataError, UsageError
 from censafe.estimation.sdhc.settings import IGNORED_KEYS, parse_estimate_settings
+from censafe.model.safe_text import stays_inside
 from censafe.model.sdhc import EstimateSettings
 from censafe.products.phsafe.estimates import (
     STATEMENT,
@@ -20,8 +21,10 @@ from censafe.products.phsafe.estimates import (
     write_estimates,
 )
 from censafe.products.phsafe.release import phsafe_codebook
+from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
-from censafe.publication.atomic import atomic_folder, sha256_path
+from censafe.publication.atomic import sha256_path
+from censafe.publication.generation import move_into_place
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.noisy import NoisyFolder, find_folders, is_puerto_rico, read_noisy_table
 
@@ -62,12 +65,13 @@ def estimate_noisy_files(
         config: JSON file with ``alpha``, ``trun``, ``exclude_levels``, ..., such as the Bureau's ``config_global.json``;
             None for the defaults.
         measurements: the output of PHSafe, or the Bureau's staging layout with the folders ``us`` and ``pr``.
-        out: a new folder, or one with estimates, which give way.
+        out: a new folder, or one with estimates, which give way when the new ones are complete.
         options: settings that override the file's; level of the intervals where neither sets ``alpha``.
 
     Raises:
         ConfigError: a setting that is not possible.
-        UsageError: the output folder holds something else, or an option that changes nothing here is given.
+        UsageError: the output folder holds something else, another run works in it, or an option that changes nothing here
+            is given.
         DataError: files are missing or break a rule; names file, column or population group.
         CheckError: an estimate failed its check.
     """
@@ -78,17 +82,36 @@ def estimate_noisy_files(
             "--set. Leave them out."
         )
     settings = load_settings(config, options)
-    if out.exists() and not (out / STATEMENT).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is not empty and holds no estimates. Name a new folder.")
     observer = options.observer
-    with observer.stage("read"):
-        sources = _sources(measurements)
-    with observer.stage("estimate"), atomic_folder(out, replace=True) as folder:
-        found, _ = write_estimates(folder, sources, settings, workers=options.workers)
+    with RunFolder(out, record=STATEMENT) as folder:
+        with observer.stage("read"):
+            sources = _sources(measurements)
+        with observer.stage("estimate"):
+            found, written = write_estimates(folder.staging, sources, settings, workers=options.workers)
+            names = [path.relative_to(folder.staging).as_posix() for path in written]  # the statement is last
+            move_into_place(out, names, outdated=_files_of(out / STATEMENT))
     done = summary_of(found, settings)
     for remark in done["remarks"]:
         observer.remark(f"Warning: {remark}.")
     return EstimateResult(out, sources.stamp is None, done)
+
+
+def _files_of(statement: Path) -> list[str]:
+    """Names of the files that earlier estimates wrote beside their statement; none where there are no earlier ones.
+
+    Raises:
+        UsageError: the statement is not one of ours, so what the folder holds is not known.
+    """
+    if not statement.exists():
+        return []
+    try:
+        outputs = json.loads(statement.read_text(encoding="utf-8"))["outputs"]
+        names = [name for name in outputs if stays_inside(name)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{statement} cannot be read as the record of estimates. Name a new folder."
+        ) from error
+    return names
 
 
 def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSettings:

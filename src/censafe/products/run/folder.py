@@ -37,6 +37,7 @@ FILES: Final = (
 
 FolderState = Literal["new", "resumed", "finished"]
 _IDENTITY = "identity.json"
+_SCRATCH = "scratch.json"
 _RUN: Final = re.compile(r"[0-9a-f]{16}")
 _MANIFEST = "manifest.json"
 
@@ -120,6 +121,28 @@ class RunFolder:
     def keep(self) -> None:
         """Leave the identity in place however the run stops, because something is charged to it, or may be."""
         self._kept = True
+
+    def note_scratch(self, place: Path) -> tuple[Path, ...]:
+        """Write down where this start makes its scratch folder, for the next one, should this one be killed.
+
+        Args:
+            place: absolute path of the folder in which it is made.
+
+        Returns:
+            The places of earlier starts that were stopped.
+
+        Raises:
+            StorageError: the output folder cannot be written.
+        """
+        record = self._work / _SCRATCH
+        try:
+            earlier = [
+                text for text in json.loads(record.read_text(encoding="utf-8")) if isinstance(text, str)
+            ]
+        except (OSError, ValueError, TypeError):  # there is none, or it was changed by hand
+            earlier = []
+        atomic_text(record, json.dumps(sorted({*earlier, str(place)})))
+        return tuple(Path(text) for text in earlier)
 
     def identify(self, identity: Mapping[str, str]) -> FolderState:
         """Bind the folder to one run, or find that it belongs to this run already.

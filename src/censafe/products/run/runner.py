@@ -20,7 +20,7 @@ from censafe.products.run.account import Account, Spending, Statement, ledger_pl
 from censafe.products.run.door import Door
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import ReadOptions, RunOptions
-from censafe.products.run.scratch import private_scratch
+from censafe.products.run.scratch import private_scratch, scratch_place
 from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import (
     ConfigRecord,
@@ -239,8 +239,9 @@ def run_job(
     created = datetime.now(UTC).isoformat(timespec="seconds")
     observer = reading.observer
     with RunFolder(out) as folder, ExitStack() as stack:
+        earlier = folder.note_scratch(scratch_place(data, reading.scratch))
         with (
-            private_scratch(data, reading.scratch, out=out) as scratch,
+            private_scratch(data, reading.scratch, out=out, earlier=earlier) as scratch,
             job.open(data, scratch, reading) as source,
         ):
             inputs = _Inputs.of(source, data, observer)

@@ -8,45 +8,55 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from censafe.errors import StorageError, UsageError
 
-__all__ = ["private_scratch"]
+__all__ = ["private_scratch", "scratch_place"]
 
 _PREFIX: Final = ".censafe-scratch-"
 _NAME: Final = re.compile(re.escape(_PREFIX) + "[0-9a-f]{16}")
 _TRIES: Final = 100
 
 
+def scratch_place(data: Path, scratch: Path | None) -> Path:
+    """The folder in which scratch folders are made: ``scratch``, or where none is named the one that holds the input."""
+    return (data.resolve().parent if scratch is None else scratch).resolve()
+
+
 @contextmanager
-def private_scratch(data: Path, scratch: Path | None = None, *, out: Path | None = None) -> Iterator[Path]:
+def private_scratch(
+    data: Path, scratch: Path | None = None, *, out: Path | None = None, earlier: Iterable[Path] = ()
+) -> Iterator[Path]:
     """A new folder (mode 0700) for files with records, removed when the block ends for whatever reason.
 
-    Folders that killed processes left in the same place are removed first; those of processes that still work are locked and
-    stay.
+    Folders that killed processes left in the same place, and in the places of earlier starts, are removed first; those of
+    processes that still work are locked and stay.
 
     Args:
         data: the input; its folder's parent is where scratch goes by default.
         scratch: another folder to make it in; made when absent.
         out: the folder that will be published; scratch never goes there.
+        earlier: places of earlier starts of the same run; those that are gone are passed over.
 
     Raises:
         UsageError: ``scratch`` lies in ``out``.
         StorageError: no folder can be made there, or it cannot be removed at the end.
     """
-    root = (data.resolve().parent if scratch is None else scratch).resolve()
+    root = scratch_place(data, scratch)
     if out is not None and root.is_relative_to(out.resolve()):
         raise UsageError(
             f"{root} lies in the output folder {out}, which will be published. Name a private folder elsewhere with --scratch."
         )
+    for place in earlier:
+        with suppress(OSError):  # not there any more, or not for us to see
+            _remove_all_dead(place)
     try:
         _require_safe(root)
-        for leftover in sorted(root.iterdir()):
-            _remove_dead(leftover)
+        _remove_all_dead(root)
         folder, lock = _locked_folder(root)
     except OSError as error:
         raise StorageError(
@@ -98,6 +108,11 @@ def _lock(handle: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _remove_all_dead(root: Path) -> None:
+    for leftover in sorted(root.iterdir()):
+        _remove_dead(leftover)
 
 
 def _remove_dead(path: Path) -> None:
