@@ -289,7 +289,7 @@ def _files_survive(censafe: CommandLine, command: Command, stop: Stop, number: i
     if (out / STATEMENT).exists():
         _whole(out)
     assert censafe(*command).code == 0
-    assert ["files"] == [path.name for path in out.parent.iterdir()]
+    assert [path.name for path in out.parent.iterdir()] == ["files"]
     assert {path.name for path in out.iterdir()} == {"PH2", "estimates.parquet", STATEMENT, "notes.txt"}
     assert _whole(out) == 0.05
     return killed
