@@ -153,6 +153,12 @@ def test_two_text_files_are_compared_by_a_named_column(censafe: CommandLine, tmp
     assert done.code == 0, done.err
     errors = {row["metric"]: row["value"] for row in rows_of(tmp_path / "out" / "metrics_long.csv")}
     assert float(errors["mean_ae"]) == 0.5
+    left = {row["measure"] for row in rows_of(tmp_path / "out" / "left_out.csv")}
+    assert left == {"reliability", "diversity", "homogeneity"}
+    assert "Left out: reliability: tables do not tell" in done.out
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Mean absolute error of the count: 0.5 over all rows." in page
+    assert "What could not be measured?" in page
 
 
 def marked_files(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from censafe.evaluation.confidential import COMPARED, Standing
@@ -109,7 +110,7 @@ def draw_levels(
     panels = len(errors)
     columns = min(2, panels)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(10, 3.3 * rows + 0.6), layout="constrained")
+    figure = Figure(figsize=(10, 3.3 * rows + 0.6), layout=ConstrainedLayoutEngine(h_pad=0.12))
     grid = np.atleast_1d(figure.subplots(rows, columns)).reshape(-1)
     for axes, (title, methods) in zip(grid, errors.items(), strict=False):
         _level_panel(axes, title, methods, levels)

@@ -34,19 +34,8 @@ def pair_page(folder: Path) -> Page:
         "left_out": (_left_out,),
     }  # fmt: skip
     texts = (
-        "mechanism",
-        "law",
-        "estimator",
-        "statistic",
-        "kind",
-        "group",
-        "status",
-        "answer",
-        "answer_alone",
-        "label",
-        "measure",
-        "vintage",
-    )
+        "mechanism", "law", "estimator", "statistic", "kind", "group", "status", "answer", "answer_alone", "label", "measure", "vintage",
+    )  # fmt: skip
     vintages = document.get("vintages", [])
     exhibits = vintage_exhibits(folder, document) if len(vintages) > 1 else []
     for name, build in builders.items():
@@ -129,7 +118,7 @@ def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         question="How wrong are the published counts?",
         answer=_worst(values, document),
         figure=draw_levels(panels, document["levels"], {"topdown": "published"}) if few else None,
-        alt="Mean absolute error by level, one panel a characteristic; bars are 90% intervals.",
+        alt="Mean absolute error by level, one panel a characteristic; bars are 90% intervals. Exact counts have no mark.",
         tables=[
             PageTable(
                 "Errors in records",
@@ -189,10 +178,14 @@ def _sizes(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
 def _worst(values: Mapping[tuple[str, str, str], Mapping[str, Any]], document: Mapping[str, Any]) -> str:
     query, words = next(iter(document["words"].items()))
     parts = [
-        f"{number_text(_value(values.get((query, level, 'mean_ae'))), 1)} at {level.replace('_', ' ')}"
+        f"{number_text(_value(values.get((query, level, 'mean_ae'))), 1)} {_place(level)}"
         for level in document["levels"]
     ]
     return f"Mean absolute error of the {words}: {', '.join(parts[:6])}."
+
+
+def _place(level: str) -> str:
+    return "over all rows" if level == "all" else f"at {level.replace('_', ' ')}"
 
 
 def _value(row: Mapping[str, Any] | None) -> float:

@@ -26,6 +26,7 @@ from censafe.evaluation.pairs.measures import (
     epl_frames,
     inconsistency_frames,
     left_out_frames,
+    left_out_of_tables,
     reliability_frames,
     residual_frames,
     sources_of,
@@ -240,6 +241,7 @@ def evaluate_tables(
         found = [epl_frame((runs,), mode, everything(len(runs.areas))) for runs in tables.cells.values()]
         frames["epl"] = stacked(found)
         frames |= epl_noise_frames(frames["epl"])
+    frames |= left_out_of_tables(suites)
     document = {
         "kind": "pair",
         "levels": list(tables.cells),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +32,7 @@ __all__ = [
     "epl_frames",
     "inconsistency_frames",
     "left_out_frames",
+    "left_out_of_tables",
     "reliability_frames",
     "residual_frames",
     "sources_of",
@@ -184,6 +185,17 @@ def left_out_frames(scope: Scope, suites: Collection[str]) -> Frames:
                 f"the schema {schema.name} has one attribute, and the index counts cells of several",
             )
         )
+    return _left_out(rows)
+
+
+def left_out_of_tables(suites: Collection[str]) -> Frames:
+    """The same for two tables of any product, whose counts belong to no cells of one area."""
+    reason = "tables do not tell which of their counts are those of all groups of one area; give histograms of blocks with --config"
+    measures = {"reliability": ("reliability",), "bias": ("diversity", "homogeneity")}
+    return _left_out([(one, reason) for suite in suites for one in measures.get(suite, ())])
+
+
+def _left_out(rows: Sequence[tuple[str, str]]) -> Frames:
     if not rows:
         return {}
     return {"left_out": pa.table({"measure": [one for one, _ in rows], "reason": [why for _, why in rows]})}

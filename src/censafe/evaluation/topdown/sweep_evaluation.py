@@ -275,7 +275,7 @@ def _sweep(population: EvaluatedPopulation, tables: dict[str, pa.Table], middle:
 def _summary(found: Sequence[StudyFinding], study: _Study) -> list[str]:
     lines = [
         f"{study.standing.summary} What Petti & Flaxman found in the 1940 census, looked for here "
-        f"({'at most ' if study.published else ''}{study.runs} runs a budget):"
+        f"({'at most ' if study.published else ''}{study.runs} run{'s' * (study.runs > 1)} a budget):"
     ]
     for one in found:
         lines += [

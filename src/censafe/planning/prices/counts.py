@@ -48,7 +48,7 @@ class TableCounts:
             '2 tables with 5,000 statistics, of which 4,000 are independent'
         """
         return (
-            f"{most}{self.tables:,} tables with {most}{self.statistics:,} statistics, of which {most}{self.independent:,} are "
+            f"{most}{self.tables:,} {'table' if self.tables == 1 else 'tables'} with {most}{self.statistics:,} statistics, of which {most}{self.independent:,} are "
             "independent"
         )
 

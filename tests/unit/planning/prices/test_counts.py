@@ -42,7 +42,7 @@ def test_plans_say_how_many_tables_and_statistics_there_are() -> None:
     assert " tables with 12,688 statistics, of which " in text
     units = notes("topdown", "pl94-us", {"measure": "units"})
     assert (
-        "units: measured at one geounit: US, State, County, Tract, Block_Group, Block: 1 tables with 2 statistics, of which 2"
+        "units: measured at one geounit: US, State, County, Tract, Block_Group, Block: 1 table with 2 statistics, of which 2"
         in units
     )
     geounits = 1 + 51 + 3_143 + 84_414 + 239_780 + 8_132_968
