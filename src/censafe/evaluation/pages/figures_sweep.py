@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from censafe.evaluation.pages.page import COLOURS, plain_log
 
@@ -56,6 +57,7 @@ def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
     """
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
+    named: list[tuple[float, float, str, str]] = []
     for rows, method, words, key, unit in (
         (topdown, "topdown", "TopDown", "epsilon", ""),
         (srs, "srs", "simple random sample (not differentially private)", "sample_pct", "%"),
@@ -68,18 +70,53 @@ def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
         axes.plot(x, y, form, color=COLOURS[method], markersize=6, linewidth=1.3, label=words)
         for row, left, up in zip(shown, x, y, strict=True):
             text = f"{symbol} {row[key]:g}" if not unit else f"{row[key]:g}{unit}"
-            place = (6, 5) if method == "topdown" else (6, -10)
-            axes.annotate(
-                text, (left, up), place, textcoords="offset points", fontsize=7, color=COLOURS[method]
-            )
+            named.append((left, up, text, COLOURS[method]))
     axes.set_xscale("log")
     plain_log(axes.xaxis)
     axes.set_ylim(bottom=0)
+    _name_points(axes, named)
     axes.set_xlabel("empirical privacy loss (to the left: more private)", fontsize=9)
     axes.set_ylabel("median absolute error of stratified counts, records", fontsize=9)
     axes.legend(frameon=False, fontsize=9)
     _quiet(axes)
     return figure
+
+
+_SIZE = 7.0  # of a name, in points
+_ROOM = 5.0  # between a point and its name
+
+
+def _name_points(axes: Axes, named: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write names beside points, each on the first side where it covers no point and no name before it.
+
+    Args:
+        axes: with their scales and limits.
+        named: x, y, name and color.
+    """
+    dots = 72 / axes.figure.dpi
+    points = axes.transData.transform([(x, y) for x, y, _, _ in named]).reshape(-1, 2) * dots
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points.tolist()]
+    for place, (x, y, text, color) in enumerate(named):
+        width = 0.6 * _SIZE * len(text)
+        middle = taken[place][0] + 4, taken[place][1] + 4
+        sides = [
+            (right * _ROOM - (width if right < 0 else 0), up * _ROOM - (0 if up > 0 else _SIZE))
+            for right, up in ((1, 1), (1, -1), (-1, -1), (-1, 1))
+        ]
+        sides += [(_ROOM + 2, -_SIZE / 2), (-_ROOM - 2 - width, -_SIZE / 2)]
+        boxes = [
+            (middle[0] + left, middle[1] + low, middle[0] + left + width, middle[1] + low + _SIZE)
+            for left, low in sides
+        ]
+        others = taken[:place] + taken[place + 1 :]
+        chosen = min(range(len(sides)), key=lambda one: sum(_meet(boxes[one], box) for box in others))
+        taken.append(boxes[chosen])
+        axes.annotate(text, (x, y), sides[chosen], textcoords="offset points", fontsize=_SIZE, color=color)
+
+
+def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two boxes, left, low, right and high, have a part in common."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
@@ -152,8 +189,10 @@ def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Fig
                 )  # fmt: skip
         axes.set_xscale("log")
         axes.set_yscale("log")
-        plain_log(axes.xaxis)
         plain_log(axes.yaxis)
+        budgets = sorted({row["epsilon"] for row in rows})
+        axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
+        axes.xaxis.set_minor_locator(NullLocator())
         axes.set_title(title, fontsize=10)
         axes.set_xlabel(symbol, fontsize=9)
         if axes.lines:

@@ -81,7 +81,8 @@ def _answer(full: _Rows, document: Mapping[str, Any]) -> list[str]:
     first, last = own[0], own[-1]
     return [
         f"The total of an area of level {document['middle']} is off by {number_text(first['mean_ae'])} records on average at "
-        f"{_EPSILON} = {first['epsilon']:g}, and by {number_text(last['mean_ae'])} at {_EPSILON} = {last['epsilon']:g}."
+        f"{_EPSILON}\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{first['epsilon']:g}, and by {number_text(last['mean_ae'])} at "
+        f"{_EPSILON}\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{last['epsilon']:g}."
     ]
 
 
@@ -310,7 +311,8 @@ def _bias_exhibit(level: str, bias: _Rows, violins: _Rows) -> Exhibit:
         question=f"Who gains and who loses? Bias of totals at level {level}",
         answer="Counts below zero are not published, so small groups are rounded up; areas that have many of them pay for it.",
         figure=draw_bias(violins, _EPSILON, largest) if violins else None,
-        alt="Distribution of the residual of the total by homogeneity index, three budgets beside each other, diamonds at the means.",
+        alt="Distribution of the residual of the total by homogeneity index, three budgets beside each other, diamonds at the means; residuals "
+        "above the 98th percentile are not drawn.",
         tables=[
             PageTable(
                 f"Mean residual of the total by homogeneity index, {level}, with twice its standard error",
