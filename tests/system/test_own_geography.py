@@ -8,6 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from censafe.errors import DataError
+from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.counts.cells import match
+from censafe.evaluation.counts.pairing import pair_files
+from censafe.evaluation.topdown.population import PublishedSource
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.configuration.layout import level_rules
 from censafe.publication.manifest import read_manifest, verify_outputs
 from support.commands import CommandLine
 from support.topdown_joint import write_joint_config, write_joint_data
@@ -40,6 +48,10 @@ def test_a_run_keeps_the_names_that_it_was_given(
     again = censafe("estimate", out, "--quiet", "--intervals", "--simulations", 0)
     assert again.code == 0, again.err
     assert names_of(out) == named
+    assert PublishedSource(out).open(ReadOptions()).names.by_code == {
+        "44001": "North",
+        "44003": "South, with islands",
+    }
     rows = pq.read_table(out / "intervals.parquet").to_pylist()
     assert {row["NAME"] for row in rows if row["geocode"] == "44003"} == {"South, with islands"}
     manifest = read_manifest(out / "manifest.json")
@@ -120,17 +132,17 @@ def test_letters_publish_what_digits_publish(
     assert counts_of(public) == counts_of(digits)
 
 
-def test_letters_are_evaluated(
-    censafe: CommandLine, both: tuple[Path, tuple[Path, Path], Path], tmp_path: Path
-) -> None:
+def test_letters_are_compared(both: tuple[Path, tuple[Path, Path], Path], tmp_path: Path) -> None:
     _, (config, data), letters = both
-    done = censafe(
-        "evaluate", "topdown", config, data, tmp_path / "a", "--runs", 1, "--workers", 1, "--quiet"
-    )
-    assert done.code == 0, done.err
-    files = (data / "histogram.parquet", letters / "histograms" / "persons_Block.parquet")
-    done = censafe("evaluate", "pair", *files, tmp_path / "b", "--config", config, "--quiet")
-    assert done.code == 0, done.err
+    chosen = load_config(config)
+    schema, rules = chosen.histogram("persons").schema, level_rules(chosen)
+    files = (data / "histogram.parquet", {"1": letters / "histograms" / "persons_Block.parquet"})
+    pair = pair_files(schema, rules, *files, domain=data / "units.parquet")
+    for level in ("County", "Block"):
+        assert not match(pair, level_areas(pair.spine, level), pair.query("detailed")).residual.any()
+    (tmp_path / "list.csv").write_text("geocode\nAA001001\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"the first at level County \(2 of that level are unknown\)"):
+        pair_files(schema, rules, *files, domain=tmp_path / "list.csv")
 
 
 @pytest.mark.parametrize(

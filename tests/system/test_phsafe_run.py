@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.privacy.ledger.book import read_entries, verify
+from censafe.products.phsafe.config import load_phsafe_config
 from support.commands import CommandLine, bureau_config, write_config
 from support.evaluations import page_again
 from support.ledgers import stated
@@ -44,8 +45,21 @@ def test_a_release_writes_everything_and_pays_for_it(
     assert {row.state for row in report.rows} == {"committed"}
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["total"]["exact"] == "46"
+    assert "title" not in manifest["config"]["settings"]
     assert report.head != manifest["plan_digest"]
     assert manifest["ledger"]["head"] in {entry.digest for entry in read_entries(report.path)}
+
+
+def test_the_title_of_a_configuration_stands_in_manifest_and_certificate(
+    censafe: CommandLine, data: Path, tmp_path: Path
+) -> None:
+    settings = ("--set", "reader=csv", "--set", "state_filter=44,50", "--test-key", 1)
+    done = censafe("run", "phsafe", "sdhc-us", data, tmp_path / "out", *settings)
+    assert done.code == 0, done.err
+    title = load_phsafe_config("sdhc-us").title
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["config"]["settings"]["title"] == title
+    assert title in (tmp_path / "out" / "certificate.html").read_text(encoding="utf-8")
 
 
 def test_no_confidential_value_leaves_but_through_the_door(

@@ -166,15 +166,18 @@ def side_by_side(
     return long, pa.table(columns)
 
 
-def write_frame_codebook(folder: Path, frames: Mapping[str, Sequence[str]]) -> str:
+def write_frame_codebook(
+    folder: Path, frames: Mapping[str, Sequence[str]], answers: Mapping[str, str] | None = None
+) -> str:
     """Write ``codebook.csv``: every column of every file, what it means and in which unit.
 
     Args:
         folder: of the evaluation.
         frames: columns by name of the file; columns beyond the codebook are counts of an answer.
+        answers: what each answer counts, by its label in names of columns; None where the names say it.
     """
     rows = [
-        (file, column, *column_meaning(column))
+        (file, column, *column_meaning(column, answers))
         for file, columns in frames.items()
         for column in (*columns, "classification")
     ]
@@ -182,8 +185,12 @@ def write_frame_codebook(folder: Path, frames: Mapping[str, Sequence[str]]) -> s
     return "codebook.csv"
 
 
-def column_meaning(column: str) -> tuple[str, str]:
+def column_meaning(column: str, answers: Mapping[str, str] | None = None) -> tuple[str, str]:
     """What a column of any file is, and its unit.
+
+    Args:
+        column: name.
+        answers: what answers count, by label; None where the names say it.
 
     Example:
         >>> column_meaning("rmse_run_sd")
@@ -193,7 +200,8 @@ def column_meaning(column: str) -> tuple[str, str]:
         return CODEBOOK[column]
     for ending, side in (("_sf", "as tabulated, the truth"), ("_dp", "as published, protected")):
         if column.endswith(ending):
-            return f"count of {column.removesuffix(ending)}, {side}", "records"
+            label = column.removesuffix(ending)
+            return f"count of {(answers or {}).get(label, label)}, {side}", "records"
     for ending, words in (("_run_mean", "mean over runs"), ("_run_sd", "standard deviation over runs")):
         if column.endswith(ending):
             meaning, unit = column_meaning(column.removesuffix(ending))

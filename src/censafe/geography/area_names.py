@@ -55,7 +55,7 @@ class AreaNames:
         return {"GEOID": geoids(codes), "GISJOIN": gisjoins(codes), "NAME": self.names(codes)}
 
     def of_level(self, level: str, codes: NDArray[np.str_]) -> dict[str, NDArray[np.str_]]:
-        """The columns beside areas of a named level; none where the level or its codes are not those of census geography.
+        """The columns beside areas of a named level; none where areas of the census have other levels or codes.
 
         Args:
             level: such as ``County``.
@@ -67,6 +67,8 @@ class AreaNames:
             >>> AreaNames().of_level("place", np.array(["44"]))
             {}
         """
+        if not self.census:
+            return self.beside(codes)
         known = codes_of_level(level, codes)
         return {**known, "NAME": self.names(codes.astype(f"U{len(codes[0])}"))} if known else {}
 

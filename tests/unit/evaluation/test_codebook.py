@@ -21,3 +21,7 @@ def test_every_metric_and_column_of_long_and_summary_frames_is_explained() -> No
 def test_numbers_over_runs_are_explained_by_the_number_itself() -> None:
     assert column_meaning("mape_run_mean")[0] == f"mean over runs of: {CODEBOOK['mape'][0]}"
     assert column_meaning("n_below_run_sd")[1] == "areas"
+    assert (
+        column_meaning("adult1_dp", {"adult1": "18 and over"})[0]
+        == "count of 18 and over, as published, protected"
+    )

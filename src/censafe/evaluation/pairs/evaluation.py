@@ -211,7 +211,10 @@ def evaluate_pair(
     if config is not None:
         document |= {"geounits": {level.name: level.nodes for level in scope.pair.spine.levels}}
     document |= {"mode": asked.mode, "sources": dict(sources), "standing": asked.standing.value}
-    return _written(out, frames, document, reading, tables, config)
+    meanings = {
+        label: words for one in scope.subjects for label, words in zip(one.labels, one.meanings, strict=True)
+    }
+    return _written(out, frames, document, reading, tables, config, meanings)
 
 
 def evaluate_tables(
@@ -260,6 +263,7 @@ def _written(
     reading: ReadOptions,
     tables: Sequence[FilledTable] = (),
     config: TopdownConfig | None = None,
+    meanings: Mapping[str, str] | None = None,
 ) -> TopdownEvaluation:
     identity = {"kind": "pair", **{name: str(value) for name, value in document["sources"].items()}}
     standing = Standing(document["standing"])
@@ -284,7 +288,7 @@ def _written(
             files = [name for name in written if "/" not in name]
             files += ["side_by_side"] if len(files) < len(written) else []
             files += [
-                write_frame_codebook(out, written),
+                write_frame_codebook(out, written, meanings),
                 write_workbook(out, sheets, tables, standing=standing),
             ]
         with reading.observer.stage("report"):

@@ -122,6 +122,7 @@ def _write(
     frames: dict[str, pa.Table] = {}
     accuracies, bins, slopes, sides = [], [], [], []
     wide: dict[str, pa.Table] = {}
+    meanings: dict[str, str] = {}
     read: dict[str, Sequence[PublishedRun]] = {}
     for histogram in population.config.histograms:
         runs = read_runs(population.pairs[histogram.name], histogram.name, requests, folder)
@@ -138,6 +139,7 @@ def _write(
         for one in compared_characteristics(histogram):
             query = pair.query(one.query)
             labels, words = answer_labels(query), list(answer_words(histogram.schema, query))
+            meanings |= dict(zip(labels, words, strict=True))
             for where in (*(level_areas(pair.spine, level) for level in population.levels), *lists):
                 long, side = side_by_side(match(pair, where, query), labels, words)
                 sides.append(long)
@@ -164,7 +166,10 @@ def _write(
         sheets = {
             name: frame for name, frame in frames.items() if name not in (*SHEETLESS, "side_by_side_long")
         }
-        books = [write_frame_codebook(out, written), write_workbook(out, sheets, tables, standing=standing)]
+        books = [
+            write_frame_codebook(out, written, meanings),
+            write_workbook(out, sheets, tables, standing=standing),
+        ]
     return [name for name in written if "/" not in name] + (["side_by_side"] if wide else []) + books
 
 

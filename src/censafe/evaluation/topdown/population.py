@@ -9,14 +9,17 @@ from pathlib import Path
 
 from censafe.errors import CheckError, UsageError
 from censafe.evaluation.counts.pairing import Pair
+from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.choice import RunSpine, standard_levels
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.keys.keys import TestKey, keyed_commitment
+from censafe.products.run.names import kept_names
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import hash_files
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import CONFIGURATION, KEPT, read_facts
 from censafe.products.topdown.intake import BlockIntake, Loaded
 from censafe.products.topdown.plan import plan_release
@@ -100,7 +103,9 @@ class PublishedSource:
             for one in config.histograms
         }
         loaded = published_as_input(config, facts, published)
-        return EvaluatedPopulation(config, loaded, exact, pairs, manifest.plan.digest())
+        given = kept_names(None, self.folder, manifest, census=area_names(config).census)
+        beside = area_names(config, given)
+        return EvaluatedPopulation(config, loaded, exact, pairs, manifest.plan.digest(), beside)
 
     def _blocks(self, config: TopdownConfig, histogram: MeasuredHistogram, run: RunSpine) -> SparseLevel:
         path = self.folder / "histograms" / f"{histogram.name}_{config.run_levels[-1].name}.parquet"
@@ -130,6 +135,7 @@ class EvaluatedPopulation:
         exact: by histogram, true histograms of every standard level, root first.
         pairs: by histogram, the truth over the standard levels, without any published run.
         commitment: keyed fingerprint of the input files, hexadecimal.
+        names: what stands beside the codes of areas.
     """
 
     config: TopdownConfig
@@ -137,6 +143,7 @@ class EvaluatedPopulation:
     exact: Mapping[str, tuple[ExactHistograms, ...]] = field(repr=False)
     pairs: Mapping[str, Pair] = field(repr=False)
     commitment: str
+    names: AreaNames = field(default_factory=AreaNames, repr=False)
 
     @property
     def main(self) -> MeasuredHistogram:

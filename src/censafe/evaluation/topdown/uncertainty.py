@@ -83,7 +83,11 @@ def _moments(errors: NDArray[np.int64], empty: int, confidence: float) -> dict[s
 
 
 def cell_intervals(
-    runs: Sequence[MatchedCells], classes: pa.Table, published: NDArray[np.int64], labels: Sequence[str]
+    runs: Sequence[MatchedCells],
+    classes: pa.Table,
+    published: NDArray[np.int64],
+    labels: Sequence[str],
+    areas: AreaNames | None = None,
 ) -> pa.Table:
     """Every published count of one characteristic and level with the error that is expected of it.
 
@@ -92,6 +96,7 @@ def cell_intervals(
         classes: of the same runs.
         published: shape (areas, answers).
         labels: what each answer counts.
+        areas: what stands beside the codes of areas; None for what is always known.
 
     A count of a size that no further run gave takes the errors of the nearest size.
 
@@ -109,7 +114,7 @@ def cell_intervals(
     return frame_of(
         {
             "geocode": np.repeat(runs[0].areas, published.shape[1]).tolist(),
-            **_beside(runs[0], published.shape[1]),
+            **_beside(runs[0], published.shape[1], areas or AreaNames()),
             "label": list(labels) * len(published),
             "published": flat,
             "rmse": np.array([row["rmse"] for row in found]),
@@ -120,9 +125,9 @@ def cell_intervals(
     )
 
 
-def _beside(cells: MatchedCells, answers: int) -> dict[str, list[str]]:
+def _beside(cells: MatchedCells, answers: int, areas: AreaNames) -> dict[str, list[str]]:
     """Codes and names of the areas, a row an answer; none where the areas are not those of census geography."""
-    columns = AreaNames().of_level(cells.level, cells.areas)
+    columns = areas.of_level(cells.level, cells.areas)
     return {name: np.repeat(texts, answers).tolist() for name, texts in columns.items()}
 
 
@@ -221,7 +226,7 @@ def uncertainty_frames(
                     continue
                 published = answers_of(exact, query, 0, exact.nodes)
                 name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{level}"
-                tables[name] = cell_intervals(cells, found, published, words)
+                tables[name] = cell_intervals(cells, found, published, words, population.names)
     return stacked(classes), tables
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "nearest",
     "number_of",
     "shown",
+    "titled",
     "words_of",
 ]
 
@@ -191,6 +192,14 @@ class Document:
         """The key as this document writes it."""
         return self.bureau_names.get(noun, noun) if self.bureau else noun
 
+    def title(self, problems: Problems) -> str:
+        """What the configuration is for, in its own words; empty without."""
+        title = self.values.get("title", "")
+        if isinstance(title, str):
+            return title
+        problems.add("title", "give text in quotes")
+        return ""
+
     def suggestion(self, key: str) -> str:
         """What an unknown key may have been meant to be."""
         if not self.bureau:
@@ -279,3 +288,8 @@ def number_of(text: str) -> Fraction | NotFinite | str:
         return parse_fraction(text, "--set")
     except ConfigError:
         return text
+
+
+def titled(title: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings with the title of their configuration before them, where there is one."""
+    return {**({"title": title} if title else {}), **settings}

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, cast
 
 from censafe.model import Definition
 from censafe.privacy.loss.budget import NotFinite
-from censafe.products.configuration.source import INFINITE, PUERTO_RICO, Budget, Document, Problems
+from censafe.products.configuration.source import INFINITE, PUERTO_RICO, Budget, Document, Problems, titled
 from censafe.products.detailed.codes.stability import STABILITY_RULES, StabilityRule
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 from censafe.products.detailed.config_checks import (
@@ -120,6 +120,7 @@ class SafetabConfig(SafetabScope):
         mark_x: whether an alone count above its count alone or in any combination is published as X.
         moe_targets: 95% margins of error that the budgets were chosen for, by key of the level, where they are stored.
         printed_decimals: decimals of rho in the paper's table, by key of the level, where they are not 6.
+        title: what the configuration is for, in its own words; empty without.
     """
 
     definition: Definition
@@ -131,6 +132,7 @@ class SafetabConfig(SafetabScope):
     mark_x: bool
     moe_targets: Mapping[str, Fraction] = field(default_factory=dict)
     printed_decimals: Mapping[str, int] = field(default_factory=dict)
+    title: str = ""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -169,6 +171,11 @@ class SafetabConfig(SafetabScope):
                 thresholds = ",".join(map(str, self.thresholds[table_class, level.key]))
                 flat[threshold_noun(self.product, table_class, level)] = thresholds
         return flat
+
+    @property
+    def record(self) -> dict[str, str]:
+        """The title, where there is one, and the settings: what a manifest says of a configuration."""
+        return titled(self.title, self.settings)
 
     @property
     def digest(self) -> str:
@@ -357,6 +364,7 @@ def _common(document: Document, product: Product, problems: Problems, *, infinit
         "moe_targets": check_targets(document, "moe_target", problems),
         "printed_decimals": {key: int(places) for key, places in decimals.items()},
         "warnings": (*warnings, *unused),
+        "title": document.title(problems),
     }
 
 

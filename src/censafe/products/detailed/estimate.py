@@ -113,7 +113,7 @@ def _rebuilt(
 ) -> tuple[SafetabConfig, Universe]:
     """The configuration of the run with the changes, and its iterations."""
     product = manifest.plan.product
-    recorded = {key: str(value) for key, value in manifest.config.settings.items()}
+    recorded = {key: str(value) for key, value in manifest.config.settings.items() if key != "title"}
     config = load(source or _SHIPPED[product], {**recorded, **settings})
     universe = read_universe(config.universe)
     if universe.digest != manifest.plan.settings.get("universe"):
@@ -128,13 +128,14 @@ def _rebuilt(
             "the plan cannot be rebuilt from the settings in manifest.json; they were changed by hand, or another "
             "version of censafe wrote them"
         )
-    return replace(config, origin=manifest.config.origin), universe
+    title = str(manifest.config.settings.get("title", ""))
+    return replace(config, origin=manifest.config.origin, title=title), universe
 
 
 def _record(manifest: Manifest, config: SafetabConfig, settings: Mapping[str, str]) -> ConfigRecord:
     theirs = {bureau_name(manifest.plan.product, noun) for noun in settings}
     before = {key: text for key, text in manifest.config.overrides.items() if key not in theirs}
-    return ConfigRecord(manifest.config.origin, {**before, **settings}, config.settings)
+    return ConfigRecord(manifest.config.origin, {**before, **settings}, config.record)
 
 
 def _classes(

@@ -183,7 +183,7 @@ class SafetabJob:
         self._release = release
         self._classes: AreaClasses | None = None
         self.plan = plan_release(config, universe)
-        self.config = ConfigRecord(config.origin, config.overrides, config.settings)
+        self.config = ConfigRecord(config.origin, config.overrides, config.record)
         self.config_digest = config.digest
         self.files: tuple[str, ...] = files_of(config)
 

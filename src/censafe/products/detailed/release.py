@@ -152,6 +152,7 @@ def _statement(
         ledger=manifest.ledger,
         ledger_total=ledger_total,
         configuration=manifest.config.origin,
+        configuration_title=str(manifest.config.settings.get("title", "")),
         created=manifest.created,
         checks=(
             CheckGroup("Files, columns, types and codes", 3, stops=True),

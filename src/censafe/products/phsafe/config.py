@@ -24,6 +24,7 @@ from censafe.products.configuration.source import (
     locate,
     nearest,
     number_of,
+    titled,
     words_of,
 )
 from censafe.products.phsafe.config_checks import (
@@ -149,6 +150,7 @@ class PhsafeConfig:
         warnings: what the user should know.
         moe_targets: 90% margins of error that the budgets were chosen for, where they are stored.
         printed_decimals: decimals of rho in the paper's table, where they are not 6.
+        title: what the configuration is for, in its own words; empty without.
     """
 
     states: tuple[str, ...]
@@ -162,6 +164,7 @@ class PhsafeConfig:
     warnings: tuple[str, ...] = ()
     moe_targets: Mapping[tuple[str, str], Fraction] = field(default_factory=dict)
     printed_decimals: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    title: str = ""
 
     def tau_of(self, table: str) -> int | None:
         """Truncation of a table; None for the denominators, which count units."""
@@ -191,6 +194,11 @@ class PhsafeConfig:
                 text = budget.value if isinstance(budget, NotFinite) else str(budget)
                 flat[f"budget.{table}.{level}"] = text
         return flat
+
+    @property
+    def record(self) -> dict[str, str]:
+        """The title, where there is one, and the settings: what a manifest says of a configuration."""
+        return titled(self.title, self.settings)
 
     @property
     def digest(self) -> str:
@@ -238,6 +246,7 @@ def load_phsafe_config(
     for (table, level), places in decimals.items():
         if places.denominator != 1:
             problems.add(f"printed_decimals.{table}.{level}", "give a whole number of decimals")
+    title = document.title(problems)
     problems.raise_if_any(document.origin)
     return PhsafeConfig(
         states=states,
@@ -251,6 +260,7 @@ def load_phsafe_config(
         warnings=(*warnings, *_not_named(document), *_nation_of_one(document, states, budgets)),
         moe_targets=targets,
         printed_decimals={key: int(places) for key, places in decimals.items()},
+        title=title,
     )
 
 

@@ -141,7 +141,7 @@ class _Job:
     def __init__(self, config: PhsafeConfig) -> None:
         self._config = config
         self.plan = plan_release(config)
-        self.config = ConfigRecord(config.origin, config.overrides, config.settings)
+        self.config = ConfigRecord(config.origin, config.overrides, config.record)
         self.config_digest = config.digest
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> HouseholdIntake:

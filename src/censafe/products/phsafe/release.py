@@ -90,6 +90,7 @@ def publish(
         ledger=manifest.ledger,
         ledger_total=ledger_total,
         configuration=manifest.config.origin,
+        configuration_title=str(manifest.config.settings.get("title", "")),
         created=manifest.created,
         checks=_checks(strict=manifest.checks == "strict"),
         rows_checked=rows,

@@ -6,6 +6,7 @@ import numpy as np
 
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.topdown.uncertainty import cell_intervals, error_classes
+from censafe.geography.area_names import AreaNames
 
 
 def test_a_size_that_no_further_run_gave_takes_the_errors_of_the_nearest() -> None:
@@ -27,6 +28,9 @@ def test_areas_of_the_census_have_the_codes_that_join_them() -> None:
     assert found["GEOID"].to_pylist() == ["44", "45"]
     assert found["GISJOIN"].to_pylist() == ["G440", "G450"]
     assert found["NAME"].to_pylist() == ["Rhode Island", "South Carolina"]
+    given = AreaNames({"45": "Here"}, census=False)
+    found = cell_intervals([states], error_classes([states]), counts[:, None], ["total"], given)
+    assert (found["NAME"].to_pylist(), "GEOID" in found.column_names) == (["", "Here"], False)
     others = MatchedCells("place", "", np.array(["44", "45"]), "total", 1, "1", *places, counts, counts)
     found = cell_intervals([others], error_classes([others]), counts[:, None], ["total"])
     assert "GEOID" not in found.column_names

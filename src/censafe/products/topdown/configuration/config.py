@@ -13,7 +13,7 @@ from censafe.estimation.topdown.levels.joint_limits import joint_pair
 from censafe.model import Definition
 from censafe.model.choices import MOST_PERSONS, Choices
 from censafe.model.histograms import GeoLevel, MeasuredHistogram
-from censafe.products.configuration.source import Document, Problems, locate
+from censafe.products.configuration.source import Document, Problems, locate, titled
 from censafe.products.topdown.configuration.checks import (
     check_geocodes,
     check_histograms,
@@ -115,7 +115,7 @@ class TopdownConfig:
     @property
     def record(self) -> dict[str, str]:
         """The title, where there is one, and the settings: what a manifest says of a configuration."""
-        return {**({"title": self.title} if self.title else {}), **self.settings}
+        return titled(self.title, self.settings)
 
     @property
     def digest(self) -> str:
@@ -168,9 +168,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
             "needs persons with bounds by kind of unit, none of which asks for somebody in every housing unit, and housing units by "
             "occupancy, both measured; fix: --set joint=false, or measure both (measure)",
         )
-    title = document.values.get("title", "")
-    if not isinstance(title, str):
-        problems.add("title", "give text in quotes")
+    title = document.title(problems)
     problems.raise_if_any(document.origin)
     return TopdownConfig(
         levels=levels,
@@ -183,7 +181,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         overrides=document.overrides,
         warnings=tuple(warnings),
         text=locate(PRODUCT, source)[0].read_text(encoding="utf-8"),
-        title=cast(str, title),
+        title=title,
         geocodes=cast(str, geocodes),
     )
 
