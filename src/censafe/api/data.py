@@ -30,6 +30,7 @@ __all__ = [
     "explorer_server",
     "release_histograms",
     "synthesize",
+    "write_explorer",
 ]
 
 LayoutName = Literal["phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef"]
@@ -234,6 +235,21 @@ def explorer_page() -> str:
     from censafe.version import __version__
 
     return written(shipped_sheets(), __version__)
+
+
+def write_explorer(path: Path | str) -> None:
+    """Write the page of :func:`explorer_page`.
+
+    Args:
+        path: of the page; what stood there before gives way when the new page is complete.
+
+    Raises:
+        StorageError: the disk is full, the folder not there or not writable, or ``path`` is no file; nothing is left behind.
+    """
+    from censafe.publication.atomic import named_file
+
+    with named_file(Path(path)) as stream:
+        stream.write(explorer_page().encode("utf-8"))
 
 
 def explorer_server(page: str, port: int) -> tuple[HTTPServer, str]:

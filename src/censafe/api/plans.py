@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
@@ -229,10 +230,12 @@ class Plan:
             Number of sheets.
 
         Raises:
-            StorageError: the disk is full or the folder not writable; nothing is left behind.
+            StorageError: the disk is full, the folder not there or not writable, or ``path`` is no file; nothing is left
+                behind, and what stood there before stays.
         """
         from censafe.planning.workbook.book import write_plan_workbook
         from censafe.products.registry import PLANNERS, SHEETS
+        from censafe.publication.atomic import named_file
 
         reports = [self.report]
         for other, name in SHEETS.items():
@@ -242,7 +245,10 @@ class Plan:
                 reports.append(
                     planner.report(shipped, confidence=planner.CONFIDENCE, delta=self.report.delta)
                 )
-        write_plan_workbook(Path(path), reports)
+        book = BytesIO()
+        write_plan_workbook(book, reports)
+        with named_file(Path(path)) as stream:
+            stream.write(book.getvalue())
         return len(reports)
 
     def __repr__(self) -> str:

@@ -45,16 +45,13 @@ def command(context: click.Context, out: Path | None, serve: bool, port: int) ->
     if not serve and context.get_parameter_source("port") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--port goes with --serve.")
     import censafe
+    from censafe.api.data import write_explorer
 
-    page = censafe.explorer_page()
     if serve:
-        _serve(page, port)
+        _serve(censafe.explorer_page(), port)
         return
     path = out or Path("censafe-explorer.html")
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise click.UsageError(f"{path}: cannot be written: {error.strerror}.") from None
+    write_explorer(path)
     click.echo(f"{path}: open it in a browser; it needs no network.", err=True)
 
 

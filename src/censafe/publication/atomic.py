@@ -19,6 +19,7 @@ __all__ = [
     "atomic_folder",
     "atomic_text",
     "atomic_write",
+    "named_file",
     "remove_partials",
     "sha256_file",
     "sha256_path",
@@ -51,8 +52,10 @@ def atomic_write(path: Path) -> Iterator[Path]:
         path: final name; missing parent folders are made.
 
     Raises:
-        StorageError: the operating system refused a write; names the folder and the reason.
+        StorageError: a device, a pipe or a folder stands there, or the operating system refused a write; names the folder and
+            the reason.
     """
+    _require_file(path)
     temporary = _temporary(path)
     try:
         with storage_errors(path.parent):
@@ -70,6 +73,21 @@ def atomic_write(path: Path) -> Iterator[Path]:
 def atomic_bytes(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary stream whose content appears at ``path`` when the block ends."""
     with atomic_write(path) as temporary, temporary.open("xb") as stream:
+        yield stream
+
+
+@contextmanager
+def named_file(path: Path) -> Iterator[BinaryIO]:
+    """As :func:`atomic_bytes` for a file that an operator names, whose folder must be there.
+
+    Raises:
+        StorageError: there is no such folder, or the reasons of :func:`atomic_write`.
+    """
+    if not path.parent.is_dir():
+        raise StorageError(
+            f"{path}: cannot be written: there is no folder {path.parent}; make it, or name another file"
+        )
+    with atomic_bytes(path) as stream:
         yield stream
 
 
@@ -148,6 +166,14 @@ def sha256_path(path: Path) -> str:
     for member in sorted(file for file in path.rglob("*") if file.is_file()):
         digest.update(f"{member.relative_to(path).as_posix()}\n{sha256_file(member)}\n".encode())
     return digest.hexdigest()
+
+
+def _require_file(path: Path) -> None:
+    """Refuse to put a file in the place of what is none, such as ``/dev/null``: a rename would remove it."""
+    if path.exists() and not path.is_file():
+        raise StorageError(
+            f"{path}: cannot be written: it is a device, a pipe or a folder, not a file; name a new file"
+        )
 
 
 def _temporary(path: Path) -> Path:

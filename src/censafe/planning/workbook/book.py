@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import xlsxwriter
 
-from censafe.errors import ConfigError, StorageError
+from censafe.errors import ConfigError
 from censafe.model import Neighbours, PartPlan
 from censafe.model.safe_text import WORKBOOK_OPTIONS
 from censafe.planning.prices.readings import QueryShare
@@ -357,34 +355,17 @@ def _write_queries(
 _NAME_LENGTH: Final = 31  # of a sheet, in the file format
 
 
-def write_plan_workbook(path: Path, reports: Sequence[PlanReport]) -> None:
+def write_plan_workbook(target: Path | BinaryIO, reports: Sequence[PlanReport]) -> None:
     """Write one sheet for every report, in order.
 
     Args:
-        path: replaced when the new file is complete; untouched when anything fails.
+        target: a new file, or a stream. A stream is the way to a disk that may be full.
         reports: of different products.
 
     Raises:
-        ConfigError: a calibration that has no formula.
-        StorageError: the file cannot be written.
+        ConfigError: a calibration that has no formula; nothing was written.
     """
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".plan-", suffix=".xlsx")
-    except OSError as problem:
-        raise StorageError(f"{path}: cannot be written ({problem.strerror})") from None
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        _fill(temporary, reports)
-        temporary.replace(path)
-    except OSError as problem:
-        raise StorageError(f"{path}: cannot be written ({problem.strerror})") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _fill(path: Path, reports: Sequence[PlanReport]) -> None:
-    book: Any = xlsxwriter.Workbook(str(path), WORKBOOK_OPTIONS)
+    book: Any = xlsxwriter.Workbook(str(target) if isinstance(target, Path) else target, WORKBOOK_OPTIONS)
     book.set_calc_mode("auto")
     styles = Styles.of(book)
     for report in reports:

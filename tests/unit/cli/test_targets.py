@@ -1,0 +1,51 @@
+"""Files that an operator names: complete or as before, on a disk that is full and where something else stands."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from censafe.publication import atomic
+from support.commands import CommandLine
+
+COMMANDS = {
+    "page": ("explore", "--out"),
+    "workbook": ("plan", "phsafe", "sdhc-pr", "--json", "--xlsx"),
+}
+
+
+@pytest.fixture
+def censafe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_full_disk_leaves_what_was_there(
+    censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    def full(_path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic, "sync", full)
+    target = tmp_path / "target"
+    target.write_text("before")
+    done = censafe(*command, target)
+    assert done.code == 1
+    assert "the disk is full" in done.err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("target", "before")]
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_what_is_no_file_is_refused_and_stays(
+    censafe: CommandLine, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    refused = censafe(*command, tmp_path / "pipe")
+    assert (refused.code, "it is a device, a pipe or a folder" in refused.err) == (1, True), refused.err
+    assert (tmp_path / "pipe").is_fifo()
+    missing = censafe(*command, tmp_path / "none" / "target")
+    assert (missing.code, "there is no folder" in missing.err) == (1, True), missing.err
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
