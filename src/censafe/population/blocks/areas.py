@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas, read_grfc
 from censafe.population.blocks.layout import finding
+from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding
 
 __all__ = ["AREA_COLUMNS", "BLOCK_NUMBER", "area_numbers", "areas_from_grfc", "block_numbers", "in_order"]
@@ -49,7 +50,7 @@ def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Fin
         found += finding(file, name, "type", max(len(column), 1), "codes of areas that are not text", allowed)
         return np.full(len(column), none, np.int32)
     encoded = column.fill_null("").dictionary_encode()
-    texts = np.char.strip(np.array(encoded.dictionary.to_pylist(), np.str_))
+    texts = np.char.strip(np.array(readable_texts(encoded.dictionary), np.str_))
     numbers = np.where(texts == "", none, pack_geocodes(texts, digits))
     rows = encoded.indices.to_numpy()
     found += finding(
@@ -87,7 +88,7 @@ def block_numbers(table: Any, file: str, found: list[Finding]) -> NDArray[np.int
     bad = np.zeros(table.num_rows, np.bool_)
     for name, digits in zip(BLOCK_NUMBER, _BLOCK_DIGITS, strict=True):
         encoded = table.column(name).combine_chunks().fill_null("").dictionary_encode()
-        texts = np.array(encoded.dictionary.to_pylist(), np.str_)
+        texts = np.array(readable_texts(encoded.dictionary), np.str_)
         part = pack_geocodes(texts, digits)[encoded.indices.to_numpy()]
         bad |= part < 0
         if name == "TABBLK":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ from censafe.population.blocks.layout import (
     nobody,
     occupancy_of,
 )
+from censafe.population.files.delimited import DELIMITER_NAMES
+from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 
 __all__ = ["batches", "geocodes", "read_columns", "whole_column"]
@@ -87,7 +90,15 @@ def _scan_csv(
     from pyarrow import csv as arrow_csv
 
     with path.open("rb") as stream:
-        names = stream.readline().decode("utf-8-sig", "replace").strip().split(",")
+        line = stream.readline().decode("utf-8-sig", "replace").strip()
+    other = [words for mark, words in DELIMITER_NAMES.items() if mark in line and "," not in line]
+    if other:
+        found.append(
+            Finding(path.name, "", "delimiter", "stop", 0, f"the file is {other[0]}-delimited", "comma-delimited text",
+                    "write the file again")
+        )  # fmt: skip
+        return
+    names = next(csv.reader([line]), [])
     wanted = _chosen(path, names, choices, optional, found)
     if wanted:
         kinds = {name: pa.string() if name in _TEXTS else pa.float64() for name in wanted}
@@ -125,7 +136,7 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Findin
         )
         return np.full(len(column), -1, np.int64)
     encoded = column.fill_null("").dictionary_encode()
-    texts = np.array(encoded.dictionary.to_pylist(), np.str_)
+    texts = np.array(readable_texts(encoded.dictionary), np.str_)
     codes = layout.form.pack(texts)
     allowed = layout.form.words
     if layout.census_blocks:

@@ -70,7 +70,7 @@ def find_input(folder: Path, name: str, reader: str) -> InputFiles:
     Args:
         folder: the data folder.
         name: key of :data:`FILE_NAMES`.
-        reader: ``parquet``, or another one, which reads pipe-delimited text, or Parquet when there is none.
+        reader: ``csv`` (pipe-delimited text, or Parquet when there is none) or ``parquet``.
 
     Raises:
         DataError: there are none, or there are several candidates.
@@ -84,9 +84,7 @@ def find_input(folder: Path, name: str, reader: str) -> InputFiles:
     endings = ("parquet",) if reader == "parquet" and name != "blocks" else (*_TEXT, "parquet")
     found = [files for ending in endings for files in _candidates(folder, stem, ending)]
     if found:
-        choice = ", or choose Parquet with --set reader=parquet"
-        both = len({files.kind for files in found}) > 1 and reader == "csv" and name != "blocks"
-        return _only(found, stem, choice if both else "")
+        return _only(found, stem)
     ending = endings[0]
     raise DataError(
         f"{stem}: no input file found; allowed: {stem}.{ending}, {stem}/*.{ending}, {stem}-*.{ending}; "
@@ -108,10 +106,10 @@ def find_totals(path: Path) -> InputFiles:
         return InputFiles("parquet" if path.suffix == ".parquet" else "text", (path,), path.name)
     if not path.is_dir():
         raise StorageError(f"{path}: no such file or folder; name the totals of population groups (T1)")
-    stem, endings, choice = FILE_NAMES["totals"], (*_TEXT, "parquet"), ", or name the file with --t1"
+    stem, endings = FILE_NAMES["totals"], (*_TEXT, "parquet")
     named = [files for ending in endings for files in _candidates(path, stem, ending)]
     if named:
-        return _only(named, stem, choice)
+        return _only(named, stem, ", or name the file with --t1")
     for folder in (path / "tables" / "t1", path / "t1", path):
         parts = [
             InputFiles(_kind(ending), paths, f"{folder.name}/*.{ending}")
@@ -119,14 +117,14 @@ def find_totals(path: Path) -> InputFiles:
             if (paths := _tables(folder, f"*.{ending}"))
         ]
         if parts:
-            return _only(parts, stem, choice)
+            return _only(parts, stem, ", or name the file with --t1")
     raise DataError(
         f"{path}: no totals of population groups (T1) found; allowed: a pipe-delimited file, a folder of such "
         "files, or the output folder of a SafeTab-P run; fix: correct the path"
     )
 
 
-def _only(found: Sequence[InputFiles], stem: str, choice: str) -> InputFiles:
+def _only(found: Sequence[InputFiles], stem: str, choice: str = "") -> InputFiles:
     """The one candidate; ``choice`` says what else than moving files may be done where there are several."""
     if len(found) > 1:
         labels = ", ".join(files.label for files in found)

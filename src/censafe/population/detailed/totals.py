@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from censafe.geography.areas import Areas
 from censafe.geography.regions import PUERTO_RICO, REGION_TYPES
 from censafe.population.detailed.layout import record_layout
+from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def _texts(column: Any, width: int, null_text: str) -> tuple[list[str], NDArray[
 
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    values = column.dictionary.to_pylist()
+    values = readable_texts(column.dictionary)
     texts = [f"{value:0{width}d}" if isinstance(value, int) else str(value or "") for value in values]
     indices = column.indices.fill_null(len(texts))
     return [*texts, null_text], indices.to_numpy(zero_copy_only=False).astype(np.int64)

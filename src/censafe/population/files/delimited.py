@@ -25,10 +25,11 @@ from censafe.population.findings import Finding, Severity, layout_finding
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["csv_relation", "header_problem", "reject_findings", "take_rejects"]
+__all__ = ["DELIMITER_NAMES", "csv_relation", "header_problem", "reject_findings", "take_rejects"]
 
 _DELIMITERS = (",", "|", ";", "\t")
-_DELIMITER_NAMES = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
+DELIMITER_NAMES = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
+"""What separates values, and how messages call it."""
 _HEADER_LIMIT = 65_536  # characters; a longer first line is not a header
 _LINES_SHOWN = 10
 _REJECT_WORDS = {
@@ -187,7 +188,7 @@ def _check_header(raw: bytes, rest: bytes, label: str, schema: TableSchema) -> t
             Finding(label, "", "delimiter", "warn", 0, "the file is pipe-delimited", "comma", "none needed")
         )
     elif delimiter not in ",|" and sorted(names) == sorted(schema.header):
-        name = _DELIMITER_NAMES[delimiter]
+        name = DELIMITER_NAMES[delimiter]
         findings = [layout_finding(label, f"the file is {name}-delimited", "comma", rule="delimiter")]
     return delimiter, findings
 

@@ -8,7 +8,7 @@ from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TableSchema, 
 from censafe.population.files.relation import Relation, TableFiles, engine_errors, name_in, quote_paths
 from censafe.population.findings import Finding, Severity, layout_finding
 
-__all__ = ["parquet_relation"]
+__all__ = ["parquet_relation", "readable_texts"]
 
 _OVERLAP = 3
 
@@ -79,6 +79,21 @@ def parquet_relation(source: TableFiles) -> Relation:
     )
 
 
+def readable_texts(texts: Any) -> list[str | None]:
+    """Values of an Arrow array of text; bytes that are not UTF-8 become U+FFFD, which no code holds.
+
+    Args:
+        texts: array of type string or large string, which Parquet files may fill with any bytes.
+    """
+    import pyarrow as pa
+
+    try:
+        return list(texts.to_pylist())
+    except UnicodeDecodeError:
+        values = texts.cast(pa.large_binary()).to_pylist()
+        return [None if value is None else value.decode("utf-8", "replace") for value in values]
+
+
 def _metadata(path: str, label: str, findings: list[Finding]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -99,10 +114,17 @@ def _mafid_spans(metadata: Any) -> list[tuple[int, int]]:
     spans = []
     for group in range(metadata.num_row_groups):
         statistics = metadata.row_group(group).column(names.index("MAFID")).statistics
-        bounds = (statistics.min, statistics.max) if statistics and statistics.has_min_max else ("", "")
+        bounds = _bounds(statistics) if statistics and statistics.has_min_max else ("", "")
         known = all(isinstance(bound, int) or str(bound).isdecimal() for bound in bounds)
         spans.append((int(bounds[0]), int(bounds[1])) if known else (MAFID_LOW, MAFID_HIGH))
     return spans
+
+
+def _bounds(statistics: Any) -> tuple[Any, Any]:
+    try:
+        return statistics.min, statistics.max
+    except UnicodeDecodeError:  # told when the values are read
+        return "", ""
 
 
 def _clustered(spans: list[tuple[int, int]]) -> bool:

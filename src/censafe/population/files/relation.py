@@ -62,9 +62,13 @@ def engine_errors(what: str) -> Iterator[None]:
         )
         translated = StorageError(f"{what}: {reason}")
     except duckdb.Error as error:
+        allowed = (
+            "whole Parquet files whose text is UTF-8"
+            if what.endswith(".parquet")
+            else "one consistent line ending, quotes only around whole values, UTF-8"
+        )
         translated = DataError(
-            f"{what}: the content cannot be read ({type(error).__name__}); allowed: one consistent line "
-            "ending, quotes only around whole values, UTF-8; fix: write the file again"
+            f"{what}: the content cannot be read ({type(error).__name__}); allowed: {allowed}; fix: write the file again"
         )
     else:
         return
@@ -161,7 +165,7 @@ def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parq
     Args:
         folder: the data folder.
         table: which table.
-        kinds: formats to look for; where the table is there in two of them, the operator must say which one counts.
+        kinds: formats to look for; a table that is there in two of them is refused.
 
     Returns:
         The files, sorted by name.
@@ -195,10 +199,5 @@ def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parq
         labels = ", ".join(entry.label for entry in found)
         raise DataError(
             f"{table}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
-            + (
-                ", or choose Parquet with --set reader=parquet"
-                if len({entry.kind for entry in found}) > 1
-                else ""
-            )
         )
     return found[0]

@@ -135,7 +135,10 @@ def test_a_folder_may_have_any_name(tmp_path: Path, write: Callable[[Path], Path
 
 def test_csv_beside_parquet_stops_and_parquet_can_be_asked_for(tmp_path: Path) -> None:
     folder = write_parquet_folder(write_folder(tmp_path / "data"), persons=PERSONS[:1])
-    with pytest.raises(DataError, match=r"persons.csv, persons.parquet.*reader=parquet"), opened(folder):
+    with (
+        pytest.raises(DataError, match=r"persons.csv, persons.parquet.*move the others away"),
+        opened(folder),
+    ):
         pass
     with opened(folder, reader="parquet") as parts:
         assert next(parts).persons.count().to_pyarrow().as_py() == 1
