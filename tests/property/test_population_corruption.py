@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from support.phsafe_inputs import HEADERS, Row, check, csv_text, valid_tables, w
 
 TABLES = ("persons", "units", "geo")
 QUIET = settings(
-    max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=8, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 JUNK = st.one_of(
     st.text(
@@ -155,3 +156,13 @@ def test_an_unchanged_input_is_clean_so_that_the_properties_mean_something(tmp_p
     folder = write_folder(tmp_path / "data")
     assert (folder / "persons.csv").read_text() == csv_text("persons", valid_tables()["persons"])
     assert check(folder, strict=True).findings == ()
+
+
+@pytest.mark.long
+@settings(QUIET, max_examples=100)
+@given(st.sampled_from(TABLES), st.binary(min_size=1, max_size=4), st.data())
+def test_a_hundred_damages_of_each_kind_are_reported(table: str, junk: bytes, data: st.DataObject) -> None:
+    test_a_replaced_value_is_reported_or_valid.hypothesis.inner_test(table, data)
+    test_damaged_bytes_never_crash.hypothesis.inner_test(table, junk, data)
+    test_a_lost_or_repeated_row_is_reported.hypothesis.inner_test(table, data)
+    test_rules_agree_with_a_plain_second_implementation.hypothesis.inner_test(data)

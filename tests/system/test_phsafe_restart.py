@@ -34,6 +34,8 @@ STAGES = {
     "before the manifest has its name": f"release.move_into_place = {KILL}",
 }
 
+SAMPLED = ("after the first reservation", "after three commits", "before the manifest has its name")
+
 
 def _run_and_die(patch: str, *arguments: object) -> None:
     script = (
@@ -51,7 +53,9 @@ def _run_and_die(patch: str, *arguments: object) -> None:
     assert child.returncode == -signal.SIGKILL, child.stderr
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    "stage", [pytest.param(one, marks=() if one in SAMPLED else pytest.mark.long) for one in STAGES]
+)
 def test_the_same_command_finishes_a_killed_run_at_the_planned_cost(
     censafe: CommandLine, data: Path, config: Path, tmp_path: Path, stage: str
 ) -> None:

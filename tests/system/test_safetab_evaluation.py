@@ -73,7 +73,7 @@ def test_the_demonstration_runs_everything_and_names_what_to_open(
     censafe: CommandLine, tmp_path: Path
 ) -> None:
     out = tmp_path / "demo"
-    done = censafe("demo", out, "--persons", 8_000)
+    done = censafe("demo", out, "--persons", 2_000)
     assert done.code == 0, done.err
     listed = done.out.rpartition("Open these:\n")[2].splitlines()[::2]
     assert len(listed) == 13

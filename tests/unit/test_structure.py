@@ -6,7 +6,7 @@ import ast
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import censafe
@@ -18,9 +18,10 @@ LARGEST_FOLDER = 22
 BY_PROTOCOL = ("recipe.py", "planner.py", "explorer.py", "budgets.py", "plan.py", "release.py", "twins.py")
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_bytes())
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return tuple((path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_bytes())) for path in paths)
 
 
 def test_no_public_class_is_defined_twice() -> None:
