@@ -12,10 +12,14 @@ from censafe.errors import DataError
 from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.pairing import pair_files
+from censafe.evaluation.pairs.inputs import OpenedPair
+from censafe.evaluation.pairs.scope import PairQuestions, scope_of
+from censafe.evaluation.pairs.tables import side_frames
 from censafe.evaluation.topdown.population import PublishedSource
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.layout import level_rules
+from censafe.products.topdown.files import area_names
 from censafe.publication.manifest import read_manifest, verify_outputs
 from support.commands import CommandLine
 from support.topdown_joint import write_joint_config, write_joint_data
@@ -138,6 +142,10 @@ def test_letters_are_compared(both: tuple[Path, tuple[Path, Path], Path], tmp_pa
     schema, rules = chosen.histogram("persons").schema, level_rules(chosen)
     files = (data / "histogram.parquet", {"1": letters / "histograms" / "persons_Block.parquet"})
     pair = pair_files(schema, rules, *files, domain=data / "units.parquet")
+    opened = OpenedPair(pair, names=area_names(chosen, {"AA001": "North"}))
+    side = side_frames(scope_of(opened, PairQuestions(), "corrected"))["side_by_side/County"]
+    assert side.column_names[:2] == ["geocode", "NAME"]
+    assert side["NAME"].to_pylist() == ["North", "", ""]
     for level in ("County", "Block"):
         assert not match(pair, level_areas(pair.spine, level), pair.query("detailed")).residual.any()
     (tmp_path / "list.csv").write_text("geocode\nAA001001\n", encoding="utf-8")

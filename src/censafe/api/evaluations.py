@@ -158,6 +158,7 @@ def _topdown(
         workers=given.get("workers", 2),
         standing=Standing.PUBLIC if given.get("public") else Standing.of(published_data=published),
         areas=tuple(given.get("areas", ())),
+        names=given.get("names"),
     ).text()
 
 
@@ -236,6 +237,7 @@ class CompareKeywords(TypedDict, total=False):
         alpha: reliability: largest difference of shares that counts as close.
         beta: reliability: share of areas that may differ by more.
         published_data: the truth was published before; then nothing is stamped as confidential.
+        names: file with names of areas for the column NAME.
         progress: who is told of stages; nobody without.
     """
 
@@ -260,6 +262,7 @@ class CompareKeywords(TypedDict, total=False):
     alpha: float
     beta: float
     published_data: bool
+    names: Path | None
     progress: Observer | None
 
 

@@ -97,6 +97,7 @@ class EvaluateKeywords(ReadKeywords, total=False):
         public: topdown: write what the noise laws imply, compare with no true count.
         published_data: topdown: the truth was published before.
         areas: topdown: files with areas off the spine.
+        names: topdown: file with names of areas for the column NAME.
     """
 
     trials: int | None
@@ -107,6 +108,7 @@ class EvaluateKeywords(ReadKeywords, total=False):
     public: bool
     published_data: bool
     areas: tuple[Path, ...]
+    names: Path | None
 
 
 def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:

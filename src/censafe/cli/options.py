@@ -120,7 +120,7 @@ def names_option(command: _Command) -> _Command:
         "--names",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="topdown, safetab: names of areas for the column NAME, a gazetteer or any list with GEOID (or GISJOIN, GEO_ID, geocode) and "
-        "NAME; the run keeps them in names.csv.",
+        "NAME; a run keeps them in names.csv.",
     )(command)
 
 

@@ -121,7 +121,7 @@ def wide_metrics(long: pa.Table) -> pa.Table:
 
 
 def side_by_side(
-    cells: MatchedCells, labels: Sequence[str], words: Sequence[str]
+    cells: MatchedCells, labels: Sequence[str], words: Sequence[str], areas: AreaNames | None = None
 ) -> tuple[pa.Table, pa.Table | None]:
     """Original and protected counts of every area, long and wide, with the suffixes that NHGIS uses.
 
@@ -129,13 +129,14 @@ def side_by_side(
         cells: true and published counts of one characteristic.
         labels: of its answers, for names of columns.
         words: what each answer counts.
+        areas: what stands beside the codes of areas; None for what is always known.
 
     Returns:
         Long: area with GEOID, GISJOIN and NAME, answer, label, original, protected, error, for what is not zero on both sides.
         Wide: one row an area, two columns an answer (``<label>_sf`` as tabulated, ``<label>_dp`` protected); None for more than 150 answers.
     """
     area = cells.area_of_entry
-    known = AreaNames().of_level(cells.level, cells.areas)
+    known = (areas or AreaNames()).of_level(cells.level, cells.areas)
     unknown = dict.fromkeys(AREA_COLUMNS, np.full(len(cells.areas), ""))
     long = pa.table(
         {

@@ -55,7 +55,7 @@ class AreaNames:
         return {"GEOID": geoids(codes), "GISJOIN": gisjoins(codes), "NAME": self.names(codes)}
 
     def of_level(self, level: str, codes: NDArray[np.str_]) -> dict[str, NDArray[np.str_]]:
-        """The columns beside areas of a named level; none where areas of the census have other levels or codes.
+        """The columns beside areas of a named level or kind; given names alone where it is none of the census.
 
         Args:
             level: such as ``County``.
@@ -70,7 +70,9 @@ class AreaNames:
         if not self.census:
             return self.beside(codes)
         known = codes_of_level(level, codes)
-        return {**known, "NAME": self.names(codes.astype(f"U{len(codes[0])}"))} if known else {}
+        if known:
+            return {**known, "NAME": self.names(codes.astype(f"U{len(codes[0])}"))}
+        return {"NAME": self.given(codes)} if self.by_code else {}
 
     def given(self, codes: NDArray[np.str_]) -> NDArray[np.str_]:
         """Names that were given to areas of any kind, empty for the others.

@@ -7,6 +7,7 @@ import numpy as np
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.topdown.evaluation import answer_labels
+from censafe.geography.area_names import AreaNames
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.words import answer_words
 
@@ -21,5 +22,7 @@ def test_long_rows_have_words_and_wide_columns_have_short_names() -> None:
     long, wide = side_by_side(cells, answer_labels(query), list(answer_words(schema, query)))
     assert long["label"].to_pylist() == ["under 18", "18 and over"]
     assert long["NAME"].to_pylist() == ["Rhode Island"] * 2
+    given = AreaNames({"44": "Here"}, census=False)
+    assert side_by_side(cells, answer_labels(query), ["", ""], given)[0]["NAME"].to_pylist() == ["Here"] * 2
     assert wide is not None
     assert wide.column_names == ["geocode", "GEOID", "GISJOIN", "NAME", "votingage0_sf", "votingage0_dp", "votingage1_sf", "votingage1_dp"]  # fmt: skip

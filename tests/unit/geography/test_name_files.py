@@ -67,4 +67,5 @@ def test_given_names_stand_beside_regions_and_areas() -> None:
     given = {"44001": "Bristol County", "4459000": "Providence", "440010301001000": "Main Street"}
     assert region_names("PLACE", np.array(["4459000", "4459001"]), given).tolist() == ["Providence", ""]
     assert region_names("STATE", np.array(["44"]), given).tolist() == ["Rhode Island"]
+    assert AreaNames(given).of_level("place", np.array(["4459000"]))["NAME"].tolist() == ["Providence"]
     assert AreaNames(given).names(np.array(["4400103010011000"])).tolist() == ["Main Street"]

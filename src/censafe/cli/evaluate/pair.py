@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import out_argument, parse_settings, published_data_option, set_option
+from censafe.cli.options import names_option, out_argument, parse_settings, published_data_option, set_option
 from censafe.cli.progress import TerminalObserver
 
 __all__ = ["command", "epl", "reliability"]
@@ -104,6 +104,7 @@ _SHARED = (
     set_option,
     click.option("--config", metavar="CONFIG", help="Both sides are block histograms of this configuration."),
     published_data_option,
+    names_option,
     out_argument,
     click.argument("published", type=_PATH, metavar="PUBLISHED"),
     click.argument("truth", type=_PATH, metavar="TRUTH"),

@@ -10,6 +10,7 @@ import click
 from censafe.cli.options import (
     config_argument,
     data_argument,
+    names_option,
     out_argument,
     parse_settings,
     published_data_option,
@@ -41,6 +42,7 @@ __all__ = ["command"]
     multiple=True,
     help="CSV or Parquet with a column geocode, GEOID20, GEOID or GISJOIN and one of area codes for each kind of area, such as place; or GRF-C.",
 )
+@names_option
 @published_data_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(

@@ -135,11 +135,12 @@ def _groups(areas: int, inside: NDArray[np.bool_], groups: int, seed: int) -> ND
     return group
 
 
-def residual_frame(cells: MatchedCells) -> pa.Table:
+def residual_frame(cells: MatchedCells, areas: AreaNames | None = None) -> pa.Table:
     """CONFIDENTIAL. Every count that is not zero on both sides.
 
     Args:
         cells: true and published counts.
+        areas: what stands beside the codes of areas; None for what is always known.
 
     Returns:
         Columns run_id, level, area_class, geocode, GEOID, GISJOIN, NAME (empty where the areas are not those of census
@@ -148,7 +149,7 @@ def residual_frame(cells: MatchedCells) -> pa.Table:
     area = cells.area_of_entry
     size = len(area)
     about = {"run_id": cells.run_id, "level": cells.level, "area_class": cells.area_class}
-    known = AreaNames().of_level(cells.level, cells.areas)
+    known = (areas or AreaNames()).of_level(cells.level, cells.areas)
     beside = {"geocode": cells.areas, **dict.fromkeys(AREA_COLUMNS, np.full(len(cells.areas), "")), **known}
     return frame_of(
         {

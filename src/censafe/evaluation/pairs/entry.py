@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from censafe.errors import UsageError
@@ -21,6 +21,7 @@ from censafe.evaluation.registry import TopdownEvaluation
 from censafe.evaluation.summary.reading import read_book
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.files import named_areas
 
 __all__ = ["PairRequest", "compare_files"]
 
@@ -60,6 +61,7 @@ class PairRequest:
     alpha: float = 0.05
     beta: float = 0.05
     published_data: bool = False
+    names: Path | None = None
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -155,4 +157,5 @@ def _opened(
         areas=AreaLists(tuple(request.areas), tuple(request.area_kinds), defined.areas),
         reading=reading,
     )
+    opened = replace(opened, names=named_areas(config, request.names))
     return with_vintages(opened, tuple(name for name, _ in request.also if name))

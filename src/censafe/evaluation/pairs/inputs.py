@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from censafe.evaluation.files.microdata import lacks_units
 from censafe.evaluation.files.summing_out import summed_out
 from censafe.evaluation.files.tables import holds_units, is_legacy_folder, is_table_file, made_up
 from censafe.evaluation.pairs.definitions import DefinedAreas
+from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.histograms import MeasuredHistogram
@@ -76,6 +77,7 @@ class OpenedPair:
         facilities: published numbers of facilities, shape (blocks, 8); None where they are not known.
         lists: areas off the spine.
         notes: how the sides were read, for readers.
+        names: what stands beside the codes of areas.
     """
 
     persons: Pair
@@ -84,6 +86,7 @@ class OpenedPair:
     facilities: NDArray[np.integer] | None = None
     lists: tuple[ComparedAreas, ...] = ()
     notes: tuple[str, ...] = ()
+    names: AreaNames = field(default_factory=AreaNames)
 
 
 def open_pair(

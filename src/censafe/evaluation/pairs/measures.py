@@ -235,7 +235,7 @@ def variability_frames(scope: Scope) -> Frames:
 def residual_frames(scope: Scope) -> Frames:
     """``residuals``: every count that is not zero on both sides, one row a run."""
     parts = [
-        residual_frame(cells)
+        residual_frame(cells, scope.opened.names)
         for areas in scope.lists
         for subject in scope.subjects
         for cells in subject.runs(areas)

@@ -61,11 +61,12 @@ def side_frames(scope: Scope, kinds: Sequence[str] = ()) -> dict[str, pa.Table]:
     if missing:
         raise UsageError(f"there are no areas {', '.join(missing)}; allowed: {', '.join(known)}, or none")
     chosen = [known[one] for one in kinds] or [one for one in scope.lists if one.number <= MOST_AREAS]
+    names = scope.opened.names
     longs, wides = [], {}
     for areas in chosen:
-        wide = pa.table(_geocodes(areas))
+        wide = pa.table(_geocodes(areas, names))
         for subject in scope.subjects:
-            long, side = side_by_side(subject.cells(areas), subject.labels, subject.meanings)
+            long, side = side_by_side(subject.cells(areas), subject.labels, subject.meanings, names)
             longs.append(long)
             if side is not None:
                 for name in (one for one in side.column_names if one not in wide.column_names):
@@ -74,18 +75,24 @@ def side_frames(scope: Scope, kinds: Sequence[str] = ()) -> dict[str, pa.Table]:
     return {**({"side_by_side_long": stacked(longs)} if longs else {}), **wides}
 
 
-def _geocodes(areas: ComparedAreas) -> dict[str, Any]:
+def _geocodes(areas: ComparedAreas, names: AreaNames) -> dict[str, Any]:
     """GEOID, GISJOIN and parts of the geocode of areas of the census; the code alone of others."""
     codes = areas.names
     digits = _DIGITS.get(areas.level)
-    if areas.area_class or not len(codes) or {len(code) for code in codes.tolist()} != {digits}:
-        return {"geocode": codes.tolist()}
+    if (
+        not names.census
+        or areas.area_class
+        or not len(codes)
+        or {len(code) for code in codes.tolist()} != {digits}
+    ):
+        beside = names.of_level(areas.level, codes)
+        return {"geocode": codes.tolist(), **{name: texts.tolist() for name, texts in beside.items()}}
     parts = {
         name: [code[first:last] for code in codes.tolist()]
         for name, first, last in _PARTS
         if digits is not None and last <= digits
     }
-    known = {name: found.tolist() for name, found in AreaNames().of_level(areas.level, codes).items()}
+    known = {name: found.tolist() for name, found in names.of_level(areas.level, codes).items()}
     return {**known, "geocode": codes.tolist(), **parts}
 
 

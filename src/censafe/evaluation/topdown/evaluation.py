@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from censafe.evaluation.workbook import write_workbook
 from censafe.model import CellQuery
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.words import answer_words
 
@@ -50,6 +52,7 @@ def evaluate_topdown(
     workers: int,
     standing: Standing = Standing.COMPARED,
     areas: Sequence[Path] = (),
+    names: Path | None = None,
 ) -> TopdownEvaluation:
     """Run TopDown with test keys and compare it, block-by-block noise and raw noisy counts with the truth.
 
@@ -62,12 +65,15 @@ def evaluate_topdown(
         workers: processes.
         standing: who may see it; what is public is written from the noise laws alone, without any comparison with the truth.
         areas: files that say which areas off the spine the blocks lie in.
+        names: file with names of areas; None for none.
 
     Raises:
         UsageError: the folder holds something else.
         InputError: the configuration or the records break a rule.
     """
     population = source.open(reading)
+    if names is not None:
+        population = replace(population, names=named_areas(population.config, names))
     if standing is Standing.PUBLIC:
         return evaluate_noise(population.config, population.areas, out, reading)
     identity = {
@@ -141,7 +147,7 @@ def _write(
             labels, words = answer_labels(query), list(answer_words(histogram.schema, query))
             meanings |= dict(zip(labels, words, strict=True))
             for where in (*(level_areas(pair.spine, level) for level in population.levels), *lists):
-                long, side = side_by_side(match(pair, where, query), labels, words)
+                long, side = side_by_side(match(pair, where, query), labels, words, population.names)
                 sides.append(long)
                 if side is not None:
                     name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{where.level}"

@@ -191,7 +191,7 @@ def open_evaluated(
         for one in chosen.histograms
     }
     pairs = {one.name: Pair(one.schema, run.standard, exact[one.name][-1], ()) for one in chosen.histograms}
-    return EvaluatedPopulation(chosen, loaded, exact, pairs, commitment)
+    return EvaluatedPopulation(chosen, loaded, exact, pairs, commitment, area_names(chosen))
 
 
 def characteristics(schema: HistogramSchema) -> tuple[ComparedCharacteristic, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +12,7 @@ from typing import Protocol
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.area_names import AreaNames
 from censafe.geography.identifiers import are_census_levels
+from censafe.geography.name_files import read_area_names
 from censafe.model import SparseLevel
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
@@ -19,7 +21,7 @@ from censafe.publication.microdata.histograms import write_histograms
 from censafe.publication.stamps import STAMP_NOTES, Stamp
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
 
-__all__ = ["area_names", "write_files"]
+__all__ = ["area_names", "named_areas", "write_files"]
 
 _Task = Callable[[], object]
 
@@ -116,6 +118,17 @@ def area_names(config: TopdownConfig, names: Mapping[str, str] | None = None) ->
     """
     lengths = (level.prefix for level in config.levels)
     return AreaNames(names or {}, config.geocodes == "digits" and are_census_levels(lengths))
+
+
+def named_areas(config: TopdownConfig, path: Path | None) -> AreaNames:
+    """The same with the names in a file; None for no file.
+
+    Raises:
+        DataError: the file breaks a rule.
+        StorageError: it cannot be read.
+    """
+    known = area_names(config)
+    return known if path is None else replace(known, by_code=read_area_names(path, census=known.census))
 
 
 def _table_levels(config: TopdownConfig, estimates: _Estimates) -> list[TableLevel]:

@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from censafe.errors import UsageError
-from censafe.geography.name_files import read_area_names
 from censafe.population.findings import Finding
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.estimate import estimate_again
-from censafe.products.topdown.files import area_names
+from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
@@ -69,8 +68,7 @@ def run(
     if chosen.reader == "pl94":
         _require_demonstration(options)
         options = replace(options, published_data=True)
-    census = area_names(chosen).census
-    names = None if options.names is None else read_area_names(options.names, census=census)
+    names = named_areas(chosen, options.names).by_code
     return run_job(TopdownJob(chosen, options.workers, names), data, out, reading, options)
 
 

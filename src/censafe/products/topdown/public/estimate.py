@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from censafe.errors import DataError
-from censafe.geography.name_files import read_area_names
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.estimate import FROM_FILES
-from censafe.products.topdown.files import area_names
+from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.folder import TOTALS, KeptParts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.plan import plan_release
@@ -59,8 +58,7 @@ def estimate_files(
     observer = options.observer
     for warning in chosen.warnings:
         observer.remark(f"Warning: {warning}")
-    census = area_names(chosen).census
-    names = {} if options.names is None else read_area_names(options.names, census=census)
+    names = named_areas(chosen, options.names).by_code
     with RunFolder(out) as folder:
         with observer.stage("hash inputs"):
             manifest = _manifest(chosen, measurements, totals, created)
