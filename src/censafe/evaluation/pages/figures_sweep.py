@@ -125,7 +125,7 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
     Args:
         violins: rows with setting, index, residual and n.
         symbol: of the budget.
-        largest: residuals beyond it are not drawn (means are of all).
+        largest: end of the axis; residuals and means beyond it are not drawn (means are of all residuals).
     """
     settings = sorted({row["setting"] for row in violins})
     indices = sorted({row["index"] for row in violins})
@@ -165,7 +165,7 @@ def _violins(
             for body in bodies:
                 body.set(facecolor=colour, alpha=0.45, linewidth=0)
         mean = float(values.mean())
-        axes.plot(place + offset, np.clip(mean, -largest, largest), marker="D", color=colour, markersize=4)
+        axes.plot(place + offset, mean, marker="D", color=colour, markersize=4)
 
 
 def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Figure:

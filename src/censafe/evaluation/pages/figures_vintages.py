@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from censafe.evaluation.pages.page import plain_log, quiet
+from censafe.evaluation.pages.page import PANEL_ROOM, plain_log, quiet
 
 __all__ = ["draw_bars"]
 
@@ -29,7 +30,7 @@ def draw_bars(panels: Mapping[str, Mapping[str, Sequence[Triple]]], places: Sequ
     """
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(10, 2.9 * rows + 0.6), layout="constrained")
+    figure = Figure(figsize=(10, 2.9 * rows + 0.6), layout=ConstrainedLayoutEngine(h_pad=PANEL_ROOM))
     grid = np.atleast_1d(figure.subplots(rows, columns)).reshape(-1)
     for axes, (title, vintages) in zip(grid, panels.items(), strict=False):
         _panel(axes, title, vintages, places)
@@ -73,6 +74,7 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
     heights = heights[np.isfinite(heights)]
     if len(heights) and heights.min() > 0 and heights.max() > _LINEAR * heights.min():
         axes.set_yscale("log")
+        axes.set_ylabel("logarithmic", fontsize=8)
         axes.set_ylim(heights.min() / 2)
         plain_log(axes.yaxis)
     else:

@@ -18,6 +18,7 @@ from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable,
 __all__ = [
     "COLOURS",
     "MARKERS",
+    "PANEL_ROOM",
     "Exhibit",
     "Page",
     "PageTable",
@@ -95,6 +96,10 @@ COLOURS: Final = {
 MARKERS: Final = {"topdown": "o", "noisy": "s", "blocks": "^", "blocks_noise": "v", "srs": "s"}
 
 
+PANEL_ROOM: Final = 0.12
+"""Inches above and below a panel, so that a title stands apart from the words under the panel above it."""
+
+
 def draw_levels(
     errors: Mapping[str, Mapping[str, Sequence[tuple[float, float, float]]]],
     levels: Sequence[str],
@@ -110,7 +115,7 @@ def draw_levels(
     panels = len(errors)
     columns = min(2, panels)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(10, 3.3 * rows + 0.6), layout=ConstrainedLayoutEngine(h_pad=0.12))
+    figure = Figure(figsize=(10, 3.3 * rows + 0.6), layout=ConstrainedLayoutEngine(h_pad=PANEL_ROOM))
     grid = np.atleast_1d(figure.subplots(rows, columns)).reshape(-1)
     for axes, (title, methods) in zip(grid, errors.items(), strict=False):
         _level_panel(axes, title, methods, levels)

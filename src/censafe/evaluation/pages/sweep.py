@@ -17,6 +17,7 @@ __all__ = ["sweep_page"]
 
 _Rows = Sequence[Mapping[str, Any]]
 _EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
+_MEAN_OF: Final = 10  # areas of a class whose mean figure 3 has room for, however large it is
 _TEXTS: Final = ("method", "stat", "epl_estimator", "epl_reason")
 
 
@@ -305,14 +306,18 @@ def _bias_exhibit(level: str, bias: _Rows, violins: _Rows) -> Exhibit:
         numbers = [_bias_text(by_place.get((index, one))) for one in settings]
         lines.append([str(index), f"{areas:,}", *numbers])
     sizes = np.abs([row["residual"] for row in violins for _ in range(row["n"])])
-    largest = max(5.0, float(np.quantile(sizes, 0.98))) if len(sizes) else 75.0
+    drawn = {row["setting"] for row in violins}
+    means = [abs(row["bias"]) for row in bias if row["setting"] in drawn and row["n_areas"] >= _MEAN_OF]
+    largest = max(
+        5.0, 1.05 * max(means, default=0.0), float(np.quantile(sizes, 0.98)) if len(sizes) else 75.0
+    )
     return Exhibit(
         name=f"figure-3-{level}",
         question=f"Who gains and who loses? Bias of totals at level {level}",
         answer="Counts below zero are not published, so small groups are rounded up; areas that have many of them pay for it.",
         figure=draw_bias(violins, _EPSILON, largest) if violins else None,
-        alt="Distribution of the residual of the total by homogeneity index, three budgets beside each other, diamonds at the means; residuals "
-        "above the 98th percentile are not drawn.",
+        alt="Distribution of the residual of the total by homogeneity index, three budgets beside each other, diamonds at the means; what "
+        "lies beyond the axis is not drawn.",
         tables=[
             PageTable(
                 f"Mean residual of the total by homogeneity index, {level}, with twice its standard error",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from censafe.evaluation.pages.sweep import _hidden
+from censafe.evaluation.pages.sweep import _bias_exhibit, _hidden
 
 
 def row(mode: str, epl: float | None, noise: float | None) -> dict[str, Any]:
@@ -33,3 +33,20 @@ def test_losses_are_compared_where_both_are_known(epl: float | None, noise: floa
 
 def test_folders_without_losses_of_the_noise_have_no_such_exhibit() -> None:
     assert _hidden([row("as_published", 0.1, None), row("corrected", 0.1, None)], {}) is None
+
+
+def test_the_axis_of_figure_3_reaches_to_the_means_and_draws_none_at_its_edge() -> None:
+    bias = [
+        {"index": index, "setting": 1.0, "n_areas": areas, "bias": mean, "se": 1.0}
+        for index, areas, mean in ((0, 12, -90.0), (4, 1, -400.0), (8, 500, 1.0))
+    ]
+    violins = [
+        {"setting": 1.0, "index": row["index"], "residual": row["bias"], "n": row["n_areas"]} for row in bias
+    ]
+    figure = _bias_exhibit("Block", bias, violins).figure
+    assert figure is not None
+    low, high = figure.axes[0].get_ylim()
+    assert -95 < low < -90
+    assert high == -low
+    drawn = [line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "D"]
+    assert [list(one) for one in drawn if len(one)] == [[-90.0], [-400.0], [1.0]]
