@@ -287,17 +287,19 @@ def verify_outputs(folder: Path, manifest: Manifest) -> None:
         CheckError: lists every file that is missing or changed.
     """
     expected = {**manifest.outputs, **{part.file: part.sha256 for part in manifest.parts}}
-    problems = [
-        f"  {name}: {'changed' if (folder / name).exists() else 'missing'}"
+    problems = {
+        name: "changed" if (folder / name).exists() else "missing"
         for name, digest in sorted(expected.items())
         if not (folder / name).exists() or sha256_path(folder / name) != digest
-    ]
+    }
     if problems:
-        listed = "\n".join(problems)
-        raise CheckError(
-            f"files in {folder} are not those of its manifest; restore them from a copy ('censafe estimate {folder}' makes all "
-            f"but the measurements again):\n{listed}"
+        listed = "\n".join(f"  {name}: {words}" for name, words in problems.items())
+        fix = (
+            "restore them from a copy; nothing makes measurements again"
+            if any(part.file in problems for part in manifest.parts)
+            else f"restore them from a copy, or let 'censafe estimate {folder}' make them again"
         )
+        raise CheckError(f"files in {folder} are not those of its manifest; {fix}:\n{listed}")
 
 
 def require_nothing_else(folder: Path, manifest: Manifest) -> None:

@@ -6,15 +6,19 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from censafe.cli import faults, root
 from censafe.cli.faults import fault_message, system_message
-from censafe.errors import DataError
+from censafe.errors import DataError, StorageError
+from censafe.population.blocks.source import block_files
 from censafe.population.detailed.files import find_input, find_totals
-from censafe.population.files.relation import find_table
+from censafe.population.files.relation import engine_errors, find_table
+from censafe.publication.tables.noisy import read_noisy_table
 from support.commands import CommandLine
 
 
@@ -104,6 +108,30 @@ def test_totals_in_two_formats_are_an_error(tmp_path: Path, place: str, names: t
     with pytest.raises(DataError, match=r"several candidates found .*, .*name the file with --t1"):
         find_totals(tmp_path)
     assert find_totals(folder / names[1]).paths == (folder / names[1],)
+
+
+def test_a_file_in_the_place_of_a_data_folder_is_called_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    finders: tuple[Callable[[Path], object], ...] = (
+        lambda path: find_table(path, "persons", ("csv",)),
+        lambda path: find_input(path, "persons", "csv"),
+        block_files,
+    )
+    for find in finders:
+        with pytest.raises(StorageError, match="file: a file, not a data folder; name the folder"):
+            find(tmp_path / "file")
+        with pytest.raises(StorageError, match="there is no such data folder"):
+            find(tmp_path / "none")
+
+
+def test_public_tables_that_cannot_be_read_are_not_blamed_for_their_form(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cannot be read \(Is a directory\)"):
+        read_noisy_table("PH2", [tmp_path])
+
+
+def test_memory_that_runs_out_names_the_option() -> None:
+    with pytest.raises(StorageError, match="give the engine more with --memory"), engine_errors("geo.csv"):
+        raise duckdb.OutOfMemoryException
 
 
 def test_a_path_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:

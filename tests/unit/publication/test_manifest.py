@@ -119,3 +119,13 @@ def test_a_manifest_that_names_files_elsewhere_is_refused(tmp_path: Path, name: 
     write_manifest(tmp_path / "manifest.json", replace(_manifest(), **{place: changes[place]}))
     with pytest.raises(CheckError, match="1 of the files that it names would lie outside of the run folder"):
         read_manifest(tmp_path / "manifest.json")
+
+
+def test_measurements_that_are_lost_are_not_said_to_be_made_again(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a")
+    outputs = hash_outputs(tmp_path, [tmp_path / "a.csv"])
+    (tmp_path / "a.csv").unlink()
+    with pytest.raises(CheckError, match=r"let 'censafe estimate .*' make them again"):
+        verify_outputs(tmp_path, replace(_manifest(), parts=(), outputs=outputs))
+    with pytest.raises(CheckError, match="nothing makes measurements again"):
+        verify_outputs(tmp_path, replace(_manifest(), outputs=outputs))

@@ -23,6 +23,7 @@ from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.pairs.scope import Scope
 from censafe.geography.area_names import AreaNames
 from censafe.model.safe_text import file_name
+from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.publication.atomic import atomic_write
 
 __all__ = ["MOST_AREAS", "NONE", "MatchedTables", "match_tables", "side_frames", "write_residuals"]
@@ -117,6 +118,7 @@ def write_residuals(folder: Path, frame: pa.Table, standing: Standing = Standing
 _COUNTS: Final = ("COUNT", "count", "value")
 _BESIDE: Final = ("NOISE_DISTRIBUTION", "VARIANCE", "classification")
 _FILE: Final = "file"
+_MOST: Final = 2**53  # up to which doubles are exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +151,8 @@ def match_tables(
     """
     files = _FILE in by
     sides = [_table(path, count, files=files) for path in (truth, published)]
+    for path, side in zip((truth, published), sides, strict=True):
+        _require_names_once(path, side.column_names)
     name = _count_column(sides[0].column_names, truth, count)
     sides = [_keyed(side, name) for side in sides]
     keys = [column for column in sides[0].column_names if column != name and column not in _BESIDE]
@@ -237,6 +241,9 @@ def _keyed(table: pa.Table, count: str) -> pa.Table:
 def _csv(path: Path, count: str | None) -> pa.Table:
     with path.open(encoding="utf-8-sig") as stream:
         mark = "|" if "|" in (head := stream.readline()) else ","
+    other = [words for one, words in DELIMITER_NAMES.items() if one in head and mark not in head]
+    if other:
+        raise DataError(f"{path.name}: the file is {other[0]}-delimited; allowed: comma or pipe")
     parse = pa_csv.ParseOptions(delimiter=mark)
     names = pa_csv.read_csv(io.BytesIO(head.encode()), parse_options=parse).column_names
     types: dict[str, Any] = {
@@ -257,6 +264,12 @@ def _count_column(names: Sequence[str], path: Path, wanted: str | None) -> str:
     return found[0]
 
 
+def _require_names_once(path: Path, names: Sequence[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"{path.name}: columns repeated: {', '.join(repeated)}; allowed: each name once")
+
+
 def _check(path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Sequence[str]) -> None:
     missing = [name for name in (*keys, count) if name not in table.column_names]
     if missing:
@@ -266,6 +279,8 @@ def _check(path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Seq
     unknown = [name for name in by if name not in keys]
     if unknown:
         raise DataError(f"--by {', '.join(unknown)}: no such column; allowed: {', '.join(keys)}")
+    if not table.num_rows:
+        raise DataError(f"{path.name}: the table has no rows")
     kind = table.schema.field(count).type
     whole = pa.types.is_integer(kind) or (
         pa.types.is_floating(kind)
@@ -273,6 +288,8 @@ def _check(path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Seq
     )
     if not whole or table.column(count).null_count:
         raise DataError(f"{path.name}: column {count} holds values that are not whole numbers")
+    if pc.max(pc.abs_checked(table.column(count).cast(pa.float64(), safe=False))).as_py() > _MOST:
+        raise DataError(f"{path.name}: column {count} holds values above {_MOST:,}")
     repeated = table.num_rows - table.group_by(list(keys)).aggregate([]).num_rows
     if repeated:
         raise DataError(f"{path.name}: {repeated} rows repeat the key of another row; allowed: each key once")

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import DataError
 from censafe.population.blocks.cef import find_cef, read_cef
 from censafe.population.blocks.columns import read_columns
 from censafe.population.blocks.ipums import find_ipums, read_ipums
 from censafe.population.blocks.layout import BlockData, HistogramLayout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
+from censafe.population.files.relation import require_folder
 
 __all__ = ["BlockFiles", "Reader", "block_files", "read_block_files", "read_blocks"]
 
@@ -70,10 +71,7 @@ def block_files(folder: Path, reader: Reader | None = None, *, persons: bool = T
         DataError: files are missing or there are too many, or they are those of another reader.
         StorageError: the folder cannot be opened.
     """
-    if not folder.is_dir():
-        raise StorageError(
-            f"{folder}: there is no such data folder; name the folder that holds the histograms"
-        )
+    require_folder(folder, "the histograms")
     finders: Mapping[Reader, Callable[[Path], Mapping[str, tuple[Path, ...]]]] = {
         "histogram": lambda place: _tables(place, (_PERSONS, "units") if persons else ("units",)),
         "pl94": lambda place: {"legacy": find_legacy(place)},

@@ -12,7 +12,7 @@ from censafe.errors import DataError, StorageError
 from censafe.model.fetching import stream_of
 from censafe.population.detailed.layout import NULL, RecordName, header
 from censafe.population.files.delimited import header_problem, take_rejects
-from censafe.population.files.relation import engine_errors, name_in, quote_paths, quote_text
+from censafe.population.files.relation import engine_errors, name_in, quote_paths, quote_text, require_folder
 from censafe.population.findings import Finding, layout_finding
 
 if TYPE_CHECKING:
@@ -76,10 +76,7 @@ def find_input(folder: Path, name: str, reader: str) -> InputFiles:
         DataError: there are none, or there are several candidates.
         StorageError: the folder cannot be listed.
     """
-    if not folder.is_dir():
-        raise StorageError(
-            f"{folder}: there is no such data folder; name the folder that holds the input files"
-        )
+    require_folder(folder, "the input files")
     stem = FILE_NAMES[name]
     endings = ("parquet",) if reader == "parquet" and name != "blocks" else (*_TEXT, "parquet")
     found = [files for ending in endings for files in _candidates(folder, stem, ending)]

@@ -24,6 +24,7 @@ __all__ = [
     "quote_list",
     "quote_paths",
     "quote_text",
+    "require_folder",
 ]
 
 
@@ -52,7 +53,9 @@ def engine_errors(what: str) -> Iterator[None]:
             raise error.__cause__ from None
         raise
     except duckdb.OutOfMemoryException:
-        translated = StorageError(f"{what}: memory ran out; raise the memory limit or use smaller parts")
+        translated = StorageError(
+            f"{what}: memory ran out; give the engine more with --memory, or fewer --threads"
+        )
     except (duckdb.IOException, duckdb.HTTPException, OSError) as error:
         full = "No space left" in str(error) or getattr(error, "errno", None) == 28
         reason = (
@@ -159,6 +162,17 @@ def quote_list(texts: tuple[str, ...]) -> str:
     return ", ".join(quote_text(text) for text in texts)
 
 
+def require_folder(folder: Path, content: str) -> None:
+    """Refuse a data folder that is none.
+
+    Raises:
+        StorageError: nothing stands there, or a file.
+    """
+    if not folder.is_dir():
+        found = "a file, not a data folder" if folder.exists() else "there is no such data folder"
+        raise StorageError(f"{folder}: {found}; name the folder that holds {content}")
+
+
 def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parquet"], ...]) -> TableFiles:
     """Find the files of a table: ``persons.csv``, ``persons/*.csv`` or ``persons-*.csv``, or Parquet alike.
 
@@ -174,10 +188,7 @@ def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parq
         DataError: there are none, or there are several candidates.
         StorageError: the folder cannot be listed.
     """
-    if not folder.is_dir():
-        raise StorageError(
-            f"{folder}: there is no such data folder; name the folder that holds the input tables"
-        )
+    require_folder(folder, "the input tables")
     found: list[TableFiles] = []
     try:
         for kind in kinds:

@@ -26,6 +26,7 @@ __all__ = [
     "key_path_of",
     "load_key",
     "new_key",
+    "require_no_key",
     "settle_key",
 ]
 
@@ -70,6 +71,23 @@ def load_key(path: Path) -> bytes:
     return bytes.fromhex(text)
 
 
+def require_no_key(path: Path) -> None:
+    """Refuse a ledger without lines that has a key.
+
+    Args:
+        path: of the key.
+
+    Raises:
+        LedgerError: there is a key, so that the ledger was emptied or removed.
+    """
+    if os.path.lexists(path):
+        raise LedgerError(
+            f"{path} is the key of a ledger, but {path.with_suffix('.jsonl').name} beside it is missing or empty: what was "
+            "spent would be forgotten. Restore the ledger from a backup; only where nothing was ever released from these "
+            "records, remove the key as well to begin anew"
+        )
+
+
 def new_key(path: Path) -> bytes:
     """Make the key of a ledger without lines, under a provisional name until :func:`settle_key`.
 
@@ -78,12 +96,7 @@ def new_key(path: Path) -> bytes:
     Raises:
         LedgerError: there is a key already, so that the ledger was emptied or removed; or it cannot be written.
     """
-    if os.path.lexists(path):
-        raise LedgerError(
-            f"{path} is the key of a ledger, but {path.with_suffix('.jsonl').name} beside it is missing or empty: what was "
-            "spent would be forgotten. Restore the ledger from a backup; only where nothing was ever released from these "
-            "records, remove the key as well to begin anew"
-        )
+    require_no_key(path)
     provisional = _provisional(path)
     key = secrets.token_bytes(32)
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from censafe.errors import LedgerError
 from censafe.model import Definition, ProtectedUnit
+from censafe.privacy.keys.commitments import key_path_of, require_no_key
 from censafe.privacy.ledger.entries import NO_HEAD, Contents, read_contents
 from censafe.privacy.ledger.state import Cap, Charge, LedgerState, replay
 from censafe.privacy.loss.accountant import derive_totals
@@ -109,9 +110,11 @@ def verify(path: Path, *, head: str | None = None) -> LedgerReport:
 
     Raises:
         LedgerError: with the line number of the first invalid line; or the head is in no line, so that lines that a
-            published certificate relied on were removed or rewritten.
+            published certificate relied on were removed or rewritten; or there is no line though there is a key.
     """
     contents = read_contents(path)
+    if not contents.entries:
+        require_no_key(key_path_of(path))
     state = audited_state(contents, path)
     if head is not None and head not in {NO_HEAD, *(entry.digest for entry in contents.entries)}:
         raise LedgerError(

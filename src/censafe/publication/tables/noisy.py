@@ -125,7 +125,9 @@ def _rows(path: Path) -> pa.Table:
         options = pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
         read = pc.ReadOptions(column_names=names, skip_rows=1)
         return pc.read_csv(path, read, pc.ParseOptions(delimiter="|"), options)
-    except (OSError, UnicodeDecodeError, pa.ArrowInvalid) as error:
+    except OSError as error:
+        raise DataError(f"{path}: the file cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, pa.ArrowInvalid) as error:
         raise DataError(f"{path}: not a table delimited by | with a header") from error
 
 

@@ -73,3 +73,19 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_bytes(b"area,pop\n\xff\xfe,1\n")
     with pytest.raises(DataError, match="not a table"):
         match_tables(tmp_path / "d.csv", good, count="pop")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (("id;count", "1;3"), "public.csv: the file is semicolon-delimited; allowed: comma or pipe"),
+        (("id,id,count", "1,1,3"), "public.csv: columns repeated: id"),
+        (("id,count",), "public.csv: the table has no rows"),
+        (("id,count", "1," + "9" * 60), "public.csv: column count holds values above"),
+        (("id,count", "1,-1e300"), "public.csv: column count holds values above"),
+    ],
+)
+def test_tables_of_another_form_are_named(tmp_path: Path, lines: tuple[str, ...], words: str) -> None:
+    true, public = text(tmp_path / "true.csv", "id,count", "1,3"), text(tmp_path / "public.csv", *lines)
+    with pytest.raises(DataError, match=words):
+        match_tables(true, public)

@@ -424,6 +424,9 @@ def test_a_missing_or_empty_ledger_beside_its_key_stops(path, remains):
     for _ in range(2):
         with pytest.raises(LedgerError, match="missing or empty: what was spent would be forgotten"):
             spend(path, make_plan())
+    if remains != "nothing":
+        with pytest.raises(LedgerError, match="missing or empty: what was spent would be forgotten"):
+            verify(path)
     path.write_bytes(whole)
     with pytest.raises(OverspendError, match="--spend-more"):
         spend(path, make_plan())
