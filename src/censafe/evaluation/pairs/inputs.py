@@ -238,6 +238,7 @@ class _Opener:
             names += [f"{histogram}{ending}" for ending in _TABLES]
         names += [f"{folder}{histogram}.txt" for folder in ("microdata/", "")]
         names += [f"{folder}{self.leaf}{ending}" for folder in ("tables/", "") for ending in _TABLES[:2]]
+        names += [f"units{ending}" for ending in _TABLES[:2] if histogram == "units"]
         return next((path / name for name in names if (path / name).exists()), path)
 
     def made_up(self, truth: Path, *, read: bool) -> tuple[str, ...]:
@@ -255,10 +256,7 @@ class _Opener:
         found = self.file(path, histogram)
         if is_table_file(found):
             return found if holds_units(found) else None
-        if found != path or is_legacy_folder(found):
-            return found
-        tables = (path / f"units{ending}" for ending in _TABLES[:2]) if histogram == "units" else ()
-        return next((one for one in tables if one.is_file()), None)
+        return found if found != path or is_legacy_folder(found) else None
 
     def more(self, truth: Path, home: MeasuredHistogram | None) -> UnitFiles | None:
         """Files of a further histogram, where every side has one."""

@@ -148,7 +148,7 @@ class _Table:
             None if needed.value is None else k * needed.value,
         )
         rho = sheet.input(place, 6, row.losses[self._report.plan.neighbours], positive_rule(self._law.loss))
-        switch = sheet.switch(place, _SWITCH, 4, 9)
+        switch = sheet.switch(place, _SWITCH, 4, 10)
         sheet.formula(place, 7, f'=IF({switch.name}=0,"",{k:g}*{rho.name})', k * rho.number)
         self._rho[key], self._switch[key] = rho, switch
         self._parameter[key] = self._law.write_parameter(place, 8, change, value, rho, switch)

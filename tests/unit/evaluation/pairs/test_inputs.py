@@ -146,6 +146,13 @@ def test_histograms_by_attribute_are_those_by_cell(
         assert same(opened(*sides).persons)
 
 
+def test_the_units_of_a_data_folder_stand_on_either_side(state: Path, tmp_path: Path) -> None:
+    pa_csv.write_csv(pq.read_table(state / "units.parquet"), tmp_path / "units.csv")
+    for sides in ((state, state / "units.parquet"), (tmp_path, state), (state, tmp_path)):
+        pair = open_pair(CONFIG, CONFIG.histogram("units"), sides[0], {"1": sides[1]})
+        assert same(pair.persons)
+
+
 def test_levels_that_an_attribute_does_not_have_are_refused(state: Path, tmp_path: Path) -> None:
     table = pa.table(
         {"geocode": ["5600100010011000"], "hhgq": [8], "votingage": [0], "hispanic": [0], "cenrace": [0]}

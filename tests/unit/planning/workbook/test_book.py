@@ -164,7 +164,7 @@ def test_levels_are_switched_off_and_any_confidence_is_allowed(tmp_path: Path) -
     assert found["D5"] == pytest.approx(float(plan.plan.total - off.losses[plan.plan.neighbours]), rel=1e-9)
     assert found[f"{MOE}{other}"] == pytest.approx(2.5758293 * on.variance**0.5, rel=1e-6)
     assert [found[f"{column}{row}"] for column in ("H", SIGMA2, MOE)] == ["", "", ""]
-    (hidden,) = book.worksheets[0].conditional_formatting[f"E{row}:J{row}"]
+    (hidden,) = book.worksheets[0].conditional_formatting[f"E{row}:K{row}"]
     assert hidden.formula == [f"$M${row}=0"]
     assert hidden.dxf.numFmt.formatCode == ";;;"
 
