@@ -1,4 +1,4 @@
-"""Input tables with bytes that are not UTF-8, and headers of another form: the place is named, nothing is spent."""
+"""Input tables with bytes that are not UTF-8, repeated columns and headers of another form: the place is named, nothing is spent."""
 
 from __future__ import annotations
 
@@ -97,6 +97,31 @@ def test_values_that_are_no_text_are_named(
     assert "quotes" not in done.err  # the file is no text
     assert not verify(tmp_path / "l.jsonl").rows if (tmp_path / "l.jsonl").exists() else True
     assert not (tmp_path / "out").exists()
+
+
+def _repeat(path: Path, column: str) -> None:
+    """The same table as Parquet with one of its columns twice."""
+    table = pq.read_table(path) if path.suffix == ".parquet" else arrow_csv.read_csv(path)
+    path.unlink()
+    columns, names = [*table.columns, table[column]], [*table.column_names, column]
+    pq.write_table(pa.Table.from_arrays(columns, names=names), path.with_suffix(".parquet"))
+
+
+@pytest.mark.parametrize(
+    ("product", "name", "column"),
+    [
+        ("phsafe", "persons.csv", "QAGE"),
+        ("topdown", "units.parquet", "geocode"),
+        ("topdown", "histogram.parquet", "count"),
+    ],
+)
+def test_a_column_that_is_there_twice_is_named(
+    censafe: CommandLine, commands: dict[str, Command], product: str, name: str, column: str
+) -> None:
+    command = commands[product]
+    _repeat(Path(str(command[2])) / name, column)
+    done = censafe("validate", *command, "--quiet")
+    assert (done.code, f"{column}: columns repeated" in done.err) == (1, True), done.err
 
 
 @pytest.mark.parametrize(

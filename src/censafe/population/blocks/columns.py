@@ -114,7 +114,15 @@ def _chosen(
     """The columns to read: those of the first choice that the file has, and the optional ones that it has."""
     for columns in choices:
         if set(columns) <= set(names):
-            return [*columns, *(name for name in optional if name in names)]
+            wanted = [*columns, *(name for name in optional if name in names)]
+            repeated = [name for name in wanted if names.count(name) > 1]
+            if not repeated:
+                return wanted
+            found.append(
+                Finding(path.name, ", ".join(repeated), "header", "stop", 0, "columns repeated", "each column once",
+                        "write the file again")
+            )  # fmt: skip
+            return []
     missing = [name for name in choices[-1] if name not in names]
     allowed = " or ".join(", ".join(columns) for columns in choices)
     found.append(

@@ -35,11 +35,18 @@ def parquet_relation(source: TableFiles) -> Relation:
         metadata = _metadata(str(path), label, findings)
         if metadata is None:
             continue
-        kind = {field.name: _kind(field.type) for field in metadata.schema.to_arrow_schema()}
+        fields = list(metadata.schema.to_arrow_schema())
+        kind = {field.name: _kind(field.type) for field in fields}
         rows += metadata.num_rows
         spans += _mafid_spans(metadata)
         kinds.append(kind)
         findings += _problems(label, kind, schema)
+        names = [field.name for field in fields]
+        repeated = [name for name in schema.header if names.count(name) > 1]
+        if repeated:
+            findings.append(
+                layout_finding(label, "columns repeated", "each column once", column=", ".join(repeated))
+            )
     integers = {name for kind in kinds for name, found in kind.items() if found == "integer"}
     mixed = sorted(name for name in integers if any(kind.get(name) == "text" for kind in kinds))
     if mixed:
