@@ -124,21 +124,17 @@ def evaluate(
     opened = read_options(product, reading)
     if product == "topdown":
         return Evaluation(place, _topdown(configuration, Path(data), place, opened, given))
-    from censafe.evaluation.registry import evaluate as evaluate_tables
+    from censafe.evaluation.tables.flow import Drawing, TableRequest, evaluate_product
+    from censafe.evaluation.tables.registry import TABLE_PRODUCTS
 
     level = given.get("confidence")
-    found = evaluate_tables(
-        product,
-        configuration.source,
-        Path(data),
-        place,
-        configuration.settings,
-        opened,
+    drawing = Drawing(
         trials=given.get("trials") or (50 if product == "phsafe" else 10),
         seed=given.get("seed", 0),
         confidence=planner_of(product).CONFIDENCE if level is None else exact_number("confidence", level),
     )
-    return Evaluation(place, found.text())
+    request = TableRequest(configuration.source, configuration.settings, Path(data), place, opened)
+    return Evaluation(place, evaluate_product(TABLE_PRODUCTS[product], request, drawing).text())
 
 
 def _topdown(
@@ -196,20 +192,14 @@ def true_tables(
         >>> len(true_tables(chosen, data, folder / "truth"))
         11
     """
-    from censafe.evaluation.registry import write_true_tables
+    from censafe.evaluation.tables.flow import TableRequest, write_truth
+    from censafe.evaluation.tables.registry import TABLE_PRODUCTS
 
     if configuration.product == "topdown":
         raise UsageError("topdown has no true tables of its own; its input are the true histograms")
     opened = read_options(configuration.product, reading)
-    return write_true_tables(
-        configuration.product,
-        configuration.source,
-        Path(data),
-        Path(out),
-        configuration.settings,
-        opened,
-        private_path=private_path,
-    )
+    request = TableRequest(configuration.source, configuration.settings, Path(data), Path(out), opened)
+    return write_truth(TABLE_PRODUCTS[configuration.product], request, private_path=private_path)
 
 
 class CompareKeywords(TypedDict, total=False):

@@ -39,6 +39,7 @@ __all__ = [
     "confidential_tables",
     "evaluation_folder",
     "label_rows",
+    "legend_below",
     "save_figure",
     "write_report_rows",
 ]
@@ -211,6 +212,21 @@ def label_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def legend_below(figure: Figure, axes: Axes, *, columns: int) -> None:
+    """Move the legend of a panel below the whole figure.
+
+    Args:
+        figure: that holds the panel.
+        axes: the panel.
+        columns: of the legend.
+    """
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
+    lines, names = axes.get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
 
 
 def _text(value: object) -> object:

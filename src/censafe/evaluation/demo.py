@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import UsageError
-from censafe.evaluation.registry import evaluate
+from censafe.evaluation.tables.flow import Drawing, TableRequest, evaluate_product
+from censafe.evaluation.tables.registry import TABLE_PRODUCTS
 from censafe.evaluation.topdown.evaluation import evaluate_topdown
 from censafe.evaluation.topdown.runs import SourceOf
 from censafe.model.observer import Observer
@@ -96,17 +97,9 @@ def _released(one: _Release, out: Path, state: str, seed: int, observer: Observe
     result = recipe_of(one.product).run(
         one.config, out / "data", out / one.product, settings, reading, options
     )
-    evaluation = evaluate(
-        one.product,
-        one.config,
-        out / "data",
-        out / "evaluation" / one.product,
-        settings,
-        reading,
-        trials=one.trials,
-        seed=seed,
-        confidence=confidence,
-    )
+    request = TableRequest(one.config, settings, out / "data", out / "evaluation" / one.product, reading)
+    drawing = Drawing(one.trials, seed, confidence)
+    evaluation = evaluate_product(TABLE_PRODUCTS[one.product], request, drawing)
     return f"{result.summary()}\n\n{evaluation.text()}"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,12 @@ from censafe.model.safe_text import csv_cell, csv_table, csv_text, file_name, te
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
 
 __all__ = [
+    "Evaluated",
     "column_meaning",
     "number_text",
     "read_evaluation",
     "read_frame",
+    "read_report_rows",
     "side_by_side",
     "standing_of",
     "wide_metrics",
@@ -37,8 +40,32 @@ __all__ = [
 ]
 
 _KEYS: Final = ("run_id", "suite", "mode", "level", "area_class", "size_class", "characteristic")
+_Row = TypeVar("_Row")
 _DOCUMENT: Final = "evaluation.json"
 _WIDEST: Final = 150
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """CONFIDENTIAL unless public. What an evaluation found and where it was written.
+
+    Args:
+        lines: a summary.
+        files: what was written.
+
+    Example:
+        >>> print(Evaluated(("Nothing is wrong.",), (Path("report.html"),)).text())
+        Nothing is wrong.
+        Files:
+          report.html
+    """
+
+    lines: tuple[str, ...]
+    files: tuple[Path, ...]
+
+    def text(self) -> str:
+        """The summary and the files."""
+        return "\n".join([*self.lines, "Files:", *(f"  {path}" for path in self.files)])
 
 
 def write_frame(
@@ -91,6 +118,22 @@ def read_frame(folder: Path, name: str, texts: Sequence[str] = ()) -> pa.Table:
     except (OSError, pa.ArrowInvalid) as error:
         raise UsageError(f"{path} is not a file of an evaluation; make the evaluation again.") from error
     return _texts(frame.drop_columns(["classification"]))
+
+
+def read_report_rows(folder: Path, name: str, kind: type[_Row], texts: Sequence[str] = ()) -> list[_Row]:
+    """Read the rows of a frame back that ``write_report_rows`` wrote; an empty cell is NaN.
+
+    Args:
+        folder: of the evaluation.
+        name: of the file, without ending.
+        kind: class of the rows, with a field for every column.
+        texts: columns that are text even where they look like numbers.
+
+    Raises:
+        UsageError: the file is missing or cannot be read.
+    """
+    rows = read_frame(folder, name, texts).to_pylist()
+    return [kind(**{key: math.nan if value is None else value for key, value in row.items()}) for row in rows]
 
 
 def _texts(frame: pa.Table) -> pa.Table:

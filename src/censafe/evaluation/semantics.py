@@ -13,9 +13,8 @@ from scipy.special import ndtr
 
 from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.counts.frames import frame_of, stacked
-from censafe.evaluation.outputs import write_document, write_frame, write_frame_codebook
+from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_frame_codebook
 from censafe.evaluation.pages.registry import write_report
-from censafe.evaluation.registry import TopdownEvaluation
 from censafe.model import Definition
 from censafe.planning.prices.meaning import ALARMS, Reach
 from censafe.privacy.loss.attack import (
@@ -95,7 +94,7 @@ _DELTAS: Final = tuple(Fraction(1, 10**power) for power in range(3, 16))
 
 def evaluate_semantics(
     product: str, source: str, settings: Mapping[str, str], out: Path, reading: ReadOptions
-) -> TopdownEvaluation:
+) -> Evaluated:
     """Write the power of the best attack on one record, and epsilon by delta, for every question about a record.
 
     Args:
@@ -136,7 +135,7 @@ def evaluate_semantics(
         with reading.observer.stage("report"):
             files += write_report(out)
     lines = ["Public: from the configuration alone. Chance that the best attack finds one record:"]
-    return TopdownEvaluation((*lines, *_summary(frames["power"])), tuple(out / name for name in files))
+    return Evaluated((*lines, *_summary(frames["power"])), tuple(out / name for name in files))
 
 
 def _power(reach: Reach) -> pa.Table:

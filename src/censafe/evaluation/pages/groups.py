@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from matplotlib.figure import Figure
 
-from censafe.evaluation.confidential import label_rows
-from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
+from censafe.evaluation.confidential import label_rows, legend_below
+from censafe.evaluation.outputs import number_text, read_evaluation, read_report_rows
 from censafe.evaluation.pages.groups_bias import (
     UNITS,
     bias_exhibit,
@@ -22,6 +22,8 @@ from censafe.evaluation.pages.groups_bias import (
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable
 from censafe.evaluation.tables.document import (
     bias_doubt,
+    coverage_words,
+    percent_text,
     pooled_share,
     share_doubt,
     short_name,
@@ -29,8 +31,8 @@ from censafe.evaluation.tables.document import (
     table_facts,
     table_settings,
 )
-from censafe.evaluation.tables.groups_accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
-from censafe.evaluation.tables.groups_figure import below_figure, draw_margins, frequent_rows
+from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
+from censafe.evaluation.tables.groups.figure import draw_margins, frequent_rows
 from censafe.publication.pages.markup import count_of
 
 __all__ = ["safetab_page"]
@@ -47,9 +49,9 @@ def safetab_page(folder: Path) -> Page:
         UsageError: a file is missing.
     """
     document = read_evaluation(folder)
-    errors = [ErrorRow(**row) for row in _rows(folder, "accuracy")]
-    shares = [ShareRow(**row) for row in _rows(folder, "tables")]
-    zeros = [ZeroRow(**row) for row in _rows(folder, "zeros")] if (folder / "zeros.csv").exists() else []
+    errors = read_report_rows(folder, "accuracy", ErrorRow, _TEXTS)
+    shares = read_report_rows(folder, "tables", ShareRow, _TEXTS)
+    zeros = read_report_rows(folder, "zeros", ZeroRow, _TEXTS) if (folder / "zeros.csv").exists() else []
     exhibits = [_margins(errors, document), _coverage(errors), _sums(errors, document)]
     exhibits += [bias_exhibit(errors, document), shares_exhibit(shares, document)]
     if zeros:
@@ -63,11 +65,6 @@ def safetab_page(folder: Path) -> Page:
         exhibits=exhibits,
         settings=table_settings(document),
     )
-
-
-def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
-    rows = read_frame(folder, name, _TEXTS).to_pylist()
-    return [{key: math.nan if value is None else value for key, value in row.items()} for row in rows]
 
 
 def _single(errors: _Errors) -> list[ErrorRow]:
@@ -84,18 +81,12 @@ def _share(rows: _Errors, name: str) -> float:
 
 
 def _percent(share: float) -> str:
-    return "n/a" if math.isnan(share) else f"{100 * share:.2f}%"
+    return percent_text(share, 2)
 
 
 def _coverage_words(errors: _Errors) -> str:
     rows = _single(errors)
-    share, exact = _share(rows, "noise_coverage"), _share(rows, "expected_coverage")
-    doubt = share_doubt(exact, _number(rows))
-    verdict = "as promised" if abs(share - exact) <= doubt else "which chance alone would seldom show"
-    return (
-        f"Of {_number(rows):,} noisy counts {_percent(share)} are within their margin of error; by the exact noise laws it should be "
-        f"{_percent(exact)} give or take {100 * doubt:.2f} points: {verdict}."
-    )
+    return coverage_words(_number(rows), _share(rows, "noise_coverage"), _share(rows, "expected_coverage"), 2)
 
 
 def _kind_words(row: ErrorRow) -> str:
@@ -166,7 +157,7 @@ def _margins_figure(rows: _Errors) -> Figure:
     axes = figure.subplots()
     draw_margins(axes, rows)
     axes.set_title("")
-    below_figure(figure, axes, columns=4)
+    legend_below(figure, axes, columns=4)
     return figure
 
 
@@ -221,9 +212,7 @@ def _coverage_figure(
     )  # fmt: skip
     axes.set_xlabel("share of noisy counts within their margin of error", fontsize=9)
     label_rows(axes, labels)
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
-    )
+    legend_below(figure, axes, columns=2)
     return figure
 
 

@@ -10,12 +10,14 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from censafe.evaluation.confidential import label_rows
-from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
+from censafe.evaluation.confidential import label_rows, legend_below
+from censafe.evaluation.outputs import number_text, read_evaluation, read_report_rows
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable
 from censafe.evaluation.tables.document import (
     bias_doubt,
+    coverage_words,
     few_draws,
+    percent_text,
     pooled_share,
     share_doubt,
     short_name,
@@ -23,7 +25,7 @@ from censafe.evaluation.tables.document import (
     table_facts,
     table_settings,
 )
-from censafe.evaluation.tables.phsafe_accuracy import AccuracyRow, margin_panel, percent_cut, truncation_panel
+from censafe.evaluation.tables.phsafe.accuracy import AccuracyRow, margin_panel, percent_cut, truncation_panel
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.publication.pages.markup import count_of
 
@@ -43,20 +45,15 @@ def phsafe_page(folder: Path) -> Page:
         UsageError: a file is missing.
     """
     document = read_evaluation(folder)
-    frame = read_frame(folder, "accuracy", ("table", "region_type", "iteration", "cell"))
-    rows = [AccuracyRow(**_known(row)) for row in frame.to_pylist()]
+    rows = read_report_rows(folder, "accuracy", AccuracyRow, ("table", "region_type", "iteration", "cell"))
     return Page(
         title="Are the margins of PHSafe as promised, and what does truncation cost?",
         kicker=f"Evaluation of PHSafe, {short_name(document)}",
-        answer=[f"{_coverage_words(rows, document)} {_cut_words(rows)}"],
+        answer=[f"{_coverage_words(rows)} {_cut_words(rows)}"],
         facts=table_facts(document),
         exhibits=[_margins(rows, document), _coverage(rows, document), _truncation(rows), _losses(rows)],
         settings=table_settings(document),
     )
-
-
-def _known(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: math.nan if value is None else value for name, value in row.items()}
 
 
 def _groups(rows: _Rows) -> dict[str, list[tuple[str, list[AccuracyRow]]]]:
@@ -98,18 +95,12 @@ def _share(rows: _Rows, name: str) -> float:
 
 
 def _percent(share: float) -> str:
-    return "n/a" if math.isnan(share) else f"{100 * share:.1f}%"
+    return percent_text(share, 1)
 
 
-def _coverage_words(rows: _Rows, document: Mapping[str, Any]) -> str:
+def _coverage_words(rows: _Rows) -> str:
     own = _independent(rows)
-    share, exact = _share(own, "coverage_noise"), _share(own, "coverage_expected")
-    doubt = share_doubt(exact, _cells(own))
-    verdict = "as promised" if abs(share - exact) <= doubt else "which chance alone would seldom show"
-    return (
-        f"Of {_cells(own):,} noisy counts {_percent(share)} are within their margin of error; by the exact noise laws it should be "
-        f"{_percent(exact)} give or take {100 * doubt:.1f} points: {verdict}."
-    )
+    return coverage_words(_cells(own), _share(own, "coverage_noise"), _share(own, "coverage_expected"), 1)
 
 
 def _cut_words(rows: _Rows) -> str:
@@ -136,9 +127,7 @@ def _margins(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     figure = Figure(figsize=(9, 0.36 * len(tables) + 1.9), layout="constrained")
     axes = figure.subplots()
     margin_panel(axes, rows)
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9
-    )
+    legend_below(figure, axes, columns=3)
     known = [row for row in rows if row.expected_moe > 0]
     ratio = float(np.median([row.experimental_moe_noise / row.expected_moe for row in known]))
     right = float(np.median([few_draws(document, row.regions * row.trials) for row in known]))
@@ -247,9 +236,7 @@ def _coverage_figure(rows: _Rows, document: Mapping[str, Any]) -> Figure:
         axes.set_title(_PLACES[place], fontsize=10)
         axes.set_xlabel("share of intervals that hold the count", fontsize=9)
         label_rows(axes, tables)
-    figure.legend(
-        *grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
-    )
+    legend_below(figure, grid[0], columns=2)
     return figure
 
 
@@ -258,9 +245,7 @@ def _truncation(rows: _Rows) -> Exhibit:
     figure = Figure(figsize=(9, 0.36 * len(tables) + 1.6), layout="constrained")
     axes = figure.subplots()
     truncation_panel(axes, rows)
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
-    )
+    legend_below(figure, axes, columns=2)
     return Exhibit(
         name="truncation",
         question="What does leaving out persons of large households cost?",

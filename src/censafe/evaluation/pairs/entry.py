@@ -11,13 +11,13 @@ from censafe.errors import UsageError
 from censafe.evaluation.confidential import Standing
 from censafe.evaluation.counts.frames import LossMode
 from censafe.evaluation.counts.reliability import Tolerance
+from censafe.evaluation.outputs import Evaluated
 from censafe.evaluation.pairs.definitions import Definitions, read_definitions
 from censafe.evaluation.pairs.evaluation import SUITES, PairChoices, evaluate_pair, evaluate_tables
 from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, UnitFiles, open_pair
 from censafe.evaluation.pairs.scope import PairQuestions
 from censafe.evaluation.pairs.tables import match_tables
 from censafe.evaluation.pairs.vintages import check_vintages, with_vintages
-from censafe.evaluation.registry import TopdownEvaluation
 from censafe.evaluation.summary.reading import read_book
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -76,9 +76,7 @@ class PairRequest:
         return Standing.of(published_data=self.published_data)
 
 
-def compare_files(
-    request: PairRequest, config: TopdownConfig | None, reading: ReadOptions
-) -> TopdownEvaluation:
+def compare_files(request: PairRequest, config: TopdownConfig | None, reading: ReadOptions) -> Evaluated:
     """Measure a true and a published file, and write frames and a page.
 
     Args:
@@ -96,7 +94,7 @@ def compare_files(
     return _histograms(request, config, reading)
 
 
-def _tables(request: PairRequest, reading: ReadOptions) -> TopdownEvaluation:
+def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
     given = [one.name for one in fields(request) if one.name not in _OF_TABLES and getattr(request, one.name)]
     if given:
         raise UsageError(
@@ -107,7 +105,7 @@ def _tables(request: PairRequest, reading: ReadOptions) -> TopdownEvaluation:
     return evaluate_tables(matched, request.out, reading, sources=request.sources, choices=choices)
 
 
-def _histograms(request: PairRequest, config: TopdownConfig, reading: ReadOptions) -> TopdownEvaluation:
+def _histograms(request: PairRequest, config: TopdownConfig, reading: ReadOptions) -> Evaluated:
     if request.count or request.by:
         raise UsageError("--count and --by are for tables; leave out --config.")
     defined = read_definitions(request.characteristics) if request.characteristics else Definitions()

@@ -14,7 +14,13 @@ from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.counts.accuracy import accuracy
 from censafe.evaluation.counts.frames import LossMode, stacked
 from censafe.evaluation.loss.calibration import epl_noise_frames
-from censafe.evaluation.outputs import wide_metrics, write_document, write_frame, write_frame_codebook
+from censafe.evaluation.outputs import (
+    Evaluated,
+    wide_metrics,
+    write_document,
+    write_frame,
+    write_frame_codebook,
+)
 from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES
 from censafe.evaluation.pairs.inputs import OpenedPair
@@ -35,7 +41,6 @@ from censafe.evaluation.pairs.measures import (
 from censafe.evaluation.pairs.scope import PairQuestions, Scope, scope_of
 from censafe.evaluation.pairs.tables import MatchedTables, side_frames, write_residuals
 from censafe.evaluation.pairs.vintages import by_vintage, stacked_vintages
-from censafe.evaluation.registry import TopdownEvaluation
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.sheets import SHEETLESS, summarise
 from censafe.evaluation.summary.tables import SummaryBook
@@ -170,7 +175,7 @@ def evaluate_pair(
     sources: Mapping[str, str],
     choices: PairChoices | None = None,
     config: TopdownConfig | None = None,
-) -> TopdownEvaluation:
+) -> Evaluated:
     """Measure a pair of block histograms, and write frames and a page.
 
     Args:
@@ -224,7 +229,7 @@ def evaluate_tables(
     *,
     sources: Mapping[str, str],
     choices: PairChoices | None = None,
-) -> TopdownEvaluation:
+) -> Evaluated:
     """The same for two tables of any product: errors and empirical privacy loss.
 
     Args:
@@ -264,7 +269,7 @@ def _written(
     tables: Sequence[FilledTable] = (),
     config: TopdownConfig | None = None,
     meanings: Mapping[str, str] | None = None,
-) -> TopdownEvaluation:
+) -> Evaluated:
     identity = {"kind": "pair", **{name: str(value) for name, value in document["sources"].items()}}
     standing = Standing(document["standing"])
     with evaluation_folder(out, identity, standing=standing):
@@ -297,4 +302,4 @@ def _written(
     lines += [f"{count:,} {name.replace('_', ' ')}" for name, count in document["facts"].items() if count]
     if "left_out" in frames:
         lines += [f"Left out: {row['measure']}: {row['reason']}." for row in frames["left_out"].to_pylist()]
-    return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))
+    return Evaluated(tuple(lines), tuple(out / name for name in files))

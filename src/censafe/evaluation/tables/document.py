@@ -14,9 +14,12 @@ from censafe.privacy.loss.margins import exact_coverage
 from censafe.publication.certificate.tables import SYMBOLS
 
 __all__ = [
+    "TableConfig",
     "bias_doubt",
     "chance_within",
+    "coverage_words",
     "few_draws",
+    "percent_text",
     "pooled_share",
     "share_doubt",
     "short_name",
@@ -29,17 +32,24 @@ __all__ = [
 _SMOOTH = 4  # from this sigma2 on, a sum of discrete Gaussians is one to 1e-15
 
 
-class _Config(Protocol):
+class TableConfig(Protocol):
+    """What the page needs of a product's configuration."""
+
     @property
-    def origin(self) -> str: ...
+    def origin(self) -> str:
+        """Where it came from."""
+
     @property
-    def overrides(self) -> Mapping[str, str]: ...
+    def overrides(self) -> Mapping[str, str]:
+        """What ``--set`` changed."""
+
     @property
-    def states(self) -> tuple[str, ...]: ...
+    def states(self) -> tuple[str, ...]:
+        """Two-digit codes."""
 
 
 def table_document(
-    product: str, config: _Config, plan: ReleasePlan, *, trials: int, seed: int, confidence: Fraction
+    product: str, config: TableConfig, plan: ReleasePlan, *, trials: int, seed: int, confidence: Fraction
 ) -> dict[str, Any]:
     """Facts about an evaluation for ``evaluation.json``; nothing in it depends on a record.
 
@@ -154,6 +164,37 @@ def share_doubt(share: float, number: int) -> float:
         0.1
     """
     return 2.0 * math.sqrt(max(0.0, share * (1.0 - share)) / number) if number else math.nan
+
+
+def percent_text(share: float, places: int) -> str:
+    """A share in percent.
+
+    Example:
+        >>> percent_text(0.95, 1), percent_text(math.nan, 2)
+        ('95.0%', 'n/a')
+    """
+    return "n/a" if math.isnan(share) else f"{100 * share:.{places}f}%"
+
+
+def coverage_words(number: int, share: float, exact: float, places: int) -> str:
+    """Whether noisy counts are within their margins as often as was promised, in a sentence.
+
+    Args:
+        number: of independent noisy counts.
+        share: of them within their margin of error.
+        exact: the same by the noise laws.
+        places: decimals of the percentages.
+
+    Example:
+        >>> coverage_words(100, 0.93, 0.95, 0)
+        'Of 100 noisy counts 93% are within their margin of error; by the exact noise laws it should be 95% give or take 4 points: as promised.'
+    """
+    doubt = share_doubt(exact, number)
+    verdict = "as promised" if abs(share - exact) <= doubt else "which chance alone would seldom show"
+    return (
+        f"Of {number:,} noisy counts {percent_text(share, places)} are within their margin of error; by the exact noise laws it "
+        f"should be {percent_text(exact, places)} give or take {100 * doubt:.{places}f} points: {verdict}."
+    )
 
 
 def bias_doubt(document: Mapping[str, Any], numbers: Sequence[int], margins: Sequence[float]) -> float:

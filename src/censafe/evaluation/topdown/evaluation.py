@@ -16,6 +16,7 @@ from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import PublishedRun
 from censafe.evaluation.outputs import (
+    Evaluated,
     side_by_side,
     standing_of,
     wide_metrics,
@@ -25,7 +26,6 @@ from censafe.evaluation.outputs import (
 )
 from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.pages.topdown import mean_errors
-from censafe.evaluation.registry import TopdownEvaluation
 from censafe.evaluation.summary.sheets import SHEETLESS, summarise, topdown_sources
 from censafe.evaluation.topdown.accuracy import METHODS, accuracy_frame, compare_methods, growth_frames
 from censafe.evaluation.topdown.noise_alone import evaluate_noise, expected_errors, keep_configuration
@@ -39,7 +39,7 @@ from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.words import answer_words
 
-__all__ = ["TopdownEvaluation", "answer_labels", "described", "evaluate_topdown"]
+__all__ = ["answer_labels", "described", "evaluate_topdown"]
 
 
 def evaluate_topdown(
@@ -53,7 +53,7 @@ def evaluate_topdown(
     standing: Standing = Standing.COMPARED,
     areas: Sequence[Path] = (),
     names: Path | None = None,
-) -> TopdownEvaluation:
+) -> Evaluated:
     """Run TopDown with test keys and compare it, block-by-block noise and raw noisy counts with the truth.
 
     Args:
@@ -92,7 +92,7 @@ def evaluate_topdown(
         files = _write(out, population, requests, folder.measurements, document, reading, lists)
         with reading.observer.stage("report"):
             files += list(write_report(out))
-    return TopdownEvaluation(tuple(_summary(out, document)), tuple(out / name for name in files))
+    return Evaluated(tuple(_summary(out, document)), tuple(out / name for name in files))
 
 
 def described(population: EvaluatedPopulation) -> dict[str, Any]:

@@ -14,9 +14,14 @@ import pyarrow as pa
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.loss.calibration import calibrate, noise_law_masses
-from censafe.evaluation.outputs import read_evaluation, write_document, write_frame, write_frame_codebook
+from censafe.evaluation.outputs import (
+    Evaluated,
+    read_evaluation,
+    write_document,
+    write_frame,
+    write_frame_codebook,
+)
 from censafe.evaluation.pages.registry import write_report
-from censafe.evaluation.registry import TopdownEvaluation
 from censafe.evaluation.topdown.noise import BestQuery, best_query, leaf_loss, level_loss
 from censafe.evaluation.topdown.population import compared_characteristics
 from censafe.model import Definition
@@ -281,7 +286,7 @@ def evaluate_noise(
     out: Path,
     reading: ReadOptions,
     budgets: Sequence[Budget] = (),
-) -> TopdownEvaluation:
+) -> Evaluated:
     """Write what the noise laws of a configuration imply; it takes no record, so that nothing of one can be in it.
 
     Args:
@@ -316,9 +321,7 @@ def evaluate_noise(
         files = [*written, write_frame_codebook(out, written)]
         with reading.observer.stage("report"):
             files += write_report(out)
-    return TopdownEvaluation(
-        ("Public: only what the noise laws imply.",), tuple(out / name for name in files)
-    )
+    return Evaluated(("Public: only what the noise laws imply.",), tuple(out / name for name in files))
 
 
 def _document(
@@ -357,7 +360,7 @@ def keep_configuration(
     }
 
 
-def public_report(folder: Path, out: Path, reading: ReadOptions) -> TopdownEvaluation:
+def public_report(folder: Path, out: Path, reading: ReadOptions) -> Evaluated:
     """What the noise laws imply for the configuration, budgets and geography of a confidential evaluation.
 
     Args:

@@ -14,10 +14,9 @@ import pyarrow as pa
 from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.counts.pairing import PublishedRun
 from censafe.evaluation.counts.sampling import sample_runs
-from censafe.evaluation.outputs import write_document, write_frame, write_frame_codebook
+from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_frame_codebook
 from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.pairs.inputs import read_published
-from censafe.evaluation.registry import TopdownEvaluation
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.sheets import budget_sheet
 from censafe.evaluation.topdown.evaluation import described
@@ -57,7 +56,7 @@ def evaluate_sweep(
     seed: int,
     workers: int,
     standing: Standing = Standing.COMPARED,
-) -> TopdownEvaluation:
+) -> Evaluated:
     """Run TopDown several times at every budget, beside simple random samples, and compare all with the truth.
 
     Args:
@@ -100,7 +99,7 @@ def evaluate_published_sweep(
     published: Mapping[Fraction, Sequence[Path]],
     seed: int,
     standing: Standing = Standing.COMPARED,
-) -> TopdownEvaluation:
+) -> Evaluated:
     """The same study on files that were published at several budgets, such as those of the 1940 demonstrations.
 
     Args:
@@ -158,9 +157,7 @@ def _identity(population: EvaluatedPopulation, seed: int) -> dict[str, str]:
     }
 
 
-def _compared(
-    out: Path, population: EvaluatedPopulation, study: _Study, reading: ReadOptions
-) -> TopdownEvaluation:
+def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading: ReadOptions) -> Evaluated:
     """Measure all runs, write frames, workbook and page."""
     frames, sheets, counted = _measure(population, study, reading)
     tables = frames.tables()
@@ -196,7 +193,7 @@ def _compared(
         ]
     with reading.observer.stage("report"):
         files += write_report(out)
-    return TopdownEvaluation(tuple(_summary(found, study)), tuple(out / name for name in files))
+    return Evaluated(tuple(_summary(found, study)), tuple(out / name for name in files))
 
 
 def _settings(

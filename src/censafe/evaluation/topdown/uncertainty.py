@@ -15,9 +15,15 @@ from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
 from censafe.evaluation.counts.frames import frame_of, stacked
-from censafe.evaluation.outputs import number_text, write_document, write_frame, write_frame_codebook
+from censafe.evaluation.outputs import (
+    Evaluated,
+    number_text,
+    write_document,
+    write_frame,
+    write_frame_codebook,
+)
 from censafe.evaluation.pages.registry import write_report
-from censafe.evaluation.topdown.evaluation import TopdownEvaluation, described
+from censafe.evaluation.topdown.evaluation import described
 from censafe.evaluation.topdown.noise import answers_of
 from censafe.evaluation.topdown.population import (
     EvaluatedPopulation,
@@ -149,7 +155,7 @@ def evaluate_uncertainty(
     seed: int,
     workers: int,
     confidence: float = 0.9,
-) -> TopdownEvaluation:
+) -> Evaluated:
     """Run the configuration of a finished run again on what it published, and say how far that leads from it.
 
     Args:
@@ -195,7 +201,7 @@ def evaluate_uncertainty(
             files += write_report(out)
     lines = ["Public: from published figures alone." if private else "NOT PRIVATE: the run used a test key."]
     lines += _summary(classes)
-    return TopdownEvaluation(tuple(lines), tuple(out / name for name in files))
+    return Evaluated(tuple(lines), tuple(out / name for name in files))
 
 
 def uncertainty_frames(

@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from censafe.evaluation.tables.document import chance_within
-from censafe.evaluation.tables.groups_cells import SIZES, split_key
-from censafe.evaluation.tables.groups_trials import LevelTrials
+from censafe.evaluation.tables.groups.cells import SIZES, split_key
+from censafe.evaluation.tables.groups.trials import LevelTrials
 from censafe.model import Definition, NoiseLaw
 from censafe.model.groups.cells import GroupTable
 from censafe.privacy.loss.margins import exact_coverage

@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.evaluation.confidential import confidential_run, confidential_tables
 from censafe.model import GroupLevel as PublicLevel
 from censafe.population.detailed.source import SafetabInput
 from censafe.population.detailed.totals import PopGroupTotals
@@ -40,13 +39,14 @@ from censafe.products.detailed.persons.recipe import true_counts as true_persons
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.detailed.recipe import CountRecords
 from censafe.products.run.options import ReadOptions
-from censafe.products.run.scratch import private_scratch
 from censafe.publication.groups.rows import CellRows, GroupOrder, group_orders
 from censafe.publication.groups.tables import write_header, write_order
 
-__all__ = ["SortedRecords", "TrueGroups", "sorted_input", "write_safetab_truth"]
+__all__ = ["LOADERS", "GroupTruth", "SortedRecords", "TrueGroups", "sorted_input"]
 
 
+LOADERS: Final = {"safetab-p": load_p_config, "safetab-h": load_h_config}
+"""How the configuration of a product is read and checked."""
 _COUNT: Final[Mapping[str, CountRecords]] = {"safetab-p": count_persons, "safetab-h": count_households}
 
 
@@ -124,51 +124,42 @@ def sorted_input(
         yield SortedRecords(loaded, universe, counter, reading.threads or 2)
 
 
-def write_safetab_truth(
-    product: Product,
-    config: str,
-    data: Path,
-    out: Path,
-    settings: Mapping[str, str],
-    reading: ReadOptions,
-    *,
-    private_path: bool,
-) -> tuple[Path, ...]:
-    """Count without noise and write the tables to ``OUT/tables``, every folder stamped CONFIDENTIAL.
+@dataclass(frozen=True)
+class GroupTruth:
+    """A configuration of SafeTab, ready to be counted without noise.
 
     Args:
-        product: whose tables.
-        config: a parameter folder, a file or a shipped name; budgets and thresholds matter for the private path only.
-        data: folder (or .ini file) with the records.
-        out: a new or empty folder.
-        settings: overrides of configuration keys.
-        reading: how the records are read and checked, and where T1 is.
-        private_path: False for the most detailed table of every group with a record (SafeTab-P) or with a published total
-            (SafeTab-H); True for what infinite budgets give: levels with a budget, tables chosen by the true totals, and
-            below the states no total of 0 where small totals are suppressed.
-
-    Returns:
-        The files of the tables.
-
-    Raises:
-        UsageError: the folder holds something else.
-        InputError: the configuration or the records break a rule.
+        scope: of a truth run for the most detailed table of every group with a record (SafeTab-P) or with a published total
+            (SafeTab-H); a whole configuration for what infinite budgets give: levels with a budget, tables chosen by the true
+            totals, and below the states no total of 0 where small totals are suppressed.
     """
-    scope = _scope(product, config, settings, private_path=private_path)
-    with (
-        confidential_run(out, "truth"),
-        private_scratch(data, reading.scratch, out=out) as scratch,
-        sorted_input(scope, data, scratch, reading) as records,
-        reading.observer.stage("count groups and write tables"),
-    ):
-        return _write(out / "tables", product, _tables(scope, records))
 
+    scope: SafetabScope
 
-def _scope(product: Product, source: str, settings: Mapping[str, str], *, private_path: bool) -> SafetabScope:
-    if not private_path:
-        return load_scope(product, source, settings)
-    load = load_p_config if product == "safetab-p" else load_h_config
-    return load(source, settings, allow_infinite=True)
+    @staticmethod
+    def of(product: Product, config: str, settings: Mapping[str, str], private_path: bool) -> GroupTruth:
+        """Read a configuration.
+
+        Args:
+            product: whose tables.
+            config: a parameter folder, a file or a shipped name; budgets and thresholds matter for the private path only.
+            settings: overrides of configuration keys.
+            private_path: whether what infinite budgets give is counted.
+
+        Raises:
+            InputError: the configuration breaks a rule.
+        """
+        if private_path:
+            return GroupTruth(LOADERS[product](config, settings, allow_infinite=True))
+        return GroupTruth(load_scope(product, config, settings))
+
+    def write(self, data: Path, scratch: Path, reading: ReadOptions, folder: Path) -> list[str]:
+        """CONFIDENTIAL. Count the records and write the tables; returns the paths of the files below the folder."""
+        with (
+            sorted_input(self.scope, data, scratch, reading) as records,
+            reading.observer.stage("count groups and write tables"),
+        ):
+            return _write(folder, self.scope.product, _tables(self.scope, records))
 
 
 def _tables(scope: SafetabScope, records: SortedRecords) -> Iterator[tuple[str, TrueGroups]]:
@@ -196,13 +187,13 @@ def _rows(
     )
 
 
-def _write(folder: Path, product: Product, found: Iterator[tuple[str, TrueGroups]]) -> tuple[Path, ...]:
+def _write(folder: Path, product: Product, found: Iterator[tuple[str, TrueGroups]]) -> list[str]:
     """Write level after level, with the groups of one region type in memory at a time."""
     tables = tables_of(product)
-    with confidential_tables(folder) as temporary, ExitStack() as files:
+    with ExitStack() as files:
         streams: dict[str, BinaryIO] = {}
         for layout in tables.layouts:
-            path = temporary / layout.path
+            path = folder / layout.path
             path.parent.mkdir(parents=True)
             streams[layout.name] = files.enter_context(path.open("xb"))
             write_header(streams[layout.name], layout)
@@ -212,7 +203,7 @@ def _write(folder: Path, product: Product, found: Iterator[tuple[str, TrueGroups
                     write_order(streams[layout.name], layout, order, _counts)
         for stream in streams.values():
             stream.write(b"\n")
-    return tuple(folder / layout.path for layout in tables.layouts)
+    return [layout.path for layout in tables.layouts]
 
 
 def _counts(_: GroupOrder[TrueGroups], rows: CellRows) -> pa.Array:

@@ -11,11 +11,11 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from censafe.evaluation.confidential import label_rows, save_figure
-from censafe.evaluation.tables.groups_accuracy import ALL_SIZES, NO_TABLE, ErrorRow, ShareRow
+from censafe.evaluation.confidential import label_rows, legend_below, save_figure
+from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, NO_TABLE, ErrorRow, ShareRow
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
 
-__all__ = ["below_figure", "draw_margins", "draw_report", "frequent_rows", "shares_figure"]
+__all__ = ["draw_margins", "draw_report", "frequent_rows", "shares_figure"]
 
 # Two standard errors of the 95% quantile of the absolute value of n Gaussian draws, relative to that quantile,
 # are 2 sqrt(0.95 * 0.05) / (1.96 * 2 phi(1.96)) / sqrt(n).
@@ -63,23 +63,8 @@ def shares_figure(shares: Sequence[ShareRow]) -> Figure:
     axes = figure.subplots()
     _draw_shares(axes, bars)
     axes.set_title("")
-    below_figure(figure, axes, columns=5)
+    legend_below(figure, axes, columns=5)
     return figure
-
-
-def below_figure(figure: Figure, axes: Axes, *, columns: int) -> None:
-    """Move the legend of a panel below the whole figure.
-
-    Args:
-        figure: that holds the panel.
-        axes: the panel.
-        columns: of the legend.
-    """
-    legend = axes.get_legend()
-    if legend is not None:
-        legend.remove()
-    lines, names = axes.get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
 
 
 def _label(row: ErrorRow) -> str:

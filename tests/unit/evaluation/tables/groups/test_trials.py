@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from censafe.evaluation.tables.groups_accuracy import chance_above, error_rows, share_rows, zero_rows
-from censafe.evaluation.tables.groups_trials import LevelTrials, level_trials, run_group_trials
-from censafe.evaluation.tables.groups_truth import sorted_input
+from censafe.evaluation.tables.groups.accuracy import chance_above, error_rows, share_rows, zero_rows
+from censafe.evaluation.tables.groups.trials import LevelTrials, level_trials, run_group_trials
+from censafe.evaluation.tables.groups.truth import sorted_input
 from censafe.model import NoiseLaw
 from censafe.privacy.keys.keys import TestKey, TestPartKey, derive_part_key
 from censafe.privacy.loss.margins import exact_coverage

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.evaluation.tables.groups_cells import (
+from censafe.evaluation.tables.groups.cells import (
     SIZES,
     CellKind,
     ErrorTally,
@@ -19,7 +19,7 @@ from censafe.evaluation.tables.groups_cells import (
     cell_kinds,
     group_size_class,
 )
-from censafe.evaluation.tables.groups_truth import SortedRecords
+from censafe.evaluation.tables.groups.truth import SortedRecords
 from censafe.model import GroupMeasurements, PartPlan, ReleasePlan, TableVariant
 from censafe.model.groups.cells import GroupTable
 from censafe.privacy.keys.keys import TestKey, TestPartKey, plan_part_key

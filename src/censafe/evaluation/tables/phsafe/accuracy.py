@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from censafe.evaluation.confidential import label_rows, save_figure, write_report_rows
+from censafe.evaluation.confidential import label_rows, legend_below, save_figure
 from censafe.evaluation.tables.document import chance_within
 from censafe.model import KeyDomain, PublishedQuery
 from censafe.privacy.loss.margins import MarginRule, paper_margin
@@ -26,7 +26,6 @@ __all__ = [
     "margin_panel",
     "percent_cut",
     "truncation_panel",
-    "write_accuracy_csv",
 ]
 
 
@@ -34,16 +33,6 @@ __all__ = [
 # are 2 sqrt(0.9 * 0.1) / (1.645 * 2 phi(1.645)) / sqrt(n).
 _SPREAD = 1.768
 _COLOURS = {"USA": "#1b6ca8", "STATE": "#d1762a"}
-
-
-def write_accuracy_csv(path: Path, rows: Sequence[AccuracyRow]) -> None:
-    """Write one line a row, the stamp in the last column.
-
-    Args:
-        path: the file to write.
-        rows: what ``accuracy_rows`` returned.
-    """
-    write_report_rows(path, AccuracyRow, rows)
 
 
 def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> None:
@@ -59,9 +48,7 @@ def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> Non
     left, right = figure.subplots(1, 2, sharey=True)
     margin_panel(left, rows)
     left.set_title("Does the noise have the size that was promised?", fontsize=10)
-    figure.legend(
-        *left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9
-    )
+    legend_below(figure, left, columns=3)
     truncation_panel(right, rows)
     right.set_title("What does truncating large households cost?", fontsize=10)
     save_figure(path, figure, title)

@@ -1,0 +1,203 @@
+"""CONFIDENTIAL. The evaluation and the true tables of a table product: one flow, whatever the product counts.
+
+    evaluation: configuration -> plan -> count once -> draw with test keys -> frames, figures, page
+    true tables: configuration -> count once, without noise -> files in the Bureau's layout
+
+What differs between products is a :class:`TableProduct`: how it draws (:class:`Trials`), what the draws show
+(:class:`DrawFindings`), and how it counts without noise (:class:`TrueTables`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from censafe.evaluation.confidential import confidential_run, confidential_tables, write_report_rows
+from censafe.evaluation.outputs import Evaluated, write_document
+from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.tables.document import TableConfig, table_document
+from censafe.model import ReleasePlan
+from censafe.products.run.options import ReadOptions
+from censafe.products.run.scratch import private_scratch
+from censafe.publication.sums import require_confidence
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = [
+    "DrawFindings",
+    "Drawing",
+    "TableProduct",
+    "TableRequest",
+    "Trials",
+    "TrueTables",
+    "evaluate_product",
+    "write_truth",
+]
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """Which records are evaluated under which configuration.
+
+    Args:
+        config: a path or a shipped name.
+        settings: overrides of configuration keys.
+        data: folder (or .ini file) with the records.
+        out: a new or empty folder.
+        reading: how the records are read and checked.
+    """
+
+    config: str
+    settings: Mapping[str, str]
+    data: Path
+    out: Path
+    reading: ReadOptions
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How often noise is drawn, and what the errors are compared with.
+
+    Args:
+        trials: number of independent draws of every noisy answer.
+        seed: of the test key.
+        confidence: level of the margins, 9/10 or 19/20.
+    """
+
+    trials: int
+    seed: int
+    confidence: Fraction
+
+
+class DrawFindings(Protocol):
+    """CONFIDENTIAL. What the draws of a product showed."""
+
+    def frames(self) -> Mapping[str, tuple[type[DataclassInstance], Sequence[Any]]]:
+        """Frames to write by the name of their file, each with the class of its rows."""
+
+    def draw(self, path: Path, title: str) -> None:
+        """Draw the figure of the folder; the ending of the path names the format."""
+
+    def lines(self) -> Sequence[str]:
+        """A summary in a few lines."""
+
+
+class Trials(Protocol):
+    """A checked configuration of a product and its plan, ready to be drawn."""
+
+    @property
+    def config(self) -> TableConfig:
+        """The configuration."""
+
+    @property
+    def plan(self) -> ReleasePlan:
+        """What one release measures."""
+
+    def run(self, data: Path, scratch: Path, reading: ReadOptions, drawing: Drawing) -> DrawFindings:
+        """CONFIDENTIAL. Count the records once, draw their noise with test keys, and compare with the truth."""
+
+
+class TrueTables(Protocol):
+    """A checked configuration of a product, ready to be counted without noise."""
+
+    def write(self, data: Path, scratch: Path, reading: ReadOptions, folder: Path) -> Sequence[str]:
+        """CONFIDENTIAL. Count the records and write the tables; returns the paths of the files below the folder."""
+
+
+@dataclass(frozen=True)
+class TableProduct:
+    """What is a product's own in its evaluation and its true tables.
+
+    Args:
+        name: on the command line.
+        title: in the figure.
+        trials: from a configuration and overrides of its keys.
+        truth: from the same, and whether the private path is counted.
+    """
+
+    name: str
+    title: str
+    trials: Callable[[str, Mapping[str, str]], Trials]
+    truth: Callable[[str, Mapping[str, str], bool], TrueTables]
+
+
+def evaluate_product(product: TableProduct, request: TableRequest, drawing: Drawing) -> Evaluated:
+    """Count once, draw noise many times with test keys, and compare with the truth.
+
+    Args:
+        product: whose tables.
+        request: its folder gets ``report.html``, ``evaluation.json``, a CSV file for every frame (``accuracy.csv`` always),
+            ``accuracy.svg`` and ``accuracy.png``.
+        drawing: how often.
+
+    Raises:
+        UsageError: the folder holds something else.
+        InputError: the configuration or the records break a rule.
+    """
+    require_confidence(drawing.confidence)
+    trials = product.trials(request.config, request.settings)
+    out, reading = request.out, request.reading
+    with confidential_run(out, "evaluation"):
+        with private_scratch(request.data, reading.scratch, out=out) as scratch:
+            found = trials.run(request.data, scratch, reading, drawing)
+        with reading.observer.stage("report"):
+            files = _write_findings(out, found, f"{product.title}, {trials.config.origin}: {_words(drawing)}")
+            write_document(
+                out,
+                table_document(
+                    product.name,
+                    trials.config,
+                    trials.plan,
+                    trials=drawing.trials,
+                    seed=drawing.seed,
+                    confidence=drawing.confidence,
+                ),
+            )
+            files += [out / name for name in write_report(out)]
+    return Evaluated((f"CONFIDENTIAL. {_words(drawing)}.", *found.lines()), tuple(files))
+
+
+def write_truth(product: TableProduct, request: TableRequest, *, private_path: bool) -> tuple[Path, ...]:
+    """Count without noise and write the tables to ``OUT/tables``, every folder stamped CONFIDENTIAL.
+
+    Args:
+        product: whose tables.
+        request: states and reader of the configuration matter; budgets and thresholds for the private path only.
+        private_path: False for the true tables; True for what a release adds noise to. PHSafe: the basis cells after
+            truncation over the full key domain, zeros included. SafeTab: what infinite budgets give.
+
+    Returns:
+        The files of the tables.
+
+    Raises:
+        UsageError: the folder holds something else.
+        InputError: the configuration or the records break a rule.
+    """
+    tables = product.truth(request.config, request.settings, private_path)
+    out, reading = request.out, request.reading
+    with (
+        confidential_run(out, "truth"),
+        private_scratch(request.data, reading.scratch, out=out) as scratch,
+        confidential_tables(out / "tables") as folder,
+    ):
+        names = tables.write(request.data, scratch, reading, folder)
+    return tuple(out / "tables" / name for name in names)
+
+
+def _words(drawing: Drawing) -> str:
+    return f"{drawing.trials} noise draws against the truth"
+
+
+def _write_findings(out: Path, found: DrawFindings, title: str) -> list[Path]:
+    files = []
+    for name, (kind, rows) in found.frames().items():
+        files.append(out / f"{name}.csv")
+        write_report_rows(files[-1], kind, rows)
+    for ending in ("svg", "png"):
+        files.append(out / f"accuracy.{ending}")
+        found.draw(files[-1], title)
+    return files

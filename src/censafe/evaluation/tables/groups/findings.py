@@ -1,0 +1,128 @@
+"""CONFIDENTIAL. What noise draws of a SafeTab product showed: errors by kind of cell, tables that groups get, empty groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from censafe.evaluation.tables.flow import Drawing
+from censafe.evaluation.tables.groups.accuracy import (
+    ALL_SIZES,
+    ErrorRow,
+    ShareRow,
+    ZeroRow,
+    error_rows,
+    share_rows,
+    zero_rows,
+)
+from censafe.evaluation.tables.groups.figure import draw_report
+from censafe.evaluation.tables.groups.trials import level_trials, run_group_trials
+from censafe.evaluation.tables.groups.truth import LOADERS, sorted_input
+from censafe.model import ReleasePlan
+from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.universe import PopulationGroupLevel
+from censafe.products.detailed.config import SafetabConfig
+from censafe.products.detailed.keys import Product
+from censafe.products.detailed.plan import plan_release
+from censafe.products.run.options import ReadOptions
+
+__all__ = ["GroupFindings", "GroupTrials"]
+
+
+@dataclass(frozen=True)
+class GroupFindings:
+    """CONFIDENTIAL. Errors, tables and empty groups of a SafeTab product.
+
+    Args:
+        errors: by kind of cell, level, detailed-only flag, stat level and true size.
+        shares: which tables groups get, by true size.
+        zeros: published empty groups of the levels that leave out small totals.
+    """
+
+    errors: Sequence[ErrorRow]
+    shares: Sequence[ShareRow]
+    zeros: Sequence[ZeroRow]
+
+    def frames(self) -> Mapping[str, tuple[type[Any], Sequence[Any]]]:
+        """Errors as ``accuracy.csv``, tables as ``tables.csv`` and, where there are any, empty groups as ``zeros.csv``."""
+        frames = {"accuracy": (ErrorRow, self.errors), "tables": (ShareRow, self.shares)}
+        return frames | ({"zeros": (ZeroRow, self.zeros)} if self.zeros else {})
+
+    def draw(self, path: Path, title: str) -> None:
+        """Experimental against expected margins, and which tables groups get."""
+        draw_report(path, self.errors, self.shares, title=title)
+
+    def lines(self) -> list[str]:
+        """One line a level and class of tables, for its most frequent measured cells."""
+        lines = [
+            f"{'level':<32}{'table':<8}{'cells':<20}{'number':>10}{'expected moe':>13}{'experimental':>13}"
+            f"{'coverage':>9}{'bias':>7}"
+        ]
+        for row in _frequent(self.errors):
+            label = PopulationGroupLevel(row.region_type, row.iteration_level).label
+            cell = "Detailed-only total" if row.detailed_only else row.cell
+            lines.append(
+                f"{label:<32}{row.table:<8}{cell[:19]:<20}{row.noise_cells:>10,}{row.expected_moe_exact:>13,}"
+                f"{row.noise_moe:>13,.0f}{row.noise_coverage:>9.3f}{row.noise_bias:>7.2f}"
+            )
+        lines.append(
+            "Margins are the smallest whole numbers that cover the level; cells are those of one noise draw each."
+        )
+        if self.zeros:
+            published = sum(row.published for row in self.zeros)
+            expected = sum(row.expected for row in self.zeros)
+            deviation = sum(row.deviation**2 for row in self.zeros) ** 0.5
+            lines.append(
+                f"Empty groups published below the states, all draws: {published:,}; by the exact tail "
+                f"{expected:,.1f} with a standard deviation of {deviation:,.1f}."
+            )
+        return lines
+
+
+@dataclass(frozen=True)
+class GroupTrials:
+    """A configuration of SafeTab and its plan, ready to be drawn."""
+
+    config: SafetabConfig
+    plan: ReleasePlan
+
+    @staticmethod
+    def of(product: Product, config: str, settings: Mapping[str, str]) -> GroupTrials:
+        """Read and plan a configuration.
+
+        Args:
+            product: whose tables.
+            config: a parameter folder, a file or a shipped name.
+            settings: overrides of configuration keys.
+
+        Raises:
+            InputError: the configuration breaks a rule.
+        """
+        chosen = LOADERS[product](config, settings)
+        return GroupTrials(chosen, plan_release(chosen, read_universe(chosen.universe)))
+
+    def run(self, data: Path, scratch: Path, reading: ReadOptions, drawing: Drawing) -> GroupFindings:
+        """CONFIDENTIAL. Sort the records once, draw their noise with test keys, and compare with the truth."""
+        trials = drawing.trials
+        with sorted_input(self.config, data, scratch, reading) as records:
+            with reading.observer.stage(f"{trials} noise draws"):
+                levels = level_trials(records, self.config, self.plan)
+                run_group_trials(levels, self.plan, trials=trials, seed=drawing.seed)
+            return GroupFindings(
+                error_rows(levels, drawing.confidence), share_rows(levels, trials), zero_rows(levels, trials)
+            )
+
+
+def _frequent(rows: Sequence[ErrorRow]) -> list[ErrorRow]:
+    """Of every level, class of tables and detailed-only flag the kind of one-draw cells with the most errors."""
+    best: dict[tuple[str, int, str, bool], ErrorRow] = {}
+    for row in rows:
+        if row.size != ALL_SIZES or row.draws_a_cell > 1:
+            continue
+        only = row.detailed_only and row.table == "T01001"
+        key = row.region_type, row.iteration_level, row.table[:3], only
+        if key not in best or row.noise_cells > best[key].noise_cells:
+            best[key] = row
+    return list(best.values())

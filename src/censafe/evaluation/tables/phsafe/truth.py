@@ -1,0 +1,111 @@
+"""CONFIDENTIAL. PHSafe's true tables, and the cells that a release adds noise to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from censafe.model import KeyDomain
+from censafe.products.phsafe.config import (
+    PhsafeConfig,
+    TruthConfig,
+    load_phsafe_config,
+    load_truth_config,
+)
+from censafe.products.phsafe.definitions import phsafe_definitions, sum_cells
+from censafe.products.phsafe.intake import HouseholdIntake
+from censafe.products.phsafe.plan import measured_table_levels
+from censafe.products.phsafe.truth import TruthTable, truth_tables
+from censafe.products.run.options import ReadOptions
+from censafe.tabulation.tables.counting import CountAccumulator
+
+__all__ = ["PhsafeTruth"]
+
+Line = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PhsafeTruth:
+    """A configuration of PHSafe, ready to be counted without noise.
+
+    Args:
+        config: states and reader for the true counts with margins, no truncation, cells that are not zero; a whole
+            configuration for the basis cells after truncation over the full key domain, zeros included.
+    """
+
+    config: TruthConfig | PhsafeConfig
+
+    @staticmethod
+    def of(config: str, settings: Mapping[str, str], private_path: bool) -> PhsafeTruth:
+        """Read a configuration.
+
+        Args:
+            config: a path or a shipped name; only states and reader are needed, tau too for the private path.
+            settings: overrides of configuration keys.
+            private_path: whether the basis cells of a release are counted.
+
+        Raises:
+            InputError: the configuration breaks a rule.
+        """
+        if private_path:
+            return PhsafeTruth(load_phsafe_config(config, settings, allow_infinite=True))
+        return PhsafeTruth(load_truth_config(config, settings))
+
+    def write(self, data: Path, scratch: Path, reading: ReadOptions, folder: Path) -> list[str]:
+        """CONFIDENTIAL. Count the records and write the tables; returns the paths of the files below the folder."""
+        config = self.config
+        with HouseholdIntake(data, config.reader, config.states, scratch, reading) as intake:
+            tables = (
+                _basis_cells(config, intake) if isinstance(config, PhsafeConfig) else _true_tables(intake)
+            )
+        for name, lines in tables.items():
+            (folder / name).mkdir()
+            text = "".join("|".join(line) + "\n" for line in lines)
+            (folder / name / f"{name}.csv").write_text(text, encoding="utf-8")
+        return [f"{name}/{name}.csv" for name in tables]
+
+
+def _true_tables(intake: HouseholdIntake) -> dict[str, list[Line]]:
+    counts = CountAccumulator(phsafe_definitions(), mode="truth")
+    intake.count(counts)
+    return {name: _truth_lines(table) for name, table in truth_tables(counts).items()}
+
+
+def _truth_lines(table: TruthTable) -> list[Line]:
+    lines: list[Line] = [_header(table.cell_column, iterated=table.iterated)]
+    for row in sorted(
+        table.rows, key=lambda row: (row.region_type, row.region_id, row.iteration, int(row.cell))
+    ):
+        iteration = (row.iteration,) if table.iterated else ()
+        lines.append((row.region_id, row.region_type, *iteration, row.cell, str(row.count)))
+    return lines
+
+
+def _basis_cells(config: PhsafeConfig, intake: HouseholdIntake) -> dict[str, list[Line]]:
+    definitions = phsafe_definitions()
+    levels = measured_table_levels(config)
+    counts = CountAccumulator(definitions, tables=list(levels), tau=config.tau)
+    intake.count(counts)
+    exact = counts.finish(levels)
+    lines: dict[str, list[Line]] = {}
+    for table in definitions.tables:
+        source = table.derived.source if table.derived else table.name
+        for level in levels.get(source, ()):
+            domain, values = exact[source, level].domain, exact[source, level].values
+            if table.derived:
+                domain, values, _ = sum_cells(table, domain, values)
+            block = lines.setdefault(table.name, [_header(table.cell_column, iterated=table.iterated)])
+            geography, _ = definitions.levels(table)[level]
+            block += _domain_lines(domain, geography.region_type, values.tolist())
+    return lines
+
+
+def _header(cell_column: str, *, iterated: bool) -> Line:
+    return ("REGION_ID", "REGION_TYPE", *(("ITERATION_CODE",) if iterated else ()), cell_column, "COUNT")
+
+
+def _domain_lines(domain: KeyDomain, region_type: str, values: Sequence[int]) -> Iterable[Line]:
+    columns = [domain.column(name).tolist() for name in domain.names]
+    for (region, *rest), value in zip(zip(*columns, strict=True), values, strict=True):
+        yield (region, region_type, *rest, str(value))
