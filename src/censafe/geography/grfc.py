@@ -60,7 +60,7 @@ def read_grfc(
         Arrow table of text columns in the order asked for, one row a block.
 
     Raises:
-        DataError: columns missing or out of order, no rows, or rows with another number of values than the header.
+        DataError: columns missing, repeated or out of order, no rows, or rows with another number of values than the header.
         StorageError: the file cannot be opened.
 
     Source: layout of the 2020 tabulation geography (GRF-C), as DHC-A and S-DHC use it.
@@ -75,9 +75,15 @@ def read_grfc(
             f"{path.name}: columns missing: {', '.join(missing)}; allowed: a pipe-delimited file with at least "
             f"{', '.join(columns)}; fix: use the GRF-C file of the 2020 tabulation geography"
         )
+    repeated = [name for name in columns if names.count(name) > 1]
+    if repeated:
+        raise DataError(
+            f"{path.name}: columns repeated: {', '.join(repeated)}; allowed: each column once; fix: use the GRF-C file of the "
+            "2020 tabulation geography"
+        )
     if in_order and [name for name in names if name in columns] != list(columns):
         raise DataError(
-            f"{path.name}: columns repeated or in another order; allowed: once each and in this order, "
+            f"{path.name}: columns in another order; allowed: in this order, "
             f"{', '.join(columns)}; fix: use the GRF-C file of the 2020 tabulation geography"
         )
     kind = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
@@ -104,7 +110,10 @@ def read_grfc(
 def _header(path: Path) -> list[str]:
     try:
         with path.open("rb") as stream:
-            return stream.readline().decode("utf-8-sig").strip().split("|")
+            line = stream.readline()
+        if not line:
+            raise DataError(f"{path.name}: the file is empty; fix: copy it again")
+        return line.decode("utf-8-sig").strip().split("|")
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be opened; check that it exists") from None
     except UnicodeDecodeError:

@@ -316,6 +316,8 @@ def _read(path: Path, fields: int, types: dict[int, str]) -> Any:
     kinds = {"string": pa.string(), "int32": pa.int32()}
     names = [f"f{field}" for field in range(fields)]
     try:
+        if not path.stat().st_size:
+            raise DataError(f"{path.name}: the file is empty; fix: copy it again")
         return arrow_csv.read_csv(
             path,
             read_options=arrow_csv.ReadOptions(column_names=names, encoding="latin1"),

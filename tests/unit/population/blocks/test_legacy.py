@@ -193,3 +193,10 @@ def test_incomplete_or_mixed_folders_and_other_schemas_stop(copy):
     assert "one of each" in _problems(copy)
     with pytest.raises(StorageError, match="cannot be read"):
         read_legacy((copy / HEADER, copy / SEGMENT_1, copy / SEGMENT_2, copy / SEGMENT_3), LAYOUT)
+
+
+def test_an_empty_file_is_called_empty(tmp_path):
+    for name in (HEADER, SEGMENT_1, SEGMENT_2, SEGMENT_3):
+        (tmp_path / name).touch()
+    with pytest.raises(DataError, match=f"{HEADER}: the file is empty"):
+        read_blocks(tmp_path, LAYOUT)
