@@ -70,6 +70,7 @@ def record_findings(
     states: tuple[str, ...],
     *,
     strict: bool = False,
+    blocks: str = "GRF-C",
 ) -> list[Finding]:
     """Rules that some records break, in the order of the columns.
 
@@ -81,20 +82,23 @@ def record_findings(
         missing: what happens to records whose block is not in GRF-C.
         states: the state filter.
         strict: whether a state code that there is not stops.
+        blocks: how messages call the blocks that records may lie in.
     """
     found = []
     for bit, (column, rule) in fault_columns(fields).items():
         rows = int(loaded.faults[bit])
         if rows:
             field = fields[bit] if bit < len(fields) else None
-            problem, allowed, fix = _words(rule, field, most, missing)
+            problem, allowed, fix = _words(rule, field, most, missing, blocks)
             severity: Severity = "warn" if rule == "missing-block" and missing == "drop" else "stop"
             found.append(Finding(label, column, rule, severity, rows, problem, allowed, fix))
     faulty = int(loaded.faults[[field.use for field in fields].index("state")])
     return found + _state_findings(label, loaded, faulty, states, strict)
 
 
-def _words(rule: str, field: Field | None, most: int, missing: UnknownBlocks) -> tuple[str, str, str]:
+def _words(
+    rule: str, field: Field | None, most: int, missing: UnknownBlocks, blocks: str
+) -> tuple[str, str, str]:
     if field is not None:
         return (
             "values outside the allowed set, or empty",
@@ -118,8 +122,8 @@ def _words(rule: str, field: Field | None, most: int, missing: UnknownBlocks) ->
             "raise max_race_codes, or correct the records",
         ),
         "missing-block": (
-            "records whose block is not in GRF-C" + (" are left out" if missing == "drop" else ""),
-            "blocks of GRF-C",
+            f"records whose block is not in {blocks}" + (" are left out" if missing == "drop" else ""),
+            f"blocks of {blocks}",
             "use the GRF-C of the records; missing_blocks = drop leaves them out, as the Bureau's program does",
         ),
     }[rule]

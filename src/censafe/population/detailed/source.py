@@ -214,8 +214,10 @@ class SafetabSource:
             con, self._table, batches, encoder, blocks=areas.blocks, threads=threads, examples=kept
         )
         findings += batches.findings
+        places = "GRF-C" if self._source.whole_regions else self.labels["blocks"]
+        strict = checks == "strict"
         findings += record_findings(
-            label, fields, loaded, self._most, self._missing, self.states, strict=checks == "strict"
+            label, fields, loaded, self._most, self._missing, self.states, strict=strict, blocks=places
         )
         totals, found = self._totals(con, areas)
         findings += found
