@@ -506,7 +506,10 @@ def test_a_list_of_water_blocks_makes_areas_equal_that_differ_in_water_only(
         classes.append((out / "coterminous" / "t1t2" / "coterminous_classes.csv").read_text(encoding="utf-8"))
     assert classes[0] != classes[1]
     water.write_text("block\n12\n", encoding="utf-8")
-    refused = censafe(*command[:4], tmp_path / "bad", "--set", "coterminous=donor", "--water-blocks", water)
+    ledger = ("--ledger", tmp_path / "ledger.jsonl")
+    refused = censafe(
+        *command[:4], tmp_path / "bad", *ledger, "--set", "coterminous=donor", "--water-blocks", water
+    )
     assert refused.code == 1
     assert "water.csv" in refused.err
     assert not (tmp_path / "bad").exists()
