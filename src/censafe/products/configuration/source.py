@@ -1,4 +1,4 @@
-"""Where a configuration comes from, what it holds before any rule is checked, and the rules that all products share."""
+"""Where a configuration comes from, and the rules that all products share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ __all__ = [
     "PUERTO_RICO",
     "STATES",
     "Budget",
-    "Document",
     "Infinite",
     "Problems",
     "check_budget",
@@ -33,7 +32,6 @@ __all__ = [
     "number_of",
     "shown",
     "titled",
-    "words_of",
 ]
 
 
@@ -166,76 +164,6 @@ def shown(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, Mapping) else "a value"
 
 
-@dataclass(frozen=True)
-class Document:
-    """A configuration as it was written, before any rule is checked.
-
-    Args:
-        origin: where it came from, for messages and the manifest.
-        bureau: whether it is the Bureau's JSON.
-        values: the raw values by our nouns; numbers are Fractions.
-        overrides: what ``--set`` changed, as it was typed.
-        unknown: keys that mean nothing, as they were written.
-        bureau_names: our noun -> the Bureau's key, where they differ.
-        nouns: every key that means something in this document, by our nouns.
-    """
-
-    origin: str
-    bureau: bool
-    values: Mapping[str, Any]
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    unknown: tuple[str, ...] = ()
-    bureau_names: Mapping[str, str] = field(default_factory=dict)
-    nouns: tuple[str, ...] = ()
-
-    def key(self, noun: str) -> str:
-        """The key as this document writes it."""
-        return self.bureau_names.get(noun, noun) if self.bureau else noun
-
-    def title(self, problems: Problems) -> str:
-        """What the configuration is for, in its own words; empty without."""
-        title = self.values.get("title", "")
-        if isinstance(title, str):
-            return title
-        problems.add("title", "give text in quotes")
-        return ""
-
-    def suggestion(self, key: str) -> str:
-        """What an unknown key may have been meant to be."""
-        if not self.bureau:
-            for ours, theirs in self.bureau_names.items():
-                if key == theirs:
-                    return f" Here it is called {ours!r}."
-        return nearest(key, [self.key(noun) for noun in self.nouns])
-
-    def check_unknown(self, problems: Problems) -> list[str]:
-        """Unknown keys: problems in our TOML, warnings (returned) in the Bureau's JSON."""
-        if not self.bureau:
-            for key in self.unknown:
-                problems.add(key, f"unknown key.{self.suggestion(key)} Remove it or correct its name")
-            return []
-        return [
-            f"{self.origin}: unknown key {key!r} is ignored.{self.suggestion(key)}" for key in self.unknown
-        ]
-
-    def has(self, noun: str, problems: Problems) -> bool:
-        """Whether a needed key is there; a missing one is a problem."""
-        if noun in self.values:
-            return True
-        problems.add(self.key(noun), "this key is missing")
-        return False
-
-    def choice(
-        self, noun: str, allowed: tuple[str, ...], problems: Problems, default: str | None = None
-    ) -> str | None:
-        """One of a few words under a key."""
-        if noun not in self.values and default is not None:
-            return default
-        if not self.has(noun, problems):
-            return None
-        return check_choice(self.values[noun], self.key(noun), allowed, problems)
-
-
 def locate(product: str, source: str | Path) -> tuple[Path, str]:
     """The file of a configuration, and how messages name it.
 
@@ -273,11 +201,6 @@ def load_raw(path: Path, origin: str) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise ConfigError(f"{origin}: the file must hold one JSON object with the keys of a configuration")
     return raw
-
-
-def words_of(text: str) -> list[str]:
-    """The words of an override that spells a list, such as ``44,50``."""
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def number_of(text: str) -> Fraction | NotFinite | str:

@@ -12,18 +12,17 @@ from typing import Any, Final, Literal, cast
 
 from censafe.model import Definition
 from censafe.privacy.loss.budget import NotFinite
-from censafe.products.configuration.source import INFINITE, PUERTO_RICO, Budget, Document, Problems, titled
-from censafe.products.detailed.codes.stability import STABILITY_RULES, StabilityRule
+from censafe.products.configuration.document import Document
+from censafe.products.configuration.source import INFINITE, PUERTO_RICO, Budget, Problems, titled
+from censafe.products.detailed.codes.stability import StabilityRule
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 from censafe.products.detailed.config_checks import (
     check_chance,
-    check_flag,
     check_group_states,
     check_groups,
     check_level_budgets,
     check_missing,
     check_negatives,
-    check_race_codes,
     check_stage_1_fraction,
     check_targets,
     check_thresholds,
@@ -58,8 +57,6 @@ Negatives = Literal["keep", "zero"]
 T1Rule = Literal["stage2", "pooled"]
 Coterminous = Literal["off", "donor", "combined"]
 MissingBlocks = Literal["stop", "drop"]
-_READERS: Final = ("csv", "cef")
-_DEFINITIONS: Final = ("zcdp", "puredp")
 _SCOPE: Final = ("max_race_codes", "run_us", "run_pr", "reader")
 _USUAL_DECIMALS: Final = 6
 _REACHED: Final = Fraction(-(10**9))  # a threshold that every count reaches
@@ -266,7 +263,7 @@ def load_p_config(
     own = {
         "stage_1_fraction": check_stage_1_fraction(document, problems),
         "zero_suppression_chance": check_chance(document, problems),
-        "t1": document.choice("t1", ("stage2", "pooled"), problems, default="stage2"),
+        "t1": document.read("t1", problems),
     }
     problems.raise_if_any(document.origin)
     return SafetabPConfig(**common, **cast(Any, own))
@@ -318,8 +315,8 @@ def _document(
 
 
 def _scope(document: Document, product: Product, problems: Problems) -> dict[str, Any]:
-    run_us = check_flag(document, "run_us", problems)
-    run_pr = check_flag(document, "run_pr", problems)
+    run_us = document.read("run_us", problems)
+    run_pr = document.read("run_pr", problems)
     both = [document.values.get("run_us"), document.values.get("run_pr")]
     if both == [False, False]:
         problems.add("run_us, run_pr", "both are false, so nothing would be made; set at least one to true")
@@ -328,10 +325,10 @@ def _scope(document: Document, product: Product, problems: Problems) -> dict[str
         "states": check_group_states(document, problems, run_us=run_us),
         "run_us": run_us,
         "run_pr": run_pr,
-        "reader": document.choice("reader", _READERS, problems, default="csv") or "csv",
-        "max_race_codes": check_race_codes(document, problems),
+        "reader": document.read("reader", problems) or "csv",
+        "max_race_codes": document.read("max_race_codes", problems),
         "universe": check_universe(document, problems),
-        "missing_blocks": document.choice("missing_blocks", ("stop", "drop"), problems, default="stop"),
+        "missing_blocks": document.read("missing_blocks", problems),
         "origin": document.origin,
         "overrides": document.overrides,
     }
@@ -348,19 +345,19 @@ def _common(document: Document, product: Product, problems: Problems, *, infinit
     if own and all(budget == 0 for budget in own):
         problems.add("budget", "all budgets of the run are 0, so nothing would be released; give one above 0")
     thresholds, unused = check_thresholds(document, product, problems)
-    definition = document.choice("privacy_definition", _DEFINITIONS, problems, default="zcdp")
+    definition = document.read("privacy_definition", problems)
     decimals = check_targets(document, "printed_decimals", problems)
     return {
         **scope,
         "definition": Definition(definition or "zcdp"),
-        "stability": document.choice("stability", STABILITY_RULES, problems, default="bureau"),
+        "stability": document.read("stability", problems),
         "budgets": {
             (c, lv.key): budgets.get((c, lv.key), Fraction(0)) for c in CLASSES[product] for lv in levels
         },
         "thresholds": thresholds,
         "negatives": check_negatives(document, problems),
-        "coterminous": document.choice("coterminous", ("off", "donor", "combined"), problems, default="off"),
-        "mark_x": check_flag(document, "mark_x", problems, default=False),
+        "coterminous": document.read("coterminous", problems),
+        "mark_x": document.read("mark_x", problems),
         "moe_targets": check_targets(document, "moe_target", problems),
         "printed_decimals": {key: int(places) for key, places in decimals.items()},
         "warnings": (*warnings, *unused),

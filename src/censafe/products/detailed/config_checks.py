@@ -9,10 +9,10 @@ from typing import Final, Literal
 
 from censafe.errors import ConfigError
 from censafe.privacy.loss.budget import parse_fraction
+from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import (
     STATES,
     Budget,
-    Document,
     Problems,
     check_budget,
     check_state_codes,
@@ -30,13 +30,11 @@ from censafe.products.detailed.keys import CLASSES, Product, budget_noun, target
 
 __all__ = [
     "check_chance",
-    "check_flag",
     "check_group_states",
     "check_groups",
     "check_level_budgets",
     "check_missing",
     "check_negatives",
-    "check_race_codes",
     "check_stage_1_fraction",
     "check_targets",
     "check_thresholds",
@@ -64,16 +62,6 @@ def check_groups(document: Document, problems: Problems) -> None:
             )
 
 
-def check_flag(document: Document, noun: str, problems: Problems, default: bool | None = None) -> bool:
-    """True or false."""
-    value = document.values.get(noun, default)
-    if isinstance(value, bool):
-        return value
-    if noun in document.values:
-        problems.add(document.key(noun), f"{shown(value)} is not allowed; give true or false")
-    return False
-
-
 def check_negatives(document: Document, problems: Problems) -> Literal["keep", "zero"]:
     """What becomes of negative counts."""
     value = document.values.get("negatives")
@@ -83,16 +71,6 @@ def check_negatives(document: Document, problems: Problems) -> Literal["keep", "
         allowed = "true or false" if document.bureau else "keep or zero"
         problems.add(document.key("negatives"), f"{shown(value)} is not allowed; give {allowed}")
     return "keep"
-
-
-def check_race_codes(document: Document, problems: Problems) -> int:
-    """How many race codes of a record are used, 1 to 8."""
-    value = document.values.get("max_race_codes")
-    if isinstance(value, Fraction) and value.denominator == 1 and 1 <= value <= 8:
-        return int(value)
-    if "max_race_codes" in document.values:
-        problems.add("max_race_codes", f"{shown(value)} is not allowed; give a whole number from 1 to 8")
-    return 1
 
 
 def check_group_states(document: Document, problems: Problems, *, run_us: bool) -> tuple[str, ...]:

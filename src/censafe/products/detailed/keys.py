@@ -7,12 +7,15 @@ Keys are flat here: ``budget.usa_1``, or ``budget.t3.usa_1`` for SafeTab-H; the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from censafe.errors import ConfigError
-from censafe.products.configuration.source import Document, load_raw, locate, nearest, number_of, words_of
+from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
+from censafe.products.configuration.source import locate
 from censafe.products.detailed.codes.parameters import SHIPPED_UNIVERSE
+from censafe.products.detailed.codes.stability import STABILITY_RULES
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 
 __all__ = [
@@ -31,29 +34,28 @@ PRODUCTS: Final[tuple[Product, ...]] = get_args(Product)
 CLASSES: Final[Mapping[Product, tuple[str, ...]]] = {"safetab-p": ("p",), "safetab-h": ("t3", "t4")}
 """Classes of tables with a budget and thresholds of their own."""
 
-# Our noun -> the Bureau's key, where they differ.
-_BUREAU: Final = {
-    "states": "state_filter_us",
-    "privacy_definition": "privacy_defn",
-    "negatives": "allow_negative_counts",
-}
-_BUREAU_P: Final = {**_BUREAU, "stage_1_fraction": "privacy_budget_p_stage_1_fraction"}
 _COMMON: Final = (
-    "max_race_codes",
-    "run_us",
-    "run_pr",
-    "reader",
-    *_BUREAU,
-    "universe",
-    "stability",
-    "coterminous",
-    "mark_x",
-    "missing_blocks",
+    ConfigField("max_race_codes", "whole", default=1, least=1, most=8),
+    ConfigField("run_us", "flag", default=False),
+    ConfigField("run_pr", "flag", default=False),
+    ConfigField("reader", "word", default="csv", allowed=("csv", "cef")),
+    ConfigField("states", "list", bureau="state_filter_us"),
+    ConfigField(
+        "privacy_definition", "word", default="zcdp", allowed=("zcdp", "puredp"), bureau="privacy_defn"
+    ),
+    ConfigField("negatives", "flag", bureau="allow_negative_counts"),
+    ConfigField("universe", "text"),
+    ConfigField("stability", "word", default="bureau", allowed=STABILITY_RULES),
+    ConfigField("coterminous", "word", default="off", allowed=("off", "donor", "combined")),
+    ConfigField("mark_x", "flag", default=False),
+    ConfigField("missing_blocks", "word", default="stop", allowed=("stop", "drop")),
 )
-_P_ONLY: Final = ("stage_1_fraction", "zero_suppression_chance", "t1")
-_TOML_ONLY: Final = ("title",)
-_FLAGS: Final = ("run_us", "run_pr", "mark_x")
-_NUMBERS: Final = ("max_race_codes", "stage_1_fraction", "zero_suppression_chance")
+_P_ONLY: Final = (
+    ConfigField("stage_1_fraction", "number", bureau="privacy_budget_p_stage_1_fraction"),
+    ConfigField("zero_suppression_chance", "number"),
+    ConfigField("t1", "word", default="stage2", allowed=("stage2", "pooled")),
+)
+_NEGATIVES: Final = "allow_negative_counts"
 _WORDS: Final[Mapping[bool, str]] = {True: "keep", False: "zero"}
 
 
@@ -74,7 +76,8 @@ def bureau_name(product: str, noun: str) -> str:
         >>> bureau_name("safetab-h", "negatives"), bureau_name("safetab-h", "mark_x")
         ('allow_negative_counts', 'mark_x')
     """
-    return _bureau_names("safetab-p" if product == "safetab-p" else "safetab-h").get(noun, noun)
+    names = _fields("safetab-p" if product == "safetab-p" else "safetab-h").bureau_names
+    return names.get(noun, noun)
 
 
 def threshold_noun(product: Product, table_class: str, level: PopulationGroupLevel) -> str:
@@ -94,59 +97,50 @@ def read_detailed_document(product: Product, source: str | Path, overrides: Mapp
         ConfigError: nothing is there, it is neither JSON nor TOML, or an override names no key.
     """
     path, origin = locate(product, source)
-    bureau = path.suffix.lower() == ".json"
-    names, nouns = _bureau_names(product), _nouns(product)
-    known = {names.get(noun, noun): noun for noun in nouns} if bureau else {noun: noun for noun in nouns}
-    known.update({names.get(group, group) if bureau else group: group for group in _groups(product)})
-    flat = dict(_flattened(load_raw(path, origin)))
-    values = {known[key]: value for key, value in flat.items() if key in known}
-    if bureau and isinstance(values.get("negatives"), bool):
-        values["negatives"] = _WORDS[values["negatives"]]
-    _place_universe(values, path, bureau=bureau)
-    for key, text in overrides.items():
-        _override(values, key, text, product)
-    unknown = tuple(key for key in flat if key not in known)
-    return Document(origin, bureau, values, dict(overrides), unknown, names, nouns)
+    return open_document(
+        path, origin, _fields(product), overrides, partial(_override, product), partial(_prepared, path)
+    )
 
 
 def _prefix(product: Product, table_class: str) -> str:
     return "" if len(CLASSES[product]) == 1 else f"{table_class}."
 
 
-def _nouns(product: Product) -> tuple[str, ...]:
+@cache
+def _fields(product: Product) -> ConfigFields:
     levels = group_levels()
-    numbers = [
-        noun(product, table_class, level)
-        for noun in (budget_noun, threshold_noun)
-        for table_class in CLASSES[product]
-        for level in levels
-    ]
-    targets = [target_noun(group, level) for group in ("moe_target", "printed_decimals") for level in levels]
-    own = _P_ONLY if product == "safetab-p" else ()
-    return (*_COMMON, *own, *_TOML_ONLY, *numbers, *targets)
-
-
-def _groups(product: Product) -> tuple[str, ...]:
-    """Keys that have keys below them."""
-    inner = [
-        f"{group}.{table_class}"
-        for group in ("budget", "thresholds")
-        for table_class in CLASSES[product]
-        if _prefix(product, table_class)
-    ]
-    return ("budget", "thresholds", "moe_target", "printed_decimals", *inner)
-
-
-def _bureau_names(product: Product) -> dict[str, str]:
-    letter = product[-1]
-    names = dict(_BUREAU_P if product == "safetab-p" else _BUREAU)
+    found = [*_COMMON, *(_P_ONLY if product == "safetab-p" else ()), ConfigField("title", "fixed")]
     for table_class in CLASSES[product]:
-        kind = letter if table_class == letter else f"{letter}_{table_class}"
-        names[f"thresholds.{_prefix(product, table_class)}".rstrip(".")] = f"thresholds_{kind}"
-        for level in group_levels():
-            names[budget_noun(product, table_class, level)] = f"privacy_budget_{kind}_{level.bureau_key}"
-            names[threshold_noun(product, table_class, level)] = f"thresholds_{kind}.({level.name})"
-    return names
+        prefix = _prefix(product, table_class)
+        kind = f"{product[-1]}_{table_class}" if prefix else table_class
+        if prefix:
+            found.append(ConfigField(f"budget.{table_class}", "group"))
+        found.append(ConfigField(f"thresholds.{prefix}".rstrip("."), "group", bureau=f"thresholds_{kind}"))
+        for level in levels:
+            budget = budget_noun(product, table_class, level)
+            found.append(ConfigField(budget, "number", bureau=f"privacy_budget_{kind}_{level.bureau_key}"))
+            thresholds = threshold_noun(product, table_class, level)
+            found.append(ConfigField(thresholds, "numbers", bureau=f"thresholds_{kind}.({level.name})"))
+    targets = ("moe_target", "printed_decimals")
+    named = {field.noun for field in found}
+    found += [
+        ConfigField(group, "group") for group in ("budget", "thresholds", *targets) if group not in named
+    ]
+    found += [ConfigField(target_noun(group, level), "number") for group in targets for level in levels]
+    return ConfigFields(tuple(found))
+
+
+def _prepared(path: Path, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Flat keys; the Bureau's configuration lies in its parameter folder, and a path in ours is relative to its file."""
+    flat, bureau = dict(_flattened(raw)), path.suffix.lower() == ".json"
+    if bureau and isinstance(flat.get(_NEGATIVES), bool):
+        flat[_NEGATIVES] = _WORDS[flat[_NEGATIVES]]
+    named = flat.get("universe")
+    if named is None:
+        flat["universe"] = str(path.parent) if bureau else SHIPPED_UNIVERSE
+    elif isinstance(named, str) and named != SHIPPED_UNIVERSE:
+        flat["universe"] = str(path.parent / named)
+    return flat
 
 
 def _flattened(raw: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -157,35 +151,14 @@ def _flattened(raw: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
             yield f"{path}{key}", value
 
 
-def _place_universe(values: dict[str, Any], path: Path, *, bureau: bool) -> None:
-    """The Bureau's configuration lies in its parameter folder; a path in ours is relative to its file."""
-    named = values.get("universe")
-    if named is None:
-        values["universe"] = str(path.parent) if bureau else SHIPPED_UNIVERSE
-    elif isinstance(named, str) and named != SHIPPED_UNIVERSE:
-        values["universe"] = str(path.parent / named)
-
-
-def _override(values: dict[str, Any], key: str, text: str, product: Product) -> None:
+def _override(product: Product, values: dict[str, Any], key: str, text: str) -> None:
     """Put the value of one ``--set key=text`` into the raw values; a group of keys sets every key below it."""
-    names, nouns = _bureau_names(product), _nouns(product)
-    noun = {theirs: ours for ours, theirs in names.items()}.get(key, key)
-    targets = [name for name in nouns if name == noun or name.startswith(f"{noun}.")]
-    if not targets or noun in _TOML_ONLY:
-        hint = nearest(key, [*nouns, *names.values()])
-        raise ConfigError(f"--set {key}: there is no key {key!r}.{hint}")
-    value = _parsed(noun, text)
-    if key == names["negatives"] and isinstance(value, bool):
+    fields = _fields(product)
+    noun = fields.ours(key)
+    targets = [name for name in fields.nouns if name == noun or name.startswith(f"{noun}.")]
+    if not targets or fields.by_noun[targets[0]].kind == "fixed":
+        raise ConfigError(f"--set {key}: there is no key {key!r}.{fields.hint(key)}")
+    value = fields.by_noun[targets[0]].parse(text)
+    if key == _NEGATIVES and isinstance(value, bool):
         value = _WORDS[value]
     values.update(dict.fromkeys(targets, value))
-
-
-def _parsed(noun: str, text: str) -> Any:
-    group = noun.partition(".")[0]
-    if noun in _FLAGS or noun == "negatives":
-        return {"true": True, "false": False}.get(text.strip().lower(), text.strip())
-    if group == "thresholds":
-        return [number_of(word) for word in words_of(text)]
-    if group in ("budget", "moe_target", "printed_decimals") or noun in _NUMBERS:
-        return number_of(text)
-    return words_of(text) if noun == "states" else text.strip()

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
 from censafe.privacy.loss.budget import NotFinite
-from censafe.products.configuration.source import (
-    INFINITE,
-    PUERTO_RICO,
-    Budget,
-    Document,
-    Problems,
-    load_raw,
-    locate,
-    nearest,
-    number_of,
-    titled,
-    words_of,
-)
+from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
+from censafe.products.configuration.source import INFINITE, PUERTO_RICO, Budget, Problems, locate, titled
 from censafe.products.phsafe.config_checks import (
     check_budgets,
     check_levels_of_numbers,
@@ -49,16 +37,19 @@ __all__ = [
 ]
 
 
-# Our noun -> the Bureau's key, where they differ.
-_BUREAU: Final = {
-    "states": "state_filter",
-    "privacy_definition": "privacy_defn",
-    "budget": "privacy_budget",
-}
-_OURS: Final = {theirs: ours for ours, theirs in _BUREAU.items()}
-_NOUNS: Final = (*_BUREAU, "reader", "tau", "sensitivity")
-_TOML_ONLY: Final = ("title", "moe_target", "printed_decimals")
-_NUMBERS: Final = ("tau", "budget", "moe_target", "printed_decimals")
+_FIELDS: Final = ConfigFields(
+    (
+        ConfigField("states", "list", bureau="state_filter"),
+        ConfigField("privacy_definition", "word", allowed=("zcdp", "puredp"), bureau="privacy_defn"),
+        ConfigField("budget", "number", bureau="privacy_budget"),
+        ConfigField("reader", "word", allowed=("csv", "cef")),
+        ConfigField("tau", "number"),
+        ConfigField("sensitivity", "word", default="bureau", allowed=SENSITIVITIES),
+        ConfigField("title", "fixed", json=False),
+        ConfigField("moe_target", "number", json=False),
+        ConfigField("printed_decimals", "number", json=False),
+    )
+)
 
 
 def read_phsafe_document(source: str | Path, overrides: Mapping[str, str]) -> Document:
@@ -67,41 +58,28 @@ def read_phsafe_document(source: str | Path, overrides: Mapping[str, str]) -> Do
     Raises:
         ConfigError: nothing is there, it is neither JSON nor TOML, or an override names no key.
     """
-    path, origin = locate("phsafe", source)
-    bureau = path.suffix.lower() == ".json"
-    raw = load_raw(path, origin)
-    known = (
-        {_BUREAU.get(noun, noun): noun for noun in _NOUNS}
-        if bureau
-        else {n: n for n in (*_NOUNS, *_TOML_ONLY)}
-    )
-    values = {known[key]: copy.deepcopy(value) for key, value in raw.items() if key in known}
-    for key, text in overrides.items():
-        _override(values, key, text)
-    unknown = tuple(key for key in raw if key not in known)
-    nouns = _NOUNS if bureau else (*_NOUNS, *_TOML_ONLY)
-    return Document(origin, bureau, values, dict(overrides), unknown, _BUREAU, nouns)
+    return open_document(*locate("phsafe", source), _FIELDS, overrides, _override)
 
 
 def _override(values: dict[str, Any], key: str, text: str) -> None:
     """Put the value of one ``--set key=text`` into the raw values."""
     head, *inner = key.split(".")
-    noun = _OURS.get(head, head)
-    if noun not in (*_NOUNS, "moe_target", "printed_decimals"):
-        raise ConfigError(f"--set {key}: there is no key {head!r}.{nearest(head, (*_NOUNS, *_OURS))}")
-    if noun not in _NUMBERS:
+    rule = _FIELDS.settable(head)
+    if rule is None:
+        raise ConfigError(f"--set {key}: there is no key {head!r}.{_FIELDS.hint(head)}")
+    noun, value = rule.noun, rule.parse(text)
+    if rule.kind != "number":
         if inner:
             raise ConfigError(f"--set {key}: {head} has no keys below it; say --set {head}=VALUE")
-        values[noun] = words_of(text) if noun == "states" else text.strip()
+        values[noun] = value
         return
-    number = number_of(text)
     for path in _leaves(noun, inner, key):
         holder = values
         for name in (noun, *path[:-1]):
             if not isinstance(holder.get(name), dict):
                 holder[name] = {}
             holder = holder[name]
-        holder[path[-1]] = number
+        holder[path[-1]] = value
 
 
 def _leaves(noun: str, inner: list[str], key: str) -> list[tuple[str, ...]]:
@@ -118,9 +96,7 @@ def _leaves(noun: str, inner: list[str], key: str) -> list[tuple[str, ...]]:
 
 
 Reader = Literal["csv", "cef"]
-_READERS: Final = ("csv", "cef")
 _USUAL_DECIMALS: Final = 6
-_DEFINITIONS: Final = ("zcdp", "puredp")
 
 
 @dataclass(frozen=True)
@@ -234,9 +210,9 @@ def load_phsafe_config(
     problems = Problems()
     warnings = document.check_unknown(problems)
     states = _states(document, problems)
-    reader = document.choice("reader", _READERS, problems)
-    definition = document.choice("privacy_definition", _DEFINITIONS, problems)
-    sensitivity = document.choice("sensitivity", SENSITIVITIES, problems, default="bureau")
+    reader = document.read("reader", problems)
+    definition = document.read("privacy_definition", problems)
+    sensitivity = document.read("sensitivity", problems)
     budgets = _budgets(document, problems, infinite=allow_infinite)
     tau = _tau(document, problems, budgets)
     targets, decimals = (
@@ -250,9 +226,9 @@ def load_phsafe_config(
     problems.raise_if_any(document.origin)
     return PhsafeConfig(
         states=states,
-        reader=cast(Reader, reader),
+        reader=reader,
         definition=Definition(definition),
-        sensitivity=cast(Sensitivity, sensitivity),
+        sensitivity=sensitivity,
         tau=tau,
         budgets=budgets,
         origin=document.origin,
@@ -282,9 +258,9 @@ def load_truth_config(source: str | Path, overrides: Mapping[str, str] | None = 
     problems = Problems()
     warnings = document.check_unknown(problems)
     states = _states(document, problems)
-    reader = document.choice("reader", _READERS, problems)
+    reader = document.read("reader", problems)
     problems.raise_if_any(document.origin)
-    return TruthConfig(states, cast(Reader, reader), document.origin, document.overrides, tuple(warnings))
+    return TruthConfig(states, reader, document.origin, document.overrides, tuple(warnings))
 
 
 def _states(document: Document, problems: Problems) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from censafe.geography.geocodes import ALPHABETS, GeocodeForm
 from censafe.model import Definition
 from censafe.model.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
 from censafe.privacy.loss.budget import NotFinite
+from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import (
-    Document,
     Problems,
     check_budget,
     check_choice,
@@ -78,7 +78,7 @@ def check_geocodes(
     document: Document, levels: Sequence[GeoLevel], reader: str | None, spine: str, problems: Problems
 ) -> str | None:
     """Which characters geocodes have; with letters, blocks come from histograms and the spine is the standard one."""
-    word = document.choice("geocodes", tuple(ALPHABETS), problems, default="digits")
+    word = document.read("geocodes", problems)
     if word is None or not levels:
         return word
     lowest = levels[-1]
@@ -102,7 +102,7 @@ def check_root(document: Document, levels: Sequence[GeoLevel], problems: Problem
     if not levels:
         return None
     names = tuple(level.name for level in levels)
-    return document.choice("root", names, problems, default=names[0])
+    return document.read("root", problems, kind="word", allowed=names, default=names[0])
 
 
 def check_loss(document: Document, problems: Problems) -> tuple[Definition | None, Mapping[str, Any]]:

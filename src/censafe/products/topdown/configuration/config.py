@@ -7,13 +7,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from censafe.estimation.topdown.levels.joint_limits import joint_pair
 from censafe.model import Definition
-from censafe.model.choices import MOST_PERSONS, Choices
+from censafe.model.choices import Choices
 from censafe.model.histograms import GeoLevel, MeasuredHistogram
-from censafe.products.configuration.source import Document, Problems, locate, titled
+from censafe.products.configuration.document import Document
+from censafe.products.configuration.source import Problems, locate, titled
 from censafe.products.topdown.configuration.checks import (
     check_geocodes,
     check_histograms,
@@ -21,24 +22,11 @@ from censafe.products.topdown.configuration.checks import (
     check_loss,
     check_root,
 )
-from censafe.products.topdown.configuration.keys import PRODUCT, read_document
+from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, read_document
 
 __all__ = ["Reader", "TopdownConfig", "load_config"]
 
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef"]
-_READERS: Final = ("histogram", "pl94", "ipums-1940", "cef")
-_MOST_GEOUNITS: Final = 1_000_000
-_CHOICES: Final = {
-    "spine": ("standard", "aian", "optimised"),
-    "noisy_measurements": ("stored", "lazy"),
-    "passes": ("production", "one"),
-    "information": ("level", "lower"),
-    "infeasible": ("repair", "stop"),
-    "leaves": ("fractional", "all_positive"),
-    "detailed_cost": ("fraction", "flat"),
-    "hispanic9": ("not_hispanic", "hispanic"),
-    "joint_first": ("units", "persons"),
-}
 _WITHDRAWN: Final = {
     ("information", "all"): (
         "all (blocks drawn towards the makeup of their block group) is no longer offered: it moved groups out of the blocks they live in, "
@@ -152,7 +140,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     warnings = document.check_unknown(problems)
     levels = check_levels(document, problems)
     root = check_root(document, levels, problems)
-    reader = document.choice("reader", _READERS, problems, default="histogram")
+    reader = document.read("reader", problems)
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
     choices = _check_choices(document, problems)
@@ -198,44 +186,12 @@ def _withdrawn(document: Document, name: str, problems: Problems) -> str | None:
 
 def _check_choices(document: Document, problems: Problems) -> Choices:
     """Named choices with their defaults; budgets of only children move up on the optimised spine."""
-    chosen = {
-        name: _withdrawn(document, name, problems)
-        or document.choice(name, allowed, problems, default=allowed[0])
-        for name, allowed in _CHOICES.items()
+    chosen: dict[str, Any] = {
+        noun: _withdrawn(document, noun, problems) or document.read(noun, problems) or "" for noun in CHOICES
     }
+    numbers = ("fanout_cutoff", "bypass_cutoff", "joint", "joint_max_household_size")
     return Choices(
-        bypass=_flag(document, "bypass", chosen["spine"] == "optimised", problems),
-        fanout_cutoff=_whole(document, "fanout_cutoff", 12, problems),
-        bypass_cutoff=_whole(document, "bypass_cutoff", 150, problems),
-        joint=_flag(document, "joint", False, problems),
-        joint_max_household_size=_whole(
-            document, "joint_max_household_size", MOST_PERSONS, problems, least=1, most=MOST_PERSONS
-        ),
-        **{name: value or "" for name, value in chosen.items()},
+        bypass=document.read("bypass", problems, default=chosen["spine"] == "optimised"),
+        **{noun: document.read(noun, problems) for noun in numbers},
+        **chosen,
     )
-
-
-def _flag(document: Document, noun: str, default: bool, problems: Problems) -> bool:
-    """Yes or no, from the file or as it was typed."""
-    value: object = document.values.get(noun, default)
-    if isinstance(value, bool):
-        return value
-    return document.choice(noun, ("true", "false"), problems) == "true"
-
-
-def _whole(
-    document: Document,
-    noun: str,
-    default: int,
-    problems: Problems,
-    *,
-    least: int = 0,
-    most: int = _MOST_GEOUNITS,
-) -> int:
-    """A number of geounits or persons, from the file or as it was typed."""
-    value = document.values.get(noun, default)
-    text = str(value)
-    if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
-        problems.add(noun, f"{value!r} is not allowed; give a whole number from {least} to {most:,}")
-        return default
-    return int(text)

@@ -2,49 +2,53 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from censafe.errors import ConfigError
-from censafe.products.configuration.source import (
-    Document,
-    listed,
-    load_raw,
-    locate,
-    nearest,
-    number_of,
-    words_of,
-)
+from censafe.geography.geocodes import ALPHABETS
+from censafe.model.choices import MOST_PERSONS
+from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
+from censafe.products.configuration.source import listed, locate
 
-__all__ = ["LOSSES", "PRODUCT", "read_document"]
+__all__ = ["CHOICES", "LOSSES", "PRODUCT", "read_document"]
 
 PRODUCT: Final = "topdown"
 LOSSES: Final = ("rho", "epsilon")
-_TEXTS: Final = (
-    "root",
-    "reader",
-    "geocodes",
-    "spine",
-    "bypass",
-    "bypass_cutoff",
-    "fanout_cutoff",
-    "noisy_measurements",
-    "passes",
-    "information",
-    "infeasible",
-    "leaves",
-    "detailed_cost",
-    "hispanic9",
-    "joint",
-    "joint_first",
-    "joint_max_household_size",
-)
-_FIXED: Final = ("title", "levels", "schemas")
+_READERS: Final = ("histogram", "pl94", "ipums-1940", "cef")
+CHOICES: Final = {
+    "spine": ("standard", "aian", "optimised"),
+    "noisy_measurements": ("stored", "lazy"),
+    "passes": ("production", "one"),
+    "information": ("level", "lower"),
+    "infeasible": ("repair", "stop"),
+    "leaves": ("fractional", "all_positive"),
+    "detailed_cost": ("fraction", "flat"),
+    "hispanic9": ("not_hispanic", "hispanic"),
+    "joint_first": ("units", "persons"),
+}
+"""Words of the choices of measuring and estimating, the usual one first."""
+_MOST_GEOUNITS: Final = 1_000_000
 # Keys below which numbers stand, and how many names lead to one.
 _DEPTHS: Final = {"level_shares": 2, "query_shares": 3}
-_NOUNS: Final = (*_TEXTS, *_FIXED, "measure", *LOSSES, "histograms", *_DEPTHS)
+_FIELDS: Final = ConfigFields(
+    (
+        ConfigField("root", "text"),
+        ConfigField("reader", "word", default=_READERS[0], allowed=_READERS),
+        ConfigField("geocodes", "word", default="digits", allowed=tuple(ALPHABETS)),
+        *(ConfigField(noun, "word", default=words[0], allowed=words) for noun, words in CHOICES.items()),
+        ConfigField("bypass", "flag"),
+        ConfigField("bypass_cutoff", "whole", default=150, most=_MOST_GEOUNITS),
+        ConfigField("fanout_cutoff", "whole", default=12, most=_MOST_GEOUNITS),
+        ConfigField("joint", "flag", default=False),
+        ConfigField("joint_max_household_size", "whole", default=MOST_PERSONS, least=1, most=MOST_PERSONS),
+        *(ConfigField(noun, "fixed") for noun in ("title", "levels", "schemas")),
+        ConfigField("measure", "list"),
+        *(ConfigField(noun, "number") for noun in (*LOSSES, *_DEPTHS)),
+        ConfigField("histograms", "text"),
+    )
+)
 _HISTOGRAM_TEXTS: Final = ("schema", "exact_totals", "measurements")
 
 
@@ -59,40 +63,45 @@ def read_document(source: str | Path, overrides: Mapping[str, str]) -> Document:
         raise ConfigError(
             f"{path}: a configuration of topdown is TOML; 'censafe configs show pl94-us' prints one"
         )
-    raw = load_raw(path, origin)
-    values = {key: copy.deepcopy(value) for key, value in raw.items() if key in _NOUNS}
-    for key, text in overrides.items():
-        _override(values, key, text)
-    unknown = tuple(key for key in raw if key not in _NOUNS)
-    return Document(origin, False, values, dict(overrides), unknown, {}, _NOUNS)
+    return open_document(path, origin, _FIELDS, overrides, _override, _unquoted)
+
+
+def _unquoted(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Flags and whole numbers may stand in quotes, as ``--set`` has them."""
+    kinds = {noun: field for noun, field in _FIELDS.by_noun.items() if field.kind in ("flag", "whole")}
+    return {
+        key: kinds[key].parse(value) if key in kinds and isinstance(value, str) else value
+        for key, value in raw.items()
+    }
 
 
 def _override(values: dict[str, Any], key: str, text: str) -> None:
     """Put the value of one ``--set key=text`` into the raw values."""
     head, *inner = key.split(".")
-    if head not in _NOUNS:
-        raise ConfigError(f"--set {key}: there is no key {head!r}.{nearest(head, _NOUNS)}")
-    if head in _FIXED:
+    field = _FIELDS.by_noun.get(head)
+    if field is None:
+        raise ConfigError(f"--set {key}: there is no key {head!r}.{_FIELDS.hint(head)}")
+    if field.kind == "fixed":
         raise ConfigError(f"--set {key}: {head} is changed in the file, not by --set")
     if head in LOSSES:
-        _override_loss(values, head, inner, key, text)
+        _override_loss(values, head, inner, key, field.parse(text))
     elif head in _DEPTHS:
         _require_depth(head, inner, key)
-        _put(values, (head, *inner), number_of(text))
+        _put(values, (head, *inner), field.parse(text))
     elif head == "histograms":
         if len(inner) != 2 or inner[1] not in _HISTOGRAM_TEXTS:
             raise ConfigError(
                 f"--set {key}: say --set histograms.NAME.schema=..., histograms.NAME.exact_totals=... or "
                 "histograms.NAME.measurements=..."
             )
-        _put(values, (head, *inner), text.strip())
+        _put(values, (head, *inner), field.parse(text))
     elif inner:
         raise ConfigError(f"--set {key}: {head} has no keys below it; say --set {head}=VALUE")
     else:
-        values[head] = words_of(text) if head == "measure" else text.strip()
+        values[head] = field.parse(text)
 
 
-def _override_loss(values: dict[str, Any], head: str, inner: list[str], key: str, text: str) -> None:
+def _override_loss(values: dict[str, Any], head: str, inner: list[str], key: str, loss: object) -> None:
     """A loss for one histogram, or for the only one."""
     if len(inner) > 1:
         raise ConfigError(f"--set {key}: {head} has one number a histogram, such as {head}.persons")
@@ -101,7 +110,7 @@ def _override_loss(values: dict[str, Any], head: str, inner: list[str], key: str
         if len(names) != 1:
             raise ConfigError(f"--set {key}: every histogram has its own; say --set {listed(names)}")
         inner = list(values[head])
-    _put(values, (head, *inner), number_of(text))
+    _put(values, (head, *inner), loss)
 
 
 def _require_depth(head: str, inner: list[str], key: str) -> None:

@@ -1,0 +1,237 @@
+"""A configuration as it was written, and its keys as data: what each is called, what stands under it, and what holds without it.
+
+A product lists its keys once, as :class:`ConfigField` values. From the list follow the keys that a file may have, the Bureau's names, what the
+text behind ``--set`` means, and the rule of every key that stands alone; rules that join keys are functions of the product.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from censafe.products.configuration.source import Problems, check_choice, load_raw, nearest, number_of, shown
+
+__all__ = ["ConfigField", "ConfigFields", "Document", "open_document"]
+
+
+@dataclass(frozen=True)
+class ConfigField:
+    """One key of a configuration.
+
+    Args:
+        noun: our key, with dots between the keys of inner tables.
+        kind: of its value. ``word`` is one of ``allowed``; ``flag`` true or false; ``whole`` a whole number from ``least`` to ``most``;
+            ``number`` an exact number, or one for each key below it; ``numbers`` a list of them; ``list`` and ``text`` are texts;
+            ``group`` has fields of its own below it; ``fixed`` is changed in the file alone.
+        default: what holds without the key; None where the key is needed, or where a rule of the product says so.
+        allowed: words.
+        least: smallest whole number.
+        most: largest whole number.
+        bureau: the Bureau's key, where it differs from ours.
+        json: whether the Bureau's JSON may have the key.
+
+    Example:
+        >>> ConfigField("run_pr", "flag").parse("False"), ConfigField("states", "list").parse("44, 50"), ConfigField("tau", "number").parse("1/2")
+        (False, ['44', '50'], Fraction(1, 2))
+    """
+
+    noun: str
+    kind: Literal["word", "flag", "whole", "number", "numbers", "list", "text", "group", "fixed"]
+    default: Any = None
+    allowed: tuple[str, ...] = ()
+    least: int = 0
+    most: int = 0
+    bureau: str = ""
+    json: bool = True
+
+    def parse(self, text: str) -> Any:
+        """The raw value that the text of an override means; text that means none is left for the rules to refuse."""
+        if self.kind == "flag":
+            return {"true": True, "false": False}.get(text.strip().lower(), text.strip())
+        if self.kind in ("whole", "number"):
+            return number_of(text)
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        if self.kind == "numbers":
+            return [number_of(word) for word in words]
+        return words if self.kind == "list" else text.strip()
+
+    def check(self, value: object, key: str, problems: Problems) -> Any:
+        """The value of a word, a flag or a whole number; the default where it breaks the rule.
+
+        Args:
+            value: the raw value.
+            key: its key path.
+            problems: takes the breach.
+        """
+        if self.kind == "word":
+            return check_choice(value, key, self.allowed, problems)
+        if self.kind == "flag" and isinstance(value, bool):
+            return value
+        whole = isinstance(value, Fraction) and value.denominator == 1
+        if (
+            self.kind == "whole"
+            and isinstance(value, Fraction)
+            and whole
+            and self.least <= value <= self.most
+        ):
+            return int(value)
+        form = (
+            "true or false" if self.kind == "flag" else f"a whole number from {self.least} to {self.most:,}"
+        )
+        problems.add(key, f"{shown(value)} is not allowed; give {form}")
+        return self.default
+
+
+@dataclass(frozen=True)
+class ConfigFields:
+    """The keys of a product's configurations.
+
+    Example:
+        >>> fields = ConfigFields((ConfigField("states", "list", bureau="state_filter"), ConfigField("title", "fixed", json=False)))
+        >>> fields.known(bureau=True), fields.ours("state_filter"), fields.nouns
+        ({'state_filter': 'states'}, 'states', ('states', 'title'))
+    """
+
+    members: tuple[ConfigField, ...]
+
+    @cached_property
+    def by_noun(self) -> Mapping[str, ConfigField]:
+        """Every field by our key."""
+        return {member.noun: member for member in self.members}
+
+    @cached_property
+    def nouns(self) -> tuple[str, ...]:
+        """Our keys that hold a value."""
+        return tuple(member.noun for member in self.members if member.kind != "group")
+
+    @cached_property
+    def bureau_names(self) -> Mapping[str, str]:
+        """Our key -> the Bureau's, where they differ."""
+        return {member.noun: member.bureau for member in self.members if member.bureau}
+
+    def known(self, *, bureau: bool) -> dict[str, str]:
+        """Keys that mean something in a file, as it writes them -> our keys."""
+        if not bureau:
+            return {noun: noun for noun in self.by_noun}
+        return {member.bureau or member.noun: member.noun for member in self.members if member.json}
+
+    def ours(self, key: str) -> str:
+        """Our key for one of ours or the Bureau's; what is neither stays as it is."""
+        return next((noun for noun, theirs in self.bureau_names.items() if theirs == key), key)
+
+    def settable(self, key: str) -> ConfigField | None:
+        """The field that an override names by our key or the Bureau's; None where it may not."""
+        found = self.by_noun.get(self.ours(key))
+        return None if found is None or found.kind in ("group", "fixed") else found
+
+    def hint(self, key: str) -> str:
+        """A question that names the key nearest to an unknown one."""
+        return nearest(key, [word for word in (*self.nouns, *self.bureau_names.values()) if word != key])
+
+
+@dataclass(frozen=True)
+class Document:
+    """A configuration as it was written, before any rule is checked.
+
+    Args:
+        origin: where it came from, for messages and the manifest.
+        bureau: whether it is the Bureau's JSON.
+        values: the raw values by our nouns; numbers are Fractions.
+        fields: every key that means something.
+        overrides: what ``--set`` changed, as it was typed.
+        unknown: keys that mean nothing, as they were written.
+    """
+
+    origin: str
+    bureau: bool
+    values: Mapping[str, Any]
+    fields: ConfigFields
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+    def key(self, noun: str) -> str:
+        """The key as this document writes it."""
+        return self.fields.bureau_names.get(noun, noun) if self.bureau else noun
+
+    def title(self, problems: Problems) -> str:
+        """What the configuration is for, in its own words; empty without."""
+        title = self.values.get("title", "")
+        if isinstance(title, str):
+            return title
+        problems.add("title", "give text in quotes")
+        return ""
+
+    def suggestion(self, key: str) -> str:
+        """What an unknown key may have been meant to be."""
+        ours = self.fields.ours(key)
+        if not self.bureau and ours != key:
+            return f" Here it is called {ours!r}."
+        known = self.fields.known(bureau=self.bureau)
+        return nearest(key, [written for written, noun in known.items() if noun in self.fields.nouns])
+
+    def check_unknown(self, problems: Problems) -> list[str]:
+        """Unknown keys: problems in our TOML, warnings (returned) in the Bureau's JSON."""
+        if not self.bureau:
+            for key in self.unknown:
+                problems.add(key, f"unknown key.{self.suggestion(key)} Remove it or correct its name")
+            return []
+        return [
+            f"{self.origin}: unknown key {key!r} is ignored.{self.suggestion(key)}" for key in self.unknown
+        ]
+
+    def has(self, noun: str, problems: Problems) -> bool:
+        """Whether a needed key is there; a missing one is a problem."""
+        if noun in self.values:
+            return True
+        problems.add(self.key(noun), "this key is missing")
+        return False
+
+    def read(self, noun: str, problems: Problems, **changes: Any) -> Any:
+        """The checked value of a word, a flag or a whole number, or its default; a needed key that is missing is a problem.
+
+        Args:
+            noun: our key.
+            problems: takes the breaches.
+            changes: to the field, where other keys decide on its words or its default.
+        """
+        rule = replace(self.fields.by_noun[noun], **changes)
+        if noun in self.values:
+            return rule.check(self.values[noun], self.key(noun), problems)
+        if rule.default is None:
+            self.has(noun, problems)
+        return rule.default
+
+
+def open_document(
+    path: Path,
+    origin: str,
+    fields: ConfigFields,
+    overrides: Mapping[str, str],
+    override: Callable[[dict[str, Any], str, str], None],
+    prepare: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda raw: raw,
+) -> Document:
+    """Read a file and apply overrides; its rules are not checked here.
+
+    Args:
+        path: JSON of the Bureau or our TOML.
+        origin: how messages name it.
+        fields: the keys of the product.
+        overrides: texts by key.
+        override: puts the text of one key into the raw values.
+        prepare: makes the keys of the file those of the fields.
+
+    Raises:
+        ConfigError: it is neither JSON nor TOML, or an override names no key.
+    """
+    bureau = path.suffix.lower() == ".json"
+    raw, known = prepare(load_raw(path, origin)), fields.known(bureau=bureau)
+    values = {known[key]: copy.deepcopy(value) for key, value in raw.items() if key in known}
+    for key, text in overrides.items():
+        override(values, key, text)
+    unknown = tuple(key for key in raw if key not in known)
+    return Document(origin, bureau, values, fields, dict(overrides), unknown)
