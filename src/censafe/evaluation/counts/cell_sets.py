@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, UsageError
 from censafe.model import ProtectedUnit
+from censafe.model.entries import is_texts, nearest, refuse_unknown_keys
 from censafe.model.histograms import HistogramSchema
-from censafe.products.configuration.source import nearest
 
 __all__ = ["AttributeSets", "CellSets", "read_cell_sets", "read_levels", "shipped_cell_sets"]
 
@@ -183,7 +183,7 @@ def read_cell_sets(document: Mapping[str, Any], where: str, beside: CellSets | N
         raise ConfigError(f"{where}, attributes: allowed are tables [[attributes]]")
     own = tuple(_attribute(one, f"{where}, attributes[{place}]") for place, one in enumerate(listed))
     aliases = document.get("aliases", {})
-    if not isinstance(aliases, Mapping) or not all(_texts(value) for value in aliases.values()):
+    if not isinstance(aliases, Mapping) or not all(is_texts(value) for value in aliases.values()):
         raise ConfigError(f"{where}, aliases: allowed are lists of names of sets")
     read = {str(name): tuple(value) for name, value in aliases.items()}
     if beside is None:
@@ -192,11 +192,9 @@ def read_cell_sets(document: Mapping[str, Any], where: str, beside: CellSets | N
 
 
 def _attribute(raw: Mapping[str, Any], where: str) -> AttributeSets:
-    unknown = [name for name in raw if name not in _KEYS]
-    if unknown:
-        raise ConfigError(f"{where}: unknown key {', '.join(unknown)}; allowed: {', '.join(_KEYS)}")
+    refuse_unknown_keys(raw, where, _KEYS)
     levels, names = raw.get("levels"), raw.get("names")
-    if not isinstance(levels, int) or levels < 1 or not _texts(names):
+    if not isinstance(levels, int) or levels < 1 or not is_texts(names):
         raise ConfigError(f"{where}: give names (a list of texts) and levels (a whole number)")
     sets = raw.get("sets", {})
     if not isinstance(sets, Mapping):
@@ -244,7 +242,3 @@ def read_levels(items: object, levels: int, where: str) -> tuple[int, ...]:
     if not found or len(set(found)) < len(found) or not 0 <= min(found) <= max(found) < levels:
         raise ConfigError(f"{where}: give distinct levels from 0 to {levels - 1}")
     return tuple(found)
-
-
-def _texts(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in value)

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from censafe.evaluation.counts.cell_sets import CellSets, read_cell_sets, shippe
 from censafe.evaluation.counts.characteristics import Characteristic
 from censafe.geography.spines.tree import Spine
 from censafe.model import ProtectedUnit
-from censafe.products.configuration.source import nearest
+from censafe.model.entries import is_texts, refuse_unknown_keys
 
 __all__ = ["DefinedAreas", "Definitions", "read_definitions"]
 
@@ -95,9 +95,9 @@ def read_definitions(path: Path) -> Definitions:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path.name}: not TOML ({error})") from None
-    _known(document, _KEYS, path.name)
+    refuse_unknown_keys(document, path.name, _KEYS)
     queries = document.get("queries", [])
-    if queries and not _texts(queries):
+    if queries and not is_texts(queries):
         raise ConfigError(f'{path.name}, queries: give a list of queries such as "votingage * hispanic"')
     return Definitions(
         tuple(_characteristic(one, where) for one, where in _tables(document, "characteristics", path.name)),
@@ -115,9 +115,9 @@ def _tables(document: Mapping[str, Any], key: str, file: str) -> list[tuple[Mapp
 
 
 def _characteristic(raw: Mapping[str, Any], where: str) -> Characteristic:
-    _known(raw, _CHARACTERISTIC, where)
+    refuse_unknown_keys(raw, where, _CHARACTERISTIC)
     name, label, sets = raw.get("name"), raw.get("label"), raw.get("sets", [])
-    if not isinstance(name, str) or not name or (sets and not _texts(sets)):
+    if not isinstance(name, str) or not name or (sets and not is_texts(sets)):
         raise ConfigError(
             f'{where}: give a name, and sets as a list of texts such as ["hispanic", "age 65+"]'
         )
@@ -129,23 +129,11 @@ def _characteristic(raw: Mapping[str, Any], where: str) -> Characteristic:
 
 
 def _areas(raw: Mapping[str, Any], where: str) -> DefinedAreas:
-    _known(raw, _AREAS, where)
+    refuse_unknown_keys(raw, where, _AREAS)
     kind, codes = raw.get("kind"), raw.get("codes")
     good = isinstance(codes, Mapping) and all(
-        _texts(one) and all(text.isdigit() for text in one) for one in codes.values()
+        is_texts(one) and all(text.isdigit() for text in one) for one in codes.values()
     )
     if not isinstance(kind, str) or not kind or not codes or not good:
         raise ConfigError(f'{where}: give a kind, and codes such as {{ north = ["44001", "440070101"] }}')
     return DefinedAreas(kind, {str(name): tuple(one) for name, one in codes.items()})
-
-
-def _known(raw: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> None:
-    for name in raw:
-        if name not in allowed:
-            raise ConfigError(
-                f"{where}: unknown key {name}.{nearest(name, allowed)} Allowed: {', '.join(allowed)}"
-            )
-
-
-def _texts(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in value)

@@ -26,7 +26,7 @@ from censafe.evaluation.summary.tables import (
     SummaryRequest,
     SummaryTable,
 )
-from censafe.products.configuration.source import nearest
+from censafe.model.entries import nearest
 
 __all__ = ["SUITE", "FilledLine", "FilledTable", "fill_book", "summary_frame", "summary_long"]
 

@@ -22,7 +22,7 @@ from censafe.evaluation.summary.tables import (
     SummaryRequest,
     SummaryTable,
 )
-from censafe.products.configuration.source import nearest
+from censafe.model.entries import nearest, refuse_unknown_keys
 
 __all__ = ["read_book", "shipped_book"]
 
@@ -65,7 +65,7 @@ def read_book(path: Path) -> SummaryBook:
         raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path.name}: not a TOML file: {error}") from None
-    _known(own, _TOP, path.name)
+    refuse_unknown_keys(own, path.name, _TOP)
     base = _shipped()
     try:
         merged = {name: {**base[name], **own.get(name, {})} for name in _TOP if name != "tables"}
@@ -121,7 +121,7 @@ def _rate(raw: Mapping[str, Any]) -> ErrorRate:
 
 
 def _table(document: Mapping[str, Any], raw: Mapping[str, Any], where: str) -> SummaryTable:
-    _known(raw, _TABLE, where)
+    refuse_unknown_keys(raw, where, _TABLE)
     missing = [name for name in _TABLE if name not in raw and name != "section"]
     if missing:
         raise ConfigError(f"{where}: no key {', '.join(missing)}")
@@ -140,7 +140,7 @@ def _table(document: Mapping[str, Any], raw: Mapping[str, Any], where: str) -> S
 
 def _lines(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> Iterator[Line]:
     """Rows of one kind of areas: a row a class, or under the heading of each class its groups and rows."""
-    _known(part, _PART, where)
+    refuse_unknown_keys(part, where, _PART)
     yield from (Line(text) for text in part.get("headings", ()))
     whole = _line(document, part, where)
     if "states" in part:
@@ -208,9 +208,3 @@ def _named(document: Mapping[str, Any], kind: str, name: str, where: str) -> Any
 
 def _terms(text: str) -> tuple[str, ...]:
     return tuple(term.strip() for term in text.split("&") if term.strip())
-
-
-def _known(raw: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
-    unknown = [name for name in raw if name not in allowed]
-    if unknown:
-        raise ConfigError(f"{where}: unknown key {', '.join(unknown)}; allowed: {', '.join(allowed)}")

@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from censafe.products.configuration.source import Problems, check_choice, load_raw, nearest, number_of, shown
+from censafe.model.entries import nearest
+from censafe.products.configuration.source import Problems, check_choice, load_raw, number_of, shown
 
 __all__ = ["ConfigField", "ConfigFields", "Document", "open_document"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 
 from censafe.errors import ConfigError
+from censafe.model.entries import nearest
 from censafe.planning.numbers import decimal_text
 from censafe.privacy.loss.budget import NotFinite, load_json_exact, load_toml_exact, parse_fraction
 from censafe.products.configuration.shipped import find_shipped, unknown_name
@@ -28,7 +28,6 @@ __all__ = [
     "listed",
     "load_raw",
     "locate",
-    "nearest",
     "number_of",
     "shown",
     "titled",
@@ -59,12 +58,6 @@ class Problems:
             count = len(self.messages)
             head = f"{origin}: {count} problem{'s' if count > 1 else ''} in the configuration"
             raise ConfigError("\n".join([head, *(f"  {message}" for message in self.messages)]))
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """A question that names the nearest of ``words``, or nothing."""
-    near = difflib.get_close_matches(word, list(words), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def check_choice(value: object, key: str, allowed: Sequence[str], problems: Problems) -> str | None:

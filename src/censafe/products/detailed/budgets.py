@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
+from censafe.model.entries import nearest
 from censafe.planning.prices.programme import Term
 from censafe.planning.prices.targets import Asked
-from censafe.products.configuration.source import nearest
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
 from censafe.products.detailed.keys import budget_noun

@@ -11,8 +11,8 @@ from censafe.errors import CheckError, ConfigError, DataError, UsageError
 from censafe.estimation.detailed import AreaClasses
 from censafe.geography.areas import read_areas
 from censafe.model import GroupMeasurements
+from censafe.model.entries import nearest
 from censafe.population.detailed.files import find_input
-from censafe.products.configuration.source import nearest
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabConfig

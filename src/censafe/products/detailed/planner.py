@@ -9,6 +9,7 @@ from typing import Final
 
 from censafe.errors import CheckError, ConfigError
 from censafe.model import Definition, Neighbours, PartPlan, ReleasePlan
+from censafe.model.entries import nearest
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
 from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
@@ -18,7 +19,6 @@ from censafe.planning.prices.rows import PlanReport, plan_report
 from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.attack import TouchedQuery
 from censafe.privacy.loss.margins import rho_for_margin
-from censafe.products.configuration.source import nearest
 from censafe.products.detailed import budgets as knobs
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from censafe.errors import ConfigError
 from censafe.model import TableVariant
 from censafe.model.groups.cells import GroupLayout, GroupTable, Shell
 
-__all__ = ["FILE", "check_table", "parse_tables", "require_keys", "shipped_text"]
+__all__ = ["FILE", "check_table", "parse_tables", "shipped_text"]
 
 FILE = "tables.toml"
 _T = TypeVar("_T")
@@ -41,16 +41,6 @@ def parse_tables(text: str, place: str, build: Callable[[dict[str, Any]], _T]) -
         raise ConfigError(f"{place}: {error}") from error
     except (TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"{place}: a value is not of the kind that its key needs: {error}") from error
-
-
-def require_keys(entry: Mapping[str, Any], where: str, keys: Collection[str]) -> None:
-    """Raise ConfigError unless an entry has exactly these keys."""
-    missing = [key for key in keys if key not in entry]
-    unknown = [key for key in entry if key not in keys]
-    if missing or unknown:
-        raise ConfigError(
-            f"{where}: missing keys {missing}, unknown keys {unknown}; allowed are {', '.join(keys)}"
-        )
 
 
 def check_table(table: GroupTable, variants: Sequence[TableVariant]) -> None:

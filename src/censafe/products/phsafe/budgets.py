@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
+from censafe.model.entries import nearest
 from censafe.planning.prices.programme import Term
 from censafe.planning.prices.rows import QueryFacts
 from censafe.planning.prices.targets import Asked
-from censafe.products.configuration.source import nearest
 from censafe.products.phsafe.config import PhsafeConfig
 from censafe.products.phsafe.config_checks import level_labels, measured_tables
 from censafe.products.phsafe.definitions import phsafe_definitions

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
+from censafe.model.entries import nearest
 from censafe.products.configuration.source import (
     PUERTO_RICO,
     STATES,
@@ -18,7 +19,6 @@ from censafe.products.configuration.source import (
     check_budget,
     check_state_codes,
     listed,
-    nearest,
     shown,
 )
 from censafe.products.phsafe.definitions import phsafe_definitions

@@ -17,10 +17,10 @@ import numpy as np
 
 from censafe.errors import ConfigError
 from censafe.model import CellQuery, Definition
+from censafe.model.entries import nearest
 from censafe.model.histograms import MeasuredHistogram
 from censafe.planning.prices.programme import Term
 from censafe.planning.prices.targets import Asked
-from censafe.products.configuration.source import nearest
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import workloads
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from censafe.errors import ConfigError
+from censafe.model.entries import require_keys
 from censafe.tabulation.tables.definitions import (
     EVERYONE,
     CanonicalColumn,
@@ -74,10 +75,12 @@ def load_definitions(text: str, place: str) -> DefinitionSet:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{place}: not valid TOML: {error}") from error
     required = ("records", "geographies", "iteration_levels", "tables")
-    _keys(document, place, required)
+    require_keys(document, place, required)
     records = document["records"]
-    _keys(records, f"{place}, records", ("household", "region", "places", "columns", "canonical", "race_of"))
-    _keys(records["columns"], f"{place}, records.columns", ("person", "unit", "geo"))
+    require_keys(
+        records, f"{place}, records", ("household", "region", "places", "columns", "canonical", "race_of")
+    )
+    require_keys(records["columns"], f"{place}, records.columns", ("person", "unit", "geo"))
     columns = _columns(records["columns"], place)
     loader = _Loader(place, columns, _race_of(records["race_of"], columns, place))
     definitions = DefinitionSet(
@@ -125,10 +128,10 @@ class _Loader:
     def iteration_level(self, entry: Mapping[str, Any], number: int) -> IterationLevel:
         """A level and its disjoint iterations; ``number`` is its place in the file."""
         place = f"{self._place}, iteration level {entry.get('name', '?')}"
-        _keys(entry, place, ("name", "iterations"), ("label", "words", "printed"))
+        require_keys(entry, place, ("name", "iterations"), ("label", "words", "printed"))
         iterations = []
         for item in entry["iterations"]:
-            _keys(item, place, ("code", "label"), ("where",))
+            require_keys(item, place, ("code", "label"), ("where",))
             name = f"iteration {item['code']}"
             iterations.append(
                 Iteration(item["code"], item["label"], self._conditions(item.get("where", {}), name, _ROLES))
@@ -147,7 +150,7 @@ class _Loader:
         """A table with its cells."""
         place = f"{self._place}, table {entry.get('name', '?')}"
         optional = ("truth_universe", "measure", "race_of", "derived")
-        _keys(entry, place, ("name", "label", "cell_column", "counts", "universe", "cells"), optional)
+        require_keys(entry, place, ("name", "label", "cell_column", "counts", "universe", "cells"), optional)
         if entry["counts"] not in ("persons", "units"):
             raise ConfigError(f"{place}: counts must be persons or units, not {entry['counts']!r}")
         kinds = ("person", "unit") if entry["counts"] == "persons" else ("unit",)
@@ -171,7 +174,7 @@ class _Loader:
     def _cells(self, entry: Mapping[str, Any], place: str, kinds: Sequence[str]) -> tuple[Cell, ...]:
         cells = []
         for item in entry["cells"]:
-            _keys(item, f"{place}, cell {item.get('id', '?')}", ("id", "label"), ("where", "basis"))
+            require_keys(item, f"{place}, cell {item.get('id', '?')}", ("id", "label"), ("where", "basis"))
             name = f"table {entry['name']}, cell {item['id']}"
             condition = self.where(item.get("where", {}), name, kinds)
             cells.append(Cell(item["id"], item["label"], condition, item.get("basis", False)))
@@ -198,7 +201,7 @@ class _Loader:
         place = f"{self._place}, {name}"
         if not isinstance(entry, Mapping):
             raise ConfigError(f"{place}: conditions must be a table of column = codes")
-        _keys(entry, place, (), allowed)
+        require_keys(entry, place, (), allowed)
         return {column: parse_codes(codes, f"{place}, {column}") for column, codes in entry.items()}
 
 
@@ -212,7 +215,7 @@ def _race_of(
     entry: Mapping[str, Mapping[str, str]], columns: Mapping[str, str], place: str
 ) -> Mapping[str, Mapping[str, str]]:
     for whose, roles in entry.items():
-        _keys(roles, f"{place}, records.race_of.{whose}", _ROLES)
+        require_keys(roles, f"{place}, records.race_of.{whose}", _ROLES)
         for column in roles.values():
             _known(column, columns, f"{place}, records.race_of.{whose}")
     return entry
@@ -222,7 +225,7 @@ def _canonical(
     entry: Mapping[str, Any], household: str, columns: Mapping[str, str], place: str
 ) -> CanonicalColumn:
     where = f"{place}, records.canonical"
-    _keys(entry, where, ("column", "width"))
+    require_keys(entry, where, ("column", "width"))
     if entry["column"] != household:
         _known(entry["column"], [name for name, kind in columns.items() if kind == "person"], where)
     return CanonicalColumn(entry["column"], entry["width"])
@@ -230,7 +233,7 @@ def _canonical(
 
 def _geography(entry: Mapping[str, Any], place: str) -> GeographyLevel:
     where = f"{place}, geographies"
-    _keys(entry, where, ("name", "region_type"), ("label", "words", "region_id", "groups"))
+    require_keys(entry, where, ("name", "region_type"), ("label", "words", "region_id", "groups"))
     if {"region_id", "groups"} <= entry.keys():
         raise ConfigError(f"{where}: {entry['name']} has region_id or groups, not both")
     if entry["region_type"] != entry["name"].upper():
@@ -250,12 +253,12 @@ def _geography(entry: Mapping[str, Any], place: str) -> GeographyLevel:
 
 
 def _region_group(entry: Mapping[str, Any], where: str) -> RegionGroup:
-    _keys(entry, f"{where}, groups", ("id", "label", "regions"))
+    require_keys(entry, f"{where}, groups", ("id", "label", "regions"))
     return RegionGroup(entry["id"], entry["label"], frozenset(entry["regions"]))
 
 
 def _derivation(entry: Mapping[str, Any], place: str) -> Derivation:
-    _keys(entry, f"{place}, derived", ("source", "cells"))
+    require_keys(entry, f"{place}, derived", ("source", "cells"))
     return Derivation(entry["source"], {cell: tuple(sources) for cell, sources in entry["cells"].items()})
 
 
@@ -272,16 +275,6 @@ def _check_derivation(definitions: DefinitionSet, table: TableDefinition, place:
     for cells in table.derived.cells.values():
         for cell in cells:
             _known(cell, [basis.id for basis in source.basis], where)
-
-
-def _keys(entry: object, place: str, required: Sequence[str], optional: Sequence[str] = ()) -> None:
-    if not isinstance(entry, Mapping):
-        raise ConfigError(f"{place}: must be a table")
-    missing = [key for key in required if key not in entry]
-    unknown = [key for key in entry if key not in required and key not in optional]
-    if missing or unknown:
-        allowed = ", ".join([*required, *optional]) or "none"
-        raise ConfigError(f"{place}: missing keys {missing}, unknown keys {unknown}; allowed are {allowed}")
 
 
 def _known(name: object, allowed: Iterable[str], place: str) -> None:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
 from censafe.model import TableVariant
+from censafe.model.entries import require_keys
 from censafe.model.groups.cells import GroupLayout, GroupTable, ProductTables, Shell, ShellCell
-from censafe.products.detailed.table_files import FILE, check_table, parse_tables, require_keys, shipped_text
+from censafe.products.detailed.table_files import FILE, check_table, parse_tables, shipped_text
 
 __all__ = [
     "TABLE_CLASSES",

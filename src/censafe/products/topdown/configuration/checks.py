@@ -11,17 +11,11 @@ from typing import Any, Final
 
 from censafe.geography.geocodes import ALPHABETS, GeocodeForm
 from censafe.model import Definition
+from censafe.model.entries import nearest
 from censafe.model.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
 from censafe.privacy.loss.budget import NotFinite
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import (
-    Problems,
-    check_budget,
-    check_choice,
-    listed,
-    nearest,
-    shown,
-)
+from censafe.products.configuration.source import Problems, check_budget, check_choice, listed, shown
 from censafe.products.topdown.configuration.keys import LOSSES
 from censafe.products.topdown.configuration.schema_checks import (
     Queries,

@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any, Final
 
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
+from censafe.model.entries import nearest
 from censafe.model.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
-from censafe.products.configuration.source import Problems, check_choice, listed, nearest, shown
+from censafe.products.configuration.source import Problems, check_choice, listed, shown
 
 __all__ = ["Queries", "check_keys", "check_passes", "check_schema_table", "check_schemas", "whole"]
 

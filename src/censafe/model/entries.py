@@ -1,0 +1,83 @@
+"""Which keys and values an entry of a TOML file has, checked before anything is made of it, and the nearest word to a wrong one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeGuard
+
+from censafe.errors import ConfigError
+
+__all__ = ["is_texts", "nearest", "refuse_unknown_keys", "require_keys"]
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """A question that names the nearest of ``words``, or nothing.
+
+    Example:
+        >>> nearest("redear", ["reader", "states"]), nearest("x", ["reader"])
+        (" Did you mean 'reader'?", '')
+    """
+    near = difflib.get_close_matches(word, list(words), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def require_keys(
+    entry: object, place: str, required: Collection[str], optional: Collection[str] = ()
+) -> None:
+    """Check that an entry has all keys that it needs, and no other than those and the optional ones.
+
+    Args:
+        entry: as it was parsed.
+        place: where it stands, for the message.
+        required: keys that must be there.
+        optional: keys that may be there.
+
+    Raises:
+        ConfigError: a key is missing or unknown, or the entry holds no keys.
+
+    Example:
+        >>> require_keys({"id": 1, "lable": "x"}, "cell 1", ("id", "label"))
+        Traceback (most recent call last):
+        censafe.errors.ConfigError: cell 1: missing keys ['label'], unknown keys ['lable']; allowed are id, label
+    """
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{place}: must be a table")
+    missing = [key for key in required if key not in entry]
+    unknown = [key for key in entry if key not in required and key not in optional]
+    if missing or unknown:
+        allowed = ", ".join([*required, *optional]) or "none"
+        raise ConfigError(f"{place}: missing keys {missing}, unknown keys {unknown}; allowed are {allowed}")
+
+
+def refuse_unknown_keys(entry: Mapping[str, object], place: str, allowed: Collection[str]) -> None:
+    """Check that an entry that a user wrote has known keys only.
+
+    Args:
+        entry: as it was parsed.
+        place: where it stands, for the message.
+        allowed: keys that may be there.
+
+    Raises:
+        ConfigError: names the first unknown key and the one that it is nearest to.
+
+    Example:
+        >>> refuse_unknown_keys({"set": []}, "mine.toml", ("name", "sets"))
+        Traceback (most recent call last):
+        censafe.errors.ConfigError: mine.toml: unknown key set. Did you mean 'sets'? Allowed: name, sets
+    """
+    for key in entry:
+        if key not in allowed:
+            raise ConfigError(
+                f"{place}: unknown key {key}.{nearest(key, allowed)} Allowed: {', '.join(allowed)}"
+            )
+
+
+def is_texts(value: object) -> TypeGuard[list[str]]:
+    """Whether a value is a list of texts, at least one and none empty.
+
+    Example:
+        >>> is_texts(["a"]), is_texts([]), is_texts("a"), is_texts(["", 1])
+        (True, False, False, False)
+    """
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in value)
