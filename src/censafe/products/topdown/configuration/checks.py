@@ -19,7 +19,7 @@ from censafe.products.configuration.source import Problems, check_budget, check_
 from censafe.products.topdown.configuration.keys import LOSSES
 from censafe.products.topdown.configuration.schema_checks import (
     Queries,
-    check_keys,
+    check_entry,
     check_passes,
     check_schema_table,
     check_schemas,
@@ -46,8 +46,7 @@ def check_levels(document: Document, problems: Problems) -> tuple[GeoLevel, ...]
     levels = []
     for position, item in enumerate(raw):
         where = f"levels[{position}]"
-        table = check_schema_table(item, where, problems)
-        check_keys(table, where, ("name", "prefix", "code"), problems)
+        table = check_entry(item, where, ("name", "prefix", "code"), problems)
         name, prefix = table.get("name"), whole(table.get("prefix"))
         if not isinstance(name, str) or not _NAME.fullmatch(name) or prefix is None:
             problems.add(
@@ -130,7 +129,7 @@ def check_histograms(
         problems.add(f"schemas.{name}", "a shipped schema has this name; choose another")
     names = tuple(table)
     for noun in ("level_shares", "query_shares"):
-        check_keys(check_schema_table(document.values.get(noun, {}), noun, problems), noun, names, problems)
+        check_entry(document.values.get(noun, {}), noun, names, problems)
     found = {
         name: _check_histogram(name, raw, document, levels, schemas, losses, problems)
         for name, raw in table.items()
@@ -173,8 +172,7 @@ def _check_histogram(
     before, key = len(problems.messages), f"histograms.{name}"
     if not _NAME.fullmatch(name):
         problems.add(key, "the name of a histogram has letters, digits, - and _")
-    table = check_schema_table(raw, key, problems)
-    check_keys(table, key, ("schema", "exact_totals", "measurements", "passes"), problems)
+    table = check_entry(raw, key, ("schema", "exact_totals", "measurements", "passes"), problems)
     names = tuple(level.name for level in levels)
     chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), problems)
     exact = _check_exact_totals(table, key, names, problems)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from censafe.errors import ConfigError
 from censafe.geography.geocodes import ALPHABETS
-from censafe.model.choices import MOST_PERSONS
+from censafe.model.choices import MOST_PERSONS, Choices
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
 from censafe.products.configuration.source import listed, locate
 
@@ -39,10 +39,16 @@ _FIELDS: Final = ConfigFields(
         ConfigField("geocodes", "word", default="digits", allowed=tuple(ALPHABETS)),
         *(ConfigField(noun, "word", default=words[0], allowed=words) for noun, words in CHOICES.items()),
         ConfigField("bypass", "flag"),
-        ConfigField("bypass_cutoff", "whole", default=150, most=_MOST_GEOUNITS),
-        ConfigField("fanout_cutoff", "whole", default=12, most=_MOST_GEOUNITS),
-        ConfigField("joint", "flag", default=False),
-        ConfigField("joint_max_household_size", "whole", default=MOST_PERSONS, least=1, most=MOST_PERSONS),
+        ConfigField("bypass_cutoff", "whole", default=Choices.bypass_cutoff, most=_MOST_GEOUNITS),
+        ConfigField("fanout_cutoff", "whole", default=Choices.fanout_cutoff, most=_MOST_GEOUNITS),
+        ConfigField("joint", "flag", default=Choices.joint),
+        ConfigField(
+            "joint_max_household_size",
+            "whole",
+            default=Choices.joint_max_household_size,
+            least=1,
+            most=MOST_PERSONS,
+        ),
         *(ConfigField(noun, "fixed") for noun in ("title", "levels", "schemas")),
         ConfigField("measure", "list"),
         *(ConfigField(noun, "number") for noun in (*LOSSES, *_DEPTHS)),

@@ -12,7 +12,7 @@ from censafe.model.entries import nearest
 from censafe.model.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
 
-__all__ = ["Queries", "check_keys", "check_passes", "check_schema_table", "check_schemas", "whole"]
+__all__ = ["Queries", "check_entry", "check_passes", "check_schema_table", "check_schemas", "whole"]
 
 
 _KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
@@ -46,14 +46,16 @@ def check_schema_table(raw: object, key: str, problems: Problems) -> Mapping[str
     return {}
 
 
-def check_keys(table: Mapping[str, Any], key: str, allowed: Sequence[str], problems: Problems) -> None:
-    """Unknown keys of a table are problems."""
+def check_entry(raw: object, key: str, allowed: Sequence[str], problems: Problems) -> Mapping[str, Any]:
+    """A table of keys as :func:`check_schema_table` reads it; its unknown keys are problems."""
+    table = check_schema_table(raw, key, problems)
     for name in table:
         if name not in allowed:
             problems.add(
                 f"{key}.{name}",
                 f"unknown key.{nearest(name, allowed)} Allowed are {listed(allowed)}",
             )
+    return table
 
 
 def whole(value: object) -> int | None:
@@ -65,8 +67,7 @@ def whole(value: object) -> int | None:
 
 def _check_schema(name: str, raw: object, key: str, problems: Problems) -> HistogramSchema | None:
     before = len(problems.messages)
-    table = check_schema_table(raw, key, problems)
-    check_keys(table, key, _KEYS, problems)
+    table = check_entry(raw, key, _KEYS, problems)
     record = check_choice(table.get("record", "person"), f"{key}.record", ("person", "household"), problems)
     attributes = _check_attributes(table.get("attributes"), f"{key}.attributes", problems)
     if len(problems.messages) > before or record is None:
@@ -129,8 +130,7 @@ def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attrib
     attributes: list[Attribute] = []
     for position, item in enumerate(raw):
         where = f"{key}[{position}]"
-        table = check_schema_table(item, where, problems)
-        check_keys(table, where, ("name", "levels", "labels"), problems)
+        table = check_entry(item, where, ("name", "levels", "labels"), problems)
         name, levels = table.get("name"), whole(table.get("levels"))
         if not isinstance(name, str) or not levels:
             problems.add(where, "give a name in quotes and a whole number of levels, 1 or more")
@@ -151,8 +151,7 @@ def _check_recodes(raw: object, key: str, schema: Schema, problems: Problems) ->
     recodes = {}
     for name, item in check_schema_table(raw, key, problems).items():
         where = f"{key}.{name}"
-        table = check_schema_table(item, where, problems)
-        check_keys(table, where, ("attribute", "groups", "labels"), problems)
+        table = check_entry(item, where, ("attribute", "groups", "labels"), problems)
         attribute = check_choice(table.get("attribute"), f"{where}.attribute", schema.names, problems)
         _check_name(name, where, "recode", problems)
         if name in schema.names or name in ("total", "detailed"):
@@ -197,11 +196,9 @@ def _check_zeros(raw: object, key: str, schema: Schema, problems: Problems) -> t
     rules = []
     for position, item in enumerate(raw):
         where = f"{key}[{position}]"
-        table = check_schema_table(item, where, problems)
-        check_keys(table, where, ("name", "when"), problems)
+        table = check_entry(item, where, ("name", "when"), problems)
         name = table.get("name")
-        when = check_schema_table(table.get("when", {}), f"{where}.when", problems)
-        check_keys(when, f"{where}.when", schema.names, problems)
+        when = check_entry(table.get("when", {}), f"{where}.when", schema.names, problems)
         if not isinstance(name, str) or not when:
             problems.add(where, "give a name in quotes and the levels, such as when = { hhgq = [3] }")
             continue
@@ -220,8 +217,7 @@ def _check_zeros(raw: object, key: str, schema: Schema, problems: Problems) -> t
 
 
 def _check_facilities(raw: object, key: str, schema: Schema, problems: Problems) -> Facilities | None:
-    table = check_schema_table(raw, key, problems)
-    check_keys(table, key, _FACILITY_KEYS, problems)
+    table = check_entry(raw, key, _FACILITY_KEYS, problems)
     attribute = check_choice(table.get("attribute"), f"{key}.attribute", schema.names, problems)
     if attribute is None:
         return None
@@ -292,8 +288,7 @@ def check_passes(
     passes: dict[str, Passes] = {}
     for position, item in enumerate(raw):
         where = f"{key}[{position}]"
-        table = check_schema_table(item, where, problems)
-        check_keys(table, where, ("levels", "l2", "rounding"), problems)
+        table = check_entry(item, where, ("levels", "l2", "rounding"), problems)
         l2 = _check_pass_list(table.get("l2"), f"{where}.l2", words, problems)
         rounding = _check_pass_list(table.get("rounding"), f"{where}.rounding", words, problems)
         if len(l2) != len(rounding):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.model import CellQuery
+from censafe.model.entries import nearest
 from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -68,10 +68,8 @@ def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tup
     missing = [name for name in names if name not in known]
     if missing:
         offered = sorted({word for one in config.histograms for word in _offered(one)})
-        near = difflib.get_close_matches(missing[0], offered, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise UsageError(
-            f"--query {missing[0]}: no such query.{hint} Allowed: {', '.join(offered)}, and attributes or recodes joined by *"
+            f"--query {missing[0]}: no such query.{nearest(missing[0], offered)} Allowed: {', '.join(offered)}, and attributes or recodes joined by *"
         )
     return found
 
