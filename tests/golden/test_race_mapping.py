@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+from importlib.resources import files
 
 import numpy as np
 import pytest
 
+import censafe.products.detailed.codes as shipped_codes
 from censafe.products.detailed.codes.mapping import iteration_map
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.stability import stability
@@ -86,3 +88,16 @@ def test_production_stability_is_nine_by_both_rules(rule: str) -> None:
     universe = read_universe()
     found = {stability(universe, lv, g, 8, rule) for lv in (1, 2) for g in ("detailed", "coarse")}
     assert {9} == found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ethnicity-characteristic-iterations.txt",
+        "race-and-ethnicity-codes.txt",
+        "race-characteristic-iterations.txt",
+    ],
+)
+def test_shipped_names_of_groups_are_the_bureaus_to_the_byte(name: str) -> None:
+    published = shared_data("bureau/safetab_h/production") / name
+    assert published.read_bytes() == (files(shipped_codes).joinpath("shipped", name)).read_bytes()
