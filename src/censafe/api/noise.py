@@ -23,7 +23,9 @@ _NOWHERE = "0" * 64
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """Counts with exact noise that no plan and no ledger knows: whoever publishes them has to account for them.
+    """Exact noise, or counts with it, that no plan and no ledger knows: whoever publishes them has to account for them.
+
+    numpy and what is built on it read the values as an array.
 
     Args:
         values: int64, in the shape of the counts; may be negative.
@@ -41,12 +43,22 @@ class NoisyCounts:
         """``unaccounted``, or ``seeded`` under a test key."""
         return "unaccounted" if self.test_key is None else "seeded"
 
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: object = None, *, copy: bool | None = None) -> NDArray[Any]:
+        """The values, for ``numpy.asarray``."""
+        import numpy as np
+
+        found: NDArray[Any] = np.array(self.values, dtype=dtype, copy=True if copy is None else copy)  # type: ignore[call-overload]
+        return found
+
     def __repr__(self) -> str:
         shown = "UNACCOUNTED" if self.test_key is None else "TEST KEY, NOT PRIVATE"
         return f"NoisyCounts({self.values.shape}, {self.law.bureau_name} {self.law.parameter}, {shown})"
 
 
-def noise(law: NoiseLaw, n: int, *, test_key: int | None = None, query: int = 0) -> NDArray[np.int64]:
+def noise(law: NoiseLaw, n: int, *, test_key: int | None = None, query: int = 0) -> NoisyCounts:
     """Exact draws of a law, under a fresh key of the operating system in every call.
 
     Args:
@@ -56,7 +68,7 @@ def noise(law: NoiseLaw, n: int, *, test_key: int | None = None, query: int = 0)
         query: address of the draws below the key, 0 to 65535; other addresses have independent draws.
 
     Returns:
-        int64, shape (n,).
+        The draws, shape (n,), which say that they are unaccounted.
 
     Raises:
         UsageError: n is below 1.
@@ -65,16 +77,16 @@ def noise(law: NoiseLaw, n: int, *, test_key: int | None = None, query: int = 0)
     Source: Canonne, Kamath & Steinke (2020); exact for every parameter, see ``privacy/noise/sampler.proof.md``.
 
     Example:
-        >>> noise(NoiseLaw.gaussian(Fraction(4)), 5, test_key=1).tolist()
-        [1, 1, 1, -1, -2]
-        >>> len(noise(NoiseLaw.laplace(Fraction(3, 2)), 1000))
-        1000
+        >>> noise(NoiseLaw.gaussian(Fraction(4)), 5, test_key=1).values
+        array([ 1,  1,  1, -1, -2])
+        >>> noise(NoiseLaw.laplace(Fraction(3, 2)), 1000)
+        NoisyCounts((1000,), Two-Sided Geometric 3/2, UNACCOUNTED)
     """
     import numpy as np
 
     if n < 1:
         raise UsageError(f"n must be 1 or more, not {n}")
-    return measure(np.zeros(n, np.int64), law, test_key=test_key, query=query).values
+    return measure(np.zeros(n, np.int64), law, test_key=test_key, query=query)
 
 
 def measure(counts: ArrayLike, law: NoiseLaw, *, test_key: int | None = None, query: int = 0) -> NoisyCounts:
