@@ -46,7 +46,8 @@ def _runs(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
     yield "sdhc-us-estimates", folder / "sdhc-us-out" / "estimates"
     yield _run(folder, "phsafe", "sdhc-pr", island, "--set", "reader=csv")
     yield _run(folder, "safetab-p", "ddhca", records, *_TWO_STATES)
-    yield _run(folder, "safetab-h", "ddhcb", records, *_TWO_STATES)
+    totals = ("--t1", folder / "ddhca-out")
+    yield _run(folder, "safetab-h", "ddhcb", records, *_TWO_STATES, *totals)
     yield from _topdown(folder, persons)
 
 
@@ -70,7 +71,7 @@ def _topdown(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
     yield "blocks-16-lower", folder / "blocks-16-out"
 
 
-def _run(folder: Path, product: str, name: str, data: Path, *settings: str) -> tuple[str, Path]:
+def _run(folder: Path, product: str, name: str, data: Path, *settings: object) -> tuple[str, Path]:
     out = folder / f"{name}-out"
     _call("run", product, name, data, out, "--test-key", 1, *settings)
     return name, out

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from censafe.population.blocks.legacy import impute_quarters
+from censafe.population.blocks.imputation import impute_quarters
 from support.histograms import units_table, write_table
 from support.shared import shared_data
 

@@ -23,7 +23,7 @@ def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[.
     The compiled function holds no interpreter lock. The compiler is imported here, so that importing this module
     is cheap. Machine code holds that of the functions it calls, and the compiler's cache looks at the file of the outer one
     alone; so the cache of a file lies in a folder named by its contents and those of all files with compiled functions that it
-    imports, directly or through others.
+    imports, directly or through others, and of the data beside them: fixed_width.toml beside fixed_width.py.
 
     Args:
         signature: types of the result and the arguments; without them the function is compiled at its first call.
@@ -58,7 +58,9 @@ def _folder(file: str) -> str:
     """Where the cache of a file lies; empty where none of ours is writable, which leaves it to the compiler."""
     digest = hashlib.sha256()
     for path in sorted(_reached(Path(file))):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        data = path.with_suffix(".toml")
+        for one in (path, data) if data.is_file() else (path,):
+            digest.update(one.name.encode() + b"\0" + one.read_bytes() + b"\0")
     folder = _PACKAGE / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

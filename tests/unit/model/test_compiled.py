@@ -50,9 +50,13 @@ def test_machine_code_of_other_sources_is_not_found_again(package):
     (package / "apart.py").write_text("from numba import njit\nSIZE = 3\n")
     forget()
     assert compiling._folder(outer) == before
+    (package / "inner.toml").write_text("size = 1\n")
+    forget()
+    with_data = compiling._folder(outer)
+    assert with_data != before
     (package / "inner.py").write_text("from numba import njit\nSIZE = 2\n")
     forget()
-    assert compiling._folder(outer) != before
+    assert compiling._folder(outer) not in (before, with_data)
 
 
 def test_a_folder_that_the_user_names_is_used(package, tmp_path, monkeypatch):

@@ -20,7 +20,8 @@ from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.histograms import HistogramSchema
 from censafe.model.pl94 import TABLE_ITEMS, item_names
 from censafe.population.blocks import HistogramLayout
-from censafe.population.blocks.legacy import RULE, find_legacy, imputed_cells, read_legacy
+from censafe.population.blocks.imputation import RULE, imputed_cells
+from censafe.population.blocks.legacy import find_legacy, read_legacy
 
 __all__ = [
     "holds_units",

@@ -17,13 +17,10 @@ from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.areas import AREA_COLUMNS, BLOCK_NUMBER, area_numbers, block_numbers, in_order
 from censafe.population.blocks.cef_kernels import (
-    BLOCK_TEXT,
     KIND_OF_GQ,
     MOST_MAFID,
     PERSON_RULES,
-    PERSON_WIDTH,
     UNIT_RULES,
-    UNIT_WIDTH,
     BlockTable,
     UnitColumns,
     block_table,
@@ -40,7 +37,7 @@ from censafe.population.blocks.layout import (
     nobody,
     occupancy_of,
 )
-from censafe.population.blocks.lines import length_findings, line_chunks
+from censafe.population.files.fixed_width import FixedFile, field_words, fixed_layout
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 
 __all__ = ["TOTALS", "find_cef", "read_cef", "total_findings"]
@@ -49,16 +46,12 @@ __all__ = ["TOTALS", "find_cef", "read_cef", "total_findings"]
 _SHAPE: Final = (8, 2, 2, 63)
 _CELLS: Final = 2016
 _KINDS: Final = 8
+_UNIT, _PERSON = fixed_layout("cef_unit"), fixed_layout("cef_per")
 _LINE_FEED: Final = 10
+_BLOCK_TEXT = _UNIT.fields["OIDTB"].width
 _AREAS: Final = {kind: kind.upper() for kind in AREA_COLUMNS}
-_HOUSING: Final = "blank or 000 for housing units, 101 to 106, 201 to 203, 301, 401 to 405, 501, 601, 602, 701, 702, 704, 706, 801, 802, 900, 901, 903, 904"
-_UNIT_WORDS: Final = {
-    "RTYPE": ("RTYPE", "domain", "codes outside the allowed set", "2 or 4"),
-    "MAFID": ("MAFID", "form", "numbers that are not digits", "9 digits"),
+_UNIT_WORDS: Final = field_words(_UNIT) | {
     "duplicate": ("MAFID", "duplicate", "units with the number of another one", "one record a number, over all files"),
-    "QGQTYP": ("QGQTYP", "domain", "kinds of group quarters that do not occur", _HOUSING),
-    "VACS": ("VACS", "domain", "codes outside the allowed set", "0 to 7"),
-    "FINAL_POP": ("FINAL_POP", "form", "numbers of persons that are not digits", "whole numbers"),
     "OIDTB": ("OIDTB", "unmatched", "units whose block is not in GRF-C", "an OIDTABBLK of GRF-C"),
     "quarters": ("RTYPE, QGQTYP", "quarters", "housing units with a kind of group quarters, or group quarters without one",
                  "RTYPE 2 with blank or 000, RTYPE 4 with a code"),
@@ -67,13 +60,8 @@ _UNIT_WORDS: Final = {
     "no-persons": ("VACS, FINAL_POP", "no-persons", "units that are not vacant and have no persons",
                    "FINAL_POP 1 or more with VACS 0"),
 }  # fmt: skip
-_PERSON_WORDS: Final = {
-    "MAFID": ("MAFID", "form", "numbers that are not digits", "9 digits"),
+_PERSON_WORDS: Final = field_words(_PERSON) | {
     "unit": ("MAFID", "unmatched", "persons whose unit is not in the unit file", "a MAFID of the unit file"),
-    "QAGE": ("QAGE", "domain", "ages outside the allowed range", "0 to 115"),
-    "CENHISP": ("CENHISP", "domain", "codes outside the allowed set", "1 or 2"),
-    "CENRACE": ("CENRACE", "domain", "codes outside the allowed set", "01 to 63"),
-    "QGQTYP": ("QGQTYP", "domain", "kinds of group quarters that do not occur", _HOUSING),
     "vacant": ("MAFID", "vacant", "persons in vacant units", "no persons where VACS is 1 to 7"),
     "other-quarters": ("QGQTYP", "other-quarters", "persons in another kind of quarters than their unit is",
                        "the kind of the unit"),
@@ -207,17 +195,17 @@ def _read_grfc(paths: tuple[Path, ...], layout: HistogramLayout) -> _Blocks:
 
 
 def _texts(column: Any, name: str, found: list[Finding]) -> NDArray[np.uint8]:
-    """Identifiers without blanks around them as bytes, shape (rows, 22), zeros behind."""
+    """Identifiers without blanks around them as bytes, shape (rows, characters of OIDTB), zeros behind."""
     import pyarrow.compute as pc
 
     texts = np.array(pc.utf8_trim_whitespace(column).fill_null("").to_pylist(), np.bytes_)
     width = texts.dtype.itemsize
     lengths = np.char.str_len(texts)
-    wrong = int(np.count_nonzero((lengths == 0) | (lengths > BLOCK_TEXT)))
+    wrong = int(np.count_nonzero((lengths == 0) | (lengths > _BLOCK_TEXT)))
     found += finding(name, "OIDTABBLK", "form", wrong, "identifiers that are empty or too long",
-                     f"1 to {BLOCK_TEXT} characters", "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
-    out = np.zeros((len(texts), BLOCK_TEXT), np.uint8)
-    kept = min(width, BLOCK_TEXT)
+                     f"1 to {_BLOCK_TEXT} characters", "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
+    out = np.zeros((len(texts), _BLOCK_TEXT), np.uint8)
+    kept = min(width, _BLOCK_TEXT)
     out[:, :kept] = texts.view(np.uint8).reshape(len(texts), width)[:, :kept]
     return out
 
@@ -227,18 +215,13 @@ def _read_units(
 ) -> UnitColumns:
     bad = np.zeros(len(UNIT_RULES), np.int64)
     parts: list[UnitColumns] = [_empty_units(0)]
-    cut = False
-    for chunk in line_chunks(path):
-        cut = chunk[-1] != _LINE_FEED and len(chunk) < UNIT_WIDTH
-        if not cut:
-            rows = _empty_units(int(np.count_nonzero(chunk == _LINE_FEED)) + 1)
-            held = parse_units(chunk, 0, KIND_OF_GQ, table, seen, bad, rows)
-            parts.append(UnitColumns._make(column[:held].copy() for column in rows))
+    file = FixedFile(path, _UNIT.width)
+    for chunk in file.chunks():
+        rows = _empty_units(int(np.count_nonzero(chunk == _LINE_FEED)) + 1)
+        held = parse_units(chunk, 0, KIND_OF_GQ, table, seen, bad, rows)
+        parts.append(UnitColumns._make(column[:held].copy() for column in rows))
     units = UnitColumns._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
-    count = dict(zip(UNIT_RULES, bad.tolist(), strict=True))
-    problems += length_findings(path.name, UNIT_WIDTH, count["length"], cut)
-    for rule, (column, name, problem, allowed) in _UNIT_WORDS.items():
-        problems += finding(path.name, column, name, count[rule], problem, allowed)
+    problems += file.findings(UNIT_RULES, _UNIT_WORDS, bad)
     blocks = len(counts.units)
     block = np.maximum(units.block, 0).astype(np.int64)
     kinds = block * _KINDS + units.kind
@@ -262,19 +245,14 @@ def _read_persons(
     slots = np.full(1 << max(4, (2 * len(units.mafid) - 1).bit_length()), -1, np.int32)
     fill_units(slots, units.mafid)
     met = np.zeros(len(units.mafid), np.int32)
-    cut = False
-    for chunk in line_chunks(path):
-        cut = chunk[-1] != _LINE_FEED and len(chunk) < PERSON_WIDTH
-        if not cut:
-            keys = np.zeros(int(np.count_nonzero(chunk == _LINE_FEED)) + 1, np.int64)
-            held = parse_persons(chunk, 0, KIND_OF_GQ, slots, units, met, bad, keys)
-            distinct, count = np.unique(keys[:held], return_counts=True)
-            counts.keys.append(distinct)
-            counts.counts.append(count)
-    found = dict(zip(PERSON_RULES, bad.tolist(), strict=True))
-    problems += length_findings(path.name, PERSON_WIDTH, found["length"], cut)
-    for rule, (column, name, problem, allowed) in _PERSON_WORDS.items():
-        problems += finding(path.name, column, name, found[rule], problem, allowed)
+    file = FixedFile(path, _PERSON.width)
+    for chunk in file.chunks():
+        keys = np.zeros(int(np.count_nonzero(chunk == _LINE_FEED)) + 1, np.int64)
+        held = parse_persons(chunk, 0, KIND_OF_GQ, slots, units, met, bad, keys)
+        distinct, count = np.unique(keys[:held], return_counts=True)
+        counts.keys.append(distinct)
+        counts.counts.append(count)
+    problems += file.findings(PERSON_RULES, _PERSON_WORDS, bad)
     other = int(np.count_nonzero(met != units.expected))
     problems += finding(
         unit_path.name, "FINAL_POP", "persons", other, f"units with another number of records in {path.name}",

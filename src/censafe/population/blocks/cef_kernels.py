@@ -8,16 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.blocks.lines import blank, mark, next_line, parse_number, slot_of
+from censafe.population.files.fixed_width import fixed_layout, number_at, outside
+from censafe.population.files.lines import next_line
 
 __all__ = [
-    "BLOCK_TEXT", "KIND_OF_GQ", "MOST_MAFID", "PERSON_RULES", "PERSON_WIDTH", "UNIT_RULES", "UNIT_WIDTH", "BlockTable",
-    "UnitColumns", "block_table", "fill_units", "parse_persons", "parse_units",
+    "KIND_OF_GQ", "MOST_MAFID", "PERSON_RULES", "UNIT_RULES", "BlockTable", "UnitColumns", "block_table", "fill_units", "mark",
+    "parse_persons", "parse_units", "slot_of",
 ]  # fmt: skip
 
-UNIT_WIDTH, PERSON_WIDTH = 76, 91
-BLOCK_TEXT = 22  # characters of OIDTB
 MOST_MAFID = 10**9
+_UNIT, _PERSON = fixed_layout("cef_unit").fields, fixed_layout("cef_per").fields
+_RTYPE_AT, _MAFID_AT, _QUARTERS_AT, _VACS_AT, _POP_AT, _BLOCK_AT = (
+    _UNIT[name].place for name in ("RTYPE", "MAFID", "QGQTYP", "VACS", "FINAL_POP", "OIDTB")
+)
+_HOME_AT, _AGE_AT, _ORIGIN_AT, _RACE_AT, _INSIDE_AT = (
+    _PERSON[name].place for name in ("MAFID", "QAGE", "CENHISP", "CENRACE", "QGQTYP")
+)
+_TYPES, _VACANCIES = _UNIT["RTYPE"].level_of, _UNIT["VACS"].level_of
+_AGES, _ORIGINS, _RACE_CODES = (_PERSON[name].level_of for name in ("QAGE", "CENHISP", "CENRACE"))
+UNIT_WIDTH, PERSON_WIDTH = fixed_layout("cef_unit").width, fixed_layout("cef_per").width
+KIND_OF_GQ = _UNIT["QGQTYP"].level_of
+"""Level of hhgq by code of group quarters, 0 for housing units, -1 for codes that do not occur."""
+
 UNIT_RULES = (
     "length", "RTYPE", "MAFID", "duplicate", "QGQTYP", "VACS", "FINAL_POP", "OIDTB", "quarters", "vacant-quarters",
     "vacant-persons", "no-persons",
@@ -30,34 +42,35 @@ PERSON_RULES = (
 _P_LENGTH, _P_MAFID, _P_UNIT, _P_AGE, _P_HISPANIC, _P_RACE, _P_QGQTYP, _P_VACANT, _P_OTHER = range(
     len(PERSON_RULES)
 )
-_GROUPS = {
-    1: (101, 102, 103, 104, 105, 106), 2: (201, 202, 203), 3: (301,), 4: (401, 402, 403, 404, 405), 5: (501,),
-    6: (601, 602), 7: (701, 702, 704, 706, 801, 802, 900, 901, 903, 904),
-}  # fmt: skip
-_OLDEST, _RACES, _MOST_VACANCY = 115, 63, 7
+_RACES = 63
 _Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]
 _Slots = NDArray[np.int32]
 _kernel = compiled()
 
 
-def _kinds() -> NDArray[np.int8]:
-    kinds = np.full(1000, -1, np.int8)
-    kinds[0] = 0
-    for kind, codes in _GROUPS.items():
-        kinds[list(codes)] = kind
-    return kinds
+@_kernel
+def mark(seen: NDArray[np.uint64], item: int) -> bool:
+    """Set the bit of an item; whether it was set before."""
+    word, bit = item >> 6, np.uint64(1) << np.uint64(item & 63)
+    if seen[word] & bit:
+        return True
+    seen[word] |= bit
+    return False
 
 
-KIND_OF_GQ = _kinds()
-"""Level of hhgq by code of group quarters, 0 for housing units, -1 for codes that do not occur."""
+@_kernel
+def slot_of(key: int, mask: int) -> int:
+    """Where a whole number is looked for first in a table of `mask` + 1 slots."""
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return int(np.int64(mixed >> np.uint64(32)) & mask)
 
 
 class BlockTable(NamedTuple):
     """Blocks by the text of OIDTB: open addressing over the blocks in any order."""
 
     slots: _Slots
-    texts: _Bytes  # (blocks, 22), left-justified, zeros behind
+    texts: _Bytes  # (blocks, characters of OIDTB), left-justified, zeros behind
     block: NDArray[np.int32]  # position of the block in the spine
 
 
@@ -114,7 +127,7 @@ def block_table(texts: _Bytes, block: NDArray[np.int32]) -> tuple[BlockTable, in
     """A table of blocks by OIDTB, and how many texts are given twice.
 
     Args:
-        texts: shape (blocks, 22), left-justified, zeros behind.
+        texts: shape (blocks, characters of OIDTB), left-justified, zeros behind.
         block: position in the spine of each, shape (blocks,).
     """
     slots = np.full(_slots(len(texts)), -1, np.int32)
@@ -145,7 +158,7 @@ def _find_block(table: BlockTable, text: _Bytes, first: int, stop: int) -> int:
 
 @_kernel
 def _same_place(text: _Bytes, one: int, other: int) -> bool:
-    i = BLOCK_TEXT - 1  # the last characters differ most
+    i = _BLOCK_AT.width - 1  # the last characters differ most
     while i >= 0 and text[one + i] == text[other + i]:
         i -= 1
     return i < 0
@@ -156,19 +169,18 @@ def _unit(
     text: _Bytes, at: int, kinds: NDArray[np.int8], table: BlockTable, seen: NDArray[np.uint64], bad: _Ints,
     units: UnitColumns, row: int, before: int,
 ) -> None:  # fmt: skip
-    rtype, mafid = parse_number(text, at, 1), parse_number(text, at + 1, 9)
-    code = 0 if blank(text, at + 33, 3) else parse_number(text, at + 33, 3)
-    vacancy = 0 if blank(text, at + 32, 1) else parse_number(text, at + 32, 1)
-    persons = parse_number(text, at + 17, 5)
+    rtype, mafid = number_at(text, at, _RTYPE_AT), number_at(text, at, _MAFID_AT)
+    code, vacancy = number_at(text, at, _QUARTERS_AT), number_at(text, at, _VACS_AT)
+    persons = number_at(text, at, _POP_AT)
     kind = int(kinds[code]) if code >= 0 else -1
-    if row > 0 and _same_place(text, before + 37, at + 37):
+    if row > 0 and _same_place(text, before + _BLOCK_AT.start, at + _BLOCK_AT.start):
         block = int(units.block[row - 1])
     else:
-        block = _find_block(table, text, at + 37, at + 59)
-    bad[_RTYPE] += rtype != 2 and rtype != 4
+        block = _find_block(table, text, at + _BLOCK_AT.start, at + _BLOCK_AT.start + _BLOCK_AT.width)
+    bad[_RTYPE] += outside(_TYPES, rtype)
     bad[_MAFID] += mafid < 0
     bad[_QGQTYP] += kind < 0
-    bad[_VACS] += vacancy < 0 or vacancy > _MOST_VACANCY
+    bad[_VACS] += outside(_VACANCIES, vacancy)
     bad[_FINAL_POP] += persons < 0
     bad[_OIDTB] += block < 0
     if mafid >= 0 and mark(seen, mafid):
@@ -236,15 +248,15 @@ def fill_units(slots: _Slots, mafid: NDArray[np.int32]) -> None:
 def _person(text: _Bytes, at: int, kinds: NDArray[np.int8], units: UnitColumns, unit: int, bad: _Ints) -> int:
     """Cell of a person, with 2,016 for every block before that of the unit."""
     age, origin, race = (
-        parse_number(text, at + 23, 3),
-        parse_number(text, at + 47, 1),
-        parse_number(text, at + 81, 2),
+        number_at(text, at, _AGE_AT),
+        number_at(text, at, _ORIGIN_AT),
+        number_at(text, at, _RACE_AT),
     )
-    code = 0 if blank(text, at + 87, 3) else parse_number(text, at + 87, 3)
+    code = number_at(text, at, _INSIDE_AT)
     kind = int(kinds[code]) if code >= 0 else -1
-    bad[_P_AGE] += age < 0 or age > _OLDEST
-    bad[_P_HISPANIC] += origin != 1 and origin != 2
-    bad[_P_RACE] += race < 1 or race > _RACES
+    bad[_P_AGE] += outside(_AGES, age)
+    bad[_P_HISPANIC] += outside(_ORIGINS, origin)
+    bad[_P_RACE] += outside(_RACE_CODES, race)
     bad[_P_QGQTYP] += kind < 0
     bad[_P_VACANT] += units.vacant[unit]
     if kind >= 0:
@@ -284,7 +296,7 @@ def parse_persons(
         if length != PERSON_WIDTH:
             bad[_P_LENGTH] += 1
         else:
-            mafid = parse_number(text, at + 1, 9)
+            mafid = number_at(text, at, _HOME_AT)
             if unit < 0 or units.mafid[unit] != mafid:
                 slot = slot_of(mafid, mask)
                 while slots[slot] >= 0 and units.mafid[slots[slot]] != mafid:

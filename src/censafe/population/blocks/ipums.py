@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.spines.tree import build_spine
 from censafe.model.compiled import compiled
+from censafe.population.blocks.cef_kernels import mark, slot_of
 from censafe.population.blocks.layout import (
     BlockData,
     HistogramLayout,
@@ -19,14 +20,8 @@ from censafe.population.blocks.layout import (
     histograms_of,
     nobody,
 )
-from censafe.population.blocks.lines import (
-    length_findings,
-    line_chunks,
-    mark,
-    next_line,
-    parse_number,
-    slot_of,
-)
+from censafe.population.files.fixed_width import FixedFile, field_words, fixed_layout, number_at, outside
+from censafe.population.files.lines import next_line
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
 
 __all__ = [
@@ -35,7 +30,6 @@ __all__ = [
     "MOST_SERIAL",
     "RULES",
     "UNITS",
-    "WIDTH",
     "Districts",
     "add_lines",
     "empty_districts",
@@ -46,12 +40,23 @@ __all__ = [
 ]
 
 
-WIDTH = 273
 DISTRICT_CELLS = 192
 UNITS = 9  # eight kinds, then vacant housing units
 MOST_SERIAL = 10**8
-KIND_OF_GQTYPE = (0, -1, 1, 2, 3, -1, 4, 5, 6, 7)  # level of hhgq; 1 and 5 do not occur
+_HOUSEHOLD_LAYOUT, _PERSON_LAYOUT = fixed_layout("ipums_household"), fixed_layout("ipums_person")
+KIND_OF_GQTYPE = _HOUSEHOLD_LAYOUT.fields["GQTYPE"].level_of
+"""Level of hhgq by code; -1 for codes that do not occur."""
 
+_HOME, _ONE = _HOUSEHOLD_LAYOUT.fields, _PERSON_LAYOUT.fields
+_SERIAL_AT, _STATE_AT, _COUNTY_AT, _DISTRICT_AT, _GQ_AT, _GQTYPE_AT, _NUMPREC_AT = (
+    _HOME[name].place for name in ("SERIAL", "STATEFIP", "COUNTY", "ENUMDIST", "GQ", "GQTYPE", "NUMPREC")
+)
+_P_SERIAL_AT, _AGE_AT, _RACE_AT, _HISPAN_AT = (
+    _ONE[name].place for name in ("SERIAL", "AGE", "RACE", "HISPAN")
+)
+_RACES, _ORIGINS = _ONE["RACE"].level_of, _ONE["HISPAN"].level_of
+_HOUSEHOLD_RECORD, _PERSON_RECORD = ord(_HOUSEHOLD_LAYOUT.record), ord(_PERSON_LAYOUT.record)
+WIDTH = _HOUSEHOLD_LAYOUT.width
 RULES = (
     "length", "RECTYPE", "SERIAL", "duplicate", "geocode", "GQ", "GQTYPE", "orphan", "vacant", "AGE", "RACE",
     "HISPAN", "NUMPREC",
@@ -71,7 +76,7 @@ RULES = (
     _HISPAN,
     _NUMPREC,
 ) = range(len(RULES))
-_VACANT_UNIT, _NOT_REPORTED, _MOST_HISPANIC = 8, 9, 4
+_VACANT_UNIT, _NOT_REPORTED = 8, 9
 # what is remembered between lines: of the household, and how many districts there are
 _HOUSEHOLD, _DISTRICT, _KIND, _IS_VACANT, _EXPECTED, _MET, _FOUND = range(7)
 _Ints = NDArray[np.int64]
@@ -135,25 +140,25 @@ def fill_slots(slots: NDArray[np.int32], codes: _Ints) -> None:
 def _household(
     text: NDArray[np.uint8],
     at: int,
-    kinds: _Ints,
+    kinds: NDArray[np.int8],
     seen: NDArray[np.uint64],
     found: Districts,
     place: _Ints,
     bad: _Ints,
 ) -> None:
-    serial = parse_number(text, at + 7, 8)
+    serial = number_at(text, at, _SERIAL_AT)
     place[_HOUSEHOLD] = serial
     if serial < 0:
         bad[_SERIAL] += 1
     elif mark(seen, serial):
         bad[_DUPLICATE] += 1
     state, county, district = (
-        parse_number(text, at + 53, 2),
-        parse_number(text, at + 55, 4),
-        parse_number(text, at + 124, 4),
+        number_at(text, at, _STATE_AT),
+        number_at(text, at, _COUNTY_AT),
+        number_at(text, at, _DISTRICT_AT),
     )
-    gq, gqtype = parse_number(text, at + 93, 1), parse_number(text, at + 94, 1)
-    kind = kinds[gqtype] if gqtype >= 0 else -1
+    gq, gqtype = number_at(text, at, _GQ_AT), number_at(text, at, _GQTYPE_AT)
+    kind = int(kinds[gqtype]) if gqtype >= 0 else -1
     if kind < 0:
         bad[_GQTYPE] += 1
         kind = 0
@@ -161,7 +166,7 @@ def _household(
         bad[_GQ] += 1
     place[_KIND] = kind
     place[_IS_VACANT] = gq == 0 and kind == 0
-    expected = parse_number(text, at + 15, 2)
+    expected = number_at(text, at, _NUMPREC_AT)
     place[_EXPECTED] = expected if kind == 0 else -1
     place[_MET] = 0
     if state < 0 or county < 0 or district < 0:
@@ -177,24 +182,24 @@ def _household(
 def _person(
     text: NDArray[np.uint8], at: int, hispanic9: bool, found: Districts, place: _Ints, bad: _Ints
 ) -> None:
-    if place[_HOUSEHOLD] < 0 or parse_number(text, at + 7, 8) != place[_HOUSEHOLD]:
+    if place[_HOUSEHOLD] < 0 or number_at(text, at, _P_SERIAL_AT) != place[_HOUSEHOLD]:
         bad[_ORPHAN] += 1
         return
     if place[_IS_VACANT]:
         bad[_VACANT] += 1
         return
     age, race, origin = (
-        parse_number(text, at + 73, 3),
-        parse_number(text, at + 84, 1),
-        parse_number(text, at + 88, 1),
+        number_at(text, at, _AGE_AT),
+        number_at(text, at, _RACE_AT),
+        number_at(text, at, _HISPAN_AT),
     )
     hispanic = hispanic9 if origin == _NOT_REPORTED else origin > 0
     if age < 0:
         bad[_AGE] += 1
-    if race < 1 or race > 6:
+    if outside(_RACES, race):
         bad[_RACE] += 1
         race = 1
-    if origin < 0 or (origin > _MOST_HISPANIC and origin != _NOT_REPORTED):
+    if outside(_ORIGINS, origin):
         bad[_HISPAN] += 1
     cell = ((place[_KIND] * 2 + (age >= 18)) * 2 + hispanic) * 6 + race - 1
     found.cells[place[_DISTRICT], cell] += 1
@@ -205,7 +210,7 @@ def _person(
 def add_lines(
     text: NDArray[np.uint8],
     start: int,
-    kinds: _Ints,
+    kinds: NDArray[np.int8],
     hispanic9: bool,
     seen: NDArray[np.uint64],
     found: Districts,
@@ -217,7 +222,7 @@ def add_lines(
     Args:
         text: the chunk.
         start: where to begin.
-        kinds: level of hhgq by GQTYPE, -1 for codes that do not occur.
+        kinds: KIND_OF_GQTYPE.
         hispanic9: whether an origin that was not reported counts as Hispanic.
         seen: one bit for each SERIAL.
         found: takes the counts.
@@ -233,13 +238,13 @@ def add_lines(
         if length != WIDTH:
             bad[_LENGTH] += 1
             place[_EXPECTED] = -1
-        elif text[at] == 72:
+        elif text[at] == _HOUSEHOLD_RECORD:
             if place[_FOUND] == len(found.codes):
                 return at
             if place[_EXPECTED] >= 0 and place[_EXPECTED] != place[_MET]:
                 bad[_NUMPREC] += 1
             _household(text, at, kinds, seen, found, place, bad)
-        elif text[at] == 80:
+        elif text[at] == _PERSON_RECORD:
             _person(text, at, hispanic9, found, place, bad)
         else:
             bad[_RECTYPE] += 1
@@ -249,21 +254,12 @@ def add_lines(
 
 _SHAPE: Final = (8, 2, 2, 6)
 _FIRST_ROOM: Final = 1 << 14
-_EXPECTED_IPUMS, _MET_IPUMS, _FOUND_IPUMS = 4, 5, 6
-_LINE_FEED: Final = 10
-_WORDS: Final = {
-    "RECTYPE": ("RECTYPE", "domain", "records of another type", "H or P"),
-    "SERIAL": ("SERIAL", "form", "household numbers that are not digits", "8 digits"),
+_WORDS: Final = field_words(_HOUSEHOLD_LAYOUT) | field_words(_PERSON_LAYOUT) | {
     "duplicate": ("SERIAL", "duplicate", "household records with the number of another one", "one household record a number"),
     "geocode": ("STATEFIP, COUNTY, ENUMDIST", "form", "codes of places that are not digits", "2, 4 and 4 digits"),
-    "GQ": ("GQ", "domain", "codes that are not digits", "0 to 9"),
-    "GQTYPE": ("GQTYPE", "domain", "kinds of group quarters that do not occur", "0, 2, 3, 4 and 6 to 9"),
     "orphan": ("SERIAL", "no-household", "persons that do not follow the record of their household",
                "every household record, then its persons"),
     "vacant": ("GQ", "vacant", "persons in vacant units", "no persons after a household record with GQ 0 and GQTYPE 0"),
-    "AGE": ("AGE", "domain", "ages that are not digits", "000 to 999"),
-    "RACE": ("RACE", "domain", "codes outside the allowed set", "1 to 6"),
-    "HISPAN": ("HISPAN", "domain", "codes outside the allowed set", "0 to 4, or 9 for not reported"),
 }  # fmt: skip
 """Column, rule, problem and what is allowed, by rule of the kernel."""
 
@@ -280,7 +276,7 @@ def read_ipums(paths: tuple[Path, ...], layout: HistogramLayout, *, hispanic9: b
     household numbers.
 
     Args:
-        paths: the extracts, records of 273 characters.
+        paths: the extracts.
         layout: of the 1940 end-to-end test.
         hispanic9: whether a person whose Hispanic origin was not reported (HISPAN 9) counts as Hispanic, as the Bureau's code has
             it; otherwise as not Hispanic.
@@ -303,7 +299,7 @@ def read_ipums(paths: tuple[Path, ...], layout: HistogramLayout, *, hispanic9: b
     for path in paths:
         found = _add_file(path, hispanic9, seen, found, place, problems)
     raise_if_fatal(merge_findings(problems), "extract of 1940")
-    districts = int(place[_FOUND_IPUMS])
+    districts = int(place[_FOUND])
     if not districts:
         raise DataError(f"{paths[0].name}: there are no records; allowed: one household record or more")
     spine = build_spine(found.codes[:districts], layout.rules)
@@ -331,16 +327,15 @@ def _add_file(
 ) -> Districts:
     """Add up one file; the districts, in a larger table where there was no room."""
     bad = np.zeros(len(RULES), np.int64)
-    kinds = np.array(KIND_OF_GQTYPE, np.int64)
-    cut = False
-    place[:_FOUND_IPUMS] = new_place()[:_FOUND_IPUMS]
-    for chunk in line_chunks(path):
-        cut = chunk[-1] != _LINE_FEED and len(chunk) < WIDTH
-        at = len(chunk) if cut else 0
-        while (at := add_lines(chunk, at, kinds, hispanic9, seen, found, place, bad)) < len(chunk):
+    place[:_FOUND] = new_place()[:_FOUND]
+    file = FixedFile(path, WIDTH)
+    for chunk in file.chunks():
+        at = 0
+        while (at := add_lines(chunk, at, KIND_OF_GQTYPE, hispanic9, seen, found, place, bad)) < len(chunk):
             found = _doubled(found)
-    short = 0 <= place[_MET_IPUMS] < place[_EXPECTED_IPUMS]
-    problems += _problems(path.name, bad, cut, bool(short))
+    short = 0 <= place[_MET] < place[_EXPECTED]
+    problems += file.findings(RULES, _WORDS, bad)
+    problems += _household_findings(path.name, int(bad[_NUMPREC]), bool(short) and not file.cut)
     return found
 
 
@@ -352,19 +347,15 @@ def _doubled(found: Districts) -> Districts:
     return larger
 
 
-def _problems(file: str, bad: NDArray[np.int64], cut: bool, short: bool) -> list[Finding]:
-    count = dict(zip(RULES, bad.tolist(), strict=True))
-    found = length_findings(file, WIDTH, count["length"], cut)
-    for rule, (column, name, problem, allowed) in _WORDS.items():
-        found += finding(file, column, name, count[rule], problem, allowed)
-    found += finding(
-        file, "NUMPREC", "truncated", int(short and not cut), "the last household has fewer persons than it says",
+def _household_findings(file: str, others: int, short: bool) -> list[Finding]:
+    found = finding(
+        file, "NUMPREC", "truncated", int(short), "the last household has fewer persons than it says",
         "all persons of every household", "a file that was cut short must be copied again",
     )  # fmt: skip
-    if count["NUMPREC"]:
+    if others:
         severity: Severity = "warn"
         found.append(
-            Finding(file, "NUMPREC", "persons", severity, count["NUMPREC"], "households with another number of person records",
+            Finding(file, "NUMPREC", "persons", severity, others, "households with another number of person records",
                     "as many persons as NUMPREC says", "check that no records are missing")
         )  # fmt: skip
     return found

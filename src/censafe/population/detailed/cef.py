@@ -29,10 +29,11 @@ from censafe.population.detailed.files import (
     table_batches,
 )
 from censafe.population.detailed.layout import RACES, RecordName
+from censafe.population.files.fixed_text import stage_lines
 from censafe.population.files.layout import TableName
 from censafe.population.files.relation import engine_errors, quote_paths, quote_text
 from censafe.population.findings import Finding, raise_if_fatal
-from censafe.population.households.cef import CefInput, open_cef, read_ini, stage_lines
+from censafe.population.households.cef import CefInput, open_cef, read_ini
 
 if TYPE_CHECKING:
     import duckdb

@@ -9,19 +9,15 @@ Source: specification of the PHSafe input, section 3.2.
 from __future__ import annotations
 
 import configparser
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files as package_files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from censafe.errors import ConfigError, DataError, StorageError
 from censafe.geography import PUERTO_RICO
 from censafe.geography.grfc import read_grfc
-from censafe.population.files.delimited import take_rejects
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.parquet import parquet_relation
 from censafe.population.files.relation import Relation, TableFiles, engine_errors, quote_paths, quote_text
@@ -30,11 +26,9 @@ from censafe.population.findings import Finding
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["CefInput", "open_cef", "read_ini", "stage_lines"]
+__all__ = ["CefInput", "open_cef", "read_ini"]
 
-_INTEGERS = ("MAFID", "QAGE", "FINAL_POP")
 _FAMILY = "RELSHIP IN ('20', '21', '23') OR RELSHIP BETWEEN '25' AND '33'"
-_LINES_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -88,14 +82,17 @@ class CefInput:
             DataError: a file cannot be parsed.
             StorageError: memory or disk ran out, or a file vanished.
         """
+        # This loads the compiler, which other readers do without.
+        from censafe.population.files.fixed_text import stage_lines
+
         findings: list[Finding] = []
         with engine_errors("input scratch"):
             for name in TABLES:
                 (scratch / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         for entry in self.states:
-            findings += stage_lines(con, entry.per, "per", _target(scratch, "persons", entry.state))
+            findings += stage_lines(con, entry.per, "phsafe_per", _target(scratch, "persons", entry.state))
             raw = scratch / f"units-{entry.state}.parquet"
-            findings += stage_lines(con, entry.unit, "unit", raw)
+            findings += stage_lines(con, entry.unit, "phsafe_unit", raw)
             _derive(con, entry, scratch, raw)
         relations = {
             name: parquet_relation(
@@ -183,78 +180,8 @@ def read_ini(ini: Path, states: tuple[str, ...]) -> dict[str, str]:
     return paths
 
 
-@cache
-def _records() -> dict[str, Any]:
-    text = package_files("censafe.population").joinpath("cef.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
 def _target(scratch: Path, table: TableName, state: str) -> Path:
     return scratch / table / f"{state}.parquet"
-
-
-def _field(name: str, start: int, width: int, blank: Mapping[str, str]) -> str:
-    raw = f"substring(line, {start + 1}, {width})"
-    if name in blank:
-        return f"CASE WHEN trim({raw}) = '' THEN {quote_text(blank[name])} ELSE {raw} END AS {name}"
-    if name in _INTEGERS:
-        digits = f"coalesce(nullif(ltrim(trim({raw}), '0'), ''), '0')"
-        return f"CASE WHEN trim({raw}) <> '' THEN {digits} END AS {name}"
-    return f"{raw} AS {name}"
-
-
-def stage_lines(con: duckdb.DuckDBPyConnection, path: Path, kind: str, target: Path) -> list[Finding]:
-    """Write the columns of the lines of right length as Parquet; count the other lines.
-
-    Args:
-        con: the engine.
-        path: the file.
-        kind: section of cef.toml.
-        target: Parquet file of text columns.
-
-    Returns:
-        Findings about lines that could not be read.
-
-    Raises:
-        StorageError: memory or disk ran out, or the file vanished.
-    """
-    record = _records()[kind]
-    width, blank = record["width"], record.get("blank", {})
-    fields = ", ".join(_field(name, place[0], place[1], blank) for name, place in record["columns"].items())
-    rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
-    scan = (
-        f"read_csv({quote_paths([path])}, auto_detect=false, header=false, delim='\x01', quote='', escape='', "
-        f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
-        "columns={'line': 'VARCHAR'})"
-    )
-    with engine_errors(path.name):
-        con.execute(
-            f"COPY (SELECT {fields} FROM {scan} WHERE length(line) = {width}) "
-            f"TO {quote_text(str(target))} (FORMAT parquet)"
-        )
-        findings = take_rejects(con, rejects, f"{width} characters of UTF-8 text in every line")
-        wrong = con.execute(f"SELECT count(*) FROM {scan} WHERE length(line) <> {width}").fetchone()
-        take_rejects(con, rejects, "")
-        if wrong and wrong[0]:
-            lines = con.execute(
-                f"SELECT n FROM (SELECT row_number() OVER () AS n, line FROM {scan}) "
-                f"WHERE length(line) <> {width} ORDER BY n LIMIT {_LINES_SHOWN}"
-            ).fetchall()
-            take_rejects(con, rejects, "")
-            shown = ", ".join(str(line) for (line,) in lines)
-            findings.append(
-                Finding(
-                    path.name,
-                    "",
-                    "rows",
-                    "stop",
-                    int(wrong[0]),
-                    f"lines of wrong length, first at line {shown}",
-                    f"{width} characters in every line",
-                    "a file that was cut short must be copied again",
-                )
-            )
-    return findings
 
 
 def _derive(con: duckdb.DuckDBPyConnection, entry: _StateFiles, scratch: Path, raw: Path) -> None:

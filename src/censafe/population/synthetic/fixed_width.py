@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.model.compiled import compiled
+from censafe.population.files.fixed_width import LayoutName, fixed_layout
 from censafe.population.synthetic.blocks import area_columns, place_in_group
 from censafe.population.synthetic.plan import PopulationPlan, make_plan, race_codes, synthetic_states
 from censafe.population.synthetic.population import SynthReport, draw_people
@@ -23,7 +24,6 @@ __all__ = ["FixedLayout", "synthesize_fixed"]
 FixedLayout = Literal["ipums-1940", "cef"]
 
 FIXED_CHUNK_PERSONS = 250_000
-_UNIT_WIDTH, _PERSON_WIDTH, _IPUMS_WIDTH = 76, 91, 273
 _BLANK, _ZERO, _LINE_FEED = 32, 48, 10
 _MOST_DISTRICTS, _MOST_SERIALS = 9_999, 99_999_999
 _VACANT_FOR_RENT = 1
@@ -178,20 +178,18 @@ class _Ipums:
         self._file.close()
 
 
-def _lines(rows: int, width: int) -> _Bytes:
+def _lines(rows: int, layout: LayoutName) -> _Bytes:
+    width = fixed_layout(layout).width
     out = np.full((rows, width + 1), _BLANK, np.uint8)
     out[:, width] = _LINE_FEED
     return out
 
 
-_Field = tuple[int, int, NDArray[np.generic]]
-"""Start counted from 0, digits, and the number of every row."""
-
-
-def _put(out: _Bytes, rows: _Ints, fields: Sequence[_Field]) -> None:
-    """Write fields of decimal digits with leading zeros into some rows."""
-    places = np.array([(start, digits) for start, digits, _ in fields], np.int64)
-    numbers = np.stack([np.asarray(values, np.int64) for _, _, values in fields], axis=1)
+def _put(out: _Bytes, rows: _Ints, layout: LayoutName, **values: NDArray[np.generic]) -> None:
+    """Write the number of every row into fields of decimal digits with leading zeros."""
+    fields = fixed_layout(layout).fields
+    places = np.array([(fields[name].start, fields[name].width) for name in values], np.int64)
+    numbers = np.stack([np.asarray(column, np.int64) for column in values.values()], axis=1)
     _write_fields(out, rows, places, numbers)
 
 
@@ -231,38 +229,32 @@ def _rows_of(column: Coded, rows: _Ints) -> Column:
 
 def _unit_lines(chunk: _Chunk, place: Coded) -> _Bytes:
     units = chunk.units
-    out = _lines(len(units.pop), _UNIT_WIDTH)
+    out = _lines(len(units.pop), "cef_unit")
     state = np.array([int(state.code) for state in synthetic_states()])[chunk.plan.tracts.state]
     vacancy = np.where(chunk.vacant, _VACANT_FOR_RENT, 0)
     _put(
-        out,
-        np.arange(len(out)),
-        (
-            (0, 1, units.rtype), (1, 9, units.mafid), (10, 2, state[units.tract]), (17, 5, units.pop), (25, 1, units.hispanic),
-            (27, 2, units.race), (29, 1, units.tenure), (32, 1, vacancy), (59, 1, units.hht), (60, 2, units.hht2),
-            (62, 1, units.cplt),
-        ),
+        out, np.arange(len(out)), "cef_unit", RTYPE=units.rtype, MAFID=units.mafid, BCUSTATEFP=state[units.tract],
+        FINAL_POP=units.pop, HHSPAN=units.hispanic, HHRACE=units.race, TEN=units.tenure, VACS=vacancy, HHT=units.hht,
+        HHT2=units.hht2, CPLT=units.cplt,
     )  # fmt: skip
     quarters = np.flatnonzero(units.quarters)
-    _put(out, quarters, ((33, 3, _QUARTERS_2020[units.quarters[quarters]]),))
+    _put(out, quarters, "cef_unit", QGQTYP=_QUARTERS_2020[units.quarters[quarters]])
     texts = np.array(place.codes, np.bytes_)
-    out[:, 37:59] = texts.view(np.uint8).reshape(len(texts), -1)[place.positions]
+    block = fixed_layout("cef_unit").fields["OIDTB"]
+    characters = texts.view(np.uint8).reshape(len(texts), -1)
+    out[:, block.start : block.start + block.width] = characters[place.positions]
     return out
 
 
 def _person_lines(chunk: _Chunk) -> _Bytes:
     people, units = chunk.people, chunk.units
-    out = _lines(len(people.age), _PERSON_WIDTH)
+    out = _lines(len(people.age), "cef_per")
     inside = people.relship >= _FIRST_INSIDE
     alone = np.where(inside, 0, np.where(np.repeat(units.pop == 1, units.pop), 1, 2))
     _put(
-        out,
-        np.arange(len(out)),
-        (
-            (0, 1, np.where(inside, 5, 3)), (1, 9, people.mafid), (22, 1, people.sex), (23, 3, people.age),
-            (47, 1, people.hispanic), (81, 2, people.race), (85, 2, people.relship),
-            (87, 3, np.repeat(_QUARTERS_2020[units.quarters], units.pop)), (90, 1, alone),
-        ),
+        out, np.arange(len(out)), "cef_per", RTYPE=np.where(inside, 5, 3), MAFID=people.mafid, QSEX=people.sex,
+        QAGE=people.age, CENHISP=people.hispanic, CENRACE=people.race, RELSHIP=people.relship,
+        QGQTYP=np.repeat(_QUARTERS_2020[units.quarters], units.pop), LIVE_ALONE=alone,
     )  # fmt: skip
     return out
 
@@ -289,31 +281,24 @@ def _district_codes(chunk: _Chunk, districts: dict[int, int]) -> _Ints:
 def _ipums_lines(chunk: _Chunk, serial: _Ints, district: _Ints) -> _Bytes:
     people, units = chunk.people, chunk.units
     home = np.arange(len(units.pop)) + np.cumsum(units.pop) - units.pop
-    out = _lines(len(units.pop) + len(people.age), _IPUMS_WIDTH)
+    out = _lines(len(units.pop) + len(people.age), "ipums_household")
     person = np.ones(len(out), np.bool_)
     person[home] = False
-    out[:, 0] = np.where(person, ord("P"), ord("H"))
+    marks = (fixed_layout(name).record for name in ("ipums_person", "ipums_household"))
+    out[:, 0] = np.where(person, *map(ord, marks))
     kind = _QUARTERS_1940[units.quarters]
     _put(
-        out,
-        home,
-        (
-            (7, 8, serial), (15, 2, np.minimum(units.pop, 99)), (53, 2, district // 10**8),
-            (55, 4, district // 10**4 % 10**4), (93, 1, np.where(chunk.vacant, 0, np.where(units.quarters > 0, 3, 1))),
-            (94, 1, kind), (95, 3, kind * 100), (124, 4, district % 10**4),
-        ),
+        out, home, "ipums_household", SERIAL=serial, NUMPREC=np.minimum(units.pop, 99), STATEFIP=district // 10**8,
+        COUNTY=district // 10**4 % 10**4, GQ=np.where(chunk.vacant, 0, np.where(units.quarters > 0, 3, 1)), GQTYPE=kind,
+        GQTYPED=kind * 100, ENUMDIST=district % 10**4,
     )  # fmt: skip
     unit = chunk.unit_of_person
     relate = np.where(people.relship == 20, 1, np.where(people.relship >= _FIRST_INSIDE, 13, 2))
     first_race = np.array([races[0] for races in race_codes()])[people.race - 1]
     silent = (people.hispanic == 1) & ((people.mafid * 31 + people.age) % _NOT_REPORTED_OF == 0)
     _put(
-        out,
-        np.flatnonzero(person),
-        (
-            (7, 8, serial[unit]), (15, 4, place_in_group(unit) + 1), (66, 2, relate), (72, 1, people.sex),
-            (73, 3, people.age), (84, 1, first_race), (88, 1, np.where(silent, _NOT_REPORTED, people.hispanic - 1)),
-            (117, 1, np.zeros(len(unit))),
-        ),
+        out, np.flatnonzero(person), "ipums_person", SERIAL=serial[unit], PERNUM=place_in_group(unit) + 1, RELATE=relate,
+        SEX=people.sex, AGE=people.age, RACE=first_race, HISPAN=np.where(silent, _NOT_REPORTED, people.hispanic - 1),
+        CITIZEN=np.zeros(len(unit)),
     )  # fmt: skip
     return out

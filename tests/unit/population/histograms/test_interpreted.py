@@ -13,7 +13,8 @@ from censafe.errors import DataError
 from censafe.geography.spines.tree import E2E_1940, PL94_US
 from censafe.population.blocks import BlockData, cef, cef_kernels, e2e_layout, ipums, pl94_layout, read_blocks
 from censafe.population.blocks import ipums as ipums_kernels
-from censafe.population.blocks import lines as line_kernels
+from censafe.population.files import fixed_width as field_kernels
+from censafe.population.files import lines as line_kernels
 from censafe.population.synthetic import block_kernels, fixed_width
 from censafe.population.synthetic import blocks as histograms
 from censafe.population.synthetic.blocks import synthesize_histograms
@@ -22,7 +23,17 @@ from support.fixed_width import home_1940, person_1940, person_2020, unit_2020, 
 from support.histograms import E2E, PL94, dense
 
 WRAPPING = ("slot_of", "_key", "uniform")  # their products wrap around on purpose
-MODULES = (line_kernels, ipums_kernels, cef_kernels, cef, ipums, block_kernels, histograms, fixed_width)
+MODULES = (
+    line_kernels,
+    field_kernels,
+    ipums_kernels,
+    cef_kernels,
+    cef,
+    ipums,
+    block_kernels,
+    histograms,
+    fixed_width,
+)
 
 
 def interpret(patch: pytest.MonkeyPatch, modules: tuple[ModuleType, ...] = MODULES) -> None:

@@ -1,4 +1,4 @@
-"""Fixed-width files as chunks of whole lines, read ahead of the kernels that parse them, and the pieces these share."""
+"""Files of lines as chunks of whole lines, read ahead of the kernels that parse them, and the pieces these share."""
 
 from __future__ import annotations
 
@@ -15,18 +15,11 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
 from censafe.model.compiled import compiled
-from censafe.population.blocks.layout import finding
-from censafe.population.findings import Finding
 
 __all__ = [
     "CHUNK_BYTES",
-    "blank",
-    "length_findings",
     "line_chunks",
-    "mark",
     "next_line",
-    "parse_number",
-    "slot_of",
 ]
 
 
@@ -53,48 +46,6 @@ def next_line(text: _Bytes, place: int, width: int) -> tuple[int, int]:
     if length and stop < size and text[stop - 1] == 13:
         length -= 1
     return length, stop + 1
-
-
-@_kernel
-def parse_number(text: _Bytes, place: int, digits: int) -> int:
-    """A field of decimal digits, with leading blanks or zeros; -1 for anything else or only blanks."""
-    value = 0
-    seen = False
-    for i in range(place, place + digits):
-        character = int(text[i])
-        if character == 32 and not seen:
-            continue
-        if character < 48 or character > 57:
-            return -1
-        seen = True
-        value = value * 10 + character - 48
-    return value if seen else -1
-
-
-@_kernel
-def blank(text: _Bytes, place: int, characters: int) -> bool:
-    """Whether a field holds blanks only."""
-    stop = place + characters
-    while place < stop and text[place] == 32:
-        place += 1
-    return place == stop
-
-
-@_kernel
-def mark(seen: NDArray[np.uint64], item: int) -> bool:
-    """Set the bit of an item; whether it was set before."""
-    word, bit = item >> 6, np.uint64(1) << np.uint64(item & 63)
-    if seen[word] & bit:
-        return True
-    seen[word] |= bit
-    return False
-
-
-@_kernel
-def slot_of(key: int, mask: int) -> int:
-    """Where a whole number is looked for first in a table of `mask` + 1 slots."""
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return int(np.int64(mixed >> np.uint64(32)) & mask)
 
 
 CHUNK_BYTES = 1 << 22
@@ -185,21 +136,3 @@ def _read(stream: BinaryIO, target: _Bytes) -> int:
     ):
         done += read
     return done
-
-
-def length_findings(file: str, width: int, wrong: int, cut: bool) -> list[Finding]:
-    """Findings about lines of another length.
-
-    Args:
-        file: its name.
-        width: characters of a record.
-        wrong: lines of another length, the last one not counted when it was cut.
-        cut: whether the last line is shorter than a record and has no line feed.
-    """
-    allowed = f"{width} characters in every line"
-    return [
-        *finding(file, "", "record-length", wrong, "records of another length", allowed,
-                 "write the file again in its layout"),
-        *finding(file, "", "truncated", int(cut), "the last record is cut off", allowed,
-                 "a file that was cut short must be copied again"),
-    ]  # fmt: skip

@@ -1,0 +1,239 @@
+"""Fixed-width records as columns of text for the engine, written once as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CensafeError
+from censafe.model.compiled import compiled
+from censafe.population.files.fixed_width import FixedField, fixed_layout, layouts_document
+from censafe.population.files.lines import line_chunks, next_line
+from censafe.population.files.relation import engine_errors, quote_text
+from censafe.population.findings import Finding
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+__all__ = ["TextName", "copy_fields", "find_lines", "stage_lines"]
+
+TextName = Literal["phsafe_per", "phsafe_unit", "safetab_per", "safetab_unit"]
+_LINES_SHOWN = 10
+_MARK = b"\xef\xbb\xbf"  # byte order mark
+_ASCII = 127
+_Bytes = NDArray[np.uint8]
+_Ints = NDArray[np.int64]
+_kernel = compiled()
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of text that a product takes from a file.
+
+    Args:
+        width: characters of a record.
+        fields: in order.
+        blank: what a blank means, by field, where it means something.
+    """
+
+    width: int
+    fields: tuple[FixedField, ...]
+    blank: Mapping[str, str]
+
+    def sql(self) -> str:
+        """The columns as the engine writes them: numbers without blanks and leading zeros, blanks by their meaning."""
+        return ", ".join(self._sql(one) for one in self.fields)
+
+    def _sql(self, one: FixedField) -> str:
+        if one.name in self.blank:
+            meaning = quote_text(self.blank[one.name])
+            return f"CASE WHEN trim({one.name}) = '' THEN {meaning} ELSE {one.name} END AS {one.name}"
+        if one.kind == "number":
+            digits = f"coalesce(nullif(ltrim(trim({one.name}), '0'), ''), '0')"
+            return f"CASE WHEN trim({one.name}) <> '' THEN {digits} END AS {one.name}"
+        return one.name
+
+
+@cache
+def _columns(name: TextName) -> _Columns:
+    own = layouts_document()[name]
+    layout = fixed_layout(own["layout"])
+    return _Columns(layout.width, tuple(layout.fields[one] for one in own["columns"]), own.get("blank", {}))
+
+
+def stage_lines(con: duckdb.DuckDBPyConnection, path: Path, name: TextName, target: Path) -> list[Finding]:
+    """Write the columns of the lines of right length as Parquet; count the other lines.
+
+    Args:
+        con: the engine.
+        path: the file; blank lines are left out.
+        name: the columns.
+        target: Parquet file of text columns.
+
+    Returns:
+        Findings about lines that could not be read.
+
+    Raises:
+        DataError: a compressed file that is cut short or damaged, or a file without lines.
+        StorageError: memory or disk ran out, or the file vanished.
+    """
+    import pyarrow as pa
+
+    columns = _columns(name)
+    lines = _TextLines(path, columns)
+    schema = pa.schema([(one.name, pa.string()) for one in columns.fields])
+    view = f"lines_{uuid4().hex[:8]}"
+    with engine_errors(path.name):
+        con.register(view, pa.RecordBatchReader.from_batches(schema, lines.batches(schema)))
+        con.execute(
+            f"COPY (SELECT {columns.sql()} FROM {view}) TO {quote_text(str(target))} (FORMAT parquet)"
+        )
+        con.unregister(view)
+    if lines.error is not None:
+        raise lines.error
+    return lines.findings()
+
+
+@_kernel
+def find_lines(text: _Bytes, width: int, at: _Ints, others: _Ints) -> tuple[int, int, int]:
+    """Find the lines of right length.
+
+    Args:
+        text: a chunk of lines.
+        width: characters of a record.
+        at: takes where they begin.
+        others: takes the positions of the first lines of another length; blank lines do not count.
+
+    Returns:
+        How many lines of right length, of another length, and in all.
+    """
+    place, good, wrong, row = 0, 0, 0, 0
+    while place < len(text):
+        length, after = next_line(text, place, width)
+        if length == width:
+            at[good] = place
+            good += 1
+        elif length > 0:
+            if wrong < len(others):
+                others[wrong] = row
+            wrong += 1
+        row += 1
+        place = after
+    return good, wrong, row
+
+
+@_kernel
+def copy_fields(text: _Bytes, at: _Ints, places: _Ints, out: _Bytes) -> None:
+    """Copy fields of lines, one field after the other.
+
+    Args:
+        text: the chunk.
+        at: where the lines begin.
+        places: start and width of every field, shape (fields, 2).
+        out: takes the characters, of all lines for every field.
+    """
+    first = 0
+    for item in range(len(places)):
+        start, width = places[item, 0], places[item, 1]
+        for row in range(len(at)):
+            for i in range(width):
+                out[first + row * width + i] = text[at[row] + start + i]
+        first += len(at) * width
+
+
+@dataclass
+class _Left:
+    """Lines that are left out: how many, and the numbers of the first ones."""
+
+    rows: int = 0
+    first: list[int] = field(default_factory=list)
+
+    def add(self, rows: int, numbers: Sequence[int]) -> None:
+        self.rows += rows
+        self.first += numbers[: _LINES_SHOWN - len(self.first)]
+
+
+class _TextLines:
+    """The lines of one file as batches of text."""
+
+    def __init__(self, path: Path, columns: _Columns) -> None:
+        self._path = path
+        self._columns = columns
+        self._places = np.array([(one.start, one.width) for one in columns.fields], np.int64)
+        self._wrong, self._unreadable = _Left(), _Left()
+        self.error: CensafeError | None = None
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Columns of the lines of right length; ends early at an `error`, which the engine would not hand on."""
+        import pyarrow as pa
+
+        done = 0
+        try:
+            for chunk in line_chunks(self._path):
+                text = chunk[3:] if not done and chunk[:3].tobytes() == _MARK else chunk
+                plain = not len(text) or int(text.max()) <= _ASCII
+                arrays, lines = self._plain(text, done) if plain else self._decoded(text, done)
+                done += lines
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        except CensafeError as error:
+            self.error = error
+
+    def findings(self) -> list[Finding]:
+        """What was left out."""
+        width, fix = self._columns.width, "a file that was cut short must be copied again"
+        found = (
+            (self._unreadable, "rows that are not UTF-8", f"{width} characters of UTF-8 text in every line",
+             f"correct or remove these lines; {fix}"),
+            (self._wrong, "lines of wrong length", f"{width} characters in every line", fix),
+        )  # fmt: skip
+        return [
+            Finding(self._path.name, "", "rows", "stop", left.rows,
+                    f"{problem}, first at line {', '.join(map(str, left.first))}", allowed, repair)
+            for left, problem, allowed, repair in found
+            if left.rows
+        ]  # fmt: skip
+
+    def _plain(self, text: _Bytes, done: int) -> tuple[list[pa.Array], int]:
+        """Columns of a chunk whose characters are bytes, and its lines."""
+        import pyarrow as pa
+
+        at = np.empty(len(text) // (self._columns.width + 1) + 1, np.int64)
+        others = np.zeros(_LINES_SHOWN, np.int64)
+        good, wrong, lines = find_lines(text, self._columns.width, at, others)
+        self._wrong.add(wrong, (others[:wrong] + done + 1).tolist())
+        out = np.empty(good * int(self._places[:, 1].sum()), np.uint8)
+        copy_fields(text, at[:good], self._places, out)
+        stops = np.cumsum(good * self._places[:, 1])
+        arrays = []
+        for width, stop in zip(self._places[:, 1].tolist(), stops.tolist(), strict=True):
+            offsets = np.arange(good + 1, dtype=np.int32) * np.int32(width)
+            characters = pa.py_buffer(out[stop - good * width : stop])
+            arrays.append(pa.StringArray.from_buffers(good, pa.py_buffer(offsets), characters))
+        return arrays, lines
+
+    def _decoded(self, text: _Bytes, done: int) -> tuple[list[pa.Array], int]:
+        """The same of a chunk with characters of several bytes, or with bytes that are no characters."""
+        import pyarrow as pa
+
+        raw = text.tobytes().removesuffix(b"\n").split(b"\n")
+        kept = []
+        for number, line in enumerate(raw, done + 1):
+            try:
+                record = line.removesuffix(b"\r").decode()
+            except UnicodeDecodeError:
+                self._unreadable.add(1, [number])
+                continue
+            if len(record) == self._columns.width:
+                kept.append(record)
+            elif record:
+                self._wrong.add(1, [number])
+        places = [slice(start, start + width) for start, width in self._places.tolist()]
+        return [pa.array([record[place] for record in kept], pa.string()) for place in places], len(raw)
