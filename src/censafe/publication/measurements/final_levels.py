@@ -7,7 +7,6 @@ the last level that has its file.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,14 @@ from censafe.errors import CheckError, StorageError
 from censafe.model.plan import NoiseSource
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write, sha256_file
-from censafe.publication.measurements.vectors import changed_after_measuring, require_plan
+from censafe.publication.measurements.sealed import (
+    DAMAGE,
+    changed_after_measuring,
+    header_of,
+    header_text,
+    require_plan,
+    source_written,
+)
 from censafe.publication.stamps import Stamp, require_publishable
 
 __all__ = ["FinishedLevel", "geounits_digest", "read_finished_level", "write_finished_level"]
@@ -112,7 +118,7 @@ def write_finished_level(
         StorageError: the disk is full or the folder not writable.
     """
     require_publishable([finished], stamp)
-    header = json.dumps(
+    header = header_text(
         {
             "format": _FORMAT,
             "plan_digest": plan_digest,
@@ -121,9 +127,7 @@ def write_finished_level(
             "geounits": finished.geounits,
             "source": finished.source,
             "report": dict(finished.report),
-        },
-        sort_keys=True,
-        separators=(",", ":"),
+        }
     )
     metadata = {
         "censafe": header,
@@ -158,17 +162,16 @@ def read_finished_level(path: Path, *, plan_digest: str | None = None) -> Finish
         raise StorageError(f"{path} is missing; restore it from a copy")
     try:
         with pq.ParquetFile(path) as file:
-            metadata = file.schema_arrow.metadata or {}
-            header = metadata[b"censafe"].decode()
-            document = json.loads(header)
-            if document["format"] != _FORMAT:
-                raise CheckError(f"{path}: format {document['format']!r}, this version reads {_FORMAT!r}")
-            written_digest = metadata[b"content_digest"].decode()
+            metadata = {
+                key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()
+            }
+            document = header_of(path, metadata, _FORMAT)
+            written_digest = metadata["content_digest"]
             finished = _rebuilt(document, file.read())
-    except (KeyError, TypeError, ValueError, OSError) as error:
+    except DAMAGE as error:
         raise CheckError(f"{path} is not the file of a finished level, or it was changed") from error
     require_plan(path, document["plan_digest"], plan_digest)
-    if _content_digest(header, finished) != written_digest:
+    if _content_digest(metadata["censafe"], finished) != written_digest:
         raise changed_after_measuring(path)
     return finished
 
@@ -177,9 +180,14 @@ def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
     node, cell, count = (table.column(name).combine_chunks().to_numpy() for name in _COLUMNS)
     pointer = np.zeros(int(document["nodes"]) + 1, np.int64)
     np.cumsum(np.bincount(node, minlength=len(pointer) - 1), out=pointer[1:])
-    source: NoiseSource = "system" if document["source"] == "system" else "seeded"
     return FinishedLevel(
-        document["part"], document["geounits"], pointer, cell, count, document["report"], source
+        document["part"],
+        document["geounits"],
+        pointer,
+        cell,
+        count,
+        document["report"],
+        source_written(document),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,25 +11,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.errors import CheckError
 from censafe.model import GroupLevel, GroupMeasurements, NoiseLaw
-from censafe.model.plan import NoiseSource
-from censafe.publication.measurements.vectors import (
-    changed_after_measuring,
+from censafe.publication.measurements.sealed import (
+    PartFormat,
     exact_text,
-    header_of,
-    header_text,
-    metadata_of,
-    open_part,
-    require_plan,
+    read_part,
+    source_written,
     write_part,
 )
 from censafe.publication.stamps import Stamp, require_publishable
 
 __all__ = ["read_group_measurements", "write_group_measurements"]
-
-_FORMAT = "censafe group measurements 1"
-_CODE = pa.dictionary(pa.int32(), pa.string())
 
 
 def write_group_measurements(
@@ -55,16 +47,7 @@ def write_group_measurements(
         StorageError: the disk is full or the folder not writable.
     """
     require_publishable([measurements], stamp)
-    header = _header(measurements, plan_digest)
-    return write_part(
-        path,
-        _to_arrow(measurements),
-        header,
-        _content_digest(header, measurements),
-        plan_digest=plan_digest,
-        stamp=stamp,
-        compression_level=1,
-    )
+    return write_part(path, measurements, _KIND, plan_digest=plan_digest, stamp=stamp)
 
 
 def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> GroupMeasurements:
@@ -78,35 +61,12 @@ def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> Gr
         StorageError: there is no such file.
         CheckError: not a measurement file of population groups, another plan's, or changed after it was written.
     """
-    table = open_part(path, ("region_id", "iteration"))
-    metadata = metadata_of(table)
-    try:
-        header = header_of(path, metadata, _FORMAT)
-        written_plan, written_digest = header["plan_digest"], metadata["content_digest"]
-        measurements = _rebuilt(header, table)
-    except (KeyError, TypeError, ValueError, IndexError, pa.ArrowInvalid) as error:
-        raise CheckError(
-            f"{path} is not a measurement file of population groups, or it was changed after it was measured"
-        ) from error
-    require_plan(path, written_plan, plan_digest)
-    metadata_agree = (
-        metadata.get("plan_digest") == written_plan and metadata.get("source") == measurements.source
-    )
-    if (
-        _content_digest(metadata["censafe"], measurements) != written_digest
-        or not metadata_agree
-        or not _plain(_to_arrow(measurements)).equals(_plain(table.replace_schema_metadata(None)))
-    ):
-        raise changed_after_measuring(path)
-    return measurements
+    return read_part(path, _KIND, plan_digest)
 
 
-def _header(measurements: GroupMeasurements, plan_digest: str) -> str:
+def _header(measurements: GroupMeasurements) -> dict[str, Any]:
     level = measurements.level
-    document = {
-        "format": _FORMAT,
-        "plan_digest": plan_digest,
-        "source": measurements.source,
+    return {
         "table": measurements.table,
         "level": {
             "name": level.name,
@@ -120,17 +80,6 @@ def _header(measurements: GroupMeasurements, plan_digest: str) -> str:
         "costs": {name: exact_text(cost) for name, cost in measurements.costs.items()},
         "two_stages": measurements.stage1 is not None,
     }
-    return header_text(document)
-
-
-def _content_digest(header: str, measurements: GroupMeasurements) -> str:
-    digest = hashlib.sha256(header.encode())
-    for name in ("region", "iteration", "stat_level", "stage1", "indptr", "values"):
-        column = getattr(measurements, name)
-        digest.update(b"\n")
-        if column is not None:
-            digest.update(np.ascontiguousarray(column.astype("<i8")).data)
-    return digest.hexdigest()
 
 
 def _to_arrow(measurements: GroupMeasurements) -> pa.Table:
@@ -151,14 +100,7 @@ def _to_arrow(measurements: GroupMeasurements) -> pa.Table:
     return pa.table(columns)
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """The same without dictionaries and chunks, so that equal content compares as equal."""
-    texts = {"region_id", "iteration"}
-    fields = [pa.field(f.name, pa.string() if f.name in texts else f.type) for f in table.schema]
-    return table.cast(pa.schema(fields)).combine_chunks()
-
-
-def _rebuilt(header: dict[str, Any], table: pa.Table) -> GroupMeasurements:
+def _rebuilt(header: Mapping[str, Any], table: pa.Table) -> GroupMeasurements:
     written = header["level"]
     detailed_only = np.zeros(len(written["iterations"]), np.bool_)
     detailed_only[written["detailed_only"]] = True
@@ -173,7 +115,6 @@ def _rebuilt(header: dict[str, Any], table: pa.Table) -> GroupMeasurements:
     cells = table["cells"].combine_chunks()
     values = np.array(cells.flatten(), np.int64)
     indptr = np.array(cells.offsets, np.int64) if len(cells) else np.zeros(1, np.int64)
-    source: NoiseSource = "system" if header["source"] == "system" else "seeded"
     stage1: NDArray[np.int64] | None = None
     iteration = _ordinals(table["iteration"], np.array(level.iterations, np.str_))
     if header["two_stages"]:
@@ -191,7 +132,7 @@ def _rebuilt(header: dict[str, Any], table: pa.Table) -> GroupMeasurements:
         values=values,
         laws={name: NoiseLaw(kind, Fraction(text)) for name, (kind, text) in header["laws"].items()},
         costs={name: Fraction(text) for name, text in header["costs"].items()},
-        source=source,
+        source=source_written(header),
     )
 
 
@@ -205,3 +146,16 @@ def _ordinals(column: pa.ChunkedArray, names: NDArray[np.str_]) -> NDArray[np.in
             raise ValueError("a code that the level does not have")
         parts.append(places.astype(np.int32)[chunk.indices.to_numpy(zero_copy_only=False)])
     return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+
+
+_COLUMNS = ("region", "iteration", "stat_level", "stage1", "indptr", "values")
+_KIND = PartFormat(
+    name="censafe group measurements 1",
+    otherwise="not a measurement file of population groups, or it was changed after it was measured",
+    header=_header,
+    table=_to_arrow,
+    arrays=lambda measurements: (getattr(measurements, name) for name in _COLUMNS),
+    rebuilt=_rebuilt,
+    dictionaries=("region_id", "iteration"),
+    compression_level=1,
+)

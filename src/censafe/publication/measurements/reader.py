@@ -17,16 +17,22 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
-from censafe.model import NoiseLaw, QueryPlan
+from censafe.model import NoiseLaw
 from censafe.model.level_measurements import Answers, LevelBudgets, LevelMeasurements
 from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX, DPQUERY
-from censafe.publication.measurements.vectors import changed_after_measuring, header_of, require_plan
+from censafe.publication.measurements.sealed import (
+    DAMAGE,
+    changed_after_measuring,
+    header_of,
+    query_in,
+    require_plan,
+    source_written,
+)
 from censafe.publication.measurements.writer import FORMAT, content_digest
 
 __all__ = ["read_constraints", "read_noisy_measurements"]
 
 _THREADS: Final = 2
-_DAMAGE: Final = (KeyError, TypeError, ValueError, IndexError, OSError, pa.ArrowException)
 _SEALS: Final = ("censafe", "plan_digest", "part", "source", "private", "stamp")
 
 
@@ -47,7 +53,7 @@ def read_noisy_measurements(path: Path, *, plan_digest: str | None = None) -> Le
         raise changed_after_measuring(path)
     try:
         return _rebuilt(path, json.loads(seal["censafe"]), measured, constraints)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise _damaged(path) from error
 
 
@@ -73,7 +79,7 @@ def read_constraints(path: Path, *, plan_digest: str | None = None) -> Mapping[s
             for name, values in _figures(path, file).items():
                 held = found.setdefault(name, np.zeros((nodes, values.shape[1]), np.int64))
                 held[file.first : file.last] = values
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise _damaged(path) from error
     return found
 
@@ -100,7 +106,7 @@ def _open(path: Path, table: str, plan_digest: str | None) -> tuple[list[_File],
         files = sorted((file for file, _ in found), key=lambda file: file.first)
         whole = header_of(path, seal, FORMAT)
         counts = (len(files), files[-1].last, seal["plan_digest"], seal["source"], seal["part"])
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise _damaged(path) from error
     require_plan(path, whole["plan_digest"], plan_digest)
     names = ("files", "geounits", "plan_digest", "source", "part")
@@ -166,8 +172,7 @@ def _rebuilt(
     values: list[Answers] = []
     nodes = int(header["geounits"])
     for entry in header["queries"]:
-        law = NoiseLaw(entry["law"], Fraction(entry["parameter"]))
-        plans.append(QueryPlan(entry["table"], entry["level"], law, Fraction(entry["cost"])))
+        plans.append(query_in(entry))
         shapes.append(tuple(int(size) for size in entry["shape"]))
         size = (nodes, prod(shapes[-1]))
         values.append(np.zeros(size, np.int32) if entry["bits"] == 32 else np.zeros(size, np.int64))
@@ -183,7 +188,7 @@ def _rebuilt(
         budgets,
         tuple(tuple(float.fromhex(text) for text in row) for row in header["variances"]),
         tuple(values),
-        "system" if header["source"] == "system" else "seeded",
+        source_written(header),
     )
 
 

@@ -1,170 +1,28 @@
-"""Noisy measurements on disk: how a part is sealed and found unchanged, and the one Parquet file of a part of vectors."""
+"""Noisy measurements of tables on disk: one row an answer."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from censafe.errors import CheckError, StorageError
-from censafe.model import Axis, KeyDomain, Measurements, NoiseLaw, QueryPlan
-from censafe.model.plan import NoiseSource
-from censafe.publication.atomic import atomic_write, sha256_file
-from censafe.publication.stamps import STAMP, Stamp, require_publishable
+from censafe.model import Axis, KeyDomain, Measurements
+from censafe.publication.measurements.sealed import (
+    PartFormat,
+    query_document,
+    query_in,
+    read_part,
+    source_written,
+    write_part,
+)
+from censafe.publication.stamps import Stamp, require_publishable
 
-__all__ = [
-    "changed_after_measuring",
-    "exact_text",
-    "header_of",
-    "header_text",
-    "metadata_of",
-    "open_part",
-    "read_measurements",
-    "require_plan",
-    "source_in",
-    "write_measurements",
-    "write_part",
-]
+__all__ = ["read_measurements", "write_measurements"]
 
-
-Source = NoiseSource
-
-
-def write_part(
-    path: Path,
-    table: pa.Table,
-    header: str,
-    content_digest: str,
-    *,
-    plan_digest: str,
-    stamp: Stamp | None,
-    compression_level: int | None = None,
-) -> str:
-    """Write a sealed, read-only Parquet file.
-
-    Args:
-        path: final name; the file appears there complete or not at all.
-        table: the content.
-        header: everything that is not in the rows, as JSON.
-        content_digest: of header and values.
-        plan_digest: of the plan that was measured.
-        stamp: of a test key or of published data; None for any other release.
-        compression_level: of zstd; None for its own choice.
-
-    Returns:
-        SHA-256 of the file's bytes, hexadecimal, for the ledger.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
-    metadata = {
-        "censafe": header,
-        "plan_digest": plan_digest,
-        "source": source_in(stamp),
-        "private": "true" if stamp is None else "false",
-        "content_digest": content_digest,
-    }
-    if stamp is not None:
-        metadata["stamp"] = stamp
-    with atomic_write(path) as temporary:
-        pq.write_table(
-            table.replace_schema_metadata(metadata),
-            temporary,
-            compression="zstd",
-            compression_level=compression_level,
-        )
-        temporary.chmod(0o444)
-    return sha256_file(path)
-
-
-def source_in(stamp: Stamp | None) -> Source:
-    """Source of the noise of a file with or without the stamp of a test key."""
-    return "seeded" if stamp == STAMP else "system"
-
-
-def open_part(path: Path, dictionaries: Sequence[str] = ()) -> pa.Table:
-    """Read a measurement file as it is.
-
-    Args:
-        path: the file.
-        dictionaries: columns of text that stay codes into their different values.
-
-    Raises:
-        StorageError: there is no such file.
-        CheckError: not a Parquet file.
-    """
-    if not path.is_file():
-        raise StorageError(f"measurement file {path} is missing; restore it from a copy")
-    try:
-        return pq.read_table(path, partitioning=None, read_dictionary=list(dictionaries))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError) as error:
-        raise CheckError(f"{path} is damaged or not a Parquet file; restore it from a copy") from error
-
-
-def metadata_of(table: pa.Table) -> dict[str, str]:
-    """Metadata of a file as text."""
-    return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-
-
-def header_text(document: dict[str, Any]) -> str:
-    """A header in the one form that its digest is taken of."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-
-
-def header_of(path: Path, metadata: dict[str, str], wanted: str) -> dict[str, Any]:
-    """The header in a file's metadata.
-
-    Args:
-        path: the file.
-        metadata: of the file.
-        wanted: the format that this version reads.
-
-    Raises:
-        CheckError: a file of another format.
-        KeyError, TypeError, ValueError: no header.
-    """
-    header: dict[str, Any] = json.loads(metadata["censafe"])
-    if header["format"] != wanted:
-        raise CheckError(f"{path}: format {header['format']!r}, this version reads {wanted!r}")
-    return header
-
-
-def require_plan(path: Path, written: str, wanted: str | None) -> None:
-    """Check that a measurement file belongs to the plan of the run, where that is known.
-
-    Raises:
-        CheckError: it belongs to another one.
-    """
-    if wanted is not None and wanted != written:
-        raise CheckError(
-            f"{path} belongs to plan {written[:12]}..., this run has plan {wanted[:12]}...; "
-            "use the configuration it was measured with, or another output folder"
-        )
-
-
-def changed_after_measuring(path: Path) -> CheckError:
-    """The error for a measurement file whose content is not what its digest says."""
-    return CheckError(
-        f"{path}: the content does not match the digest inside it; the file was changed after it "
-        "was measured. Restore it from a copy; it cannot be measured again without new budget"
-    )
-
-
-def exact_text(number: Fraction) -> str:
-    """A fraction as ``num/den``, whole numbers too."""
-    return f"{number.numerator}/{number.denominator}"
-
-
-_FORMAT = "censafe measurements 1"
 _FIXED = ("table", "level", "value", "law", "parameter", "cost", "source")
 
 
@@ -192,9 +50,7 @@ def write_measurements(
         StorageError: the disk is full or the folder not writable.
     """
     require_publishable(measurements, stamp)
-    header = _header(measurements, plan_digest, source_in(stamp))
-    digest = _content_digest(header, [m.values for m in measurements])
-    return write_part(path, _to_arrow(measurements), header, digest, plan_digest=plan_digest, stamp=stamp)
+    return write_part(path, measurements, _KIND, plan_digest=plan_digest, stamp=stamp)
 
 
 def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Measurements]:
@@ -211,71 +67,37 @@ def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Mea
         StorageError: there is no such file.
         CheckError: not a measurement file, another plan's, or changed after it was written.
     """
-    table = _open(path)
-    metadata = metadata_of(table)
-    try:
-        header = header_of(path, metadata, _FORMAT)
-        blocks = [_block(entry) for entry in header["queries"]]
-        source: NoiseSource = "system" if header["source"] == "system" else "seeded"
-        written_plan, written_digest = header["plan_digest"], metadata["content_digest"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckError(f"{path} is not a measurement file of censafe") from error
-    require_plan(path, written_plan, plan_digest)
-    values = np.asarray(table.column("value").to_numpy(), dtype=np.int64)
-    edges = np.cumsum([0, *(domain.size for _, domain in blocks)])
-    if edges[-1] != len(values):
-        raise CheckError(
-            f"{path}: {len(values)} rows, its key domains have {edges[-1]}; the file was changed"
-        )
-    parts = [values[start:stop].copy() for start, stop in pairwise(edges)]
-    measurements = [
-        Measurements(query, domain, part, source) for (query, domain), part in zip(blocks, parts, strict=True)
-    ]
-    metadata_agree = metadata.get("plan_digest") == written_plan and metadata.get("source") == source
-    if (
-        _content_digest(metadata["censafe"], parts) != written_digest
-        or not metadata_agree
-        or not _to_arrow(measurements).equals(table.replace_schema_metadata(None))
-    ):
-        raise changed_after_measuring(path)
-    return measurements
+    found: Sequence[Measurements] = read_part(path, _KIND, plan_digest)
+    return list(found)
 
 
-def _open(path: Path) -> pa.Table:
-    table = open_part(path)
+def _header(measurements: Sequence[Measurements]) -> dict[str, Any]:
+    return {
+        "queries": [
+            {**query_document(m.query), "axes": [[axis.name, list(axis.values)] for axis in m.domain.axes]}
+            for m in measurements
+        ]
+    }
+
+
+def _rebuilt(header: Mapping[str, Any], table: pa.Table) -> list[Measurements]:
     if not set(_FIXED) <= set(table.column_names) or table.schema.field("value").type != pa.int64():
-        raise CheckError(f"{path} is not a measurement file of censafe")
-    return table
-
-
-def _header(measurements: Sequence[Measurements], plan_digest: str, source: str) -> str:
-    queries = [
-        {
-            "table": m.query.table,
-            "level": m.query.level,
-            "law": m.query.law.kind,
-            "parameter": exact_text(m.query.law.parameter),
-            "cost": exact_text(m.query.cost),
-            "axes": [[axis.name, list(axis.values)] for axis in m.domain.axes],
-        }
-        for m in measurements
+        raise ValueError("other columns")
+    queries = [query_in(entry) for entry in header["queries"]]
+    domains = [
+        KeyDomain(tuple(Axis(name, tuple(values)) for name, values in entry["axes"]))
+        for entry in header["queries"]
     ]
-    document = {"format": _FORMAT, "plan_digest": plan_digest, "source": source, "queries": queries}
-    return header_text(document)
-
-
-def _block(entry: dict[str, Any]) -> tuple[QueryPlan, KeyDomain]:
-    law = NoiseLaw(entry["law"], Fraction(entry["parameter"]))
-    domain = KeyDomain(tuple(Axis(name, tuple(values)) for name, values in entry["axes"]))
-    return QueryPlan(entry["table"], entry["level"], law, Fraction(entry["cost"])), domain
-
-
-def _content_digest(header: str, values: Sequence[NDArray[np.int64]]) -> str:
-    digest = hashlib.sha256(header.encode())
-    for part in values:
-        digest.update(b"\n")
-        digest.update(part.astype("<i8").tobytes())
-    return digest.hexdigest()
+    values = np.asarray(table.column("value").to_numpy(), dtype=np.int64)
+    edges = np.cumsum([0, *(domain.size for domain in domains)])
+    if edges[-1] != len(values):
+        raise ValueError("other rows than the key domains have")
+    parts = [values[start:stop].copy() for start, stop in pairwise(edges)]
+    source = source_written(header)
+    return [
+        Measurements(query, domain, part, source)
+        for query, domain, part in zip(queries, domains, parts, strict=True)
+    ]
 
 
 def _to_arrow(measurements: Sequence[Measurements]) -> pa.Table:
@@ -289,14 +111,7 @@ def _to_arrow(measurements: Sequence[Measurements]) -> pa.Table:
         for name in axes:
             columns[name].append(_axis_column(m.domain, name))
         columns["value"].append(pa.array(m.values, pa.int64()))
-        texts = {
-            "table": m.query.table,
-            "level": m.query.level,
-            "law": m.query.law.kind,
-            "parameter": exact_text(m.query.law.parameter),
-            "cost": exact_text(m.query.cost),
-            "source": m.source,
-        }
+        texts = {**query_document(m.query), "source": m.source}
         for name, text in texts.items():
             columns[name].append(pa.repeat(pa.scalar(text, pa.string()), size))
     types = {"value": pa.int64()}
@@ -312,3 +127,13 @@ def _axis_column(domain: KeyDomain, name: str) -> pa.Array:
     if name not in domain.names:
         return pa.nulls(domain.size, pa.string())
     return pa.array(domain.column(name).tolist(), pa.string())
+
+
+_KIND: PartFormat[Sequence[Measurements]] = PartFormat(
+    name="censafe measurements 1",
+    otherwise="not a measurement file of censafe, or it was changed after it was measured",
+    header=_header,
+    table=_to_arrow,
+    arrays=lambda measurements: (m.values for m in measurements),
+    rebuilt=_rebuilt,
+)

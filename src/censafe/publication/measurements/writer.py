@@ -30,7 +30,13 @@ from censafe.publication.measurements.layout import (
     slices,
     writer_options,
 )
-from censafe.publication.measurements.vectors import exact_text, header_text, source_in
+from censafe.publication.measurements.sealed import (
+    exact_text,
+    header_text,
+    query_document,
+    seal_of,
+    source_in,
+)
 from censafe.publication.stamps import Stamp, require_publishable
 
 __all__ = ["FORMAT", "content_digest", "write_noisy_measurements"]
@@ -126,11 +132,7 @@ def _seal(
         "files": files,
         "queries": [
             {
-                "table": query.table,
-                "level": query.level,
-                "law": query.law.kind,
-                "parameter": exact_text(query.law.parameter),
-                "cost": exact_text(query.cost),
+                **query_document(query),
                 "shape": list(shape),
                 "bits": values.dtype.itemsize * 8,
             }
@@ -147,14 +149,9 @@ def _seal(
         ],
         "variances": [[variance.hex() for variance in row] for row in measurements.variances],
     }
-    shared = {
-        "censafe": header_text(document),
-        "plan_digest": plan_digest,
-        "part": measurements.part,
-        "source": source_in(stamp),
-        "private": "true" if stamp is None else "false",
-    }
-    return shared if stamp is None else {**shared, "stamp": stamp}
+    header = header_text(document)
+    own = {"censafe": header, "plan_digest": plan_digest, "part": measurements.part}
+    return own | seal_of(header, plan_digest, stamp)
 
 
 def _write_slice(folder: Path, one: Slice, part: _Part) -> None:

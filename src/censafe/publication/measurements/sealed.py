@@ -1,0 +1,262 @@
+"""The sealed store of noisy measurements: how a part is written once, and proven to be what was written whenever it is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError, StorageError
+from censafe.model import NoiseLaw, QueryPlan
+from censafe.model.plan import NoiseSource
+from censafe.publication.atomic import atomic_write, sha256_file
+from censafe.publication.stamps import STAMP, Stamp
+
+__all__ = [
+    "DAMAGE",
+    "PartFormat",
+    "changed_after_measuring",
+    "exact_text",
+    "header_of",
+    "header_text",
+    "query_document",
+    "query_in",
+    "read_part",
+    "require_plan",
+    "seal_of",
+    "source_in",
+    "source_written",
+    "write_part",
+]
+
+DAMAGE = (KeyError, TypeError, ValueError, IndexError, OSError, pa.ArrowException)
+"""What reading a file raises that is not as it was written."""
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class PartFormat(Generic[Part]):
+    """How one kind of part is stored: a Parquet file whose metadata hold a header and a digest of header and content.
+
+    Args:
+        name: in the header; this version reads no other.
+        otherwise: what a file of another form is told to be.
+        header: what is not in the rows, as JSON values.
+        table: the rows.
+        arrays: what the digest is taken of, in order; None stands for a column that is not there.
+        rebuilt: the part from header and rows; raises what DAMAGE names where they are not as they were written.
+        dictionaries: columns of text that are read as codes into their different values.
+        compression_level: of zstd; None for its own choice.
+    """
+
+    name: str
+    otherwise: str
+    header: Callable[[Part], dict[str, Any]]
+    table: Callable[[Part], pa.Table]
+    arrays: Callable[[Part], Iterable[NDArray[Any] | None]]
+    rebuilt: Callable[[Mapping[str, Any], pa.Table], Part]
+    dictionaries: tuple[str, ...] = ()
+    compression_level: int | None = None
+
+    def content_digest(self, header: str, part: Part) -> str:
+        """SHA-256 of header and content, hexadecimal."""
+        digest = hashlib.sha256(header.encode())
+        for column in self.arrays(part):
+            digest.update(b"\n")
+            if column is not None:
+                digest.update(np.ascontiguousarray(column.astype("<i8")).data)
+        return digest.hexdigest()
+
+
+def write_part(
+    path: Path, part: Part, kind: PartFormat[Part], *, plan_digest: str, stamp: Stamp | None
+) -> str:
+    """Write a sealed, read-only Parquet file.
+
+    Args:
+        path: final name; the file appears there complete or not at all.
+        part: the content.
+        kind: how it is stored.
+        plan_digest: of the plan that was measured.
+        stamp: of a test key or of published data; None for any other release.
+
+    Returns:
+        SHA-256 of the file's bytes, hexadecimal, for the ledger.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    document = {"format": kind.name, "plan_digest": plan_digest, "source": source_in(stamp)}
+    header = header_text({**document, **kind.header(part)})
+    own = {"content_digest": kind.content_digest(header, part)}
+    metadata = seal_of(header, plan_digest, stamp, own)
+    with atomic_write(path) as temporary:
+        pq.write_table(
+            kind.table(part).replace_schema_metadata(metadata),
+            temporary,
+            compression="zstd",
+            compression_level=kind.compression_level,
+        )
+        temporary.chmod(0o444)
+    return sha256_file(path)
+
+
+def read_part(path: Path, kind: PartFormat[Part], plan_digest: str | None) -> Part:
+    """Read one part back and check that nothing in it changed since it was written.
+
+    Args:
+        path: a file written by :func:`write_part`.
+        kind: how it is stored.
+        plan_digest: when given, the plan the file must belong to.
+
+    Raises:
+        StorageError: there is no such file.
+        CheckError: not a file of this kind, another plan's, or changed after it was written.
+    """
+    table = _opened(path, kind.dictionaries)
+    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    try:
+        header = header_of(path, metadata, kind.name)
+        written_plan, written_digest = header["plan_digest"], metadata["content_digest"]
+        source = source_written(header)
+        part = kind.rebuilt(header, table)
+    except DAMAGE as error:
+        raise CheckError(f"{path} is {kind.otherwise}") from error
+    require_plan(path, written_plan, plan_digest)
+    if (
+        kind.content_digest(metadata["censafe"], part) != written_digest
+        or metadata.get("plan_digest") != written_plan
+        or metadata.get("source") != source
+        or not _plain(kind.table(part)).equals(_plain(table))
+    ):
+        raise changed_after_measuring(path)
+    return part
+
+
+def _opened(path: Path, dictionaries: tuple[str, ...]) -> pa.Table:
+    if not path.is_file():
+        raise StorageError(f"measurement file {path} is missing; restore it from a copy")
+    try:
+        return pq.read_table(path, partitioning=None, read_dictionary=list(dictionaries))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError) as error:
+        raise CheckError(f"{path} is damaged or not a Parquet file; restore it from a copy") from error
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The same without metadata, dictionaries and chunks, so that equal content compares as equal."""
+    fields = [
+        pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type)
+        for one in table.schema
+    ]
+    return table.cast(pa.schema(fields)).combine_chunks()
+
+
+def seal_of(
+    header: str, plan_digest: str, stamp: Stamp | None, own: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Metadata of a sealed file.
+
+    Args:
+        header: everything that is not in the rows, as JSON.
+        plan_digest: of the plan that was measured.
+        stamp: of a test key or of published data; None for any other release.
+        own: further entries.
+    """
+    return {
+        "censafe": header,
+        "plan_digest": plan_digest,
+        "source": source_in(stamp),
+        "private": "true" if stamp is None else "false",
+        **(own or {}),
+        **({"stamp": stamp} if stamp else {}),
+    }
+
+
+def source_in(stamp: Stamp | None) -> NoiseSource:
+    """Source of the noise of a file with or without the stamp of a test key."""
+    return "seeded" if stamp == STAMP else "system"
+
+
+def source_written(header: Mapping[str, Any]) -> NoiseSource:
+    """Source of the noise that a header names."""
+    return "system" if header["source"] == "system" else "seeded"
+
+
+def header_text(document: dict[str, Any]) -> str:
+    """A header in the one form that its digest is taken of."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def header_of(path: Path, metadata: Mapping[str, str], wanted: str) -> dict[str, Any]:
+    """The header in a file's metadata.
+
+    Args:
+        path: the file.
+        metadata: of the file.
+        wanted: the format that this version reads.
+
+    Raises:
+        CheckError: a file of another format.
+        KeyError, TypeError, ValueError: no header.
+    """
+    header: dict[str, Any] = json.loads(metadata["censafe"])
+    if header["format"] != wanted:
+        raise CheckError(f"{path}: format {header['format']!r}, this version reads {wanted!r}")
+    return header
+
+
+def require_plan(path: Path, written: str, wanted: str | None) -> None:
+    """Check that a measurement file belongs to the plan of the run, where that is known.
+
+    Raises:
+        CheckError: it belongs to another one.
+    """
+    if wanted is not None and wanted != written:
+        raise CheckError(
+            f"{path} belongs to plan {written[:12]}..., this run has plan {wanted[:12]}...; "
+            "use the configuration it was measured with, or another output folder"
+        )
+
+
+def changed_after_measuring(path: Path) -> CheckError:
+    """The error for a measurement file whose content is not what its digest says."""
+    return CheckError(
+        f"{path}: the content does not match the digest inside it; the file was changed after it "
+        "was measured. Restore it from a copy; it cannot be measured again without new budget"
+    )
+
+
+def exact_text(number: Fraction) -> str:
+    """A fraction as ``num/den``, whole numbers too."""
+    return f"{number.numerator}/{number.denominator}"
+
+
+def query_document(query: QueryPlan) -> dict[str, Any]:
+    """A query with its law and exact cost, as JSON values."""
+    return {
+        "table": query.table,
+        "level": query.level,
+        "law": query.law.kind,
+        "parameter": exact_text(query.law.parameter),
+        "cost": exact_text(query.cost),
+    }
+
+
+def query_in(entry: Mapping[str, Any]) -> QueryPlan:
+    """The query that :func:`query_document` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    law = NoiseLaw(entry["law"], Fraction(entry["parameter"]))
+    return QueryPlan(entry["table"], entry["level"], law, Fraction(entry["cost"]))
