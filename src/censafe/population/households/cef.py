@@ -18,6 +18,7 @@ from uuid import uuid4
 from censafe.errors import ConfigError, DataError, StorageError
 from censafe.geography import PUERTO_RICO
 from censafe.geography.grfc import read_grfc
+from censafe.population.files.fixed_text import stage_lines
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.parquet import parquet_relation
 from censafe.population.files.relation import Relation, TableFiles, engine_errors, quote_paths, quote_text
@@ -82,9 +83,6 @@ class CefInput:
             DataError: a file cannot be parsed.
             StorageError: memory or disk ran out, or a file vanished.
         """
-        # This loads the compiler, which other readers do without.
-        from censafe.population.files.fixed_text import stage_lines
-
         findings: list[Finding] = []
         with engine_errors("input scratch"):
             for name in TABLES:

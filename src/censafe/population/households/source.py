@@ -20,7 +20,6 @@ from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TABLES, Table
 from censafe.population.files.parquet import parquet_relation
 from censafe.population.files.relation import Relation, TableFiles, engine_errors, find_table, quote_text
 from censafe.population.findings import Finding, raise_if_fatal
-from censafe.population.households.cef import open_cef
 from censafe.population.households.load import MafidRange, PartTables, drop_tables, load_part, mafid_sql
 
 if TYPE_CHECKING:
@@ -200,6 +199,9 @@ def open_population(
             f"{', '.join(state_codes())}; fix: correct state_filter"
         )
     if reader == "cef":
+        # Fixed-width records bring a compiler, which the other readers do without.
+        from censafe.population.households.cef import open_cef
+
         cef = open_cef(folder, states)
         paths = InputPaths(cef.record_files, cef.public_files)
         return PopulationSource(cef.labels, paths, states, backend, work, cef.stage)
