@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from censafe.model.histograms import MeasuredHistogram
-from censafe.model.safe_text import csv_text
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.words import answer_words, item_words
-from censafe.publication.atomic import atomic_text
+from censafe.publication.columns import write_codebook_rows
 from censafe.publication.stamps import STAMP_NOTES, STAMP_REASONS, Stamp
-from censafe.publication.tables.codebook import GEOID_MEANING, GISJOIN_MEANING
 from censafe.publication.tables.copies import write_csv_copy
 
 __all__ = ["COPIES", "write_labeled"]
@@ -24,15 +22,6 @@ COPIES: Final = ("codebook.csv", "csv")
 
 _MOST_LABELS: Final = 100_000  # cells of a histogram; more would fill the codebook
 _MOST_BYTES: Final = 1 << 30  # of a Parquet file; the copy of a larger one would fill a disk
-_COLUMNS: Final = {
-    "geocode": "code of the area as the measurements have it; a block's has its block group before the block, 16 digits",
-    "GEOID": GEOID_MEANING,
-    "GISJOIN": GISJOIN_MEANING,
-    "NAME": "name of the area, where known",
-    "cell": "number of the cell of the histogram, from 0: attributes in the order of this file, levels of the last change fastest",
-    "label": "what the cell counts",
-    "count": "published count: whole, not negative, adds up over areas; cells of 0 are left out",
-}
 _UNIVERSES: Final = {
     "P1": "persons",
     "P2": "persons",
@@ -98,10 +87,7 @@ def _write_codebook(
     tables: bool,
     stamp: Stamp | None,
 ) -> None:
-    rows = [("kind", "table", "code", "label", "universe")]
-    if stamp is not None:
-        rows.append(("warning", "", stamp, STAMP_REASONS[stamp], ""))
-    rows += [("column", "", name, words, "") for name, words in _COLUMNS.items()]
+    rows: list[tuple[str, str, str, str, str]] = []
     for histogram in config.histograms:
         rows += _histogram_rows(histogram, labels[histogram.name])
     filled = {table for one in config.histograms for table in outputs_of(one).tables}
@@ -112,7 +98,8 @@ def _write_codebook(
                 ("item", table, name, label, _UNIVERSES[table])
                 for name, label in zip(names, items, strict=True)
             ]
-    atomic_text(path, csv_text(rows))
+    reason = STAMP_REASONS[stamp] if stamp else ""
+    write_codebook_rows(path, "topdown", rows, stamp=stamp, reason=reason)
 
 
 def _histogram_rows(

@@ -12,66 +12,18 @@ import pyarrow.csv as pc
 from censafe.model.groups.cells import ProductTables
 from censafe.model.groups.estimates import CoterminousReport, GroupEstimates
 from censafe.model.plan import NoiseSource
-from censafe.model.safe_text import csv_table, csv_text
-from censafe.publication.atomic import atomic_text, atomic_write
+from censafe.model.safe_text import csv_table
+from censafe.publication.atomic import atomic_write
+from censafe.publication.columns import write_codebook_rows
 from censafe.publication.stamps import Stamp, require_publishable
-from censafe.publication.tables.codebook import COLUMNS as PLAIN_COLUMNS
-from censafe.publication.tables.codebook import GEOID_MEANING, GISJOIN_MEANING
 
 __all__ = [
     "CHANGES_FILE",
     "CLASSES_FILE",
-    "COLUMNS",
     "read_coterminous_classes",
     "write_coterminous_report",
     "write_group_codebook",
 ]
-
-
-COLUMNS: Mapping[str, str] = {
-    "product": PLAIN_COLUMNS["product"],
-    "table": "published table; the files t1 and t2 of the Bureau's layout hold T01001 and T02001 to T02003",
-    "level": "population group level: type of region and level of iterations that share a budget",
-    "region_type": PLAIN_COLUMNS["region_type"],
-    "region_id": "code of the region (REGION_ID)",
-    "GEOID": GEOID_MEANING,
-    "GISJOIN": GISJOIN_MEANING,
-    "NAME": PLAIN_COLUMNS["NAME"],
-    "iteration": "characteristic iteration (ITERATION_CODE)",
-    "iteration_name": "name of the characteristic iteration",
-    "stat_level": "how much detail the group has, 0 (total only) to 3",
-    "cell": "data cell of the table; for sex by age: sex, colon, and * or first and last age",
-    "cell_label": PLAIN_COLUMNS["cell_label"],
-    "age_start": "first age of the cell; empty for all ages",
-    "age_end": "last age of the cell; empty for all ages; 115 stands for 115 and over",
-    "sex": "1 male, 2 female; empty for both",
-    "count": PLAIN_COLUMNS["count"],
-    "variance": (
-        "variance of the noise in this count, before rounding and before negative counts were replaced, if they were"
-    ),
-    "margin_of_error": PLAIN_COLUMNS["margin_of_error"],
-    "margin_of_error_exact": (
-        "smallest whole number that the noise stays within, with at least the stated confidence; empty where the count "
-        "is a weighted mean"
-    ),
-    "confidence": PLAIN_COLUMNS["confidence"],
-    "noise_law": "law of one noise draw, or the law of the draws of a weighted mean",
-    "noise_parameter": PLAIN_COLUMNS["noise_parameter"] + "; empty for a weighted mean",
-    "noise_draws": PLAIN_COLUMNS["noise_draws"] + "; empty for a weighted mean",
-    "conditional": (
-        "whether the count is published only because the noisy total was above a limit; counts of small groups that pass "
-        "are then too high on average, and variance and margins hold before that choice"
-    ),
-    "near_threshold": (
-        "whether a pooled total is so near a threshold of the tables that the choice of the table may bias it"
-    ),
-    "equal_areas": "whether the count was made equal to those of other areas that consist of the same blocks",
-    "budget_kind": PLAIN_COLUMNS["budget_kind"],
-    "budget_exact": "privacy loss of all tables of this level that are measured together, exact",
-    "budget": PLAIN_COLUMNS["budget"],
-    "source": PLAIN_COLUMNS["source"],
-    "private": PLAIN_COLUMNS["private"],
-}
 
 
 def write_group_codebook(
@@ -97,10 +49,7 @@ def write_group_codebook(
         StorageError: the disk is full or the folder not writable.
     """
     require_publishable(estimates, stamp)
-    rows = [("kind", "table", "code", "label")]
-    if stamp:
-        rows.append(("warning", "", stamp, "the files of this run were made with a test key"))
-    rows += [("column", "", name, words) for name, words in COLUMNS.items()]
+    rows: list[tuple[str, str, str, str]] = []
     for layout in tables.layouts:
         for shell in layout.shells.values():
             if ("table", shell.table, layout.path, shell.title) not in rows:
@@ -113,7 +62,7 @@ def write_group_codebook(
     ]
     codes = sorted({code for level in levels.values() for code in level.iterations})
     rows += [("iteration", "", code, iterations.get(code, "")) for code in codes]
-    atomic_text(path, csv_text(rows))
+    write_codebook_rows(path, "groups", rows, stamp=stamp, universe=False)
 
 
 CLASSES_FILE = "coterminous_classes.csv"

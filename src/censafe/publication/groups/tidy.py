@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.geography.area_names import region_names
@@ -18,33 +17,15 @@ from censafe.geography.regions import region_type
 from censafe.model import Definition
 from censafe.model.groups.cells import GroupLayout, ProductTables
 from censafe.model.groups.estimates import GroupEstimates
-from censafe.publication.atomic import atomic_write
-from censafe.publication.groups.codebook import COLUMNS
+from censafe.publication.columns import tidy_metadata, tidy_schema, write_tidy_pieces
 from censafe.publication.groups.rows import CellRows, GroupOrder, cells_of, expand, group_orders
 from censafe.publication.groups.statement import accuracy_table
-from censafe.publication.stamps import STAMP, Stamp, require_publishable
+from censafe.publication.stamps import Stamp, require_publishable
 from censafe.publication.sums import require_confidence
 
 __all__ = ["GroupContext", "tidy_batches", "write_group_tidy"]
 
-_CODE = pa.dictionary(pa.int32(), pa.string())
-_TYPES = {
-    "stat_level": pa.int8(),
-    "age_start": pa.int16(),
-    "age_end": pa.int16(),
-    "count": pa.int64(),
-    "variance": pa.float64(),
-    "margin_of_error": pa.float64(),
-    "margin_of_error_exact": pa.int64(),
-    "confidence": pa.float64(),
-    "noise_draws": pa.int64(),
-    "conditional": pa.bool_(),
-    "near_threshold": pa.bool_(),
-    "equal_areas": pa.bool_(),
-    "budget": pa.float64(),
-    "private": pa.bool_(),
-}
-_SCHEMA = pa.schema([(name, _TYPES.get(name, _CODE)) for name in COLUMNS])
+_SCHEMA = tidy_schema("groups")
 _BLOCK = 1 << 18
 
 
@@ -79,7 +60,7 @@ def write_group_tidy(
 ) -> int:
     """Write one Parquet file with a row for every published count, some groups at a time.
 
-    Columns are described in :data:`censafe.publication.groups.codebook.COLUMNS`. A test key shows in the columns
+    Columns are those of :func:`~censafe.publication.columns.tidy_columns`. A test key shows in the columns
     ``source`` and ``private`` of every row and in the metadata.
 
     Args:
@@ -96,22 +77,8 @@ def write_group_tidy(
         StorageError: the disk is full or the folder not writable.
     """
     require_publishable(estimates, stamp)
-    metadata = {
-        "product": context.tables.product,
-        "definition": context.definition.value,
-        "private": "false" if stamp else "true",
-    }
-    if stamp == STAMP:
-        metadata["stamp"] = stamp
-    rows = 0
-    with (
-        atomic_write(path) as temporary,
-        pq.ParquetWriter(temporary, _SCHEMA.with_metadata(metadata), compression="zstd") as writer,
-    ):
-        for batch in tidy_batches(estimates, context):
-            writer.write_table(batch)
-            rows += len(batch)
-    return rows
+    metadata = tidy_metadata(context.tables.product, context.definition, stamp)
+    return write_tidy_pieces(path, _SCHEMA.with_metadata(metadata), tidy_batches(estimates, context))
 
 
 def tidy_batches(estimates: Sequence[GroupEstimates], context: GroupContext) -> Iterator[pa.Table]:
@@ -122,7 +89,7 @@ def tidy_batches(estimates: Sequence[GroupEstimates], context: GroupContext) -> 
             for order in group_orders(chosen):
                 columns = _columns(order, layout, context)
                 for block in _blocks(order, layout):
-                    yield pa.table([columns[name](block) for name in COLUMNS], schema=_SCHEMA)
+                    yield pa.table([columns[name](block) for name in _SCHEMA.names], schema=_SCHEMA)
 
 
 def _blocks(order: GroupOrder[GroupEstimates], layout: GroupLayout) -> Iterator[CellRows]:

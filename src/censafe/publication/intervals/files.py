@@ -21,8 +21,8 @@ from censafe.geography.identifiers import geoids, gisjoins
 from censafe.model.arrays import Floats
 from censafe.model.safe_text import csv_table, csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
+from censafe.publication.columns import tidy_columns
 from censafe.publication.stamps import STAMP_REASONS, Stamp
-from censafe.publication.tables.codebook import GEOID_MEANING, GISJOIN_MEANING
 
 __all__ = [
     "INTERVAL_FILES",
@@ -43,27 +43,6 @@ INTERVAL_FILES: Final = (PAGES, CSV_FILE, PARQUET_FILE)
 _TEXTS: Final = ("histogram", "kind", "geocode", "GEOID", "GISJOIN", "NAME", "query", "label")
 _DECIMALS: Final = 4
 _CHUNK: Final = 1 << 19
-_MEANINGS: Final = {
-    "histogram": "what is counted: a histogram of the configuration, such as persons or units",
-    "kind": (
-        "kind of area: a published level; 'spine' and a level for geounits of the tree that the measurements were made on; or a "
-        "column of the list of areas"
-    ),
-    "geocode": "code of the area",
-    "GEOID": GEOID_MEANING,
-    "GISJOIN": GISJOIN_MEANING,
-    "NAME": "name of the area, where known",
-    "query": "query or table that the answer belongs to",
-    "cell": "position of the answer in its query, from 0",
-    "label": "what the answer counts",
-    "estimate": (
-        "best linear unbiased estimate from all noisy measurements and everything published exactly; it may be negative and need "
-        "not be whole"
-    ),
-    "sd": "standard deviation of the estimate, from the noise laws alone; 0 where the count is published exactly",
-    "published": "published count: not negative, whole, adds up",
-    "difference": "published count less the estimate",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +97,14 @@ def _columns(confidences: Sequence[Fraction], *, simulated: bool) -> list[str]:
 
 
 def _schema(confidences: Sequence[Fraction], *, simulated: bool, stamp: Stamp | None) -> pa.Schema:
-    whole = {"cell": pa.int32(), "published": pa.int64()}
-    texts = [(name, pa.dictionary(pa.int32(), pa.string())) for name in _TEXTS[:-1]]
-    numbers = [(name, whole.get(name, pa.float64())) for name in _columns(confidences, simulated=simulated)]
-    label = (_TEXTS[-1], pa.dictionary(pa.int32(), pa.string()))
+    known = tidy_columns("intervals")
+    texts = [(name, known[name].type) for name in _TEXTS]
+    numbers = [
+        (name, known[name].type if name in known else pa.float64())
+        for name in _columns(confidences, simulated=simulated)
+    ]
     metadata = {"private": "true" if stamp is None else "false", **({"stamp": stamp} if stamp else {})}
-    return pa.schema([*texts, numbers[0], label, *numbers[1:]]).with_metadata(metadata)
+    return pa.schema([*texts[:-1], numbers[0], texts[-1], *numbers[1:]]).with_metadata(metadata)
 
 
 class IntervalWriter:
@@ -244,7 +225,7 @@ def write_interval_codebook(
     Raises:
         StorageError: the disk is full or the folder not writable.
     """
-    meanings = dict(_MEANINGS)
+    meanings = {name: column.meaning for name, column in tidy_columns("intervals").items()}
     for one in confidences:
         words = f"the interval that holds the true count with {percent(one)}% confidence"
         made = f"by simulation from {simulations} further runs on the published counts"

@@ -9,32 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.geography.identifiers import region_geoids, region_gisjoins
 from censafe.model import Definition
 from censafe.model.measurements import PublishedQuery
-from censafe.publication.atomic import atomic_write
-from censafe.publication.stamps import STAMP, Stamp, require_publishable
+from censafe.publication.columns import tidy_columns, tidy_metadata, tidy_schema, write_tidy_pieces
+from censafe.publication.stamps import Stamp, require_publishable
 from censafe.publication.sums import accuracy_of_sum, require_confidence
 from censafe.publication.tables.bureau import key_columns, region_type_of
-from censafe.publication.tables.codebook import COLUMNS, CodebookInput
+from censafe.publication.tables.codebook import CodebookInput
 
 __all__ = ["TidyContext", "tidy_table", "write_tidy"]
-
-_CODE = pa.dictionary(pa.int32(), pa.string())
-_TYPES = {
-    "count": pa.int64(),
-    "variance": pa.float64(),
-    "variance_reference": pa.float64(),
-    "margin_of_error": pa.float64(),
-    "margin_of_error_exact": pa.int64(),
-    "confidence": pa.float64(),
-    "noise_draws": pa.int64(),
-    "budget": pa.float64(),
-    "private": pa.bool_(),
-}
 
 
 @dataclass(frozen=True)
@@ -62,7 +48,7 @@ def tidy_table(
 ) -> pa.Table:
     """All published answers as one Arrow table, in the order of the queries and their domains.
 
-    Columns are described in :data:`censafe.publication.tables.codebook.COLUMNS`. A test key shows in the columns
+    Columns are those of :func:`~censafe.publication.columns.tidy_columns`. A test key shows in the columns
     ``source`` and ``private`` of every row and in the metadata.
 
     Raises:
@@ -70,17 +56,10 @@ def tidy_table(
         CheckError: a domain that is not region, iteration (if any) and cell.
     """
     require_publishable(queries, stamp)
-    schema = pa.schema([(name, _TYPES.get(name, _CODE)) for name in COLUMNS])
-    metadata = {
-        "product": context.product,
-        "definition": context.definition.value,
-        "private": "false" if stamp else "true",
-    }
-    if stamp == STAMP:
-        metadata["stamp"] = stamp
+    schema = tidy_schema("tables").with_metadata(tidy_metadata(context.product, context.definition, stamp))
     blocks = [_block(query, context) for query in queries]
     table = pa.concat_tables([block.cast(schema) for block in blocks]) if blocks else schema.empty_table()
-    return table.unify_dictionaries().combine_chunks().replace_schema_metadata(metadata)
+    return table.unify_dictionaries().combine_chunks()
 
 
 def write_tidy(
@@ -93,8 +72,7 @@ def write_tidy(
         StorageError: the disk is full or the folder not writable.
     """
     table = tidy_table(queries, context, stamp=stamp)
-    with atomic_write(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+    write_tidy_pieces(path, table.schema, [table])
 
 
 def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:
@@ -124,7 +102,7 @@ def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:
     constants = _constants(query, context)
     columns = {
         name: parts[name] if name in parts else pa.repeat(pa.scalar(constants[name]), size)
-        for name in COLUMNS
+        for name in tidy_columns("tables")
     }
     return pa.table(columns)
 

@@ -14,7 +14,8 @@ from censafe.model import Definition
 from censafe.model.groups.estimates import GroupEstimates
 from censafe.privacy.loss.margins import exact_margin
 from censafe.privacy.noise.variance import exact_variance
-from censafe.publication.groups.codebook import COLUMNS, write_group_codebook
+from censafe.publication.columns import tidy_columns
+from censafe.publication.groups.codebook import write_group_codebook
 from censafe.publication.groups.tables import write_group_tables
 from censafe.publication.groups.tidy import GroupContext, write_group_tidy
 from censafe.publication.sums import exact_margin_of_sum
@@ -59,7 +60,7 @@ def test_the_tidy_table_has_the_rows_of_the_files(tmp_path: Path) -> None:
     number = write_group_tidy(tmp_path / "tables.parquet", found, P_CONTEXT)
     rows = _rows(tmp_path / "tables.parquet")
     assert len(rows) == number
-    assert list(COLUMNS) == list(rows[0])
+    assert list(tidy_columns("groups")) == list(rows[0])
     for path, tables in zip(paths, (("T01001",), ("T02001", "T02002", "T02003")), strict=True):
         expected = path.read_text(encoding="utf-8").splitlines()[1:]
         actual = []
@@ -161,7 +162,7 @@ def test_a_test_key_shows_in_every_row_and_in_the_metadata(tmp_path: Path) -> No
 
 def test_nothing_published_is_an_empty_table_and_a_strange_confidence_is_refused(tmp_path: Path) -> None:
     assert write_group_tidy(tmp_path / "t.parquet", [], P_CONTEXT) == 0
-    assert list(COLUMNS) == pq.read_schema(tmp_path / "t.parquet").names
+    assert list(tidy_columns("groups")) == pq.read_schema(tmp_path / "t.parquet").names
     with pytest.raises(ConfigError):
         GroupContext(P_TABLES, Definition.ZCDP, {}, Fraction(4, 5))
 
@@ -172,7 +173,7 @@ def test_the_codebook_explains_columns_tables_cells_and_codes(tmp_path: Path) ->
     with (tmp_path / "codebook.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.reader(stream))
     assert rows[1][0] == "warning"
-    assert list(COLUMNS) == [row[2] for row in rows if row[0] == "column"]
+    assert list(tidy_columns("groups")) == [row[2] for row in rows if row[0] == "column"]
     assert [row[1] for row in rows if row[0] == "table"] == ["T01001", "T02001", "T02002", "T02003"]
     assert ["cell", "T02001", "1:18-44", "Male, 18 to 44 years"] in rows
     assert ["cell", "T02003", "2:20-20", "Female, 20 years"] in rows

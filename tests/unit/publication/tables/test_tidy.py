@@ -7,7 +7,8 @@ import pytest
 
 from censafe.errors import ReleaseError
 from censafe.model import Definition
-from censafe.publication.tables.codebook import COLUMNS, write_codebook
+from censafe.publication.columns import tidy_columns
+from censafe.publication.tables.codebook import write_codebook
 from censafe.publication.tables.tidy import TidyContext, tidy_table, write_tidy
 from support.publication import CODEBOOK, make_plan, make_published
 
@@ -20,7 +21,7 @@ def test_every_published_count_is_one_described_row(tmp_path: Path) -> None:
     queries = make_published(make_plan())
     write_tidy(tmp_path / "tables.parquet", queries, _context())
     table = pq.read_table(tmp_path / "tables.parquet")
-    assert table.column_names == list(COLUMNS)
+    assert table.column_names == list(tidy_columns("tables"))
     rows = table.to_pylist()
     assert [value for query in queries for value in query.values.tolist()] == [row["count"] for row in rows]
     first = rows[0]
@@ -66,7 +67,7 @@ def test_pure_costs_are_called_epsilon() -> None:
 
 def test_nothing_published_gives_an_empty_table() -> None:
     table = tidy_table([], _context())
-    assert (table.num_rows, table.column_names) == (0, list(COLUMNS))
+    assert (table.num_rows, table.column_names) == (0, list(tidy_columns("tables")))
 
 
 def test_a_test_key_shows_in_every_row_and_file(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_the_codebook_describes_columns_tables_and_codes(tmp_path: Path) -> None
     with (tmp_path / "codebook.csv").open(newline="") as stream:
         rows = list(csv.reader(stream))
     assert rows[0] == ["kind", "table", "code", "label", "universe"]
-    assert [row[2] for row in rows if row[0] == "column"] == list(COLUMNS)
+    assert [row[2] for row in rows if row[0] == "column"] == list(tidy_columns("tables"))
     assert ["cell", "PH2", "10", "Alone & <other>", "Persons in households"] in rows
     assert ["table", "PH8_num", "PH8_num", "", ""] in rows
     assert ["region STATE", "", "72", "Puerto Rico", ""] in rows

@@ -1,0 +1,142 @@
+"""Tidy tables and their codebooks: names, types and meanings of the columns are data, and all products write them alike."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from censafe.model import Definition
+from censafe.model.safe_text import csv_text
+from censafe.publication.atomic import atomic_text, atomic_write
+from censafe.publication.stamps import STAMP, Stamp
+
+__all__ = [
+    "TidyColumn",
+    "TidyName",
+    "tidy_columns",
+    "tidy_metadata",
+    "tidy_schema",
+    "write_codebook_rows",
+    "write_tidy_pieces",
+]
+
+TidyName = Literal["tables", "groups", "topdown", "intervals"]
+_CODE = pa.dictionary(pa.int32(), pa.string())
+_WARNING = "the files of this run were made with a test key"
+
+
+@dataclass(frozen=True)
+class TidyColumn:
+    """One column.
+
+    Args:
+        type: of Arrow; text is stored as codes into its different values.
+        meaning: what it says.
+    """
+
+    type: pa.DataType
+    meaning: str
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, TidyColumn]]:
+    document = tomllib.loads(files("censafe.publication").joinpath("columns.toml").read_text("utf-8"))
+    first: dict[str, TidyColumn] = {}
+    found: dict[str, dict[str, TidyColumn]] = {}
+    for table, columns in document.items():
+        found[table] = {}
+        for name, entry in columns.items():
+            known = first.get(name, TidyColumn(_CODE, ""))
+            kind = pa.type_for_alias(entry["type"]) if "type" in entry else known.type
+            more = [entry["more"]] if "more" in entry else []
+            column = TidyColumn(kind, "; ".join([entry.get("meaning", known.meaning), *more]))
+            first.setdefault(name, column)
+            found[table][name] = column
+    return found
+
+
+def tidy_columns(table: TidyName) -> Mapping[str, TidyColumn]:
+    """Columns of a table by name, in file order.
+
+    Example:
+        >>> tidy_columns("groups")["noise_draws"].meaning
+        'independent noise draws added up in this count; empty for a weighted mean'
+    """
+    return _tables()[table]
+
+
+def tidy_schema(table: TidyName) -> pa.Schema:
+    """Columns of a table as Arrow has them."""
+    return pa.schema([(name, column.type) for name, column in tidy_columns(table).items()])
+
+
+def tidy_metadata(product: str, definition: Definition, stamp: Stamp | None) -> dict[str, str]:
+    """What a file says of itself: product, definition of privacy, and whether it is private.
+
+    Args:
+        product: for example ``phsafe``.
+        definition: whether costs are rho or epsilon.
+        stamp: ``"NOT PRIVATE"`` for results drawn with a test key.
+    """
+    return {
+        "product": product,
+        "definition": definition.value,
+        "private": "false" if stamp else "true",
+        **({"stamp": stamp} if stamp == STAMP else {}),
+    }
+
+
+def write_tidy_pieces(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> int:
+    """Write one Parquet file, usually ``OUT/tables.parquet``; how many rows there are.
+
+    Args:
+        path: final name of the file.
+        schema: with the metadata of the file.
+        pieces: of the table, in order.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    rows = 0
+    with atomic_write(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        for piece in pieces:
+            writer.write_table(piece)
+            rows += len(piece)
+    return rows
+
+
+def write_codebook_rows(
+    path: Path,
+    table: TidyName,
+    rows: Iterable[Sequence[str]],
+    *,
+    stamp: Stamp | None,
+    universe: bool = True,
+    reason: str = _WARNING,
+) -> None:
+    """Write ``codebook.csv``: the columns of a table, then what its codes mean.
+
+    Args:
+        path: final name of the file.
+        table: whose columns come first.
+        rows: kind, table, code, label, and universe where there is that column.
+        stamp: of a test key or of published data; then the file begins with a row of kind ``warning``.
+        universe: whether there is that column.
+        reason: label of the warning.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    head = [("kind", "table", "code", "label", "universe")]
+    if stamp:
+        head.append(("warning", "", stamp, reason, ""))
+    head += [("column", "", name, column.meaning, "") for name, column in tidy_columns(table).items()]
+    atomic_text(path, csv_text([*(row if universe else row[:-1] for row in head), *rows]))
