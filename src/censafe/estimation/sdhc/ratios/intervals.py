@@ -106,6 +106,8 @@ def _shortest(
     below, at = (np.array([near(float(x)) for x in points]) for points in (lows, highs))
     at, kept = np.unique(at, return_index=True)
     ends = PchipInterpolator(at, highs[kept], extrapolate=False)(np.maximum(below + level, at[0]))
+    if not np.isfinite(ends).any():  # the approximation holds less between its ends than the interval must
+        return equal if near is curve else _shortest(curve, curve, model, least, equal)
     best = int(np.nanargmin(ends - lows))
     first, last = max(best - _ASIDE, 0), min(best + _ASIDE, int(np.isfinite(ends).sum()) - 1)
     spare = (highs[-1] - highs[0]) * _SPARE

@@ -71,3 +71,12 @@ def test_narrow_numerators_over_wide_denominators_have_points_enough(
 ) -> None:
     found, finer = (estimate_single(num, den, RatioModel(1), nodes) for nodes in (None, 20_480))
     assert vars(found) == pytest.approx(vars(finer), rel=1e-7)
+
+
+def test_a_coarse_approximation_that_holds_too_little_gives_way_to_the_curve_itself() -> None:
+    pairs = ((776, 1708.7740605273193), (1953, 1708.7740605273193), (961, 1709.4017094017095))
+    equal = estimate_joint(*pairs, RatioModel(2.0, 10.0, 0.05))
+    shortest = estimate_joint(*pairs, RatioModel(2.0, 10.0, 0.05, shortest=True))
+    for one, other in zip(shortest, equal, strict=True):
+        assert one.high - one.low <= other.high - other.low + 1e-6
+        assert abs(one.low - other.low) < 0.1
