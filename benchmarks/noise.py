@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from censafe.model import NoiseLaw
-from censafe.privacy.keys.keys import ReleaseKey, ReleasePartKey, TestPartKey, derive_part_key
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key
+from censafe.privacy.keys.run_keys import ReleaseKey
 from censafe.privacy.noise import kernels, twins
 from censafe.privacy.noise.sampler import NoiseTable, draw
 from censafe.privacy.noise.words import CHUNK_BLOCKS, AddressedWords

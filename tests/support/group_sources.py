@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupLevel, NoiseLaw, QueryPlan, TableVariant
-from censafe.privacy.keys.keys import TestKey, TestPartKey, derive_part_key
+from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
+from censafe.privacy.keys.run_keys import TestKey
 
 
 class Source:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from censafe.model import NoiseLaw, PartPlan, ReleasePlan
-from censafe.privacy.keys.keys import TestKey
+from censafe.privacy.keys.run_keys import TestKey
 from censafe.products.run.door import Door, MeasurementFiles
 from support.noise_statistics import ExactLaw
 

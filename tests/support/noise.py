@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
 from censafe.privacy.keys.entropy import Secret
-from censafe.privacy.keys.keys import TestKey, TestPartKey, derive_part_key
+from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
+from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.noise.sampler import NoiseTable, draw
 
 # kind, parameter, n, q_0, q_1, L, first 16 hex digits of SHA-256 over q as 8-byte little-endian integers;

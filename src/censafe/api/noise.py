@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+    from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 
 __all__ = ["NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"]
 
@@ -130,7 +130,8 @@ def measure(counts: ArrayLike, law: NoiseLaw, *, test_key: int | None = None, qu
 
 
 def _part_key(test_key: int | None) -> ReleasePartKey | TestPartKey:
-    from censafe.privacy.keys.keys import ReleaseKey, TestKey, derive_part_key
+    from censafe.privacy.keys.part_keys import derive_part_key
+    from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 
     run_key: Any = ReleaseKey.from_system() if test_key is None else TestKey(test_key)
     with run_key:

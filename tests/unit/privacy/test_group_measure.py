@@ -12,7 +12,8 @@ import pytest
 
 from censafe.errors import ReleaseError
 from censafe.model import GroupBlock, GroupLevel, GroupMeasurements, NoiseLaw, TableVariant
-from censafe.privacy.keys.keys import ReleaseKey, derive_part_key
+from censafe.privacy.keys.part_keys import derive_part_key
+from censafe.privacy.keys.run_keys import ReleaseKey
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
 from censafe.privacy.measure.rows import checked_sum
 from censafe.privacy.noise.sampler import draw

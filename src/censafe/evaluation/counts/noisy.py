@@ -17,7 +17,8 @@ from censafe.model.histograms import MeasuredHistogram
 from censafe.model.laws import NoiseLaw
 from censafe.model.schema import CellQuery
 from censafe.model.sparse import ExactHistograms, SparseLevel
-from censafe.privacy.keys.keys import ReleasePartKey, TestKey, TestPartKey, derive_part_key
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key
+from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.claims import Claim, fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance

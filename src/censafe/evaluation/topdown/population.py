@@ -14,7 +14,7 @@ from censafe.geography.spines.choice import RunSpine, standard_levels
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.histograms import HistogramSchema, MeasuredHistogram
-from censafe.privacy.keys.keys import TestKey, keyed_commitment
+from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.products.run.names import kept_names
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import hash_files

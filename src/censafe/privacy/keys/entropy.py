@@ -115,7 +115,7 @@ class SystemWords:
             return self._fill(count)
 
     def close(self) -> None:
-        """Forget the stream; the object cannot be used again."""
+        """Forget the stream; the object is of no use afterwards."""
         with self._locks.setdefault(os.getpid(), threading.Lock()):
             self._stream = None
             self._process = -1

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupMeasurements, GroupSource, NoiseLaw, QueryPlan, TableVariant
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.loss.budget import exact
 from censafe.privacy.loss.margins import one_sided_threshold
 from censafe.privacy.measure.rows import (

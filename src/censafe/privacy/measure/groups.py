@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupMeasurements, GroupSource, QueryPlan, TableVariant
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.rows import (
     AddressedNoise,
     CellNoise,

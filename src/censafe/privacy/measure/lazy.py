@@ -12,7 +12,7 @@ from censafe.model import CellQuery, ExactHistograms, PartPlan
 from censafe.model.families import Wanted
 from censafe.model.level_measurements import LevelBudgets
 from censafe.model.plan import NoiseSource
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of
 from censafe.privacy.measure.histograms import claim_level
 from censafe.privacy.noise.sampler import settle_residuals
 from censafe.privacy.noise.tables import NoiseTable

@@ -8,7 +8,7 @@ import numpy as np
 
 from censafe.errors import ReleaseError
 from censafe.model import ExactCounts, Measurements, QueryPlan
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.proofs import proven

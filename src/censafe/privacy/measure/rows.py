@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupLevel, GroupSource, NoiseLaw, TableVariant
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import draw, draw_cells
 from censafe.privacy.proofs import proven

@@ -13,7 +13,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of
 from censafe.privacy.proofs import proven
 
 __all__ = ["CHUNK_BLOCKS", "AddressedWords", "Lane", "check_address", "head"]

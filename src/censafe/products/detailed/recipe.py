@@ -14,7 +14,7 @@ from censafe.geography.name_files import read_area_names
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.detailed.source import SafetabInput
 from censafe.population.findings import Finding
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
 from censafe.products.detailed.config import SafetabConfig

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from censafe.errors import CheckError, StorageError, UsageError
 from censafe.model import PartPlan, ReleasePlan
-from censafe.privacy.keys.keys import ReleaseKey, TestKey, keyed_commitment
+from censafe.privacy.keys.run_keys import ReleaseKey, TestKey, keyed_commitment
 from censafe.privacy.ledger.book import Ledger, Reservation, RunNotes
 from censafe.privacy.loss.promises import Promise
 from censafe.privacy.proofs import proven

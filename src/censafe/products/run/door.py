@@ -10,7 +10,8 @@ from typing import Generic, Protocol, TypeVar
 from censafe.errors import CheckError
 from censafe.model import ExactCounts, Measurements, PartPlan, ReleasePlan
 from censafe.model.plan import NoiseSource
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey, keyed_commitment, plan_part_key, source_of
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key, source_of
+from censafe.privacy.keys.run_keys import keyed_commitment
 from censafe.privacy.ledger.book import Reservation
 from censafe.privacy.measure.mechanisms import measure
 from censafe.products.run.account import Account, one_file

@@ -16,7 +16,7 @@ from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
 from censafe.model.families import Wanted
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.model.observer import Observer
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
 from censafe.privacy.measure.lazy import LazyAnswers
 from censafe.products.run.door import Door, MeasurementFiles

@@ -14,7 +14,8 @@ from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, PartPlan, ReleasePlan, SparseLevel
 from censafe.model.observer import Observer, SilentObserver
 from censafe.model.plan import NoiseSource
-from censafe.privacy.keys.keys import ReleasePartKey, TestKey, TestPartKey, plan_part_key
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key
+from censafe.privacy.keys.run_keys import TestKey
 from censafe.products.run.door import Door, MeasurementFiles
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig

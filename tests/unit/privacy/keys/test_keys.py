@@ -10,17 +10,10 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import StorageError
-from censafe.privacy.keys import keys as keys_module
+from censafe.privacy.keys import run_keys
 from censafe.privacy.keys.entropy import Secret, SystemWords
-from censafe.privacy.keys.keys import (
-    ReleaseKey,
-    ReleasePartKey,
-    TestKey,
-    TestPartKey,
-    derive_part_key,
-    keyed_commitment,
-    source_of,
-)
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key, source_of
+from censafe.privacy.keys.run_keys import ReleaseKey, TestKey, keyed_commitment
 
 ALL_TYPES = [ReleaseKey, TestKey, ReleasePartKey, TestPartKey]
 
@@ -117,12 +110,14 @@ def test_commitment_is_an_hmac_under_the_run_key() -> None:
     expected = hmac.new(run, b"censafe/commitment/1|files", "sha256").digest()
     assert keyed_commitment(TestKey(5), b"files") == expected
     assert keyed_commitment(TestKey(6), b"files") != expected
-    with pytest.raises(TypeError, match="not a key"):
-        keyed_commitment(b"0" * 32, b"files")  # type: ignore[arg-type]
+    part = derive_part_key(TestKey(5), "0" * 64, b"", "PH2")
+    for other in (b"0" * 32, part):
+        with pytest.raises(TypeError, match="not a run key"):
+            keyed_commitment(other, b"files")  # type: ignore[arg-type]
 
 
 def test_release_keys_differ_even_between_processes_started_together() -> None:
-    code = "from censafe.privacy.keys.keys import ReleaseKey as K, keyed_commitment as c; print(c(K.from_system(), b'').hex())"
+    code = "from censafe.privacy.keys.run_keys import ReleaseKey as K, keyed_commitment as c; print(c(K.from_system(), b'').hex())"
     both = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
@@ -136,7 +131,7 @@ def test_missing_entropy_stops_without_a_fallback(monkeypatch: pytest.MonkeyPatc
     def empty(_: int) -> bytes:
         raise OSError("no entropy")
 
-    monkeypatch.setattr(keys_module.os, "urandom", empty)
+    monkeypatch.setattr(run_keys.os, "urandom", empty)
     with pytest.raises(OSError, match="no entropy"):
         ReleaseKey.from_system()
     with pytest.raises(OSError, match="no entropy"):
@@ -203,7 +198,7 @@ def test_a_key_that_cannot_be_synced_leaves_no_file(tmp_path: Path, monkeypatch:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(keys_module.os, "fsync", full)
+    monkeypatch.setattr(run_keys.os, "fsync", full)
     with pytest.raises(StorageError, match="cannot be written: No space left"):
         ReleaseKey.from_system().store(tmp_path / "run.key")
     assert list(tmp_path.iterdir()) == []

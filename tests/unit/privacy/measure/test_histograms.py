@@ -18,7 +18,8 @@ from censafe.model import (
 )
 from censafe.model.level_measurements import LevelBudgets
 from censafe.model.plan import Definition, Neighbours, ProtectedUnit
-from censafe.privacy.keys.keys import ReleaseKey, TestKey, derive_part_key, plan_part_key
+from censafe.privacy.keys.part_keys import derive_part_key, plan_part_key
+from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.measure import histograms as door
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.noise.sampler import draw

@@ -5,7 +5,7 @@ import pytest
 
 from censafe.model import Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.model.plan import Definition
-from censafe.privacy.keys.keys import TestKey
+from censafe.privacy.keys.run_keys import TestKey
 from censafe.products.run.door import Door, MeasurementFiles
 
 LAW = NoiseLaw.gaussian(Fraction(4))

@@ -22,7 +22,8 @@ from censafe.evaluation.tables.groups.cells import (
 from censafe.evaluation.tables.groups.truth import SortedRecords
 from censafe.model import GroupMeasurements, PartPlan, ReleasePlan, TableVariant
 from censafe.model.groups.cells import GroupTable
-from censafe.privacy.keys.keys import TestKey, TestPartKey, plan_part_key
+from censafe.privacy.keys.part_keys import TestPartKey, plan_part_key
+from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.adaptive import STAGE2, AdaptiveTables, count_adaptive
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups
 from censafe.privacy.measure.rows import GroupRows

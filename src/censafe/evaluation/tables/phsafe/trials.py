@@ -18,7 +18,8 @@ from censafe.evaluation.tables.phsafe.accuracy import (
     percent_cut,
 )
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
-from censafe.privacy.keys.keys import TestKey, plan_part_key
+from censafe.privacy.keys.part_keys import plan_part_key
+from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.mechanisms import measure
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries, sum_cells

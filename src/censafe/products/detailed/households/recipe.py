@@ -13,7 +13,7 @@ from censafe.population.detailed.checks import no_group_finding
 from censafe.population.detailed.source import SafetabInput
 from censafe.population.detailed.totals import PopGroupTotals
 from censafe.population.findings import raise_if_fatal
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
 from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe

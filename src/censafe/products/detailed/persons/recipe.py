@@ -7,7 +7,7 @@ from fractions import Fraction
 from censafe.errors import ReleaseError
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.detailed.source import SafetabInput
-from censafe.privacy.keys.keys import ReleasePartKey, TestPartKey
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.adaptive import AdaptiveTables, count_adaptive, measure_adaptive
 from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe

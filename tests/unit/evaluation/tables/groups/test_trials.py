@@ -14,7 +14,8 @@ from censafe.evaluation.tables.groups.accuracy import chance_above, error_rows, 
 from censafe.evaluation.tables.groups.trials import LevelTrials, level_trials, run_group_trials
 from censafe.evaluation.tables.groups.truth import sorted_input
 from censafe.model import NoiseLaw
-from censafe.privacy.keys.keys import TestKey, TestPartKey, derive_part_key
+from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
+from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import suppression_threshold
 from censafe.products.detailed.codes.parameters import read_universe
