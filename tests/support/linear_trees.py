@@ -10,7 +10,8 @@ import numpy as np
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
+from censafe.estimation.topdown.whole_tree.upward import lower_estimates
 
 SHAPE = (3, 2, 2, 4)
 CELLS = 48

@@ -6,8 +6,11 @@ import ast
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 import censafe
 
@@ -49,6 +52,21 @@ def test_no_folder_is_a_hall() -> None:
     for name, _tree in modules():
         sizes[str(Path(name).parent)] += not name.endswith("__init__.py")
     assert {folder: size for folder, size in sizes.items() if size > LARGEST_FOLDER} == {}
+
+
+def kernels(room: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for name, tree in modules():
+        for node in ast.walk(tree) if name.startswith(room) else ():
+            if isinstance(node, ast.FunctionDef) and "compiled" in ast.unparse(node.decorator_list):
+                yield f"{name}: {node.name}", node
+
+
+@pytest.mark.parametrize("room", ["estimation/", "privacy/noise/", "evaluation/counts/"])
+def test_kernels_are_short_and_take_few_values(room: str) -> None:
+    found = dict(kernels(room))
+    assert len(found) > 1
+    assert [name for name, node in found.items() if len(node.args.args) > 8] == []
+    assert [name for name, node in found.items() if node.end_lineno - node.lineno >= 60] == []
 
 
 def imported(names: dict[str, ast.Module], start: str) -> set[str]:

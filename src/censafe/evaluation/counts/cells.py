@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numba import int32, int64, types
+from numba import int32, int64
 from numpy.typing import NDArray
 
 from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.counts.pairing import Pair
 from censafe.model.compiled import compiled
+from censafe.model.named_arrays import SparseArrays, sparse_type, tuple_type
 from censafe.model.schema import CellQuery
 
 __all__ = [
     "MatchedCells",
+    "MatchedEntries",
     "cells_of_counts",
     "match",
     "match_entries",
@@ -25,67 +27,62 @@ __all__ = [
 ]
 
 
-@compiled(
-    int64(
-        int64[::1], int64[::1], int32[::1],
-        types.Array(int64, 1, "C", readonly=True), types.Array(int32, 1, "C", readonly=True),
-        types.Array(int32, 1, "C", readonly=True),
-        types.Array(int64, 1, "C", readonly=True), types.Array(int32, 1, "C", readonly=True),
-        types.Array(int32, 1, "C", readonly=True),
-        int64[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1],
-    )
-)  # fmt: skip
-def match_entries(order, starts, label, c_ptr, c_cell, c_count, p_ptr, p_cell, p_count, held, ptr, answer, true, public):  # type: ignore[no-untyped-def]  # fmt: skip
+class MatchedEntries(NamedTuple):
+    """Room for the entries of all areas."""
+
+    ptr: NDArray[np.int64]  # (areas + 1,) where the entries of each area start
+    answer: NDArray[np.int32]  # of every entry
+    true: NDArray[np.int64]  # true count of every entry
+    public: NDArray[np.int64]  # published count of every entry
+
+
+_COUNTS = sparse_type()
+_ENTRIES = tuple_type(MatchedEntries, int64[::1], int32[::1], int64[::1], int64[::1])
+
+
+@compiled(int64(_COUNTS, int64, int32[::1], int64[:, ::1], int64, int32[::1], int64))
+def _add_block(counts, block, label, totals, side, answer, written):  # type: ignore[no-untyped-def]
+    """Add a block to ``totals[side]``, and append the answers whose totals were zero on both sides; returns their number."""
+    for entry in range(counts.node_ptr[block], counts.node_ptr[block + 1]):
+        one = label[counts.cell[entry]]
+        if one < 0:
+            continue
+        if totals[0, one] == 0 and totals[1, one] == 0:
+            answer[written] = one
+            written += 1
+        totals[side, one] += counts.records[entry]
+    return written
+
+
+@compiled(int64(int64[::1], int64[::1], int32[::1], int64, _COUNTS, _COUNTS, _ENTRIES))
+def match_entries(order, starts, label, answers, true, public, entries):  # type: ignore[no-untyped-def]
     """Write one entry for every area and answer at which either side is not zero, answers rising within an area.
 
     Args:
         order: blocks by area, shape (blocks,).
         starts: shape (areas + 1,).
         label: answer of every cell; below 0 for cells that are not counted.
-        c_ptr: true histograms of the blocks, with ``c_cell`` and ``c_count``.
-        c_cell: see there.
-        c_count: see there.
-        p_ptr: published ones, with ``p_cell`` and ``p_count``.
-        p_cell: see there.
-        p_count: see there.
-        held: zeros, shape (2, answers); zeros again at the end.
-        ptr: receives where the entries of each area start, shape (areas + 1,).
-        answer: receives the answer of every entry.
-        true: receives its true count.
-        public: receives its published count.
+        answers: how many there are.
+        true: true histograms of the blocks.
+        public: published ones.
+        entries: receives the entries.
 
     Returns:
         Number of entries.
     """
-    written = 0
-    ptr[0] = 0
+    written, totals = 0, np.zeros((2, answers), dtype=np.int64)
+    entries.ptr[0] = 0
     for area in range(len(starts) - 1):
         first = written
         for at in range(starts[area], starts[area + 1]):
-            block = order[at]
-            for entry in range(c_ptr[block], c_ptr[block + 1]):
-                one = label[c_cell[entry]]
-                if one < 0:
-                    continue
-                if held[0, one] == 0 and held[1, one] == 0:
-                    answer[written] = one
-                    written += 1
-                held[0, one] += c_count[entry]
-            for entry in range(p_ptr[block], p_ptr[block + 1]):
-                one = label[p_cell[entry]]
-                if one < 0:
-                    continue
-                if held[0, one] == 0 and held[1, one] == 0:
-                    answer[written] = one
-                    written += 1
-                held[1, one] += p_count[entry]
-        answer[first:written].sort()
+            written = _add_block(true, order[at], label, totals, 0, entries.answer, written)
+            written = _add_block(public, order[at], label, totals, 1, entries.answer, written)
+        entries.answer[first:written].sort()
         for entry in range(first, written):
-            true[entry] = held[0, answer[entry]]
-            public[entry] = held[1, answer[entry]]
-            held[0, answer[entry]] = 0
-            held[1, answer[entry]] = 0
-        ptr[area + 1] = written
+            one = entries.answer[entry]
+            entries.true[entry], entries.public[entry] = totals[0, one], totals[1, one]
+            totals[0, one] = totals[1, one] = 0
+        entries.ptr[area + 1] = written
     return written
 
 
@@ -188,19 +185,18 @@ def match_labels(
     order, starts = areas.blocks
     true, public = pair.confidential, pair.runs[run].histograms
     space = min(len(true.cell) + len(public.cell), areas.number * answers)
-    ptr = np.zeros(areas.number + 1, np.int64)
-    answer = np.empty(space, np.int32)
     counts = np.empty((2, space), np.int64)
-    held = np.zeros((2, answers), np.int64)
+    entries = MatchedEntries(
+        np.zeros(areas.number + 1, np.int64), np.empty(space, np.int32), counts[0], counts[1]
+    )
     written = match_entries(
-        order, starts, label, true.node_ptr, true.cell, true.count, public.node_ptr, public.cell, public.count,
-        held, ptr, answer, counts[0], counts[1],
-    )  # fmt: skip
+        order, starts, label, answers, SparseArrays.of(true), SparseArrays.of(public), entries
+    )
     weight = pair.runs[run].weight
     published = counts[1, :written] if weight == 1 else counts[1, :written] * float(weight)
     return MatchedCells(
-        areas.level, areas.area_class, areas.names, name, answers, pair.runs[run].run_id, ptr,
-        answer[:written], counts[0, :written], published,
+        areas.level, areas.area_class, areas.names, name, answers, pair.runs[run].run_id, entries.ptr,
+        entries.answer[:written], counts[0, :written], published,
     )  # fmt: skip
 
 
@@ -251,8 +247,8 @@ def cells_of_counts(
 
 def true_answers(pair: Pair, areas: ComparedAreas) -> NDArray[np.int64]:
     """CONFIDENTIAL. True total of every area, shape (n,); what population bins are cut from."""
-    held = np.append(0, np.cumsum(pair.confidential.count, dtype=np.int64))
-    blocks = np.diff(held[pair.confidential.node_ptr])
+    running = np.append(0, np.cumsum(pair.confidential.count, dtype=np.int64))
+    blocks = np.diff(running[pair.confidential.node_ptr])
     inside = areas.of_block >= 0
     sums = np.zeros(areas.number, np.int64)
     np.add.at(sums, areas.of_block[inside], blocks[inside])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from censafe.model import CellQuery, ExactHistograms, PartPlan
 from censafe.model.families import Wanted
 from censafe.model.level_measurements import LevelBudgets
+from censafe.model.named_arrays import SparseArrays, read_only
 from censafe.model.plan import NoiseSource
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of
 from censafe.privacy.measure.histograms import claim_level
@@ -19,6 +20,9 @@ from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.wide import draw_wide
 from censafe.privacy.noise.words import AddressedWords, Lane, check_address, head
 from censafe.privacy.proofs import proven
+
+if TYPE_CHECKING:
+    from censafe.privacy.noise.lazy_kernels import ExactAnswers
 
 __all__ = ["LazyAnswers"]
 
@@ -120,7 +124,7 @@ class LazyAnswers:
         )
         return self.gather(wanted).reshape(last - first, len(chosen))
 
-    @proven("lazy.proof.md", digest="7f3431171a11c93d")
+    @proven("lazy.proof.md", digest="0fe5110868a32d72")
     def gather(self, wanted: Wanted) -> _Ints:
         """Noisy answers, parent by parent, child by child, in the order of `wanted`.
 
@@ -151,29 +155,31 @@ class LazyAnswers:
         places = np.append(0, np.cumsum(np.repeat(np.diff(wanted.answer_ptr), np.diff(wanted.child_ptr))))
         found = np.empty(int(places[-1]), np.int64)
         slot = np.full(int(self._sizes.sum()), -1, np.int32)
-        exact = self._histograms
+        asked = kernels.WantedWords(
+            *read_only(wanted.child_ptr, wanted.child, wanted.answer_ptr, wanted.query, wanted.answer),
+            *read_only(block_ptr, blocks, word),
+        )
+        alias = kernels.AliasEntries(*read_only(self._kinds, self._where, self._entries))
+        exact = self._exact()
         for first, last in _ranges(ends):
             parent = int(np.searchsorted(wanted.child_ptr, first, side="right")) - 1
             count = int(ends[last] - ends[first])
             counters = np.empty((count, 2), np.uint64)
             buffer = np.empty(2 * count + 2, np.uint64)
             out = found[places[first] : places[last]]
-            kernels.fill_wanted(
-                parent, first, last, wanted.child_ptr, wanted.child, block_ptr, blocks, counters
-            )
+            kernels.fill_wanted(asked, parent, first, last, counters)
             words.encrypt(counters, buffer)
-            flag = kernels.decode_words(
-                parent, first, last, wanted.child_ptr, wanted.child, block_ptr, wanted.answer_ptr, wanted.query, word,
-                self._kinds, self._where, self._entries, buffer, out,
-            )  # fmt: skip
-            if flag:
+            if kernels.decode_words(asked, alias, parent, first, last, buffer, out):
                 self._settle(wanted, first, last, words, out)
-            if kernels.add_counts(
-                parent, first, last, wanted.child_ptr, wanted.child, wanted.answer_ptr, wanted.query, wanted.answer,
-                self._kinds, self._measured, exact.node_ptr, exact.cell, exact.count, self._labels, self._offsets, slot, out,
-            ):  # fmt: skip
+            if kernels.add_counts(asked, exact, parent, first, last, slot, out):
                 raise OverflowError(f"an answer plus noise of part {self._key.part} does not fit 64 bits")
         return found
+
+    def _exact(self) -> ExactAnswers:
+        from censafe.privacy.noise.lazy_kernels import ExactAnswers
+
+        kinds, measured, labels, offsets = read_only(self._kinds, self._measured, self._labels, self._offsets)
+        return ExactAnswers(kinds, measured, SparseArrays.of(self._histograms), labels, offsets)
 
     def _require_known(self, wanted: Wanted) -> None:
         query, answer, child = wanted.query, wanted.answer, wanted.child

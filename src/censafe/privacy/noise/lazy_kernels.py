@@ -2,25 +2,101 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, NoReturn
+
 import numpy as np
-from numba import boolean, int32, int64, types, uint64, void
+from numba import boolean, int32, int64, uint64, void
+from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
+from censafe.model.named_arrays import SparseArrays, read_only_type, sparse_type, tuple_type
 from censafe.privacy.proofs import proven
 
-__all__ = ["add_counts", "decode_words", "fill_wanted", "list_blocks"]
+__all__ = [
+    "AliasEntries",
+    "ExactAnswers",
+    "WantedWords",
+    "add_counts",
+    "decode_words",
+    "fill_wanted",
+    "list_blocks",
+]
+
+_Ints = NDArray[np.int64]
+_Narrow = NDArray[np.int32]
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _TOP = np.uint64(63)
 
 
-def _read(kind: object) -> types.Array:
-    return types.Array(kind, 1, "C", readonly=True)
+class WantedWords(NamedTuple):
+    """Answers that are wanted of the children of some parents, and the cipher blocks that hold their words; read-only arrays."""
+
+    child_ptr: _Ints  # (parents + 1,) where the children of every parent start
+    child: _Ints  # position of every child in its level
+    answer_ptr: _Ints  # (parents + 1,) where the wanted answers of every parent start
+    query: _Narrow  # ordinal of the query of every answer
+    answer: _Narrow  # position of every answer in its query
+    block_ptr: _Ints  # (parents + 1,) where the blocks of every parent start
+    blocks: NDArray[np.uint64]  # first words of their addresses
+    word: _Narrow  # place of every answer's word among the words of its parent
+
+
+class AliasEntries(NamedTuple):
+    """The alias tables of all queries; read-only arrays."""
+
+    kinds: _Narrow  # kind of every geounit of the level
+    where: _Ints  # (kinds, queries, 3) first entry, column bits and width of the table; width 0 where there is none
+    entries: NDArray[np.uint64]  # packed tables, one after another
+
+
+class ExactAnswers(NamedTuple):
+    """CONFIDENTIAL. Exact histograms of a level and the answers to which their cells count; read-only arrays."""
+
+    kinds: _Narrow  # kind of every geounit of the level
+    measured: NDArray[np.bool_]  # (kinds, queries) which queries are measured
+    cells: SparseArrays  # exact histograms
+    labels: _Narrow  # (cells of the schema, queries) answer of every cell, plus the offset of the query
+    offsets: _Ints  # (queries,) number of answers of all queries before each query
+
+    def __repr__(self) -> str:
+        return f"ExactAnswers({self.cells!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("exact histograms are confidential and cannot be pickled")
+
+
+_WANTED = tuple_type(
+    WantedWords,
+    read_only_type(int64),
+    read_only_type(int64),
+    read_only_type(int64),
+    read_only_type(int32),
+    read_only_type(int32),
+    read_only_type(int64),
+    read_only_type(uint64),
+    read_only_type(int32),
+)
+_ENTRIES = tuple_type(AliasEntries, read_only_type(int32), read_only_type(int64, 3), read_only_type(uint64))
+_EXACT = tuple_type(
+    ExactAnswers, read_only_type(int32), read_only_type(boolean, 2), sparse_type(), read_only_type(int32, 2),
+    read_only_type(int64),
+)  # fmt: skip
 
 
 @proven("../measure/lazy.proof.md", digest="5680f87cadb49257")
-@compiled(int64(_read(int64), _read(int32), _read(int32), _read(uint64), int64[::1], uint64[::1], int32[::1]))
+@compiled(
+    int64(
+        read_only_type(int64),
+        read_only_type(int32),
+        read_only_type(int32),
+        read_only_type(uint64),
+        int64[::1],
+        uint64[::1],
+        int32[::1],
+    )
+)
 def list_blocks(answer_ptr, query, answer, heads, block_ptr, blocks, word):  # type: ignore[no-untyped-def]
     """List the cipher blocks that hold the wanted answers of every parent.
 
@@ -50,21 +126,19 @@ def list_blocks(answer_ptr, query, answer, heads, block_ptr, blocks, word):  # t
     return used
 
 
-@proven("../measure/lazy.proof.md", digest="aa7e8d74077db09f")
-@compiled(void(int64, int64, int64, _read(int64), _read(int64), _read(int64), _read(uint64), uint64[:, ::1]))
-def fill_wanted(parent, first, last, child_ptr, child, block_ptr, blocks, counters):  # type: ignore[no-untyped-def]
+@proven("../measure/lazy.proof.md", digest="9ec45f840725060b")
+@compiled(void(_WANTED, int64, int64, int64, uint64[:, ::1]))
+def fill_wanted(wanted, parent, first, last, counters):  # type: ignore[no-untyped-def]
     """Write the counter blocks of a range of children, which starts with a child of `parent`.
 
     Args:
+        wanted: answers with their blocks.
         parent: of the first child.
         first: of the children.
         last: one past the last of them.
-        child_ptr: children of every parent.
-        child: position of every child in its level.
-        block_ptr: blocks of every parent.
-        blocks: first words of their addresses.
         counters: shape (counters, 2), written.
     """
+    child_ptr, child, block_ptr, blocks = wanted.child_ptr, wanted.child, wanted.block_ptr, wanted.blocks
     index = 0
     for entry in range(first, last):
         while entry >= child_ptr[parent + 1]:
@@ -76,51 +150,26 @@ def fill_wanted(parent, first, last, child_ptr, child, block_ptr, blocks, counte
             index += 1
 
 
-@proven("../measure/lazy.proof.md", digest="2a9bf41b1e6d8fcd")
-@compiled(
-    int64(
-        int64, int64, int64,
-        _read(int64), _read(int64), _read(int64), _read(int64), _read(int32), _read(int32), _read(int32),
-        types.Array(int64, 3, "C", readonly=True), _read(uint64), _read(uint64), int64[::1],
-    )
-)  # fmt: skip
-def decode_words(  # type: ignore[no-untyped-def]
-    parent,
-    first,
-    last,
-    child_ptr,
-    child,
-    block_ptr,
-    answer_ptr,
-    query,
-    word,
-    kinds,
-    tables,
-    entries,
-    words,
-    out,
-):
+@proven("../measure/lazy.proof.md", digest="72e519db619c9f14")
+@compiled(int64(_WANTED, _ENTRIES, int64, int64, int64, read_only_type(uint64), int64[::1]))
+def decode_words(wanted, alias, parent, first, last, words, out):  # type: ignore[no-untyped-def]
     """Turn the words of a range of children into signed draws, without a branch that depends on them.
 
     Args:
+        wanted: answers with the places of their words.
+        alias: tables of the laws.
         parent: of the first child.
         first: of the children.
         last: one past the last of them.
-        child_ptr: children of every parent.
-        child: position of every child in its level.
-        block_ptr: blocks of every parent.
-        answer_ptr: wanted answers of every parent.
-        query: ordinal of every answer.
-        word: place of every answer's word among the words of its parent.
-        kinds: kind of every geounit of the level.
-        tables: shape (kinds, queries, 3): first entry, column bits and width of the alias table; width 0 where there is none.
-        entries: packed alias tables, one after another.
         words: of the children, two for each block.
         out: written, an answer a place; 0 where there is no table. A magnitude of all ones stands for a residual draw.
 
     Returns:
         1 when some value stands for a residual draw, else 0.
     """
+    child_ptr, child, kinds = wanted.child_ptr, wanted.child, alias.kinds
+    answer_ptr, block_ptr, query, word = wanted.answer_ptr, wanted.block_ptr, wanted.query, wanted.word
+    where, entries = alias.where, alias.entries
     flag = _ZERO
     base, place = 0, 0
     for entry in range(first, last):
@@ -130,7 +179,7 @@ def decode_words(  # type: ignore[no-untyped-def]
         i, end = answer_ptr[parent], answer_ptr[parent + 1]
         while i < end:
             ordinal = query[i]
-            start, bits, width = tables[kind, ordinal, 0], tables[kind, ordinal, 1], tables[kind, ordinal, 2]
+            start, bits, width = where[kind, ordinal, 0], where[kind, ordinal, 1], where[kind, ordinal, 2]
             b = np.uint64(bits)
             last_column = (_ONE << b) - _ONE
             shift = np.uint64(width - bits)
@@ -143,9 +192,9 @@ def decode_words(  # type: ignore[no-untyped-def]
                     magnitude_bits = one >> _ONE
                     column = (magnitude_bits >> shift) & last_column
                     packed = entries[start + np.int64(column)]
-                    alias = packed & last_column
+                    other = packed & last_column
                     take_column = _ZERO - (((magnitude_bits & mask) - (packed >> b)) >> _TOP)
-                    magnitude = alias ^ ((alias ^ column) & take_column)
+                    magnitude = other ^ ((other ^ column) & take_column)
                     flag |= ((magnitude ^ last_column) - _ONE) >> _TOP
                     sign = _ZERO - (one & _ONE)
                     out[place] = np.int64((magnitude ^ sign) - sign)
@@ -155,63 +204,45 @@ def decode_words(  # type: ignore[no-untyped-def]
     return np.int64(flag)
 
 
-@proven("../measure/lazy.proof.md", digest="3078ef13522f6796")
-@compiled(void(int64, int64, _read(int32), _read(int32), _read(int64), boolean, int32[::1]))
-def _mark(start, end, query, answer, offsets, wanted, slot):  # type: ignore[no-untyped-def]
-    """Note the places of the wanted answers of a parent, or take them away."""
-    for i in range(start, end):
-        slot[offsets[query[i]] + answer[i]] = i - start if wanted else -1
+@proven("../measure/lazy.proof.md", digest="c45f7acfd79554fc")
+@compiled(void(_WANTED, read_only_type(int64), int64, boolean, int32[::1]))
+def _place_answers(wanted, offsets, parent, present, slot):  # type: ignore[no-untyped-def]
+    """Write the places of the wanted answers of a parent, or -1 in their stead."""
+    start = wanted.answer_ptr[parent]
+    for i in range(start, wanted.answer_ptr[parent + 1]):
+        slot[offsets[wanted.query[i]] + wanted.answer[i]] = i - start if present else -1
 
 
-@proven("../measure/lazy.proof.md", digest="d821eb6d0b1d33cc")
-@compiled(
-    boolean(
-        int64, int64, int64,
-        _read(int64), _read(int64), _read(int64), _read(int32), _read(int32), _read(int32),
-        types.Array(boolean, 2, "C", readonly=True),
-        _read(int64), _read(int32), _read(int32), types.Array(int32, 2, "C", readonly=True), _read(int64),
-        int32[::1], int64[::1],
-    )
-)  # fmt: skip
-def add_counts(  # type: ignore[no-untyped-def]
-    parent, first, last, child_ptr, child, answer_ptr, query, answer, kinds, measured,
-    node_ptr, cell, count, labels, offsets, slot, out,
-):  # fmt: skip
+@proven("../measure/lazy.proof.md", digest="268886a3f67b7d1d")
+@compiled(boolean(_WANTED, _EXACT, int64, int64, int64, int32[::1], int64[::1]))
+def add_counts(wanted, exact, parent, first, last, slot, out):  # type: ignore[no-untyped-def]
     """CONFIDENTIAL. Add the true answers of a range of children to their noise.
 
     Args:
+        wanted: the answers.
+        exact: histograms and the answers to which their cells count.
         parent: of the first child.
         first: of the children.
         last: one past the last of them.
-        child_ptr: children of every parent.
-        child: position of every child in its level.
-        answer_ptr: wanted answers of every parent.
-        query: ordinal of every answer.
-        answer: position of every answer in its query.
-        kinds: kind of every geounit of the level.
-        measured: shape (kinds, queries), which queries are measured.
-        node_ptr: of the exact histograms.
-        cell: of the exact histograms.
-        count: of the exact histograms.
-        labels: shape (cells, queries), answer of every cell in every query, plus the offset of the query.
-        offsets: number of answers of all queries before each query, shape (queries,).
-        slot: all -1, as long as all queries have answers; all -1 again afterwards.
+        slot: all -1, as long as all queries have answers; all -1 at the end.
         out: noise, to which counts are added.
 
     Returns:
         Whether a sum did not fit 64 bits.
     """
+    child_ptr, child, answer_ptr = wanted.child_ptr, wanted.child, wanted.answer_ptr
+    kinds, measured, labels = exact.kinds, exact.measured, exact.labels
+    node_ptr, cell, count = exact.cells.node_ptr, exact.cells.cell, exact.cells.records
     wrapped = False
     base = 0
     loaded = -1
     for entry in range(first, last):
         while entry >= child_ptr[parent + 1]:
             parent += 1
-        start, answers = answer_ptr[parent], answer_ptr[parent + 1] - answer_ptr[parent]
         if loaded != parent:
             if loaded >= 0:
-                _mark(answer_ptr[loaded], answer_ptr[loaded + 1], query, answer, offsets, False, slot)
-            _mark(start, start + answers, query, answer, offsets, True, slot)
+                _place_answers(wanted, exact.offsets, loaded, False, slot)
+            _place_answers(wanted, exact.offsets, parent, True, slot)
             loaded = parent
         node = child[entry]
         kind = kinds[node]
@@ -223,7 +254,7 @@ def add_counts(  # type: ignore[no-untyped-def]
                     total = np.int64(np.uint64(out[base + i]) + np.uint64(count[place]))
                     wrapped |= total < out[base + i]
                     out[base + i] = total
-        base += answers
+        base += answer_ptr[parent + 1] - answer_ptr[parent]
     if loaded >= 0:
-        _mark(answer_ptr[loaded], answer_ptr[loaded + 1], query, answer, offsets, False, slot)
+        _place_answers(wanted, exact.offsets, loaded, False, slot)
     return wrapped

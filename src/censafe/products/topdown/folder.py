@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts, whole_geounits
 from censafe.estimation.topdown.levels.limits import GroupTotals
-from censafe.estimation.topdown.whole_tree.upward import Children, LowerLevel
+from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel
 from censafe.geography.regions import states
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.tree import build_spine

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from censafe.estimation.topdown import ParentProblem, solve_l2
+from censafe.estimation.topdown.least_squares.ordinary import fit_family
 from censafe.estimation.topdown.least_squares.start import fit_two_cells, share_total
-from censafe.estimation.topdown.levels.families import fit_family
+from censafe.estimation.topdown.least_squares.structures import ParentEquations, sides_without_groups
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -25,7 +26,11 @@ def test_the_closed_form_is_the_optimum_of_the_active_set(seed):
     problem = ParentProblem(h, b, truth.sum(axis=0), allowed, rows, totals, totals, h_of=kinds)
     x, p = np.empty((children, 2)), truth.sum(axis=0).astype(float)
     lo, hi = np.where(totals > 0, totals, -np.inf), np.where(totals > 0, totals, np.inf)
-    made, violation, gap, good = fit_family(h.copy(), kinds, b, p, allowed, rows, lo, hi, x)
+    equations, sides = (
+        ParentEquations(h.copy(), kinds, b, p, True),
+        sides_without_groups(allowed, rows, lo, hi),
+    )
+    made, violation, gap, good = fit_family(equations, sides, x)
     assert (made, good) == (1, True)
     assert violation <= 1e-9
     assert gap <= 1e-8
@@ -33,13 +38,14 @@ def test_the_closed_form_is_the_optimum_of_the_active_set(seed):
 
 
 def test_two_cells_of_another_kind_are_left_to_the_active_set():
-    free, x = np.ones((2, 2), np.bool_), np.empty((2, 2))
-    h, kinds, b, p = np.eye(2)[None], np.zeros(2, np.int32), np.ones((2, 2)), np.array([2.0, 2.0])
+    free, row, x = np.ones((2, 2), np.bool_), np.ones((1, 2), np.uint8), np.empty((2, 2))
+    kinds, b, p = np.zeros(2, np.int32), np.ones((2, 2)), np.array([2.0, 2.0])
     nu, curvature = np.empty((2, 1)), np.empty(1)
-    open_side = np.array([[1.0], [2.0]])
-    assert not fit_two_cells(h, kinds, b, p, free, open_side, open_side + 1, x, nu, curvature)
-    singular = np.ones((1, 2, 2))
-    assert not fit_two_cells(singular, kinds, b, p, free, open_side, open_side, x, nu, curvature)
+    side = np.array([[1.0], [2.0]])
+    regular, singular = np.eye(2)[None], np.ones((1, 2, 2))
+    for h, upper in ((regular, side + 1), (singular, side)):
+        equations = ParentEquations(h, kinds, b, p, True)
+        assert not fit_two_cells(equations, sides_without_groups(free, row, side, upper), x, nu, curvature)
 
 
 def test_nearest_totals_keep_bounds_and_the_sum():

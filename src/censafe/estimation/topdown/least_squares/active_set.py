@@ -1,75 +1,87 @@
-"""Compiled primal-dual active set on the whole optimality system of one parent."""
+"""Compiled primal-dual active set on the whole optimality system of one parent; symbols as in :mod:`.structures`."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, uint8, void
+from numba import boolean, float64, int32, int64, void
 
-from censafe.estimation.topdown.least_squares.child import factor_child, gradient, push, row_step, shift_of
+from censafe.estimation.topdown.least_squares.child import (
+    factor_child,
+    push,
+    reduced_gradient,
+    row_step,
+    shift_of,
+)
 from censafe.estimation.topdown.least_squares.dense import factor_scaled, solve_vector
+from censafe.estimation.topdown.least_squares.structures import (
+    CHANGES,
+    EQUATIONS,
+    FACTORS,
+    POINT,
+    SIDES,
+    STATE,
+    SYSTEM,
+    TOLERANCES,
+    new_changes,
+    new_factors,
+    new_system,
+)
 from censafe.model.compiled import compiled
 
-__all__ = ["apply_changes", "give_cells", "mark_changes", "schur", "solve_active_set"]
+__all__ = ["apply_changes", "factor_multipliers", "find_changes", "free_active_rows", "solve_active_set"]
 
 
-_NONE = 9  # no change of a row's state
+_NO_MOVE = 9  # of the state of a row
 
 
-@compiled(
-    void(
-        boolean[:, ::1],
-        boolean[:, ::1],
-        uint8[:, ::1],
-        int8[:, ::1],
-        int32[::1],
-        int64,
-        boolean[::1],
-        boolean,
-    )
-)
-def give_cells(free, allowed, rows, active, group, groups, dirty, coupled):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Every cell needs a free child, every active row and every group a free cell: free the allowed ones otherwise."""
+@compiled(void(SIDES, STATE, boolean[::1], int64))
+def free_active_rows(sides, state, stale, c):  # type: ignore[no-untyped-def]
+    """Free the allowed cells of those active rows of a child that have no free cell."""
+    free, allowed, rows = state.free[c], sides.allowed[c], sides.rows
+    for r in range(rows.shape[0]):
+        if state.active[c, r] != 0 and not (free & (rows[r] != 0)).any():
+            for k in range(free.shape[0]):
+                if allowed[k] and rows[r, k]:
+                    free[k] = True
+                    stale[c] = True
+
+
+@compiled(void(boolean, SIDES, STATE, boolean[::1]))
+def _free_needed(coupled, sides, state, stale):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Free the allowed cells wherever a group, a cell of the parent or an active row has no free cell."""
+    free, allowed, group = state.free, sides.allowed, sides.group
     children, cells = free.shape
-    for g in range(groups):
-        held = False
+    for g in range(sides.group_totals.shape[0]):
+        some = False
         for c in range(children):
-            held = held or (group[c] == g and free[c].any())
-        if not held:
+            some = some or (group[c] == g and free[c].any())
+        if not some:
             for c in range(children):
                 if group[c] == g:
                     free[c] = allowed[c]
-                    dirty[c] = True
-    if coupled:
-        for k in range(cells):
-            if not free[:, k].any():
-                for c in range(children):
-                    if allowed[c, k]:
-                        free[c, k] = True
-                        dirty[c] = True
+                    stale[c] = True
+    for k in range(cells if coupled else 0):
+        if not free[:, k].any():
+            for c in range(children):
+                if allowed[c, k]:
+                    free[c, k] = True
+                    stale[c] = True
     for c in range(children):
-        for r in range(rows.shape[0]):
-            if active[c, r] != 0 and not (free[c] & (rows[r] != 0)).any():
-                for k in range(cells):
-                    if allowed[c, k] and rows[r, k]:
-                        free[c, k] = True
-                        dirty[c] = True
+        free_active_rows(sides, state, stale, c)
 
 
-@compiled(
-    int64(
-        uint8[:, ::1], float64[::1], float64[::1], boolean[::1], boolean[::1], int8[::1], float64[::1],
-        float64[::1], float64[::1], float64, float64, boolean[::1], int8[::1],
-    )
-)  # fmt: skip
-def mark_changes(rows, lo, hi, free, allowed, active, x, nu, mu, eps_x, eps_mu, flip, move):  # type: ignore[no-untyped-def]  # noqa: C901
-    """What one child must change; returns how many changes there are."""
-    count = 0
+@compiled(int64(SIDES, STATE, POINT, TOLERANCES, CHANGES, int64))
+def find_changes(sides, state, point, eps, changes, c):  # type: ignore[no-untyped-def]  # noqa: C901
+    """What the signs of x, mu, nu and of lo <= R x <= hi ask a child to change; returns how many changes there are."""
+    rows, lo, hi, free, allowed = sides.rows, sides.lo[c], sides.hi[c], state.free[c], sides.allowed[c]
+    active, x, nu, mu = state.active[c], point.x[c], point.nu[c], point.mu[c]
+    flip, move, count = changes.flip[c], changes.move[c], 0
     for k in range(x.shape[0]):
-        flip[k] = x[k] < -eps_x if free[k] else (allowed[k] and mu[k] < -eps_mu)
+        flip[k] = x[k] < -eps.x if free[k] else (allowed[k] and mu[k] < -eps.mu)
         count += flip[k]
     for r in range(rows.shape[0]):
-        move[r] = _NONE
-        if (active[r] == -1 and nu[r] < -eps_mu) or (active[r] == 1 and nu[r] > eps_mu):
+        move[r] = _NO_MOVE
+        if (active[r] == -1 and nu[r] < -eps.mu) or (active[r] == 1 and nu[r] > eps.mu):
             move[r] = 0
         elif active[r] == 0 or (active[r] != 2 and nu[r] == 0.0):
             total = 0.0
@@ -79,31 +91,31 @@ def mark_changes(rows, lo, hi, free, allowed, active, x, nu, mu, eps_x, eps_mu, 
             if active[r] != 0:
                 # a row that others imply is left out of the equations and need not lie on its side
                 side = hi[r] if active[r] == 1 else lo[r]
-                if abs(total - side) > eps_x * max(1.0, abs(total)):
+                if abs(total - side) > eps.x * max(1.0, abs(total)):
                     move[r] = 0
-            elif total < lo[r] - eps_x:
+            elif total < lo[r] - eps.x:
                 move[r] = -1
-            elif total > hi[r] + eps_x:
+            elif total > hi[r] + eps.x:
                 move[r] = 1
-        count += move[r] != _NONE
+        count += move[r] != _NO_MOVE
     return count
 
 
-@compiled(void(boolean[:, ::1], int8[:, ::1], boolean[:, ::1], int8[:, ::1], boolean[::1], boolean))
-def apply_changes(free, active, flip, move, dirty, single):  # type: ignore[no-untyped-def]
-    """Make all changes, or only the last one in the order child, cell, row."""
-    children, cells = free.shape
-    for c in range(children - 1, -1, -1):
+@compiled(void(STATE, CHANGES, boolean[::1], int64, int64, boolean))
+def apply_changes(state, changes, stale, first, last, single):  # type: ignore[no-untyped-def]
+    """Change the states of the children first .. last - 1: all, or only the last one in the order child, cell, row."""
+    free, active, flip, move = state.free, state.active, changes.flip, changes.move
+    for c in range(last - 1, first - 1, -1):
         for r in range(active.shape[1] - 1, -1, -1):
-            if move[c, r] != _NONE:
+            if move[c, r] != _NO_MOVE:
                 active[c, r] = move[c, r]
-                dirty[c] = True
+                stale[c] = True
                 if single:
                     return
-        for k in range(cells - 1, -1, -1):
+        for k in range(free.shape[1] - 1, -1, -1):
             if flip[c, k]:
                 free[c, k] = not free[c, k]
-                dirty[c] = True
+                stale[c] = True
                 if single:
                     return
 
@@ -113,26 +125,23 @@ _MOST_STALLS = 5
 _MANY = 1 << 60
 
 
-@compiled(
-    void(
-        float64[:, ::1], int64[::1], int64[:, ::1], int64[::1], float64[:, :, ::1], float64[:, :, ::1],
-        int32[::1], int64, float64[::1], float64[:, ::1], boolean[::1],
-    )
-)  # fmt: skip
-def schur(store, count, index, held, m, w, group, cells, ridge, t, kept):  # type: ignore[no-untyped-def]
-    """Factor the sum of the children's P and a ridge, on which the multipliers of sums and groups depend."""
+@compiled(void(FACTORS, int32[::1], float64[::1], SYSTEM))
+def factor_multipliers(factors, group, ridge, system):  # type: ignore[no-untyped-def]
+    """Factor T, the sum of the children's P = Q - M' W over cells and groups, and a ridge on its diagonal."""
+    t, count, index, m, w = system.t, factors.n, factors.cell, factors.m, factors.w
+    cells = index.shape[1]
     t[:] = 0.0
     line, scale = np.empty(cells), ridge.copy()  # what rows take from P may leave nothing but rounding errors
-    for c in range(store.shape[0]):
+    for c in range(index.shape[0]):
         n, row_sum = count[c], 0.0
-        inverse = store[c, : n * n].reshape(n, n)
+        inverse = factors.inverse[c, : n * n].reshape(n, n)
         for i in range(n):
             k, own = index[c, i], line[:n]
             own[:] = inverse[i]
             scale[k] += own[i]
             if group[c] >= 0:
                 scale[cells + group[c]] += own.sum()
-            for r in range(held[c]):
+            for r in range(factors.active_rows[c]):
                 y, other = m[c, r, i], w[c, r]
                 for j in range(n):
                     own[j] -= y * other[j]
@@ -145,139 +154,104 @@ def schur(store, count, index, held, m, w, group, cells, ridge, t, kept):  # typ
                 t[cells + group[c], cells + group[c]] += row_sum
     for k in range(t.shape[0]):
         t[k, k] += ridge[k]
-    factor_scaled(t, scale, kept)
+    factor_scaled(t, scale, system.independent)
 
 
-@compiled(
-    void(
-        float64[:, ::1], boolean[::1], boolean, float64[:, ::1], int64[::1], int64[:, ::1], int64[::1],
-        float64[:, :, ::1], float64[:, :, ::1], float64[:, ::1], float64[::1], int32[::1], float64[::1],
-        float64[::1], float64[:, ::1],
-    )
-)  # fmt: skip
-def _couple(t, kept, coupled, store, count, index, held, m, w, v, p, group, group_totals, step, x):  # type: ignore[no-untyped-def]
-    """Set x = v + P step, with the step of the multipliers that makes children add up to parent and groups."""
+@compiled(void(EQUATIONS, SIDES, FACTORS, SYSTEM, float64[:, ::1], float64[::1], float64[:, ::1]))
+def _couple(equations, sides, factors, system, v, step, x):  # type: ignore[no-untyped-def]
+    """Solve T step = (p, s) - sum of v_c, and set x_c = v_c + P_c step: the children add up to parent and groups."""
+    group, index, count = sides.group, factors.cell, factors.n
     children, cells = x.shape
     step[:] = 0.0
-    if coupled:
-        step[:cells] = p
-        step[cells:] = group_totals
+    if equations.coupled:
+        step[:cells] = equations.p
+        step[cells:] = sides.group_totals
         for c in range(children):
             for i in range(count[c]):
                 step[index[c, i]] -= v[c, i]
                 if group[c] >= 0:
                     step[cells + group[c]] -= v[c, i]
-        solve_vector(t, kept, step)
+        solve_vector(system.t, system.independent, step)
     value = np.empty(cells)
     for c in range(children):
         n = count[c]
         value[:n] = v[c, :n]
-        if coupled:
-            shift = shift_of(step, group[c], cells)
-            push(store[c], index[c, :n], held[c], m[c], w[c], step, shift, 1.0, value)
+        if equations.coupled:
+            push(factors, c, step, shift_of(step, group[c], cells), 1.0, value)
         x[c, :] = 0.0
         for i in range(n):
             x[c, index[c, i]] = value[i]
 
 
-@compiled(
-    void(
-        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean, uint8[:, ::1], int8[:, ::1],
-        int32[::1], float64[::1], float64[:, ::1], boolean[::1], float64[:, ::1], int64[::1], int64[:, ::1],
-        int64[::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, ::1], float64[::1], float64[:, ::1],
-        float64[:, ::1],
-    )
-)  # fmt: skip
-def _refine(  # type: ignore[no-untyped-def]
-    h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, held, m, w,
-    x, multiplier, nu, mu
-):  # fmt: skip
-    """One step of iterative refinement at the final state: rounding errors shrink to those of the gradient."""
+@compiled(void(EQUATIONS, SIDES, STATE, FACTORS, SYSTEM, POINT))
+def _answer(equations, sides, state, factors, system, point):  # type: ignore[no-untyped-def]
+    """The point and all multipliers of one state: x = v + P (lambda + gamma), nu = q - W (b + lambda + gamma), and mu."""
+    children, cells = point.x.shape
+    for c in range(children):
+        if factors.stale[c]:
+            factor_child(equations, sides, state, factors, c)
+    if equations.coupled:
+        factor_multipliers(factors, sides.group, np.zeros(point.multiplier.shape[0]), system)
+    _couple(equations, sides, factors, system, factors.v, point.multiplier, point.x)
+    for c in range(children):
+        point.nu[c] = factors.q[c]
+        force, shift = (
+            equations.b[c] + point.multiplier[:cells],
+            shift_of(point.multiplier, sides.group[c], cells),
+        )
+        row_step(state, factors, c, force, shift, point.nu[c])
+        reduced_gradient(equations, sides, point, c)
+
+
+@compiled(void(EQUATIONS, SIDES, STATE, FACTORS, SYSTEM, POINT))
+def _refine(equations, sides, state, factors, system, point):  # type: ignore[no-untyped-def]
+    """One step of iterative refinement in one state: rounding errors shrink to those of mu, which is pushed to 0 through P."""
+    index, x, mu, multiplier = factors.cell, point.x, point.mu, point.multiplier
     children, cells = x.shape
     v, step = np.zeros((children, cells)), np.empty(multiplier.shape[0])
     for c in range(children):
-        n = count[c]
-        for i in range(n):
+        for i in range(factors.n[c]):
             v[c, i] = x[c, index[c, i]]
-        push(store[c], index[c, :n], held[c], m[c], w[c], mu[c], 0.0, -1.0, v[c])
-    _couple(t, kept, coupled, store, count, index, held, m, w, v, p, group, group_totals, step, x)
+        push(factors, c, mu[c], 0.0, -1.0, v[c])
+    _couple(equations, sides, factors, system, v, step, x)
     multiplier += step
     for c in range(children):
-        shift = shift_of(step, group[c], cells)
-        row_step(active[c], index[c, : count[c]], w[c], step[:cells] - mu[c], shift, nu[c])
-        shift = shift_of(multiplier, group[c], cells)
-        gradient(h[h_of[c]], b[c], rows, multiplier, shift, x[c], nu[c], mu[c])
+        shift = shift_of(step, sides.group[c], cells)
+        row_step(state, factors, c, step[:cells] - mu[c], shift, point.nu[c])
+        reduced_gradient(equations, sides, point, c)
 
 
-@compiled(
-    int64(
-        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
-        float64[:, ::1], float64[:, ::1], int32[::1], float64[::1], boolean[:, ::1], int8[:, ::1],
-        float64, float64, boolean, float64[:, ::1], float64[::1], float64[:, ::1],
-    )
-)  # fmt: skip
-def solve_active_set(  # type: ignore[no-untyped-def]  # noqa: C901
-    h, h_of, b, p, coupled, allowed, rows, lo, hi, group, group_totals, free, active, eps_x, eps_mu, patient, x,
-    multiplier, nu
-):  # fmt: skip
-    """Iterate from the state (free, active) to the optimum; writes x and the multipliers of sums, groups and rows.
+@compiled(int64(EQUATIONS, SIDES, STATE, POINT, TOLERANCES, boolean))
+def solve_active_set(equations, sides, state, point, eps, patient):  # type: ignore[no-untyped-def]
+    """Iterate from a state to the optimum; writes the point and its multipliers.
 
-    Changes are made in blocks while that leaves fewer of them to make. After that a patient solve makes them one by one, and
-    an impatient one gives up.
+    Invariant: in every iteration the point solves the equations of its state exactly, so that only signs can be wrong. Changes
+    are made in blocks while that leaves fewer of them to make. After that a patient solve makes them one by one, and an
+    impatient one gives up.
 
     Returns:
         Iterations made; negative when it gave up or the limit came first.
     """
-    children, cells = b.shape
-    store = np.empty((children, cells * cells))  # a child touches only the square of its free cells
-    v, mu = np.empty((children, cells)), np.empty((children, cells))
-    index, count = np.empty((children, cells), dtype=np.int64), np.zeros(children, dtype=np.int64)
-    m, w = np.empty((children, rows.shape[0], cells)), np.empty((children, rows.shape[0], cells))
-    q, held = np.zeros((children, rows.shape[0])), np.zeros(children, dtype=np.int64)
-    flip, move = np.zeros((children, cells), dtype=np.bool_), np.zeros(active.shape, dtype=np.int8)
-    dirty = np.ones(children, dtype=np.bool_)
-    size = multiplier.shape[0]
-    t, kept, no_ridge = np.zeros((size, size)), np.ones(size, dtype=np.bool_), np.zeros(size)
+    children, cells = point.x.shape
+    factors, system = new_factors(children, sides.rows.shape[0], cells), new_system(point.multiplier.shape[0])
+    changes = new_changes(children, sides.rows.shape[0], cells)
     fewest, stalls, single = _MANY, 0, False
     for iteration in range(1, _MOST_ITERATIONS + 1):
-        give_cells(free, allowed, rows, active, group, size - cells, dirty, coupled)
-        for c in range(children):
-            if dirty[c]:
-                count[c], held[c] = factor_child(
-                    h[h_of[c]], b[c], rows, lo[c], hi[c], free[c], active[c], store[c], v[c], index[c], count[c],
-                    m[c], w[c], q[c],
-                )  # fmt: skip
-                dirty[c] = False
-        if coupled:
-            schur(store, count, index, held, m, w, group, cells, no_ridge, t, kept)
-        _couple(t, kept, coupled, store, count, index, held, m, w, v, p, group, group_totals, multiplier, x)
-        left = 0
-        for c in range(children):
-            nu[c], shift = q[c], shift_of(multiplier, group[c], cells)
-            row_step(active[c], index[c, : count[c]], w[c], b[c] + multiplier[:cells], shift, nu[c])
-            gradient(h[h_of[c]], b[c], rows, multiplier, shift, x[c], nu[c], mu[c])
+        _free_needed(equations.coupled, sides, state, factors.stale)
+        _answer(equations, sides, state, factors, system, point)
         if stalls > 0:  # signs within rounding errors would go round in circles
-            _refine(
-                h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, held, m,
-                w, x, multiplier, nu, mu,
-            )  # fmt: skip
+            _refine(equations, sides, state, factors, system, point)
+        wrong = 0
         for c in range(children):
-            left += mark_changes(
-                rows, lo[c], hi[c], free[c], allowed[c], active[c], x[c], nu[c], mu[c],
-                eps_x, eps_mu, flip[c], move[c],
-            )  # fmt: skip
-        if left < fewest:
-            fewest, stalls, single = left, 0, False
+            wrong += find_changes(sides, state, point, eps, changes, c)
+        if wrong < fewest:
+            fewest, stalls, single = wrong, 0, False
         else:
             stalls += 1
             single = stalls > _MOST_STALLS
-        last = left == 0 or iteration == _MOST_ITERATIONS or (single and not patient)
-        if last:
+        if wrong == 0 or iteration == _MOST_ITERATIONS or (single and not patient):
             for _ in range(2):
-                _refine(
-                    h, h_of, b, p, coupled, rows, active, group, group_totals, t, kept, store, count, index, held, m,
-                    w, x, multiplier, nu, mu,
-                )  # fmt: skip
-            return iteration if left == 0 else -iteration
-        apply_changes(free, active, flip, move, dirty, single)
+                _refine(equations, sides, state, factors, system, point)
+            return iteration if wrong == 0 else -iteration
+        apply_changes(state, changes, factors.stale, 0, children, single)
     return -_MOST_ITERATIONS

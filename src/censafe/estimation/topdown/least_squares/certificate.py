@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int32, int64, types, uint8
+from numba import boolean, float64, int32, int64, types, uint8, void
 
+from censafe.estimation.topdown.least_squares.structures import EQUATIONS, SIDES
 from censafe.model.compiled import compiled
 
 __all__ = ["GAP_TOLERANCE", "VIOLATION_TOLERANCE", "certify"]
@@ -17,7 +18,7 @@ VIOLATION_TOLERANCE = 1e-6
     float64(float64[::1], uint8[:, ::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])
 )
 def _rows(x, rows, lo, hi, nu, reduced, out):  # type: ignore[no-untyped-def]
-    """Relative violation of the side rows of a child; adds their part of the gap to ``out[0]``."""
+    """Relative violation of lo <= R x <= hi of a child; subtracts R' nu from its reduced gradient, adds to the gap ``out[0]``."""
     worst = 0.0
     for r in range(rows.shape[0]):
         total = 0.0
@@ -46,17 +47,17 @@ def _most_gain(force, x, curvature):  # type: ignore[no-untyped-def]
 )
 def _column_gap(reduced, x, allowed, k, p, curvature, h_of):  # type: ignore[no-untyped-def]
     """Bound of one cell of the parent: the smaller of the two bounds of ``certify``."""
-    least, total, mean, held = np.inf, 0.0, 0.0, 0
+    least, total, mean, positive = np.inf, 0.0, 0.0, 0
     for c in range(x.shape[0]):
         if allowed[c, k]:
             total += x[c, k]
             least = min(least, reduced[c, k])
             if x[c, k] > 0.0:
                 mean += reduced[c, k]
-                held += 1
+                positive += 1
     if least == np.inf:
         return 0.0
-    mean = mean / held if held > 0 else least
+    mean = mean / positive if positive > 0 else least
     moved, curved = least * (total - p), mean * (total - p)
     for c in range(x.shape[0]):
         if allowed[c, k]:
@@ -65,15 +66,25 @@ def _column_gap(reduced, x, allowed, k, p, curvature, h_of):  # type: ignore[no-
     return min(moved, curved)
 
 
+@compiled(void(EQUATIONS, int32[::1], float64[:, ::1], float64[::1], float64[:, ::1]))
+def _gradients(equations, group, x, gamma, reduced):  # type: ignore[no-untyped-def]
+    """Write H x - b - gamma of every child, the part of its reduced gradient without sums and rows."""
+    h, h_of, b = equations.h, equations.h_of, equations.b
+    for c in range(x.shape[0]):
+        own, shift = h[h_of[c]], gamma[group[c]] if group[c] >= 0 else 0.0
+        for k in range(x.shape[1]):
+            reduced[c, k] = -b[c, k] - shift
+        for k in range(x.shape[1]):
+            if x[c, k] != 0.0:
+                for j in range(x.shape[1]):
+                    reduced[c, j] += x[c, k] * own[k, j]
+
+
 @compiled(
-    types.UniTuple(float64, 2)(
-        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean, boolean[:, ::1], uint8[:, ::1],
-        float64[:, ::1], float64[:, ::1], int32[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1],
-        float64[::1],
-    )
-)  # fmt: skip
-def certify(h, h_of, b, p, coupled, allowed, rows, lo, hi, group, group_totals, x, nu, gamma, curvature):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Violation and gap of a point.
+    types.UniTuple(float64, 2)(EQUATIONS, SIDES, float64[:, ::1], float64[:, ::1], float64[::1], float64[::1])
+)
+def certify(equations, sides, x, nu, gamma, curvature):  # type: ignore[no-untyped-def]
+    """Violation and gap of a point; symbols as in :mod:`.structures`.
 
     For any multipliers of rows and groups, the rest of the problem falls apart into the cells of the parent. A cell is
     bounded in two ways, of which the smaller counts. Frank-Wolfe: its count goes to the child with the least reduced
@@ -82,52 +93,37 @@ def certify(h, h_of, b, p, coupled, allowed, rows, lo, hi, group, group_totals, 
     by counts of millions; it alone serves a root, which has no sums.
 
     Args:
-        h: shape (G, K, K).
-        h_of: which h a child has, shape (C,).
-        b: shape (C, K).
-        p: the parent's counts; zeros at the root.
-        coupled: whether children add up to a parent.
-        allowed: shape (C, K).
-        rows: shape (R, K).
-        lo: shape (C, R).
-        hi: shape (C, R).
-        group: group of each child or -1, shape (C,).
-        group_totals: sum of all cells of the children of each group.
+        equations: H, b and p.
+        sides: of the children.
         x: the point, shape (C, K), not negative.
         nu: multipliers of the rows, shape (C, R).
         gamma: multipliers of the groups.
-        curvature: of each h a positive number not above its smallest eigenvalue, shape (G,).
+        curvature: of each H a positive number not above its smallest eigenvalue, shape (G,).
 
     Returns:
         Largest relative violation, and the gap in half chi-square units.
     """
-    children, cells = b.shape
+    p, allowed, group, group_totals = equations.p, sides.allowed, sides.group, sides.group_totals
+    children, cells = x.shape
     reduced, out, worst = np.empty((children, cells)), np.zeros(1), 0.0
-    held = np.zeros(gamma.shape[0])
+    totals = np.zeros(gamma.shape[0])
+    _gradients(equations, group, x, gamma, reduced)
     for c in range(children):
-        own = h[h_of[c]]
-        shift = gamma[group[c]] if group[c] >= 0 else 0.0
         if group[c] >= 0:
-            held[group[c]] += x[c].sum()
-        for k in range(cells):
-            reduced[c, k] = -b[c, k] - shift
-        for k in range(cells):
-            if x[c, k] != 0.0:
-                for j in range(cells):
-                    reduced[c, j] += x[c, k] * own[k, j]
-        worst = max(worst, _rows(x[c], rows, lo[c], hi[c], nu[c], reduced[c], out))
+            totals[group[c]] += x[c].sum()
+        worst = max(worst, _rows(x[c], sides.rows, sides.lo[c], sides.hi[c], nu[c], reduced[c], out))
         for k in range(cells):
             worst = max(worst, -x[c, k] if allowed[c, k] else abs(x[c, k]))
     gap, largest = out[0], 1.0
     for g in range(gamma.shape[0]):
-        worst = max(worst, abs(held[g] - group_totals[g]) / max(1.0, group_totals[g]))
-        gap += gamma[g] * (held[g] - group_totals[g])
+        worst = max(worst, abs(totals[g] - group_totals[g]) / max(1.0, group_totals[g]))
+        gap += gamma[g] * (totals[g] - group_totals[g])
     for k in range(cells):
         largest = max(largest, p[k])
     for k in range(cells):
-        if coupled:
+        if equations.coupled:
             worst = max(worst, abs(x[:, k].sum() - p[k]) / largest)
-            gap += _column_gap(reduced, x, allowed, k, p[k], curvature, h_of)
+            gap += _column_gap(reduced, x, allowed, k, p[k], curvature, equations.h_of)
         elif allowed[0, k]:
-            gap += _most_gain(reduced[0, k], x[0, k], curvature[h_of[0]])
+            gap += _most_gain(reduced[0, k], x[0, k], curvature[equations.h_of[0]])
     return worst, gap

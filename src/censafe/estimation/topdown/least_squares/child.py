@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, types, uint8, void
+from numba import boolean, float64, int32, int64, void
 
 from censafe.estimation.topdown.least_squares.dense import (
     BLOCK,
@@ -12,13 +12,16 @@ from censafe.estimation.topdown.least_squares.dense import (
     solve_factored,
     subtract_products,
 )
+from censafe.estimation.topdown.least_squares.structures import EQUATIONS, FACTORS, POINT, SIDES, STATE
 from censafe.model.compiled import compiled
 
-__all__ = ["factor_child", "gradient", "push", "refresh_inverse", "row_step", "shift_of"]
+__all__ = ["factor_child", "push", "reduced_gradient", "refresh_inverse", "row_step", "shift_of"]
 
 
 _FREED_COST = 3  # freeing a cell costs this many times as much as fixing one
-_MOST_CHANGES = 0.6  # share of the cells, freed ones counted threefold, above which the inverse is made anew
+_MOST_CHANGES = (
+    0.6  # share of the cells, freed ones counted threefold, above which the inverse is computed from H
+)
 
 
 @compiled(void(float64[:, ::1]))
@@ -66,15 +69,15 @@ def _fix(store, index, n, gone):  # type: ignore[no-untyped-def]
         if not _weighted(small, right[:m], left, 1.0):
             return False
         subtract_products(inverse, 0, left, right, m)
-    stay, kept, at = np.empty(n, dtype=np.int64), 0, 0
+    stay, size, at = np.empty(n, dtype=np.int64), 0, 0
     for i in range(n):
         if at < gone.shape[0] and gone[at] == i:
             at += 1
         else:
-            stay[kept] = i
-            kept += 1
-    packed = store[: kept * kept].reshape(kept, kept)
-    for i in range(kept):  # in this order no number is overwritten before it is read
+            stay[size] = i
+            size += 1
+    packed = store[: size * size].reshape(size, size)
+    for i in range(size):  # in this order no number is overwritten before it is read
         for j in range(i + 1):
             packed[i, j] = inverse[stay[i], stay[j]]
         index[i] = index[stay[i]]
@@ -118,7 +121,8 @@ def _free(h, store, index, n, new):  # type: ignore[no-untyped-def]  # noqa: C90
 
 
 @compiled(int64(float64[:, ::1], boolean[::1], float64[::1], int64[::1]))
-def _anew(h, free, store, index):  # type: ignore[no-untyped-def]
+def _fresh_inverse(h, free, store, index):  # type: ignore[no-untyped-def]
+    """Q = (H_FF)^-1 without the help of a former inverse; returns the number of free cells."""
     n = 0
     for k in range(h.shape[0]):
         if free[k]:
@@ -166,106 +170,96 @@ def refresh_inverse(h, free, store, index, n):  # type: ignore[no-untyped-def]
             new[freed] = k
             freed += 1
     if n - fixed < 2 * BLOCK or fixed + _FREED_COST * freed > _MOST_CHANGES * n:
-        return _anew(h, free, store, index)
+        return _fresh_inverse(h, free, store, index)
     if fixed > 0:
         if not _fix(store, index, n, gone[:fixed]):
-            return _anew(h, free, store, index)
+            return _fresh_inverse(h, free, store, index)
         n -= fixed
     for first in range(0, freed, BLOCK):
         m = min(BLOCK, freed - first)
         if not _free(h, store, index, n, new[first : first + m]):
-            return _anew(h, free, store, index)
+            return _fresh_inverse(h, free, store, index)
         n += m
     return n
 
 
-@compiled(
-    void(
-        float64[:, ::1], float64[::1], uint8[:, ::1], int64[::1], int64[::1], float64[::1],
-        float64[:, ::1], float64[:, ::1], float64[::1],
-    )
-)  # fmt: skip
-def _project(inverse, v, rows, index, held, sides, m, w, q):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Restrict the free solution to the active rows; leave M and W, and in q what gives the rows' multipliers."""
-    n, a = index.shape[0], held.shape[0]
+@compiled(void(FACTORS, int64, SIDES, int64[::1], float64[::1]))
+def _project(factors, c, sides, active, side):  # type: ignore[no-untyped-def]  # noqa: C901
+    """M, W and q of one child for the sides s of its active rows; turns v from Q b into P b + M' S^-1 s."""
+    n, a, rows = factors.n[c], active.shape[0], sides.rows
+    inverse, index = factors.inverse[c, : n * n].reshape(n, n), factors.cell[c, :n]
+    v, m, w, q = factors.v[c], factors.m[c], factors.w[c], factors.q[c]
     s, rest = np.zeros((a, a)), np.empty((a, 1))
     for r in range(a):
         m[r, :n] = 0.0
         for i in range(n):
-            if rows[held[r], index[i]]:
+            if rows[active[r], index[i]]:
                 row, other = m[r], inverse[i]
                 for j in range(n):
                     row[j] += other[j]
     for r in range(a):
-        rest[r, 0] = sides[r]
+        rest[r, 0] = side[r]
         for j in range(n):
-            if rows[held[r], index[j]]:
+            if rows[active[r], index[j]]:
                 rest[r, 0] -= v[j]
                 for t in range(a):
                     s[t, r] += m[t, j]
-    kept = np.ones(a, dtype=np.bool_)
-    factor(s, kept)
-    side = sides.copy().reshape(a, 1)
-    solve_factored(s, kept, side)
-    solve_factored(s, kept, rest)
+    independent = np.ones(a, dtype=np.bool_)
+    factor(s, independent)
+    alone = side.copy().reshape(a, 1)
+    solve_factored(s, independent, alone)
+    solve_factored(s, independent, rest)
     share = m[:a, :n].copy()
-    solve_factored(s, kept, share)
+    solve_factored(s, independent, share)
     for r in range(a):
-        q[held[r]] = side[r, 0]
+        q[active[r]] = alone[r, 0]
         w[r, :n] = share[r]
         for j in range(n):
             v[j] += m[r, j] * rest[r, 0]
 
 
-@compiled(
-    types.UniTuple(int64, 2)(
-        float64[:, ::1], float64[::1], uint8[:, ::1], float64[::1], float64[::1], boolean[::1], int8[::1],
-        float64[::1], float64[::1], int64[::1], int64, float64[:, ::1], float64[:, ::1], float64[::1],
-    )
-)  # fmt: skip
-def factor_child(h, b, rows, lo, hi, free, active, store, v, index, n, m, w, q):  # type: ignore[no-untyped-def]
-    """Q (in ``store``, packed), M, W and v of one child; returns the numbers of free cells and active rows."""
-    n = refresh_inverse(h, free, store, index, n)
-    inverse = store[: n * n].reshape(n, n)
+@compiled(void(EQUATIONS, SIDES, STATE, FACTORS, int64))
+def factor_child(equations, sides, state, factors, c):  # type: ignore[no-untyped-def]
+    """Q, M, W, v and q of one child in its state."""
+    h, index, v = equations.h[equations.h_of[c]], factors.cell[c], factors.v[c]
+    n = refresh_inverse(h, state.free[c], factors.inverse[c], index, factors.n[c])
+    inverse, b = factors.inverse[c, : n * n].reshape(n, n), equations.b[c]
     v[:n] = 0.0
     for j in range(n):
         s, row, out = b[index[j]], inverse[j], v[:n]
         for i in range(n):
             out[i] += s * row[i]
-    held, sides = np.empty(rows.shape[0], dtype=np.int64), np.empty(rows.shape[0])
-    q[:], a = 0.0, 0
-    for r in range(rows.shape[0]):
-        if active[r] != 0:
-            held[a] = r
-            sides[a] = hi[r] if active[r] == 1 else lo[r]
+    rows = sides.rows.shape[0]
+    active, side, a = np.empty(rows, dtype=np.int64), np.empty(rows), 0
+    factors.q[c] = 0.0
+    for r in range(rows):
+        if state.active[c, r] != 0:
+            active[a] = r
+            side[a] = sides.hi[c, r] if state.active[c, r] == 1 else sides.lo[c, r]
             a += 1
+    factors.n[c], factors.active_rows[c], factors.stale[c] = n, a, False
     if a > 0 and n > 0:
-        _project(inverse, v, rows, index[:n], held[:a], sides[:a], m, w, q)
-    return n, a
+        _project(factors, c, sides, active[:a], side[:a])
 
 
 @compiled(float64(float64[::1], int32, int64))
 def shift_of(multiplier, group, cells):  # type: ignore[no-untyped-def]
-    """What the total of its group adds to the multipliers of a child."""
+    """The multiplier gamma of a child's group, 0 without one."""
     return multiplier[cells + group] if group >= 0 else 0.0
 
 
-@compiled(
-    void(
-        float64[::1], int64[::1], int64, float64[:, ::1], float64[:, ::1], float64[::1], float64, float64,
-        float64[::1],
-    )
-)  # fmt: skip
-def push(store, index, held, m, w, force, shift, sign, value):  # type: ignore[no-untyped-def]
-    """Add sign P (force + shift) to the free cells' values of a child."""
-    n = index.shape[0]
-    inverse = store[: n * n].reshape(n, n)
+@compiled(void(FACTORS, int64, float64[::1], float64, float64, float64[::1]))
+def push(factors, c, force, shift, sign, value):  # type: ignore[no-untyped-def]
+    """Add sign P (force + shift) to the values of a child's free cells."""
+    n = factors.n[c]
+    inverse, index = factors.inverse[c, : n * n].reshape(n, n), factors.cell[c, :n]
+    m, w = factors.m[c], factors.w[c]
     for j in range(n):
         s, row = sign * (force[index[j]] + shift), inverse[j]
         if s != 0.0:
             for i in range(n):
                 value[i] += s * row[i]
-    for r in range(held):
+    for r in range(factors.active_rows[c]):
         s, row = 0.0, m[r]
         for j in range(n):
             s += w[r, j] * (force[index[j]] + shift)
@@ -274,14 +268,12 @@ def push(store, index, held, m, w, force, shift, sign, value):  # type: ignore[n
             value[i] -= s * row[i]
 
 
-@compiled(
-    void(
-        float64[:, ::1], float64[::1], uint8[:, ::1], float64[::1], float64, float64[::1], float64[::1],
-        float64[::1],
-    )
-)  # fmt: skip
-def gradient(h, b, rows, multiplier, shift, x, nu, mu):  # type: ignore[no-untyped-def]
-    """Reduced gradient mu of one child."""
+@compiled(void(EQUATIONS, SIDES, POINT, int64))
+def reduced_gradient(equations, sides, point, c):  # type: ignore[no-untyped-def]
+    """Set mu = H x - b - lambda - gamma - R' nu of one child."""
+    h, b, rows, multiplier = equations.h[equations.h_of[c]], equations.b[c], sides.rows, point.multiplier
+    x, nu, mu = point.x[c], point.nu[c], point.mu[c]
+    shift = shift_of(multiplier, sides.group[c], x.shape[0])
     for k in range(x.shape[0]):
         mu[k] = -b[k] - multiplier[k] - shift
     for i in range(x.shape[0]):
@@ -296,14 +288,14 @@ def gradient(h, b, rows, multiplier, shift, x, nu, mu):  # type: ignore[no-untyp
                     mu[k] -= nu[r]
 
 
-@compiled(void(int8[::1], int64[::1], float64[:, ::1], float64[::1], float64, float64[::1]))
-def row_step(active, index, w, force, shift, nu):  # type: ignore[no-untyped-def]
-    """Subtract what a force on the free cells takes from the multipliers of the active rows."""
-    a = 0
+@compiled(void(STATE, FACTORS, int64, float64[::1], float64, float64[::1]))
+def row_step(state, factors, c, force, shift, nu):  # type: ignore[no-untyped-def]
+    """Subtract W (force + shift) from the multipliers of a child's active rows; the others are 0."""
+    active, index, w, a = state.active[c], factors.cell[c], factors.w[c], 0
     for r in range(active.shape[0]):
         if active[r] == 0:
             nu[r] = 0.0
         else:
-            for i in range(index.shape[0]):
+            for i in range(factors.n[c]):
                 nu[r] -= w[a, i] * (force[index[i]] + shift)
             a += 1

@@ -122,8 +122,8 @@ def invert(a):  # type: ignore[no-untyped-def]
 
 
 @compiled(void(float64[:, ::1], int64, int64, float64[::1], boolean[::1], float64[:, ::1], float64[:, ::1]))
-def _factor_panel(a, k0, k1, scale, kept, left, right):  # type: ignore[no-untyped-def]
-    """Factor the columns k0 .. k1 - 1; leaves them in ``left`` and, transposed, in ``right``."""
+def _factor_panel(a, k0, k1, scale, independent, left, right):  # type: ignore[no-untyped-def]
+    """Columns k0 .. k1 - 1 of L; leaves them in ``left`` and, transposed, in ``right``."""
     n = a.shape[0]
     for q in range(k1 - k0):
         k = k0 + q
@@ -135,9 +135,9 @@ def _factor_panel(a, k0, k1, scale, kept, left, right):  # type: ignore[no-untyp
             if w != 0.0:
                 for i in range(k, n):
                     column[i] -= w * other[i]
-        kept[k] = column[k] > DEPENDENT * scale[k]
-        root = np.sqrt(column[k]) if kept[k] else 1.0
-        share = 1.0 / root if kept[k] else 0.0
+        independent[k] = column[k] > DEPENDENT * scale[k]
+        root = np.sqrt(column[k]) if independent[k] else 1.0
+        share = 1.0 / root if independent[k] else 0.0
         for i in range(k + 1, n):
             column[i] *= share
         column[k] = root
@@ -147,24 +147,24 @@ def _factor_panel(a, k0, k1, scale, kept, left, right):  # type: ignore[no-untyp
 
 
 @compiled(void(float64[:, ::1], float64[::1], boolean[::1]))
-def factor_scaled(a, scale, kept):  # type: ignore[no-untyped-def]
-    """Factor where the size from which a pivot counts is given by equation."""
+def factor_scaled(a, scale, independent):  # type: ignore[no-untyped-def]
+    """Cholesky factor L of a = L L' where the size from which a pivot counts is given by equation."""
     n = a.shape[0]
     left, right = np.empty((n, BLOCK)), np.empty((BLOCK, n))
     for k0 in range(0, n, BLOCK):
         k1 = min(n, k0 + BLOCK)
-        _factor_panel(a, k0, k1, scale, kept, left, right)
+        _factor_panel(a, k0, k1, scale, independent, left, right)
         if k1 < n:
             subtract_products(a, k1, left, right, k1 - k0)
 
 
 @compiled(void(float64[:, ::1], boolean[::1]))
-def factor(a, kept):  # type: ignore[no-untyped-def]
-    """Cholesky factor in the lower triangle; a dependent equation is left out and its ``kept`` set to false."""
+def factor(a, independent):  # type: ignore[no-untyped-def]
+    """Cholesky factor L of a = L L' in the lower triangle; an equation that others imply is left out and is not ``independent``."""
     scale = np.empty(a.shape[0])
     for i in range(a.shape[0]):
         scale[i] = a[i, i]
-    factor_scaled(a, scale, kept)
+    factor_scaled(a, scale, independent)
 
 
 @compiled(void(float64[::1], float64, float64[::1]))
@@ -175,15 +175,15 @@ def _subtract(target, weight, other):  # type: ignore[no-untyped-def]
 
 
 @compiled(void(float64[:, ::1], boolean[::1], float64[:, ::1]))
-def solve_factored(a, kept, sides):  # type: ignore[no-untyped-def]
-    """Solve in place for every column of ``sides``, shape (n, columns); a left-out unknown is 0."""
+def solve_factored(a, independent, sides):  # type: ignore[no-untyped-def]
+    """Solve L L' z = s in place for every column s of ``sides``, shape (n, columns); a left-out unknown is 0."""
     n = a.shape[0]
     for i in range(n):
         for j in range(i):
-            if kept[i] and a[i, j] != 0.0:
+            if independent[i] and a[i, j] != 0.0:
                 _subtract(sides[i], a[i, j], sides[j])
         for j in range(sides.shape[1]):
-            sides[i, j] = sides[i, j] / a[i, i] if kept[i] else 0.0
+            sides[i, j] = sides[i, j] / a[i, i] if independent[i] else 0.0
     for i in range(n - 1, -1, -1):
         for j in range(sides.shape[1]):
             sides[i, j] /= a[i, i]
@@ -193,14 +193,14 @@ def solve_factored(a, kept, sides):  # type: ignore[no-untyped-def]
 
 
 @compiled(void(float64[:, ::1], boolean[::1], float64[::1]))
-def solve_vector(a, kept, x):  # type: ignore[no-untyped-def]
-    """Solve in place for one right side; a left-out unknown is 0."""
+def solve_vector(a, independent, x):  # type: ignore[no-untyped-def]
+    """Solve L L' z = x in place for one right side; a left-out unknown is 0."""
     n = a.shape[0]
     for i in range(n):
         total, row = x[i], a[i, :i]
         for j in range(row.shape[0]):
             total -= row[j] * x[j]
-        x[i] = total / a[i, i] if kept[i] else 0.0
+        x[i] = total / a[i, i] if independent[i] else 0.0
     for i in range(n - 1, -1, -1):
         x[i] /= a[i, i]
         _subtract(x[:i], x[i], a[i, :i])

@@ -187,7 +187,7 @@ class _Newton:
         """Solution of the Newton system: moves of the cells, multipliers of sums and of group totals.
 
         Near the end the systems are so ill-conditioned that a product with their inverses leaves more of the right side
-        than the step is to mend: what is left is solved for again.
+        than the step is to mend: what is left is solved for in turn.
         """
         inverse, coupling = parts
         rows = at.low.ratio() + at.high.ratio() + self.weight

@@ -35,7 +35,7 @@ def query_weight(variance: float) -> float:
 
 
 class AnswerSource(Gathering, Protocol):
-    """Where noisy answers come from: kept ones, or ones that are drawn when they are asked for."""
+    """Where noisy answers come from: stored ones, or ones that are drawn when they are asked for."""
 
     def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Some noisy answers of one query at consecutive geounits.
@@ -54,7 +54,7 @@ class AnswerSource(Gathering, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class StoredAnswers:
-    """Noisy answers that are kept whole.
+    """Noisy answers that are stored whole.
 
     Args:
         values: of every query, shape (geounits, answers).

@@ -1,4 +1,4 @@
-"""Right sides of the normal equations from the answers that a parent's cells touch, and from no others."""
+"""Right sides of the normal equations from the answers that hold a parent's cells, and from no others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from censafe.model.compiled import compiled
 from censafe.model.families import Families, Gathering, Wanted
 from censafe.model.level_measurements import Answers
 
-__all__ = ["gather_stored", "label_matrix", "right_sides", "touched"]
+__all__ = ["gather_stored", "label_matrix", "right_sides", "wanted_answers"]
 
 _Ints = NDArray[np.int64]
 _Narrow = NDArray[np.int32]
@@ -22,7 +22,7 @@ def label_matrix(labels: Sequence[NDArray[np.integer]]) -> _Narrow:
     return np.ascontiguousarray(np.stack(list(labels)), np.int32)
 
 
-def touched(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow]:
+def wanted_answers(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow]:
     """Answers whose marginal cell holds a cell of the parent.
 
     Args:
@@ -34,12 +34,12 @@ def touched(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow]:
         int32, shape (queries, entries).
 
     Example:
-        >>> wanted, place = touched(Families.one(0, 1, np.array([1, 3])), np.array([[0, 0, 0, 0], [0, 1, 2, 3]], np.int32))
+        >>> wanted, place = wanted_answers(Families.one(0, 1, np.array([1, 3])), np.array([[0, 0, 0, 0], [0, 1, 2, 3]], np.int32))
         >>> wanted.query.tolist(), wanted.answer.tolist(), place.tolist()
         ([0, 1, 1], [0, 1, 3], [[0, 0], [1, 2]])
     """
     answers = int(labels.max(initial=-1)) + 1
-    pointer, query, answer, place = _touch(families.cell_ptr, families.cell, labels, answers)
+    pointer, query, answer, place = _list_answers(families.cell_ptr, families.cell, labels, answers)
     return Wanted(families.child_ptr, families.child, pointer, query, answer), place
 
 
@@ -69,20 +69,13 @@ def right_sides(
         >>> right_sides(Families.one(0, 1, np.array([0, 1])), labels, np.array([[1.0, 2.0]]), np.zeros(1, np.int32), source)
         array([13., 11.])
     """
-    wanted, place = touched(families, labels)
+    wanted, place = wanted_answers(families, labels)
     values = source.gather(wanted)
     entries = np.diff(families.child_ptr) * np.diff(families.cell_ptr)
     found = np.zeros(int(entries.sum()), np.float64)
+    kind_of = np.ascontiguousarray(kinds[families.child])
     _accumulate(
-        families.child_ptr,
-        families.child,
-        families.cell_ptr,
-        wanted.answer_ptr,
-        place,
-        weights,
-        kinds,
-        values,
-        found,
+        families.child_ptr, kind_of, families.cell_ptr, wanted.answer_ptr, place, weights, values, found
     )
     return found
 
@@ -113,7 +106,7 @@ def gather_stored(values: Sequence[Answers], wanted: Wanted) -> _Ints:
 
 
 @compiled()
-def _touch(
+def _list_answers(
     cell_ptr: _Ints, cell: _Narrow, labels: _Narrow, answers: int
 ) -> tuple[_Ints, _Narrow, _Narrow, _Narrow]:
     """Distinct answers of every parent and query, rising, and the place of every cell's answer."""
@@ -149,23 +142,22 @@ def _touch(
 @compiled()
 def _accumulate(
     child_ptr: _Ints,
-    child: _Ints,
+    kind_of: _Narrow,
     cell_ptr: _Ints,
     answer_ptr: _Ints,
     place: _Narrow,
     weights: NDArray[np.float64],
-    kinds: _Narrow,
     values: _Ints,
     found: NDArray[np.float64],
 ) -> None:
-    """Add up the queries in their order; the order of additions decides the last bits."""
+    """b, the sum of w A'y over the queries in their order; the order of additions decides the last bits."""
     queries = len(place)
     base, out = 0, 0
     for parent in range(len(child_ptr) - 1):
         first, cells = cell_ptr[parent], cell_ptr[parent + 1] - cell_ptr[parent]
         answers = answer_ptr[parent + 1] - answer_ptr[parent]
         for entry in range(child_ptr[parent], child_ptr[parent + 1]):
-            kind = kinds[child[entry]]
+            kind = kind_of[entry]
             for q in range(queries):
                 weight = weights[kind, q]
                 for k in range(cells):

@@ -3,70 +3,74 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import boolean, float64, int32, int64, uint8, void
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.least_squares.problem import ParentProblem
-from censafe.model.arrays import Floats
+from censafe.estimation.topdown.least_squares.structures import SIDES, Sides, sides_without_groups
+from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
+from censafe.model.named_arrays import tuple_type
 
-__all__ = ["Tightened", "drop_implied", "kind_sides", "tighten", "tighten_sides"]
+__all__ = ["LIMITS", "KindLimits", "Tightened", "drop_implied", "kind_sides", "tighten", "tighten_sides"]
 
 
-@compiled(boolean(int32[::1], int64, int64[::1], int64[:, ::1], int64[:, ::1], int64[::1], boolean))
-def _may_bind(kind_of, kind, child, lower, upper, p, coupled):  # type: ignore[no-untyped-def]
+class KindLimits(NamedTuple):
+    """Limits on the records of geounits by kind of unit, such as group quarters types."""
+
+    lower: Integers  # (geounits, kinds) fewest records of every kind; no columns where nothing bounds them
+    upper: Integers  # (geounits, kinds) most records
+    totals: Integers  # (geounits,) exact totals; empty where they are not known
+    sets: NDArray[np.uint8]  # (S, kinds) 0/1 membership of the kinds in further limited sets
+    least: Floats  # (geounits, S) fewest records in every set
+    most: Floats  # (geounits, S) most records
+
+
+LIMITS = tuple_type(
+    KindLimits, int64[:, ::1], int64[:, ::1], int64[::1], uint8[:, ::1], float64[:, ::1], float64[:, ::1]
+)
+
+
+@compiled(boolean(int32[::1], int64, int64[::1], int64[::1], boolean, int64[:, ::1], int64[:, ::1]))
+def _may_bind(kind_of, kind, child, p, coupled, lower, upper):  # type: ignore[no-untyped-def]
     """Whether bounds of a kind say more than the counts of the parent and the masks do."""
-    held = 0
+    have = 0
     for k in range(kind_of.shape[0]):
         if kind_of[k] == kind:
-            held += p[k]
+            have += p[k]
     for c in range(child.shape[0]):
         most = upper[child[c], kind]
-        if lower[child[c], kind] > 0 or not coupled or 0 < most < held:
+        if lower[child[c], kind] > 0 or not coupled or 0 < most < have:
             return True
     return False
 
 
-@compiled(
-    int64(
-        int32[::1], int64[::1], int64[::1], boolean, int64[:, ::1], int64[:, ::1], int64[::1],
-        uint8[:, ::1], float64[:, ::1], float64[:, ::1],
-        boolean[:, ::1], uint8[:, ::1], float64[:, ::1], float64[:, ::1],
-    )
-)  # fmt: skip
-def kind_sides(  # type: ignore[no-untyped-def]  # noqa: C901
-    kind_of, child, p, coupled, lower, upper, totals, sets, least, most, allowed, rows, lo, hi
-):
-    """Write masks and side rows: the exact total, the kinds whose bounds may bind, the sets of kinds.
+@compiled(SIDES(int32[::1], int64[::1], int64[::1], boolean, LIMITS))
+def kind_sides(kind_of, child, p, coupled, limits):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Masks and side rows lo <= R x <= hi: the exact total, the kinds whose bounds may bind, the sets of kinds.
 
     Args:
         kind_of: kind of unit of each cell of the parent, shape (K,); all 0 where nothing bounds them.
         child: geounits of the children, shape (C,).
         p: the parent's counts, shape (K,).
         coupled: false at the root, which has no parent.
-        lower: fewest records of every geounit and kind; no columns where nothing bounds them.
-        upper: most records.
-        totals: exact totals of the geounits; empty where they are not known.
-        sets: 0/1 membership of the kinds in further limited sets, shape (S, kinds).
-        least: of the geounits in every set, shape (geounits, S).
-        most: of the geounits in every set.
-        allowed: receives the mask, shape (C, K).
-        rows: receives the rows, shape (1 + kinds + S or more, K).
-        lo: receives their lower sides, shape (C, as many).
-        hi: receives their upper sides.
+        limits: of the geounits.
 
     Returns:
-        Number of rows.
+        The sides, without groups.
     """
-    children, cells = allowed.shape
-    kinds, used = lower.shape[1], 0
-    allowed[:] = True
-    if totals.shape[0] > 0:
+    lower, upper, known = limits.lower, limits.upper, limits.totals.shape[0] > 0
+    children, cells, kinds = child.shape[0], kind_of.shape[0], lower.shape[1]
+    space, used = 1 + kinds + limits.sets.shape[0], 0
+    allowed, rows = np.ones((children, cells), dtype=np.bool_), np.zeros((space, cells), dtype=np.uint8)
+    lo, hi = np.empty((children, space)), np.empty((children, space))
+    if known:
         rows[0] = 1
         for c in range(children):
-            lo[c, 0] = hi[c, 0] = totals[child[c]]
+            lo[c, 0] = hi[c, 0] = limits.totals[child[c]]
         used = 1
     for c in range(children if kinds > 0 else 0):
         for k in range(cells):
@@ -75,27 +79,28 @@ def kind_sides(  # type: ignore[no-untyped-def]  # noqa: C901
         members = 0
         for k in range(cells):
             members += kind_of[k] == kind
-        whole = members == cells and totals.shape[0] > 0
-        if members > 0 and not whole and _may_bind(kind_of, kind, child, lower, upper, p, coupled):
+        whole = members == cells and known
+        if members > 0 and not whole and _may_bind(kind_of, kind, child, p, coupled, lower, upper):
             for k in range(cells):
                 rows[used, k] = kind_of[k] == kind
             for c in range(children):
                 lo[c, used] = lower[child[c], kind]
                 hi[c, used] = upper[child[c], kind]
             used += 1
-    for s in range(sets.shape[0]):
+    for s in range(limits.sets.shape[0]):
         for k in range(cells):
-            rows[used, k] = sets[s, kind_of[k]]
+            rows[used, k] = limits.sets[s, kind_of[k]]
         for c in range(children):
-            lo[c, used] = least[child[c], s]
-            hi[c, used] = most[child[c], s]
+            lo[c, used] = limits.least[child[c], s]
+            hi[c, used] = limits.most[child[c], s]
         used += 1
-    return used
+    return sides_without_groups(allowed, rows[:used], lo[:, :used].copy(), hi[:, :used].copy())
 
 
-@compiled(void(uint8[:, ::1], boolean[:, ::1], float64[:, ::1], float64[:, ::1]))
-def drop_implied(rows, allowed, lo, hi):  # type: ignore[no-untyped-def]
+@compiled(void(SIDES))
+def drop_implied(sides):  # type: ignore[no-untyped-def]
     """Drop lower sides of 0, and upper sides that the child's total implies: they make steps of the solvers degenerate."""
+    rows, allowed, lo, hi = sides.rows, sides.allowed, sides.lo, sides.hi
     for c in range(allowed.shape[0]):
         total = np.inf
         for r in range(rows.shape[0]):
@@ -112,44 +117,37 @@ def drop_implied(rows, allowed, lo, hi):  # type: ignore[no-untyped-def]
                     hi[c, r] = np.inf
 
 
-@compiled(boolean(float64[::1], boolean, uint8[:, ::1], boolean[:, ::1], float64[:, ::1], float64[:, ::1]))
-def tighten_sides(p, coupled, rows, allowed, lo, hi):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Mask, drop and equate in place what the sides of single rows imply.
-
-    A row with upper side 0 masks its cells; a row that reaches no cell is dropped; where the lower (upper) sides of all
-    children add up to what the parent has in the row, every child has its lower (upper) side.
-
-    Args:
-        p: the parent's counts, shape (K,).
-        coupled: false at the root.
-        rows: shape (R, K).
-        allowed: shape (C, K).
-        lo: shape (C, R).
-        hi: shape (C, R).
-
-    Returns:
-        Whether no condition was found that forbids every point.
-    """
-    children, cells = allowed.shape
+@compiled(boolean(SIDES))
+def _mask_empty(sides):  # type: ignore[no-untyped-def]
+    """Forbid the cells of rows with the upper side 0; false where a lower side is above its upper side."""
+    rows, lo, hi = sides.rows, sides.lo, sides.hi
     for r in range(rows.shape[0]):
-        for c in range(children):
+        for c in range(lo.shape[0]):
             if lo[c, r] > hi[c, r] or hi[c, r] < 0.0:
                 return False
             if hi[c, r] == 0.0:
-                for k in range(cells):
+                for k in range(rows.shape[1]):
                     if rows[r, k]:
-                        allowed[c, k] = False
-    reach = np.zeros(children, dtype=np.bool_)
+                        sides.allowed[c, k] = False
+    return True
+
+
+@compiled(boolean(float64[::1], boolean, SIDES))
+def _tighten_rows(p, coupled, sides):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Drop rows without an allowed cell, equate those of which all children need their side; false without a point."""
+    rows, allowed, lo, hi = sides.rows, sides.allowed, sides.lo, sides.hi
+    children, cells = allowed.shape
+    has_cell = np.empty(children, dtype=np.bool_)
     for r in range(rows.shape[0]):
         have, lowest, highest = 0.0, 0.0, 0.0
         for k in range(cells):
             if rows[r, k]:
                 have += p[k]
         for c in range(children):
-            reach[c] = False
+            has_cell[c] = False
             for k in range(cells):
-                reach[c] |= allowed[c, k] and rows[r, k] != 0
-            if reach[c]:
+                has_cell[c] |= allowed[c, k] and rows[r, k] != 0
+            if has_cell[c]:
                 lowest += max(lo[c, r], 0.0)
                 highest += hi[c, r]
             elif lo[c, r] > 0.0:
@@ -157,7 +155,7 @@ def tighten_sides(p, coupled, rows, allowed, lo, hi):  # type: ignore[no-untyped
             else:
                 lo[c, r], hi[c, r] = -np.inf, np.inf
         for c in range(children if coupled else 0):
-            if reach[c]:
+            if has_cell[c]:
                 floor = max(lo[c, r], 0.0)
                 if highest == have:
                     lo[c, r] = hi[c, r]
@@ -165,13 +163,34 @@ def tighten_sides(p, coupled, rows, allowed, lo, hi):  # type: ignore[no-untyped
                     lo[c, r] = floor
                 if lowest == have:
                     hi[c, r] = floor
-    uncovered = 0
-    for k in range(cells if coupled else 0):
-        free = 0
-        for c in range(children):
-            free += allowed[c, k]
-        uncovered += p[k] > 0.0 and free == 0
-    return uncovered == 0
+    return True
+
+
+@compiled(boolean(float64[::1], boolean, SIDES))
+def tighten_sides(p, coupled, sides):  # type: ignore[no-untyped-def]
+    """Mask, drop and equate in place what the sides of single rows imply.
+
+    A row with upper side 0 masks its cells; a row that holds no allowed cell is dropped; where the lower (upper) sides of all
+    children add up to what the parent has in the row, R p, every child has its lower (upper) side.
+
+    Args:
+        p: the parent's counts, shape (K,).
+        coupled: false at the root.
+        sides: changed in place.
+
+    Returns:
+        Whether no condition was found that forbids every point.
+    """
+    if not _mask_empty(sides) or not _tighten_rows(p, coupled, sides):
+        return False
+    allowed = sides.allowed
+    for k in range(p.shape[0] if coupled else 0):
+        possible = p[k] <= 0.0
+        for c in range(allowed.shape[0]):
+            possible |= allowed[c, k]
+        if not possible:
+            return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,18 +209,22 @@ class Tightened:
     hi: Floats
     reason: str = ""
 
+    def sides(self, problem: ParentProblem) -> Sides:
+        """With the rows and groups of the problem, in the types of the kernels."""
+        return Sides(self.allowed, problem.rows, self.lo, self.hi, problem.group, problem.group_totals)
+
 
 def tighten(problem: ParentProblem) -> Tightened:
     """Find what follows from the sides of single rows and from the parent's counts.
 
-    A row with upper side 0 masks its cells; a row that reaches no cell is dropped; where the lower (upper) sides
+    A row with upper side 0 masks its cells; a row that holds no allowed cell is dropped; where the lower (upper) sides
     of all children add up to what the parent has in the row, every child has its lower (upper) side.
     """
     coupled = problem.p is not None
     p = np.zeros(problem.cells) if problem.p is None else problem.p.astype(np.float64)
     allowed = problem.allowed & (p > 0) if coupled and not p.all() else problem.allowed
     made = Tightened(allowed.copy(), problem.lo.copy(), problem.hi.copy())
-    if tighten_sides(p, coupled, problem.rows, made.allowed, made.lo, made.hi):
+    if tighten_sides(p, coupled, made.sides(problem)):
         return made
     return _named(problem, allowed)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from censafe.estimation.topdown.least_squares.active_set import solve_active_set
 from censafe.estimation.topdown.least_squares.certificate import GAP_TOLERANCE, VIOLATION_TOLERANCE, certify
@@ -14,6 +13,13 @@ from censafe.estimation.topdown.least_squares.interior import interior_point
 from censafe.estimation.topdown.least_squares.problem import L2Result, L2Status, ParentProblem
 from censafe.estimation.topdown.least_squares.sides import Tightened, tighten
 from censafe.estimation.topdown.least_squares.start import start_point
+from censafe.estimation.topdown.least_squares.structures import (
+    ParentEquations,
+    PrimalDual,
+    Sides,
+    SignState,
+    Tolerances,
+)
 from censafe.model.arrays import Floats
 
 __all__ = ["result_without_choice", "solve_l2", "uncertified"]
@@ -25,14 +31,11 @@ _RESOLUTION = 1e-15  # of the size of the objective, which is all that floating-
 
 
 @dataclass(eq=False)
-class _State:
+class _Iterate:
     """Iterates of one solve, written by the compiled kernel."""
 
-    free: NDArray[np.bool_]
-    active: NDArray[np.int8]
-    x: Floats
-    multipliers: Floats
-    nu: Floats
+    state: SignState
+    point: PrimalDual
     iterations: int = 0
 
 
@@ -41,16 +44,11 @@ class _Setting:
     """What the kernels need, in their types."""
 
     problem: ParentProblem
-    tight: Tightened
-    h: Floats
-    p: Floats
+    equations: ParentEquations
+    sides: Sides
     ridge: float
     start: Floats
     curvature: Floats
-
-    @property
-    def coupled(self) -> bool:
-        return self.problem.p is not None
 
 
 def solve_l2(problem: ParentProblem) -> L2Result:
@@ -91,13 +89,13 @@ def _without_ridge(problem: ParentProblem, result: L2Result) -> L2Result:
     Source: Rockafellar (1976), "Monotone operators and the proximal point algorithm".
     """
     size = problem.p if problem.p is not None else result.x.sum(keepdims=True)
-    reach = float(np.sqrt(2.0 * (size.astype(np.float64) ** 2).sum()))
+    diameter = float(np.sqrt(2.0 * (size.astype(np.float64) ** 2).sum()))
     enough = max(GAP_TOLERANCE, _RESOLUTION * float(np.abs(problem.B * result.x).sum()))
     best, iterations, before = replace(result, gap=np.inf), result.iterations, result.x
     for _ in range(_MOST_STEPS):
         step = _solve(replace(problem, B=problem.B + result.ridge * before))
         iterations += step.iterations
-        gap = step.gap + result.ridge * float(np.sqrt(((step.x - before) ** 2).sum())) * reach
+        gap = step.gap + result.ridge * float(np.sqrt(((step.x - before) ** 2).sum())) * diameter
         stalled = gap > 0.5 * best.gap
         if step.status.exact and gap < best.gap:
             best = replace(step, gap=gap)
@@ -115,21 +113,18 @@ def _solve(problem: ParentProblem) -> L2Result:
     if known is not None:
         return known
     setting = _setting(problem, tight)
-    state = _State(
-        (setting.start > 0) & tight.allowed,
-        np.where(tight.lo == tight.hi, 2, 0).astype(np.int8),
-        np.zeros(problem.B.shape),
-        np.zeros(problem.cells + len(problem.group_totals)),
-        np.zeros(tight.lo.shape),
+    shape, multipliers = problem.B.shape, problem.cells + len(problem.group_totals)
+    at = _Iterate(
+        SignState((setting.start > 0) & tight.allowed, np.where(tight.lo == tight.hi, 2, 0).astype(np.int8)),
+        PrimalDual(np.zeros(shape), np.zeros(multipliers), np.zeros(tight.lo.shape), np.zeros(shape)),
     )
-    result = _run(setting, state, L2Status.OK)
+    result = _run(setting, at, L2Status.OK)
     if result is not None:
         return result
     if not has_point(problem):
-        return _infeasible(
-            problem, violated_cut(problem) or "no point meets sums, bounds and rows", state.iterations
-        )
-    return _after_interior(setting, state)
+        reason = violated_cut(problem) or "no point meets sums, bounds and rows"
+        return _infeasible(problem, reason, at.iterations)
+    return _after_interior(setting, tight, at)
 
 
 def _known(problem: ParentProblem, tight: Tightened) -> L2Result | None:
@@ -166,53 +161,46 @@ def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:
     h, start = problem.H.copy(), np.empty(problem.B.shape)
     p = np.zeros(problem.cells) if problem.p is None else problem.p.astype(np.float64)
     curvature, ridge = np.empty(len(h)), np.empty(len(h))
-    start_point(h, problem.h_of, problem.B, p, problem.p is not None, start, curvature, ridge)
+    equations = ParentEquations(h, problem.h_of, problem.B, p, problem.p is not None)
+    start_point(equations, start, curvature, ridge)
     # one ridge for all children, as the steps assume
     h += (ridge.max() - ridge)[:, None, None] * np.eye(problem.cells)
-    return _Setting(problem, tight, h, p, float(ridge.max()), start, curvature)
+    return _Setting(problem, equations, tight.sides(problem), float(ridge.max()), start, curvature)
 
 
-def _run(setting: _Setting, state: _State, status: L2Status) -> L2Result | None:
-    problem, tight = setting.problem, setting.tight
+def _run(setting: _Setting, at: _Iterate, status: L2Status) -> L2Result | None:
     eps_x = _EPS * min(100.0, max(1.0, 1e-4 * float(np.abs(setting.start).max())))
-    eps_mu = _EPS * max(1.0, 1e-6 * float(np.abs(problem.B).max()))
+    eps_mu = _EPS * max(1.0, 1e-6 * float(np.abs(setting.problem.B).max()))
     made = solve_active_set(
-        setting.h, problem.h_of, problem.B, setting.p, setting.coupled, tight.allowed, problem.rows, tight.lo, tight.hi,
-        problem.group, problem.group_totals, state.free, state.active, eps_x, eps_mu, True,
-        state.x, state.multipliers, state.nu,
-    )  # fmt: skip
-    state.iterations += abs(made)
-    if not np.isfinite(state.x).all():
+        setting.equations, setting.sides, at.state, at.point, Tolerances(eps_x, eps_mu), True
+    )
+    at.iterations += abs(made)
+    if not np.isfinite(at.point.x).all():
         return None
-    x = np.maximum(state.x, 0.0)
-    violation, gap = _certified(setting, x, state.nu, state.multipliers[problem.cells :])
+    x = np.maximum(at.point.x, 0.0)
+    violation, gap = _certified(setting, x, at.point.nu, at.point.multiplier[setting.problem.cells :])
     if violation > VIOLATION_TOLERANCE or gap > GAP_TOLERANCE:
         return None
-    return L2Result(x, status, gap, violation, state.iterations, state.nu, setting.ridge)
+    return L2Result(x, status, gap, violation, at.iterations, at.point.nu, setting.ridge)
 
 
 def _certified(setting: _Setting, x: Floats, nu: Floats, gamma: Floats) -> tuple[float, float]:
-    problem, tight = setting.problem, setting.tight
-    violation, gap = certify(
-        setting.h, problem.h_of, problem.B, setting.p, setting.coupled, tight.allowed, problem.rows, tight.lo, tight.hi,
-        problem.group, problem.group_totals, x, nu, gamma, setting.curvature,
-    )  # fmt: skip
+    violation, gap = certify(setting.equations, setting.sides, x, nu, gamma, setting.curvature)
     return float(violation), float(gap)
 
 
-def _after_interior(setting: _Setting, state: _State) -> L2Result:
+def _after_interior(setting: _Setting, tight: Tightened, at: _Iterate) -> L2Result:
     """The active set once more, from the state of an interior point; if that fails too, the interior point itself."""
-    problem, tight = setting.problem, setting.tight
-    point = interior_point(problem, setting.h, tight)
-    state.free[:], state.active[:] = point.free, point.active
-    result = _run(setting, state, L2Status.OK_AFTER_INTERIOR)
+    point = interior_point(setting.problem, setting.equations.h, tight)
+    at.state.free[:], at.state.active[:] = point.free, point.active
+    result = _run(setting, at, L2Status.OK_AFTER_INTERIOR)
     if result is not None:
         return result
     nu = point.row_multipliers
     violation, gap = _certified(setting, point.x, nu, point.group_multipliers)
     good = violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
     status = L2Status.OK_AFTER_INTERIOR if good else L2Status.APPROXIMATE
-    return L2Result(point.x, status, gap, violation, state.iterations, nu, setting.ridge)
+    return L2Result(point.x, status, gap, violation, at.iterations, nu, setting.ridge)
 
 
 def _without_choice(problem: ParentProblem, tight: Tightened) -> L2Result:
@@ -222,10 +210,10 @@ def _without_choice(problem: ParentProblem, tight: Tightened) -> L2Result:
         x[0] = problem.p
     totals = x @ problem.rows.T
     violation = float(max((tight.lo - totals).max(initial=0.0), (totals - tight.hi).max(initial=0.0)))
-    held = np.bincount(
+    sums = np.bincount(
         problem.group[problem.group >= 0], x.sum(axis=1)[problem.group >= 0], len(problem.group_totals)
     )
-    if violation > 0 or (held != problem.group_totals).any():
+    if violation > 0 or (sums != problem.group_totals).any():
         return _infeasible(problem, "the only possible children break a side row or the total of a group", 0)
     return L2Result(x, L2Status.OK, 0.0, 0.0, 0, np.zeros(problem.lo.shape))
 

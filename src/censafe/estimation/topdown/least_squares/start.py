@@ -6,6 +6,7 @@ import numpy as np
 from numba import boolean, float64, int32, void
 
 from censafe.estimation.topdown.least_squares.dense import factor, invert, solve_vector
+from censafe.estimation.topdown.least_squares.structures import EQUATIONS, SIDES
 from censafe.model.compiled import compiled
 
 __all__ = ["MOST_KINDS", "fit_two_cells", "share_total", "start_point", "water_level"]
@@ -51,11 +52,11 @@ def _couple_start(inverse, h_of, p, x):  # type: ignore[no-untyped-def]
             for k in range(cells):
                 x[c, k] += rest[k] / children
         return
-    total, kept = np.zeros((cells, cells)), np.ones(cells, dtype=np.bool_)
+    total, independent = np.zeros((cells, cells)), np.ones(cells, dtype=np.bool_)
     for c in range(children):
         total += inverse[h_of[c]]
-    factor(total, kept)
-    solve_vector(total, kept, rest)
+    factor(total, independent)
+    solve_vector(total, independent, rest)
     for c in range(children):
         own = inverse[h_of[c]]
         for j in range(cells):
@@ -63,25 +64,17 @@ def _couple_start(inverse, h_of, p, x):  # type: ignore[no-untyped-def]
                 x[c, k] += rest[j] * own[j, k]
 
 
-@compiled(
-    void(
-        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean,
-        float64[:, ::1], float64[::1], float64[::1],
-    )
-)  # fmt: skip
-def start_point(h, h_of, b, p, coupled, x, curvature, ridge):  # type: ignore[no-untyped-def]
-    """Least squares without bounds, rows and groups.
+@compiled(void(EQUATIONS, float64[:, ::1], float64[::1], float64[::1]))
+def start_point(equations, x, curvature, ridge):  # type: ignore[no-untyped-def]
+    """Least squares without bounds, rows and groups: x_c = H_c^-1 (b_c + lambda); symbols as in :mod:`.structures`.
 
     Args:
-        h: shape (G, K, K); a singular one gets a ridge, in place.
-        h_of: which h a child has, shape (C,).
-        b: shape (C, K).
-        p: the parent's counts, shape (K,).
-        coupled: whether children add up to the parent.
+        equations: a singular H gets a ridge, in place.
         x: receives the point, shape (C, K).
-        curvature: receives a lower bound of the smallest eigenvalue of each h, shape (G,).
-        ridge: receives what was added to the diagonal of each h, shape (G,).
+        curvature: receives a lower bound of the smallest eigenvalue of each H, shape (G,).
+        ridge: receives what was added to the diagonal of each H, shape (G,).
     """
+    h, b = equations.h, equations.b
     kinds, cells = h.shape[0], h.shape[1]
     inverse = np.empty((kinds, cells, cells))
     for g in range(kinds):
@@ -92,14 +85,14 @@ def start_point(h, h_of, b, p, coupled, x, curvature, ridge):  # type: ignore[no
                 squares += inverse[g, i, j] * inverse[g, i, j]
         curvature[g] = 1.0 / np.sqrt(squares)
     for c in range(x.shape[0]):
-        own = inverse[h_of[c]]
+        own = inverse[equations.h_of[c]]
         x[c] = 0.0
         for j in range(cells):
             s, row, out = b[c, j], own[j], x[c]
             for k in range(cells):
                 out[k] += s * row[k]
-    if coupled:
-        _couple_start(inverse, h_of, p, x)
+    if equations.coupled:
+        _couple_start(inverse, equations.h_of, equations.p, x)
 
 
 MOST_KINDS = 8  # 256 sets
@@ -166,10 +159,10 @@ def _can_share(have, least, most, totals):  # type: ignore[no-untyped-def]
     """Whether children with these totals can share out the parent's kinds: no set of kinds is too small (Hoffman)."""
     children, kinds = least.shape
     for chosen in range(1, 1 << kinds):
-        held, need = 0.0, 0.0
+        kinds_have, need = 0.0, 0.0
         for g in range(kinds):
             if chosen >> g & 1:
-                held += have[g]
+                kinds_have += have[g]
         for c in range(children):
             inside, outside = 0.0, 0.0
             for g in range(kinds):
@@ -178,7 +171,7 @@ def _can_share(have, least, most, totals):  # type: ignore[no-untyped-def]
                 else:
                     outside += most[c, g]
             need += max(inside, totals[c] - outside)
-        if need > held + _TOLERANCE * max(1.0, held):
+        if need > kinds_have + _TOLERANCE * max(1.0, kinds_have):
             return False
     return True
 
@@ -212,49 +205,11 @@ def share_total(weight, b, have, least, most, out):  # type: ignore[no-untyped-d
     return water_level(weight, b, low, high, whole, out) and _can_share(have, least, most, out)
 
 
-@compiled(
-    boolean(
-        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean[:, ::1], float64[:, ::1],
-        float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1],
-    )
-)  # fmt: skip
-def fit_two_cells(h, h_of, b, p, allowed, lo, hi, x, nu, curvature):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Least squares of one parent with two cells and exact totals of its children, such as housing units by occupancy.
-
-    Args:
-        h: shape (G, 2, 2).
-        h_of: which h a child has, shape (C,).
-        b: shape (C, 2).
-        p: the parent's counts, shape (2,).
-        allowed: shape (C, 2).
-        lo: the totals, shape (C, 1); -inf for a child without records.
-        hi: the same, inf for a child without records.
-        x: receives the point, shape (C, 2).
-        nu: receives the multipliers of the totals, shape (C, 1).
-        curvature: receives a positive lower bound of the eigenvalues of each h, shape (G,).
-
-    Returns:
-        Whether the point was found; otherwise the problem is of another kind.
-    """
-    children = b.shape[0]
-    weight, side, whole, none = np.empty(children), np.empty(children), np.empty(children), np.zeros(children)
-    for g in range(h.shape[0]):
-        determinant = h[g, 0, 0] * h[g, 1, 1] - h[g, 0, 1] * h[g, 1, 0]
-        curvature[g] = determinant / (h[g, 0, 0] + h[g, 1, 1])
-        if not curvature[g] > 0.0:
-            return False
-    for c in range(children):
-        own = h[h_of[c]]
-        if allowed[c, 0] != allowed[c, 1] or (allowed[c, 0] and lo[c, 0] != hi[c, 0]):
-            return False
-        whole[c] = lo[c, 0] if allowed[c, 0] else 0.0
-        weight[c] = own[0, 0] - 2.0 * own[0, 1] + own[1, 1]
-        side[c] = b[c, 0] - b[c, 1] + (own[1, 1] - own[0, 1]) * whole[c]
-    first = np.empty(children)
-    if not water_level(weight, side, none, whole, p[0], first):
-        return False
+@compiled(float64(boolean[:, ::1], float64[::1], float64[::1], float64[::1], float64[::1]))
+def _pair_multiplier(allowed, weight, side, whole, first):  # type: ignore[no-untyped-def]
+    """lambda_1 - lambda_2 of the parent's two cells: the mean force weight x1 - side where 0 < x1 < whole."""
     multiplier, free, above, below = 0.0, 0, np.inf, -np.inf
-    for c in range(children):
+    for c in range(first.shape[0]):
         force = weight[c] * first[c] - side[c]
         if 0.0 < first[c] < whole[c]:
             multiplier += force
@@ -264,9 +219,50 @@ def fit_two_cells(h, h_of, b, p, allowed, lo, hi, x, nu, curvature):  # type: ig
         elif allowed[c, 0]:
             below = max(below, force)
     if free > 0:
-        multiplier /= free
-    else:  # any number between the two will do
-        multiplier = below if below > -np.inf else (above if above < np.inf else 0.0)
+        return multiplier / free
+    # any number between the two will do
+    return below if below > -np.inf else (above if above < np.inf else 0.0)
+
+
+@compiled(boolean(EQUATIONS, SIDES, float64[:, ::1], float64[:, ::1], float64[::1]))
+def fit_two_cells(equations, sides, x, nu, curvature):  # type: ignore[no-untyped-def]
+    """Least squares of one parent with two cells and exact totals of its children, such as housing units by occupancy.
+
+    With x2 = whole - x1 the objective is the sum of weight x1^2 / 2 - side x1, and x1 has a sum and bounds.
+
+    Args:
+        equations: of two cells.
+        sides: one row, the total; -inf and inf for a child without records.
+        x: receives the point, shape (C, 2).
+        nu: receives the multipliers of the totals, shape (C, 1).
+        curvature: receives a positive lower bound of the eigenvalues of each H, shape (G,).
+
+    Returns:
+        Whether the point was found; otherwise the problem is of another kind.
+    """
+    h, h_of, b, allowed, lo = equations.h, equations.h_of, equations.b, sides.allowed, sides.lo
+    children = b.shape[0]
+    weight, side, whole, first = (
+        np.empty(children),
+        np.empty(children),
+        np.empty(children),
+        np.empty(children),
+    )
+    for g in range(h.shape[0]):
+        determinant = h[g, 0, 0] * h[g, 1, 1] - h[g, 0, 1] * h[g, 1, 0]
+        curvature[g] = determinant / (h[g, 0, 0] + h[g, 1, 1])
+        if not curvature[g] > 0.0:
+            return False
+    for c in range(children):
+        own = h[h_of[c]]
+        if allowed[c, 0] != allowed[c, 1] or (allowed[c, 0] and lo[c, 0] != sides.hi[c, 0]):
+            return False
+        whole[c] = lo[c, 0] if allowed[c, 0] else 0.0
+        weight[c] = own[0, 0] - 2.0 * own[0, 1] + own[1, 1]
+        side[c] = b[c, 0] - b[c, 1] + (own[1, 1] - own[0, 1]) * whole[c]
+    if not water_level(weight, side, np.zeros(children), whole, equations.p[0], first):
+        return False
+    multiplier = _pair_multiplier(allowed, weight, side, whole, first)
     for c in range(children):
         own = h[h_of[c]]
         x[c, 0], x[c, 1] = first[c], whole[c] - first[c]

@@ -13,6 +13,7 @@ from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.compiled import compiled
+from censafe.model.named_arrays import SparseArrays, sparse_type
 
 __all__ = ["adds_up", "check_level", "writable"]
 
@@ -44,13 +45,10 @@ def check_level(
     """
     flags, totals = np.zeros(found.nodes, np.uint8), np.zeros(found.nodes, np.int64)
     exact = np.zeros(0, np.int64) if limits.totals is None else limits.totals
-    none = np.zeros((0, 0), np.int64)
     unit_kind = np.zeros(0, np.int32) if kinds is None else writable(kinds)
-    _flag(
-        writable(found.node_ptr), writable(found.cell), writable(found.count), writable(exact), unit_kind,
-        none if kinds is None else writable(limits.lower), none if kinds is None else writable(limits.upper),
-        flags, totals,
-    )  # fmt: skip
+    none = np.zeros((0, 0), np.int64)
+    bounds = (none, none) if kinds is None else (writable(limits.lower), writable(limits.upper))
+    _flag(SparseArrays.of(found), writable(exact), unit_kind, *bounds, flags, totals)
     _require(level, "counts below 1", flags & _COUNT)
     if parents is not None and not adds_up(level, found, cells, parents):
         raise CheckError(
@@ -60,9 +58,9 @@ def check_level(
     _require(level, "records that do not fit the published units", flags & _BOUND)
     if limits.groups is not None:
         inside = limits.groups.of >= 0
-        held = np.zeros(len(limits.groups.totals), np.int64)
-        np.add.at(held, limits.groups.of[inside], totals[inside])
-        wrong = held != limits.groups.totals
+        sums = np.zeros(len(limits.groups.totals), np.int64)
+        np.add.at(sums, limits.groups.of[inside], totals[inside])
+        wrong = sums != limits.groups.totals
         _require(level, "totals that are not the exact ones of their group", inside & wrong[limits.groups.of])
 
 
@@ -76,12 +74,7 @@ def adds_up(level: SpineLevel, found: SparseLevel, cells: int, parents: SparseLe
         parents: histograms of the level above.
     """
     first_child = np.searchsorted(level.parent, np.arange(parents.nodes + 1)).astype(np.int64)
-    wrong = np.zeros(1, np.int64)
-    _compare(
-        first_child, writable(found.node_ptr), writable(found.cell), writable(found.count),
-        writable(parents.node_ptr), writable(parents.cell), writable(parents.count), cells, wrong,
-    )  # fmt: skip
-    return int(wrong[0]) == 0
+    return int(_compare(first_child, SparseArrays.of(found), SparseArrays.of(parents), cells)) == 0
 
 
 def writable(values: _Array) -> _Array:
@@ -96,48 +89,44 @@ def _require(level: SpineLevel, what: str, wrong: NDArray[np.integer] | NDArray[
         raise CheckError(f"level {level.name}: {len(places)} geounits have {what}, among them {names}")
 
 
-@compiled(
-    void(
-        int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64[:, ::1], int64[:, ::1],
-        uint8[::1], int64[::1],
-    )
-)  # fmt: skip
-def _flag(node_ptr, cell, count, exact, unit_kind, lower, upper, flags, totals):  # type: ignore[no-untyped-def]
-    """Mark every geounit with what it breaks, and add up its records."""
+_SPARSE = sparse_type()
+
+
+@compiled(void(_SPARSE, int64[::1], int32[::1], int64[:, ::1], int64[:, ::1], uint8[::1], int64[::1]))
+def _flag(found, exact, unit_kind, lower, upper, flags, totals):  # type: ignore[no-untyped-def]
+    """Write for every geounit what it breaks, and its records."""
     kinds = lower.shape[1]
-    held = np.zeros(kinds, dtype=np.int64)
+    by_kind = np.zeros(kinds, dtype=np.int64)
     for node in range(flags.shape[0]):
-        held[:] = 0
-        for entry in range(node_ptr[node], node_ptr[node + 1]):
-            totals[node] += count[entry]
-            if count[entry] < 1:
+        by_kind[:] = 0
+        for entry in range(found.node_ptr[node], found.node_ptr[node + 1]):
+            count = found.records[entry]
+            totals[node] += count
+            if count < 1:
                 flags[node] |= _COUNT
             if kinds > 0:
-                held[unit_kind[cell[entry]]] += count[entry]
+                by_kind[unit_kind[found.cell[entry]]] += count
         if exact.shape[0] > 0 and totals[node] != exact[node]:
             flags[node] |= _TOTAL
         for kind in range(kinds):
-            if held[kind] < lower[node, kind] or held[kind] > upper[node, kind]:
+            if by_kind[kind] < lower[node, kind] or by_kind[kind] > upper[node, kind]:
                 flags[node] |= _BOUND
 
 
-@compiled(
-    void(
-        int64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int64, int64[::1],
-    )
-)  # fmt: skip
-def _compare(first_child, node_ptr, cell, count, above_ptr, above_cell, above_count, cells, wrong):  # type: ignore[no-untyped-def]
-    """Count parents whose children do not add up to them."""
-    held = np.zeros(cells, dtype=np.int64)
+@compiled(int64(int64[::1], _SPARSE, _SPARSE, int64))
+def _compare(first_child, found, above, cells):  # type: ignore[no-untyped-def]
+    """How many parents differ from the sum of their children in some cell."""
+    sums, wrong = np.zeros(cells, dtype=np.int64), 0
     for parent in range(first_child.shape[0] - 1):
-        first, last = node_ptr[first_child[parent]], node_ptr[first_child[parent + 1]]
+        first, last = found.node_ptr[first_child[parent]], found.node_ptr[first_child[parent + 1]]
         for entry in range(first, last):
-            held[cell[entry]] += count[entry]
+            sums[found.cell[entry]] += found.records[entry]
         bad = False
-        for entry in range(above_ptr[parent], above_ptr[parent + 1]):
-            bad = bad or held[above_cell[entry]] != above_count[entry]
-            held[above_cell[entry]] = 0
+        for entry in range(above.node_ptr[parent], above.node_ptr[parent + 1]):
+            bad = bad or sums[above.cell[entry]] != above.records[entry]
+            sums[above.cell[entry]] = 0
         for entry in range(first, last):
-            bad = bad or held[cell[entry]] != 0
-            held[cell[entry]] = 0
-        wrong[0] += bad
+            bad = bad or sums[found.cell[entry]] != 0
+            sums[found.cell[entry]] = 0
+        wrong += bad
+    return wrong

@@ -6,33 +6,144 @@ goes the general way.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, types, uint8, void
+from numba import boolean, float64, int8, int32, int64, types, void
+from numpy.typing import NDArray
 
-from censafe.estimation.topdown.least_squares.active_set import solve_active_set
-from censafe.estimation.topdown.least_squares.certificate import GAP_TOLERANCE, VIOLATION_TOLERANCE, certify
-from censafe.estimation.topdown.least_squares.dual import climb_dual
-from censafe.estimation.topdown.least_squares.sides import drop_implied, kind_sides, tighten_sides
-from censafe.estimation.topdown.least_squares.start import MOST_KINDS, fit_two_cells, share_total, start_point
-from censafe.estimation.topdown.rounding.steps import count_broken, number_nodes, round_snapped
+from censafe.estimation.topdown.least_squares.ordinary import FIT
+from censafe.estimation.topdown.least_squares.sides import (
+    LIMITS,
+    KindLimits,
+    drop_implied,
+    kind_sides,
+    tighten_sides,
+)
+from censafe.estimation.topdown.least_squares.start import MOST_KINDS, share_total
+from censafe.estimation.topdown.least_squares.structures import (
+    EQUATIONS,
+    SIDES,
+    ParentEquations,
+    Sides,
+)
+from censafe.estimation.topdown.rounding.network import MarginTree
+from censafe.estimation.topdown.rounding.steps import ParentSums, count_broken, number_nodes, round_snapped
+from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
+from censafe.model.named_arrays import tuple_type
 
-__all__ = ["DONE", "LEFT", "estimate_families", "family_totals", "fit_family", "round_family"]
+__all__ = [
+    "DONE",
+    "LEFT",
+    "FamilyAnswers",
+    "FamilyArrays",
+    "FamilyResults",
+    "FamilyRules",
+    "RoundingRules",
+    "estimate_families",
+    "family_totals",
+    "round_family",
+]
 
 DONE, LEFT = 1, 0  # how a parent ended: estimated, or left to the general way
-_EPS = 1e-8
 
-_Families = types.Tuple((int64[::1], int64[::1], int64[::1], int32[::1], int64[::1]))
-_Objective = types.Tuple(
-    (
-        int32[:, ::1], float64[:, ::1], int32[::1], float64[::1], float64[::1],
-        float64[:, :, :, ::1], int32[::1], int32[:, ::1],
-    )
-)  # fmt: skip
-_Sides = types.Tuple(
-    (int32[::1], int64[:, ::1], int64[:, ::1], int64[::1], uint8[:, ::1], float64[:, ::1], float64[:, ::1])
+_Codes = NDArray[np.int32]
+
+
+class FamilyArrays(NamedTuple):
+    """Parents with their children and cells, one parent after another."""
+
+    child_ptr: Integers  # (parents + 1,) where the children of every parent start
+    child: Integers  # geounits of the level
+    cell_ptr: Integers  # (parents + 1,) where the cells of every parent start
+    cell: _Codes
+    records: Integers  # of every cell, above 0
+
+
+class FamilyAnswers(NamedTuple):
+    """What is measured at the level of the children."""
+
+    labels: _Codes  # (queries, cells of the schema) answer of each cell
+    weights: Floats  # (kinds, queries) of an answer
+    kinds: _Codes  # kind of every geounit
+    right: Floats  # B of all parents one after another, each in C order
+    right_total: Floats  # right sides of the totals of all children, where these are fitted first
+    tables: Floats  # (kinds, sets, M, M) what is known from below about H; empty where that is not used
+    combination: _Codes  # (cells of the schema,) the combination, of M, that each cell belongs to
+    traits: _Codes  # (attributes, cells of the schema) levels of the exchangeable attributes
+
+
+class RoundingRules(NamedTuple):
+    """How the children of a level are rounded."""
+
+    levels: _Codes  # groups of the cells that are held close, coarse to fine, shape (L, cells)
+    total_weight: int  # price of a unit away from a total; a leaf's is 1
+    options: int  # bits of the rounding
+
+
+class FamilyRules(NamedTuple):
+    """What limits the children of a level and how they are rounded, in the types of the kernels."""
+
+    unit_kind: _Codes  # kind of unit of each cell of the schema, shape (cells,)
+    limits: KindLimits  # of the geounits
+    total_query: int  # ordinal of the query of totals, fitted first and held; -1 for one fit of all queries
+    rounding: RoundingRules
+
+
+class FamilyResults(NamedTuple):
+    """What the estimation of parents leaves."""
+
+    state: NDArray[np.int8]  # (parents,) how each ended
+    iterations: Integers  # (parents,)
+    measures: Floats  # (parents, 3) violation, gap, cost of rounding
+    sizes: Integers  # number of entries of every child
+    starts: Integers  # (parents + 1,) where the entries of every parent start
+    cell: _Codes  # of every entry
+    records: _Codes  # of every entry
+
+
+_FAMILIES = tuple_type(FamilyArrays, int64[::1], int64[::1], int64[::1], int32[::1], int64[::1])
+_ANSWERS = tuple_type(
+    FamilyAnswers,
+    int32[:, ::1],
+    float64[:, ::1],
+    int32[::1],
+    float64[::1],
+    float64[::1],
+    float64[:, :, :, ::1],
+    int32[::1],
+    int32[:, ::1],
 )
-_Found = types.Tuple((int8[::1], int64[::1], float64[:, ::1], int64[::1], int64[::1], int32[::1], int32[::1]))
+_ROUNDING = tuple_type(RoundingRules, int32[:, ::1], int64, int64)
+_RULES = tuple_type(FamilyRules, int32[::1], LIMITS, int64, _ROUNDING)
+_RESULTS = tuple_type(
+    FamilyResults, int8[::1], int64[::1], float64[:, ::1], int64[::1], int64[::1], int32[::1], int32[::1]
+)
+
+
+class _Family(NamedTuple):
+    """One parent."""
+
+    child: Integers  # (C,) geounits
+    cell: _Codes  # (K,) cells of the schema
+    p: Integers  # (K,) counts
+    kind_of: _Codes  # (K,) kind of unit of each cell; all 0 where nothing bounds them
+
+
+_FAMILY = tuple_type(_Family, int64[::1], int32[::1], int64[::1], int32[::1])
+
+
+@compiled(_FAMILY(_FAMILIES, int32[::1], int64))
+def _family(families, unit_kind, parent):  # type: ignore[no-untyped-def]
+    """One of the parents; ``unit_kind`` is empty where nothing bounds the kinds."""
+    cells = slice(families.cell_ptr[parent], families.cell_ptr[parent + 1])
+    child = families.child[families.child_ptr[parent] : families.child_ptr[parent + 1]]
+    cell = families.cell[cells]
+    kind_of = np.zeros(cell.shape[0], dtype=np.int32)
+    for k in range(cell.shape[0] if unit_kind.shape[0] > 0 else 0):
+        kind_of[k] = unit_kind[cell[k]]
+    return _Family(child, cell, families.records[cells], kind_of)
 
 
 @compiled(int64(int64[::1], int32[::1], int32[::1], int32[::1]))
@@ -72,63 +183,50 @@ def _curvatures(labels, weights, cell, present, without, h):  # type: ignore[no-
                     row[j] += weight if answer[j] == one else 0.0
 
 
-@compiled(
-    boolean(
-        float64[::1],
-        float64[::1],
-        int64[::1],
-        int32[::1],
-        int64[::1],
-        int64[:, ::1],
-        int64[:, ::1],
-        float64[::1],
-    )
-)
-def family_totals(weight, b, p, kind_of, child, lower, upper, out):  # type: ignore[no-untyped-def]
+@compiled(boolean(float64[::1], float64[::1], _FAMILY, LIMITS, float64[::1]))
+def family_totals(weight, b, family, limits, out):  # type: ignore[no-untyped-def]
     """Totals of a parent's children from their measured totals alone, where the kinds of its cells allow these.
 
     Args:
         weight: of the measured total of every child, shape (C,).
         b: weight times the measured total, shape (C,).
-        p: the parent's counts, shape (K,).
-        kind_of: kind of unit of each cell of the parent, shape (K,).
-        child: geounits of the children, shape (C,).
-        lower: fewest records of every geounit and kind; no columns where nothing bounds them.
-        upper: most records.
+        family: the parent.
+        limits: of the geounits by kind of unit.
         out: receives the totals, shape (C,).
 
     Returns:
         Whether they were found; otherwise the caller needs a slower way.
     """
+    child, lower, bounded = family.child, limits.lower, limits.lower.shape[1] > 0
     children, kinds, used = child.shape[0], max(lower.shape[1], 1), 0
     place, have = np.full(kinds, -1), np.zeros(MOST_KINDS)
-    for k in range(p.shape[0]):
-        kind = kind_of[k]
+    for k in range(family.p.shape[0]):
+        kind = family.kind_of[k]
         if place[kind] < 0:
             if used == MOST_KINDS:
                 return False
             place[kind] = used
             used += 1
-        have[place[kind]] += p[k]
+        have[place[kind]] += family.p[k]
     least, most = np.zeros((children, used)), np.zeros((children, used))
     for c in range(children):
         if weight[c] <= 0.0:
             return False
         for kind in range(kinds):
             if place[kind] >= 0:
-                least[c, place[kind]] = lower[child[c], kind] if lower.shape[1] > 0 else 0
-                most[c, place[kind]] = upper[child[c], kind] if lower.shape[1] > 0 else have[place[kind]]
+                least[c, place[kind]] = lower[child[c], kind] if bounded else 0
+                most[c, place[kind]] = limits.upper[child[c], kind] if bounded else have[place[kind]]
     return share_total(weight, b, have[:used], least, most, out)
 
 
 @compiled(void(float64[:, :, :, ::1], int32[::1], int32[:, ::1], int32[::1], int32[::1], float64[:, :, ::1]))
-def _add_below(tables, kept, traits, cell, present, h):  # type: ignore[no-untyped-def]
+def _add_below(tables, combination, traits, cell, present, h):  # type: ignore[no-untyped-def]
     """Add to the H of every kind what is known from below: an entry depends on what two cells agree in."""
     cells = cell.shape[0]
     for i in range(cells):
-        one = kept[cell[i]]
+        one = combination[cell[i]]
         for j in range(cells):
-            other, agree = kept[cell[j]], 0
+            other, agree = combination[cell[j]], 0
             for axis in range(traits.shape[0]):
                 if traits[axis, cell[i]] == traits[axis, cell[j]]:
                     agree |= 1 << axis
@@ -136,260 +234,148 @@ def _add_below(tables, kept, traits, cell, present, h):  # type: ignore[no-untyp
                 h[g, i, j] += tables[present[g], agree, one, other]
 
 
-_Fit = types.Tuple((int64, float64, float64, boolean))(
-    float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean[:, ::1], uint8[:, ::1],
-    float64[:, ::1], float64[:, ::1], float64[:, ::1],
-)  # fmt: skip
-
-
-@compiled(
-    types.UniTuple(float64, 2)(
-        float64[:, :, ::1], int32[::1], float64[:, ::1], float64[::1], boolean[:, ::1], uint8[:, ::1],
-        float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1],
-    )
-)  # fmt: skip
-def _checked(h, h_of, b, p, allowed, rows, lo, hi, x, nu, curvature):  # type: ignore[no-untyped-def]
-    """Set rounding errors below 0 to 0; violation and gap of the point."""
-    for c in range(x.shape[0]):
-        for k in range(x.shape[1]):
-            if not np.isfinite(x[c, k]):
-                return np.inf, np.inf
-            x[c, k] = max(x[c, k], 0.0)
-    group, none = np.full(x.shape[0], np.int32(-1)), np.zeros(0)
-    return certify(h, h_of, b, p, True, allowed, rows, lo, hi, group, none, x, nu, none, curvature)
-
-
-@compiled(
-    types.UniTuple(float64, 2)(
-        float64[:, ::1], boolean[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1],
-        boolean[:, ::1], int8[:, ::1],
-    )
-)  # fmt: skip
-def _first_state(x, allowed, b, lo, hi, free, active):  # type: ignore[no-untyped-def]
-    """The state that a point suggests, and the sizes from which values and multipliers count."""
-    far, steep = 0.0, 0.0
-    for c in range(x.shape[0]):
-        for k in range(x.shape[1]):
-            free[c, k] = x[c, k] > 0.0 and allowed[c, k]
-            far = max(far, abs(x[c, k]))
-            steep = max(steep, abs(b[c, k]))
-        for r in range(lo.shape[1]):
-            active[c, r] = 2 if lo[c, r] == hi[c, r] else 0
-    return _EPS * min(100.0, max(1.0, 1e-4 * far)), _EPS * max(1.0, 1e-6 * steep)
-
-
-@compiled(_Fit)
-def fit_family(h, h_of, b, p, allowed, rows, lo, hi, x):  # type: ignore[no-untyped-def]
-    """Least squares of one parent without groups: iterations, violation, gap, and whether these are a certificate.
-
-    First two cells in closed form, then the active set, then the climb on the multipliers where that gives up. After the
-    climb the active set makes the sums exact; where it goes in circles again, the point of the climb is looked at.
-    """
+@compiled(EQUATIONS(_ANSWERS, _FAMILY, int64, float64[:, ::1]))
+def _equations(answers, family, without, b):  # type: ignore[no-untyped-def]
+    """H, b and p of a parent's children: H is the sum of w A'A over the queries but one, and of what is known from below."""
     children, cells = b.shape
-    curvature, ridge = np.empty(h.shape[0]), np.empty(h.shape[0])
-    none, group, nu = np.zeros(0), np.full(children, np.int32(-1)), np.zeros((children, rows.shape[0]))
-    pair = cells == 2 and rows.shape[0] == 1 and rows.all()
-    if pair and fit_two_cells(h, h_of, b, p, allowed, lo, hi, x, nu, curvature):
-        violation, gap = _checked(h, h_of, b, p, allowed, rows, lo, hi, x, nu, curvature)
-        if violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE:
-            return 1, violation, gap, True
-    start_point(h, h_of, b, p, True, x, curvature, ridge)
-    if ridge.max() > 0.0:  # a singular objective needs the proximal steps of the general way
-        return 0, np.inf, np.inf, False
-    free, active = np.empty((children, cells), dtype=np.bool_), np.zeros(nu.shape, dtype=np.int8)
-    eps_x, eps_mu = _first_state(x, allowed, b, lo, hi, free, active)
-    first_free, first_active = free.copy(), active.copy()
-    sums, start = np.zeros(cells), np.zeros(cells)
-    for k in range(cells):
-        start[k] = (h[h_of[0], k] * x[0]).sum() - b[0, k]
-    other, other_nu, climbed, made = np.empty((children, cells)), np.zeros(nu.shape), 0, 0
-    nu[:] = 0.0
-    for attempt in range(2):
-        found = solve_active_set(
-            h, h_of, b, p, True, allowed, rows, lo, hi, group, none, free, active, eps_x, eps_mu, False, x, sums, nu
-        )  # fmt: skip
-        made += abs(found)
-        violation, gap = _checked(h, h_of, b, p, allowed, rows, lo, hi, x, nu, curvature)
-        if attempt == 1 or (violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE):
-            break
-        climbed = climb_dual(
-            h, h_of, b, p, allowed, rows, lo, hi, first_free, first_active, eps_x, eps_mu, other, start, other_nu
-        )  # fmt: skip
-        made += abs(climbed)
-        if climbed <= 0:
-            break
-        free[:], active[:] = first_free, first_active
-    if climbed > 0 and (violation > VIOLATION_TOLERANCE or gap > GAP_TOLERANCE):
-        x[:] = other
-        violation, gap = _checked(h, h_of, b, p, allowed, rows, lo, hi, x, other_nu, curvature)
-    return made, violation, gap, violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
+    present, h_of = np.empty(children, dtype=np.int32), np.zeros(children, dtype=np.int32)
+    classes = _classes(family.child, answers.kinds, present, h_of)
+    h = np.empty((classes, cells, cells))
+    _curvatures(answers.labels, answers.weights, family.cell, present[:classes], without, h)
+    if answers.tables.shape[0] > 0:
+        _add_below(answers.tables, answers.combination, answers.traits, family.cell, present[:classes], h)
+    return ParentEquations(h, h_of, b, family.p.astype(np.float64), True)
 
 
-@compiled(
-    types.Tuple((uint8[:, ::1], float64[:, ::1], float64[:, ::1]))(
-        uint8[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1]
-    )
-)
-def _with_totals(rows, lo, hi, totals):  # type: ignore[no-untyped-def]
-    """The rows with a total held in front; rows of all cells say nothing beside it."""
+@compiled(SIDES(SIDES, float64[::1]))
+def _with_totals(sides, totals):  # type: ignore[no-untyped-def]
+    """The sides with the totals as equations in the first row; rows of all cells say nothing beside it."""
+    rows, lo, hi = sides.rows, sides.lo, sides.hi
     children, cells, used = lo.shape[0], rows.shape[1], 1
-    kept = np.zeros(rows.shape[0], dtype=np.int64)
+    place = np.zeros(rows.shape[0], dtype=np.int64)
     for r in range(rows.shape[0]):
         members = 0
         for k in range(cells):
             members += rows[r, k] != 0
-        kept[r] = used if members < cells else 0
+        place[r] = used if members < cells else 0
         used += members < cells
     more = np.ones((used, cells), dtype=np.uint8)
     low, high = np.empty((children, used)), np.empty((children, used))
     for c in range(children):
         low[c, 0] = high[c, 0] = totals[c]
         for r in range(rows.shape[0]):
-            if kept[r] > 0:
-                low[c, kept[r]], high[c, kept[r]] = lo[c, r], hi[c, r]
+            if place[r] > 0:
+                low[c, place[r]], high[c, place[r]] = lo[c, r], hi[c, r]
     for r in range(rows.shape[0]):
-        for k in range(cells if kept[r] > 0 else 0):
-            more[kept[r], k] = rows[r, k]
-    return more, low, high
+        for k in range(cells if place[r] > 0 else 0):
+            more[place[r], k] = rows[r, k]
+    return Sides(sides.allowed.copy(), more, low, high, sides.group, sides.group_totals)
 
 
-@compiled(int64(int64[:, ::1], int32[::1], int64, int64[::1], int32[::1], int32[::1]))
-def _write(counts, cell, at, sizes, cells_out, counts_out):  # type: ignore[no-untyped-def]
+@compiled(types.Tuple((SIDES, boolean))(SIDES, int64[::1], float64[::1]))
+def _fitting_sides(sides, p, totals):  # type: ignore[no-untyped-def]
+    """The sides for the fit, with totals where there are any, and tightened; false where there is no point."""
+    if totals.shape[0] > 0:
+        fitting = _with_totals(sides, totals)
+    else:
+        lo, hi = sides.lo.copy(), sides.hi.copy()
+        fitting = Sides(sides.allowed.copy(), sides.rows, lo, hi, sides.group, sides.group_totals)
+    if not tighten_sides(p.astype(np.float64), True, fitting):
+        return fitting, False
+    drop_implied(fitting)
+    return fitting, True
+
+
+@compiled(int64(int64[:, ::1], int32[::1], int64, int64[::1], _RESULTS))
+def _write(counts, cell, at, sizes, results):  # type: ignore[no-untyped-def]
     """Append the entries above 0 of every child; returns where the next ones go."""
     for c in range(counts.shape[0]):
         first = at
         for k in range(counts.shape[1]):
             if counts[c, k] > 0:
-                cells_out[at], counts_out[at] = cell[k], np.int32(counts[c, k])
+                results.cell[at], results.records[at] = cell[k], np.int32(counts[c, k])
                 at += 1
         sizes[c] = at - first
     return at
 
 
-_Round = float64(
-    float64[:, ::1], int64[::1], int32[::1], int32[:, ::1], int64, int64, boolean[:, ::1], uint8[:, ::1],
-    float64[:, ::1], float64[:, ::1], int64[:, ::1],
-)  # fmt: skip
+_Round = float64(float64[:, ::1], int64[::1], int32[::1], _ROUNDING, SIDES, int64[:, ::1])
 
 
 @compiled(_Round)
-def round_family(x, p, cell, levels, total_weight, options, allowed, rows, lo, hi, counts):  # type: ignore[no-untyped-def]
-    """Round the children of a parent and look again at every integer; returns the cost, -1 where it did not work."""
-    children, cells = x.shape
+def round_family(x, p, cell, rules, sides, counts):  # type: ignore[no-untyped-def]
+    """Round the children of a parent and check every integer; returns the cost, -1 where it did not work."""
+    levels, cells = rules.levels, x.shape[1]
     own = np.empty((levels.shape[0], cells), dtype=np.int32)
     for level in range(levels.shape[0]):
         for k in range(cells):
             own[level, k] = levels[level, cell[k]]
     label = np.zeros((levels.shape[0] + 1, cells), dtype=np.int64)
     parent = np.empty(levels.shape[0] * cells + 1, dtype=np.int64)
-    nodes, kept = number_nodes(own, label, parent)
+    nodes, used = number_nodes(own, label, parent)
     if nodes < 0:
         return -1.0
     weight = np.ones(nodes, dtype=np.int64)
-    weight[0] = total_weight
-    group, none = np.full(children, np.int32(-1)), np.zeros(0)
-    cost = round_snapped(
-        x,
-        p,
-        True,
-        0,
-        allowed,
-        rows,
-        lo,
-        hi,
-        group,
-        none,
-        label[:kept],
-        parent[:nodes],
-        weight,
-        options,
-        counts,
-    )
+    weight[0] = rules.total_weight
+    tree, sums = MarginTree(label[:used], parent[:nodes]), ParentSums(p, True, 0)
+    cost = round_snapped(x, sums, sides, tree, weight, rules.options, counts)
     if cost < 0.0:
         return cost
-    sums, negative, masked, sides, _ = count_broken(counts, p, True, allowed, rows, lo, hi, group, none)
-    return cost if sums + negative + masked + sides == 0 else -1.0
+    missed, negative, masked, outside, _ = count_broken(counts, p, True, sides)
+    return cost if missed + negative + masked + outside == 0 else -1.0
 
 
 @compiled(
     void(
-        _Families, _Objective, _Sides, int32[:, ::1], int64, int64, int64, _Found,
-        types.FunctionType(_Fit), types.FunctionType(_Round),
+        _FAMILIES, _ANSWERS, _RULES, _RESULTS, types.FunctionType(FIT), types.FunctionType(_Round),
     )
 )  # fmt: skip
-def estimate_families(  # type: ignore[no-untyped-def]
-    families, objective, sides, levels, total_query, total_weight, options, found, fit, rounded
-):
+def estimate_families(families, answers, rules, results, fit, rounded):  # type: ignore[no-untyped-def]
     """Estimate parents one after another.
 
     The two large parts are called by pointer: the compiler would otherwise go over all of their code a second time.
 
     Args:
-        families: where the children of every parent start; the children (geounits of the level); where the cells of every
-            parent start; the cells; their counts.
-        objective: labels of the queries, weights by kind and query, kinds of the geounits, right sides of all
-            parents one after another, right sides of the totals of all children (read with ``total_query`` alone); and
-            tables, kept combinations and exchangeable levels of what is known from below, empty where that is not used.
-        sides: kind of unit of every cell, lower and upper bounds, exact totals, sets of kinds and their bounds.
-        levels: groups of the cells of the schema that rounding keeps close, coarse to fine.
-        total_query: ordinal of the query of the totals, which are fitted first and held; -1 for one fit of all.
-        total_weight: price of a unit away from a total in the rounding.
-        options: of the rounding.
-        found: receives of every parent how it ended, iterations, (violation, gap, cost of rounding); of every child
-            the number of its entries; where the entries of every parent start; cells and counts of all entries.
-        fit: ``fit_family``.
+        families: the parents.
+        answers: of the level of the children.
+        rules: of that level.
+        results: receives the histograms of the children and how every parent ended.
+        fit: ``ordinary.fit_family``.
         rounded: ``round_family``.
     """
-    child_ptr, children_of, cell_ptr, cells_of, counts_of = families
-    labels, weights, kinds, right, right_total, tables, kept, traits = objective
-    unit_kind, lower, upper, known, sets, least, most = sides
-    state, iterations, measures, sizes, starts, cells_out, counts_out = found
-    base, at = 0, 0
-    for parent in range(child_ptr.shape[0] - 1):
-        child = children_of[child_ptr[parent] : child_ptr[parent + 1]]
-        cell = cells_of[cell_ptr[parent] : cell_ptr[parent + 1]]
-        p = counts_of[cell_ptr[parent] : cell_ptr[parent + 1]]
+    base, at, limits, total_query = 0, 0, rules.limits, rules.total_query
+    unit_kind = rules.unit_kind if limits.lower.shape[1] > 0 else rules.unit_kind[:0]
+    totals_first = total_query >= 0 and limits.totals.shape[0] == 0
+    for parent in range(families.child_ptr.shape[0] - 1):
+        results.state[parent], results.starts[parent] = LEFT, at
+        span = slice(families.child_ptr[parent], families.child_ptr[parent + 1])
+        family = _family(families, unit_kind, parent)
+        child, cell, p = family.child, family.cell, family.p
         children, cells = child.shape[0], cell.shape[0]
-        b = right[base : base + children * cells].reshape(children, cells)
+        b = answers.right[base : base + children * cells].reshape(children, cells)
         base += children * cells
-        state[parent], starts[parent] = LEFT, at
-        present, h_of = np.empty(children, dtype=np.int32), np.zeros(children, dtype=np.int32)
-        classes = _classes(child, kinds, present, h_of)
-        kind_of = np.zeros(cells, dtype=np.int32)
-        for k in range(cells if lower.shape[1] > 0 else 0):
-            kind_of[k] = unit_kind[cell[k]]
-        space = 1 + lower.shape[1] + sets.shape[0]
-        allowed, rows = np.empty((children, cells), dtype=np.bool_), np.zeros((space, cells), dtype=np.uint8)
-        lo, hi = np.empty((children, space)), np.empty((children, space))
-        used = kind_sides(
-            kind_of, child, p, True, lower, upper, known, sets, least, most, allowed, rows, lo, hi
-        )
-        rows, lo, hi = rows[:used], lo[:, :used].copy(), hi[:, :used].copy()
-        fit_rows, fit_lo, fit_hi, fit_allowed = rows, lo.copy(), hi.copy(), allowed.copy()
-        if total_query >= 0 and known.shape[0] == 0:
-            weight, totals = np.empty(children), np.empty(children)
+        sides = kind_sides(family.kind_of, child, p, True, limits)
+        totals = np.empty(children if totals_first else 0)
+        if totals_first:
+            weight = np.empty(children)
             for c in range(children):
-                weight[c] = weights[kinds[child[c]], total_query]
-            b_total = right_total[child_ptr[parent] : child_ptr[parent + 1]]
-            if not family_totals(weight, b_total, p, kind_of, child, lower, upper, totals):
+                weight[c] = answers.weights[answers.kinds[child[c]], total_query]
+            if not family_totals(weight, answers.right_total[span], family, limits, totals):
                 continue
-            fit_rows, fit_lo, fit_hi = _with_totals(rows, lo, hi, totals)
-        wanted = p.astype(np.float64)
-        if not tighten_sides(wanted, True, fit_rows, fit_allowed, fit_lo, fit_hi):
-            continue
-        drop_implied(fit_rows, fit_allowed, fit_lo, fit_hi)
-        h, x = np.empty((classes, cells, cells)), np.empty((children, cells))
-        _curvatures(labels, weights, cell, present[:classes], total_query, h)
-        if tables.shape[0] > 0:
-            _add_below(tables, kept, traits, cell, present[:classes], h)
-        made, violation, gap, good = fit(h, h_of, b, wanted, fit_allowed, fit_rows, fit_lo, fit_hi, x)
-        iterations[parent], measures[parent, 0], measures[parent, 1] = made, violation, gap
+        fitting, good = _fitting_sides(sides, p, totals)
         if not good:
             continue
-        counts = np.empty((children, cells), dtype=np.int64)
-        cost = rounded(x, p, cell, levels, total_weight, options, allowed, rows, lo, hi, counts)
+        x, counts = np.empty((children, cells)), np.empty((children, cells), dtype=np.int64)
+        made, violation, gap, good = fit(_equations(answers, family, total_query, b), fitting, x)
+        results.iterations[parent], results.measures[parent, 0], results.measures[parent, 1] = (
+            made,
+            violation,
+            gap,
+        )
+        if not good:
+            continue
+        cost = rounded(x, p, cell, rules.rounding, sides, counts)
         if cost >= 0.0:
-            measures[parent, 2] = cost
-            own = sizes[child_ptr[parent] : child_ptr[parent + 1]]
-            at = _write(counts, cell, at, own, cells_out, counts_out)
-            state[parent] = DONE
+            results.measures[parent, 2] = cost
+            at = _write(counts, cell, at, results.sizes[span], results)
+            results.state[parent] = DONE

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.estimation.topdown import ParentProblem
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.least_squares.sides import kind_sides
+from censafe.estimation.topdown.least_squares.sides import KindLimits, kind_sides
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.estimation.topdown.levels.passes import (
     Equations,
@@ -280,10 +280,10 @@ def _coarse_fit(objective: LevelObjective, family: Family) -> tuple[Fit, ...]:
 
 def _fit(objective: LevelObjective, queries: tuple[int, ...], family: Family) -> Fit:
     labels = tuple(objective.labels[query][family.support] for query in queries)
-    told = labels
+    known = labels
     if objective.below is not None and any(objective.labels[query].any() for query in queries):
-        told = (*labels, family.support.astype(np.int32))
-    return Fit(told, _equations(objective, queries, family), labels)
+        known = (*labels, family.support.astype(np.int32))
+    return Fit(known, _equations(objective, queries, family), labels)
 
 
 def _equations(objective: LevelObjective, queries: tuple[int, ...], family: Family) -> Equations:
@@ -299,30 +299,26 @@ def _problem(task: LevelTask, rules: CellRules, family: Family) -> ParentProblem
     kinds = 0 if rules.kinds is None else limits.lower.shape[1]
     cuts = limits.cuts if kinds else None
     lower, upper = limits.lower[span, :kinds], limits.upper[span, :kinds]
-    space = 1 + kinds + (0 if cuts is None else len(cuts.sets))
-    allowed, rows = np.empty((children, cells), np.bool_), np.zeros((space, cells), np.uint8)
-    lo, hi = np.empty((children, space)), np.empty((children, space))
-    used = kind_sides(
-        np.zeros(cells, np.int32) if rules.kinds is None else rules.kinds[family.support].astype(np.int32),
-        these,
-        np.zeros(cells, np.int64) if family.p is None else family.p,
-        family.p is not None,
+    kind_limits = KindLimits(
         lower.copy(),
         upper.copy(),
         np.zeros(0, np.int64) if limits.totals is None else limits.totals[span].copy(),
         np.zeros((0, kinds), np.uint8) if cuts is None else cuts.sets,
         np.zeros((children, 0)) if cuts is None else cuts.lower[span].copy(),
         np.zeros((children, 0)) if cuts is None else cuts.upper[span].copy(),
-        allowed,
-        rows,
-        lo,
-        hi,
+    )
+    sides = kind_sides(
+        np.zeros(cells, np.int32) if rules.kinds is None else rules.kinds[family.support].astype(np.int32),
+        these,
+        np.zeros(cells, np.int64) if family.p is None else family.p,
+        family.p is not None,
+        kind_limits,
     )
     h = np.broadcast_to(np.zeros((1, 1, 1)), (1, cells, cells))
     group, totals = np.zeros(0, np.int32), np.zeros(0)
     if limits.groups is not None:
         group, totals = limits.groups.within(family.first, family.last)
     return ParentProblem(
-        h, np.zeros((children, cells)), family.p, allowed, rows[:used], lo[:, :used], hi[:, :used],
+        h, np.zeros((children, cells)), family.p, sides.allowed, sides.rows, sides.lo, sides.hi,
         group=group, group_totals=totals,
     )  # fmt: skip

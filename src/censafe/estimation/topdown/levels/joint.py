@@ -2,7 +2,7 @@
 
 The published occupied units of a block bound its persons in households: at least one for each, and none without. Or the
 published persons bound the occupied units in the same way. Published numbers are integers and protected, and nothing confidential is
-looked at again, so this costs nothing.
+read for this, so it costs nothing.
 """
 
 from __future__ import annotations

@@ -12,13 +12,14 @@ import numpy as np
 from numba import int32, int64, void
 
 from censafe.estimation.topdown.levels.checks import check_level
+from censafe.estimation.topdown.levels.families import FamilyRules
 from censafe.estimation.topdown.levels.general_parents import (
     Family,
     estimate_family,
     estimate_roots,
     root_family,
 )
-from censafe.estimation.topdown.levels.parents import BatchFound, FamilyRules, batch_edges, estimate_batch
+from censafe.estimation.topdown.levels.parents import BatchFound, batch_edges, estimate_batch
 from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.task import (
     CellRules,
@@ -71,7 +72,7 @@ def estimate_level(
         parents: final histograms of the level above; None for the root.
         above: that level; None for the root.
         workers: threads that estimate batches of parents.
-        progress: is told after every batch how far the level is.
+        progress: called after every batch with how far the level is.
 
     Raises:
         CheckError: the children of a parent cannot meet its counts and their own limits, or integers break them.
@@ -287,9 +288,11 @@ def _repaired(level: _Level, done: list[EstimatedLevel]) -> SparseLevel:
     for parent, changes in changed:
         for change in changes:
             count[parents.node_ptr[parent] + change.cell] = change.after
-    kept = count > 0
-    pointer = np.append(0, np.cumsum(kept))[parents.node_ptr]
-    return replace(parents, node_ptr=pointer.astype(np.int64), cell=parents.cell[kept], count=count[kept])
+    positive = count > 0
+    pointer = np.append(0, np.cumsum(positive))[parents.node_ptr]
+    return replace(
+        parents, node_ptr=pointer.astype(np.int64), cell=parents.cell[positive], count=count[positive]
+    )
 
 
 @compiled(void(int64[::1], int64[::1], int32[::1], int32[::1], int32[::1], int32[::1]))

@@ -2,53 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.families import DONE, estimate_families, fit_family, round_family
+from censafe.estimation.topdown.least_squares.ordinary import fit_family
+from censafe.estimation.topdown.levels.families import (
+    DONE,
+    FamilyAnswers,
+    FamilyArrays,
+    FamilyResults,
+    FamilyRules,
+    estimate_families,
+    round_family,
+)
 from censafe.estimation.topdown.whole_tree.cells import no_tables
 from censafe.model.arrays import Floats, Integers
 from censafe.model.families import Families
 
-__all__ = ["BatchFound", "FamilyRules", "batch_edges", "estimate_batch"]
+__all__ = ["BatchFound", "batch_edges", "estimate_batch"]
 
 
 _BATCH_WORK = 3.0e7  # multiplications of a batch of parents, some 50 milliseconds
 _BATCH_CELLS = 2_000_000  # cells of all children of a batch, which bounds its memory
-
-
-@dataclass(frozen=True, eq=False)
-class FamilyRules:
-    """What limits the children of a level and how they are rounded, in the types of the kernels.
-
-    Args:
-        unit_kind: kind of unit of each cell of the schema, shape (cells,).
-        lower: fewest records by kind, shape (geounits, kinds); no columns where nothing bounds them.
-        upper: most records by kind.
-        totals: exact totals of the geounits; empty where they are not known.
-        sets: 0/1 membership of the kinds in further limited sets, shape (S, kinds).
-        least: fewest records of every geounit in every set, shape (geounits, S).
-        most: most records in every set.
-        levels: groups of the cells that rounding keeps close, coarse to fine, shape (L, cells).
-        total_query: ordinal of the query of totals, fitted first and held; -1 for one fit of all queries.
-        total_weight: price of a unit away from a total in the rounding; a leaf's is 1.
-        options: bits of the rounding.
-    """
-
-    unit_kind: NDArray[np.int32] = field(repr=False)
-    lower: Integers = field(repr=False)
-    upper: Integers = field(repr=False)
-    totals: Integers = field(repr=False)
-    sets: NDArray[np.uint8] = field(repr=False)
-    least: Floats = field(repr=False)
-    most: Floats = field(repr=False)
-    levels: NDArray[np.int32] = field(repr=False)
-    total_query: int
-    total_weight: int
-    options: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,49 +99,39 @@ def estimate_batch(
         families: parents with two or more children and at least one cell.
         counts: of the parents' cells, above 0, in the order of ``families.cell``.
     """
+    room = _room(families, counts)
+    estimate_families(
+        FamilyArrays(families.child_ptr, families.child, families.cell_ptr, families.cell, counts),
+        _answers(objective, rules.total_query, families), rules, room, fit_family, round_family,
+    )  # fmt: skip
+    used = int(room.sizes.sum())
+    room.starts[-1] = used
+    violation, gap, cost = (np.ascontiguousarray(column) for column in room.measures.T)
+    return BatchFound(
+        room.state == DONE, room.iterations, violation, gap, cost, room.sizes, room.starts,
+        room.cell[:used].copy(), room.records[:used].copy(),
+    )  # fmt: skip
+
+
+def _room(families: Families, counts: Integers) -> FamilyResults:
+    """Room for the results: a parent's children have no more entries than it has records."""
     parents = families.parents
     child_of, cells_of = np.diff(families.child_ptr), np.diff(families.cell_ptr)
     records = np.add.reduceat(counts, families.cell_ptr[:-1])
     space = int(np.minimum(child_of * cells_of, records).sum())
-    right, right_total = _right_sides(objective, rules.total_query, families)
-    tables = _tables(objective)
-    state, starts = np.zeros(parents, np.int8), np.zeros(parents + 1, np.int64)
-    iterations, measures = np.zeros(parents, np.int64), np.zeros((parents, 3))
-    sizes = np.zeros(len(families.child), np.int64)
-    cell, count = np.empty(space, np.int32), np.empty(space, np.int32)
-    estimate_families(
-        (families.child_ptr, families.child, families.cell_ptr, families.cell, counts),
-        (
-            objective.label_matrix,
-            _weights(objective, rules.total_query),
-            objective.kinds,
-            right,
-            right_total,
-            *tables,
-        ),
-        (rules.unit_kind, rules.lower, rules.upper, rules.totals, rules.sets, rules.least, rules.most),
-        rules.levels,
-        rules.total_query,
-        rules.total_weight,
-        rules.options,
-        (state, iterations, measures, sizes, starts, cell, count),
-        fit_family,
-        round_family,
-    )
-    used = int(sizes.sum())
-    starts[-1] = used
-    violation, gap, cost = (np.ascontiguousarray(column) for column in measures.T)
-    return BatchFound(
-        state == DONE,
-        iterations,
-        violation,
-        gap,
-        cost,
-        sizes,
-        starts,
-        cell[:used].copy(),
-        count[:used].copy(),
-    )
+    return FamilyResults(
+        np.zeros(parents, np.int8), np.zeros(parents, np.int64), np.zeros((parents, 3)),
+        np.zeros(len(families.child), np.int64), np.zeros(parents + 1, np.int64),
+        np.empty(space, np.int32), np.empty(space, np.int32),
+    )  # fmt: skip
+
+
+def _answers(objective: LevelObjective, total: int, families: Families) -> FamilyAnswers:
+    right, right_total = _right_sides(objective, total, families)
+    return FamilyAnswers(
+        objective.label_matrix, _weights(objective, total), objective.kinds, right, right_total,
+        *_tables(objective),
+    )  # fmt: skip
 
 
 def _right_sides(objective: LevelObjective, total: int, families: Families) -> tuple[Floats, Floats]:
@@ -198,4 +166,4 @@ def _tables(objective: LevelObjective) -> tuple[Floats, NDArray[np.int32], NDArr
     below = objective.below
     if below is None:
         return no_tables(), np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
-    return below.tables, below.kept, below.traits
+    return below.tables, below.combination, below.traits

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from censafe.estimation.topdown import L2Result
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.least_squares.own_solver import Solver
+from censafe.estimation.topdown.least_squares.sides import KindLimits
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.checks import writable
+from censafe.estimation.topdown.levels.families import FamilyRules, RoundingRules
 from censafe.estimation.topdown.levels.limits import LevelLimits
-from censafe.estimation.topdown.levels.parents import BatchFound, FamilyRules
+from censafe.estimation.topdown.levels.parents import BatchFound
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves, rounding_options
 from censafe.geography.spines.tree import SpineLevel
 
@@ -113,16 +115,20 @@ def family_rules(task: LevelTask, rules: CellRules) -> FamilyRules | None:
     cuts, no_sets = limits.cuts, np.zeros((nodes, 0))
     return FamilyRules(
         unit_kind=np.zeros(rules.cells, np.int32) if rules.kinds is None else writable(rules.kinds),
-        lower=writable(limits.lower[:, :kinds]),
-        upper=writable(limits.upper[:, :kinds]),
-        totals=np.zeros(0, np.int64) if limits.totals is None else writable(limits.totals),
-        sets=np.zeros((0, kinds), np.uint8) if cuts is None else np.ascontiguousarray(cuts.sets),
-        least=no_sets if cuts is None else np.ascontiguousarray(cuts.lower),
-        most=no_sets if cuts is None else np.ascontiguousarray(cuts.upper),
-        levels=np.array(levels, np.int32).reshape(len(levels), rules.cells),
+        limits=KindLimits(
+            lower=writable(limits.lower[:, :kinds]),
+            upper=writable(limits.upper[:, :kinds]),
+            totals=np.zeros(0, np.int64) if limits.totals is None else writable(limits.totals),
+            sets=np.zeros((0, kinds), np.uint8) if cuts is None else np.ascontiguousarray(cuts.sets),
+            least=no_sets if cuts is None else np.ascontiguousarray(cuts.lower),
+            most=no_sets if cuts is None else np.ascontiguousarray(cuts.upper),
+        ),
         total_query=total,
-        total_weight=_DOMINANT if first else 1,
-        options=rounding_options(rules.leaves, rules.detailed_cost),
+        rounding=RoundingRules(
+            levels=np.array(levels, np.int32).reshape(len(levels), rules.cells),
+            total_weight=_DOMINANT if first else 1,
+            options=rounding_options(rules.leaves, rules.detailed_cost),
+        ),
     )
 
 

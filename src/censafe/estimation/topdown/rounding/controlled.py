@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,36 +9,26 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from censafe.estimation.topdown.least_squares.structures import Sides
+from censafe.estimation.topdown.rounding.network import MarginTree
 from censafe.estimation.topdown.rounding.steps import (
     ALL_POSITIVE,
     FLAT,
     SNAP,
+    ParentSums,
     count_broken,
     number_nodes,
     round_snapped,
 )
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["DetailedCost", "Leaves", "Tree", "round_parent", "rounding_cost", "rounding_options", "tree_of"]
+__all__ = ["DetailedCost", "Leaves", "round_parent", "rounding_cost", "rounding_options", "tree_of"]
 
 Leaves = Literal["fractional", "all_positive"]
 DetailedCost = Literal["fraction", "flat"]
 
 
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """Marginals that refine each other, from the total down; nodes are numbered coarse to fine.
-
-    Args:
-        label: node of each cell on each level, shape (L, K).
-        parent: node above each node, -1 for the total.
-    """
-
-    label: Integers
-    parent: Integers
-
-
-def tree_of(levels: tuple[NDArray[np.int32], ...], cells: int) -> Tree:
+def tree_of(levels: tuple[NDArray[np.int32], ...], cells: int) -> MarginTree:
     """Build the tree from the group of every cell on every level; the total is put on top if it is not there.
 
     Args:
@@ -52,10 +41,10 @@ def tree_of(levels: tuple[NDArray[np.int32], ...], cells: int) -> Tree:
     stacked = np.array(levels, dtype=np.int32).reshape(len(levels), cells)
     label = np.zeros((len(stacked) + 1, cells), dtype=np.int64)
     parent = np.empty(stacked.size + 1, dtype=np.int64)
-    nodes, kept = number_nodes(stacked, label, parent)
+    nodes, used = number_nodes(stacked, label, parent)
     if nodes < 0:
         raise CheckError(f"level {-1 - nodes} of the rounding tree does not refine the level before it")
-    return Tree(label[:kept].copy(), parent[:nodes].copy())
+    return MarginTree(label[:used].copy(), parent[:nodes].copy())
 
 
 def round_parent(
@@ -92,18 +81,15 @@ def round_parent(
     counts = np.zeros(problem.B.shape, dtype=np.int64)
     coupled = problem.p is not None
     p = np.zeros(problem.cells, dtype=np.int64) if problem.p is None else problem.p
-    total = 0 if coupled else _root_total(x, problem)
-    sides = (problem.allowed, problem.rows, problem.lo, problem.hi, problem.group, problem.group_totals)
+    sums = ParentSums(p, coupled, 0 if coupled else _root_total(x, problem))
+    sides = Sides(problem.allowed, problem.rows, problem.lo, problem.hi, problem.group, problem.group_totals)
     point = np.ascontiguousarray(x, dtype=np.float64)
     weight = np.ones(len(nested.parent), dtype=np.int64)
     weight[0] = 1_000 if total_first else 1
-    if (
-        round_snapped(point, p, coupled, total, *sides, nested.label, nested.parent, weight, options, counts)
-        < 0
-    ):
+    if round_snapped(point, sums, sides, nested, weight, options, counts) < 0:
         raise CheckError("a fractional point is too far from the sums of its parent to be rounded")
     names = ("sums over children", "negative counts", "masked cells", "rows", "totals of groups")
-    broken = zip(names, count_broken(counts, p, coupled, *sides), strict=True)
+    broken = zip(names, count_broken(counts, p, coupled, sides), strict=True)
     found = [f"{count} {name}" for name, count in broken if count]
     if found:
         raise CheckError(f"rounding a parent broke {', '.join(found)}")

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import boolean, float64, int32, int64, types, void
+from numpy.typing import NDArray
 
+from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
+from censafe.model.named_arrays import tuple_type
 
-__all__ = ["cost_bits", "min_cost_flow", "nearest_place", "rounding_network"]
+__all__ = [
+    "FRACTIONS",
+    "MARGIN_TREE",
+    "NODE_BOUNDS",
+    "Fractions",
+    "MarginTree",
+    "NodeBounds",
+    "Prices",
+    "cost_bits",
+    "min_cost_flow",
+    "nearest_place",
+    "rounding_network",
+]
 
 
 _STEP = 12  # the error allowed in reduced costs shrinks by this factor in every phase
@@ -34,23 +51,38 @@ def _star(nodes, ends, first, order, place):  # type: ignore[no-untyped-def]
         fill[ends[a]] += 1
 
 
-@compiled(
-    int64(
-        int64,
-        int64[::1],
-        int64[::1],
-        int64[::1],
-        int64[::1],
-        int64[::1],
-        int64[::1],
-        int64[::1],
-        int64[::1],
-        int64,
-    )
-)
-def _refine(nodes, first, head, mate, left, cost, price, excess, current, eps):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Turn a flow that is optimal up to the former eps into one up to this eps; returns how often prices changed."""
-    for u in range(nodes):
+class _Residual(NamedTuple):
+    """The residual network: both directions of every arc, those that leave node u at first[u] .. first[u + 1] - 1."""
+
+    first: Integers
+    head: Integers
+    mate: Integers  # place of the same arc in the other direction
+    left: Integers  # units that still fit
+    cost: Integers
+
+
+class _Labels(NamedTuple):
+    """Of every node the price, the units that wait there, and the arc that is tried next."""
+
+    price: Integers
+    excess: Integers
+    current: Integers
+
+
+_RESIDUAL = tuple_type(_Residual, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])
+_LABELS = tuple_type(_Labels, int64[::1], int64[::1], int64[::1])
+
+
+@compiled(int64(_RESIDUAL, _LABELS, int64))
+def _refine(network, labels, eps):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Turn a flow that is optimal up to the former eps into one up to this eps; returns how often prices changed.
+
+    Invariant: no arc with room has a reduced cost, cost + price[tail] - price[head], below -eps. At the end no node has an excess.
+    """
+    first, head, mate, left, cost = network.first, network.head, network.mate, network.left, network.cost
+    price, excess, current = labels.price, labels.excess, labels.current
+    nodes = price.shape[0]
+    for u in range(nodes):  # fill every arc of a negative reduced cost
         current[u] = first[u]
         for a in range(first[u], first[u + 1]):
             if left[a] > 0 and cost[a] + price[u] - price[head[a]] < 0:
@@ -122,22 +154,22 @@ def min_cost_flow(nodes, tail, head, capacity, cost, supply, flow):  # type: ign
     order, place = np.empty(2 * m, dtype=np.int64), np.empty(2 * m, dtype=np.int64)
     _star(nodes, ends, first, order, place)
     to, mate = np.empty(2 * m, dtype=np.int64), np.empty(2 * m, dtype=np.int64)
-    left, price_of = np.zeros(2 * m, dtype=np.int64), np.empty(2 * m, dtype=np.int64)
+    left, cost_of = np.zeros(2 * m, dtype=np.int64), np.empty(2 * m, dtype=np.int64)
     largest = np.int64(1)
     for a in range(m):
         forward, back = place[a], place[m + a]
         to[forward], to[back] = head[a], tail[a]
         mate[forward], mate[back] = back, forward
         left[forward] = capacity[a]
-        price_of[forward] = cost[a]
-        price_of[back] = -price_of[forward]
-        largest = max(largest, abs(price_of[forward]))
-    price, current = np.zeros(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
-    excess = supply.copy()
+        cost_of[forward] = cost[a]
+        cost_of[back] = -cost_of[forward]
+        largest = max(largest, abs(cost_of[forward]))
+    network = _Residual(first, to, mate, left, cost_of)
+    labels = _Labels(np.zeros(nodes, dtype=np.int64), supply.copy(), np.empty(nodes, dtype=np.int64))
     work, eps = 0, largest
     while eps > 1:
         eps = max(np.int64(1), eps // _STEP)
-        work += _refine(nodes, first, to, mate, left, price_of, price, excess, current, eps)
+        work += _refine(network, labels, eps)
     for a in range(m):
         flow[a] = left[place[m + a]]
     return work
@@ -152,11 +184,52 @@ def nearest_place(share):  # type: ignore[no-untyped-def]
     return np.int64(np.rint(np.rint(share * _PARTS) / _PARTS))
 
 
-@compiled(int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[:, ::1]))
-def _tree_arc(at, tail, head, target, low, high, most, slope, steep, arcs):  # type: ignore[no-untyped-def]
+class MarginTree(NamedTuple):
+    """Marginals that refine each other, from the total down; nodes are numbered coarse to fine."""
+
+    label: Integers  # (L, K) node of each cell on each level
+    parent: Integers  # (V,) node above each node, -1 for the total
+
+
+class Fractions(NamedTuple):
+    """What is left of a point above its floors."""
+
+    f: Floats  # (C, K) fractions
+    leaf: NDArray[np.bool_]  # (C, K) entries that may go up by one
+    need: Integers  # (K,) units that must go up in each cell; of a root (1,), in all cells
+
+
+class NodeBounds(NamedTuple):
+    """Units that the tree nodes of the children and the groups may and must take."""
+
+    low: Integers  # (C, V) least units
+    high: Integers  # (C, V) most units
+    group: NDArray[np.int32]  # (C,) group of each child, -1 for none
+    group_need: Integers  # units that the children of each group take together
+
+
+class Prices(NamedTuple):
+    """Cost of a unit, in integers."""
+
+    weight: Integers  # (V,) away from a tree node's rounded fractions, in units of cost 1
+    unit: np.int64  # cost 1
+    steep: np.int64  # outside the bounds
+    flat: bool  # whether a leaf costs its distance to its rounded fraction rather than to the fraction
+
+
+MARGIN_TREE = tuple_type(MarginTree, int64[:, ::1], int64[::1])
+FRACTIONS = tuple_type(Fractions, float64[:, ::1], boolean[:, ::1], int64[::1])
+NODE_BOUNDS = tuple_type(NodeBounds, int64[:, ::1], int64[:, ::1], int32[::1], int64[::1])
+PRICES = tuple_type(Prices, int64[::1], int64, int64, boolean)
+_PAIR = types.UniTuple(int64, 2)
+
+
+@compiled(int64(int64, _PAIR, int64, _PAIR, int64, int64, int64, int64[:, ::1]))
+def _tree_arc(at, ends, target, bounds, most, slope, steep, arcs):  # type: ignore[no-untyped-def]
     """Arcs of one tree node: minus the slope below the target, plus it above, and steep slopes outside the bounds."""
     start = 0
-    low, high, target = min(max(low, 0), most), min(max(high, 0), most), min(max(target, 0), most)
+    low, high = min(max(bounds[0], 0), most), min(max(bounds[1], 0), most)
+    target = min(max(target, 0), most)
     while start < most:
         stop = most
         cost = slope
@@ -170,74 +243,43 @@ def _tree_arc(at, tail, head, target, low, high, most, slope, steep, arcs):  # t
             cost += steep
         else:
             stop = min(stop, high)
-        arcs[0, at], arcs[1, at], arcs[2, at], arcs[3, at] = tail, head, stop - start, cost
+        arcs[0, at], arcs[1, at], arcs[2, at], arcs[3, at] = ends[0], ends[1], stop - start, cost
         at += 1
         start = stop
     return at
 
 
-@compiled(
-    types.UniTuple(int64, 2)(
-        boolean[:, ::1], int32[::1], int64[::1], int64, int64, int64, int64[:, ::1],
-    )
-)  # fmt: skip
-def _group_arcs(leaf, group, need, nodes, at, steep, arcs):  # type: ignore[no-untyped-def]
+@compiled(_PAIR(boolean[:, ::1], NODE_BOUNDS, int64, int64, int64, int64[:, ::1]))
+def _group_arcs(leaf, bounds, nodes, at, steep, arcs):  # type: ignore[no-untyped-def]
     """A node above the totals of each group's children, which passes exactly what the group still needs."""
+    need = bounds.group_need
     for g in range(need.shape[0]):
         most = 0
         for c in range(leaf.shape[0]):
-            if group[c] == g:
+            if bounds.group[c] == g:
                 most += leaf[c].sum()
-        at = _tree_arc(at, 0, nodes, need[g], need[g], need[g], most, 0, steep, arcs)
+        at = _tree_arc(at, (0, nodes), need[g], (need[g], need[g]), most, 0, steep, arcs)
         nodes += 1
     return nodes, at
 
 
-@compiled(
-    types.UniTuple(int64, 2)(
-        float64[:, ::1], boolean[:, ::1], int64[:, ::1], int64[::1], int64[::1], int64[:, ::1], int64[:, ::1],
-        int32[::1], int64[::1], boolean, boolean, int64, int64, int64[:, ::1],
-    )
-)  # fmt: skip
-def rounding_network(  # type: ignore[no-untyped-def]
-    f, leaf, label, parent, weight, low, high, group, need, one_sink, flat, unit, steep, arcs
-):
-    """Write the arcs (tail, head, capacity, cost) of a parent's rounding; the first ones are the leaves in C order.
+@compiled(_PAIR(FRACTIONS, MARGIN_TREE, NODE_BOUNDS, PRICES, int64, int64, int64[:, :, ::1], int64[:, ::1]))
+def _node_arcs(fractions, tree, bounds, prices, nodes, at, leaf_source, arcs):  # type: ignore[no-untyped-def]
+    """Arcs of the tree nodes of all children, after ``nodes`` nodes and ``at`` arcs; returns the numbers with them.
 
-    Node 0 is the source, then the sinks of the cells (one if ``one_sink``), then the groups, then the used tree nodes
-    of each child.
-
-    Args:
-        f: fractions, shape (C, K).
-        leaf: which may be rounded up, shape (C, K).
-        label: tree node of each cell on each level, coarse to fine, shape (L, K).
-        parent: tree node above each tree node; -1 at the top.
-        weight: price of a unit away from a tree node's rounded fractions, in units of cost 1.
-        low: least units of each tree node, shape (C, V).
-        high: most units, shape (C, V).
-        group: group of each child, -1 for none.
-        need: units that the children of each group take together.
-        one_sink: whether cells need not add up to a parent.
-        flat: whether a leaf costs its distance to its rounded fraction rather than to the fraction.
-        unit: what cost 1 is in integers.
-        steep: cost of a unit outside the bounds, in integers.
-        arcs: receives the arcs, shape (4, at least 4 C V + 4 groups + leaves).
-
-    Returns:
-        Number of nodes and of arcs.
+    ``leaf_source`` receives of every tree node where the arcs of its leaves start, and what these cost beside their own: a node
+    with one leaf has no arc, for the leaf takes its cost over. Shape (C, 2, V).
     """
-    children, cells = f.shape
-    levels, used = label.shape[0], parent.shape[0]
-    sinks = 1 if one_sink else cells
-    at = np.int64(leaf.sum())
-    nodes, at = _group_arcs(leaf, group, need, sinks + 1, at, steep, arcs)
-    place, leaves = np.zeros(used, dtype=np.int64), 0
-    share, below, only = np.empty(used), np.empty(used, dtype=np.int64), np.zeros(used, dtype=np.int64)
-    for c in range(children):
+    f, leaf, label, parent = fractions.f, fractions.leaf, tree.label, tree.parent
+    group, low, high, weight = bounds.group, bounds.low, bounds.high, prices.weight
+    used, sinks = parent.shape[0], fractions.need.shape[0]
+    share, below = np.empty(used), np.empty(used, dtype=np.int64)
+    for c in range(f.shape[0]):
+        place, only = leaf_source[c, 0], leaf_source[c, 1]
         share[:] = 0.0
         below[:] = 0
-        for k in range(cells):
-            for level in range(levels):
+        for k in range(f.shape[1]):
+            for level in range(label.shape[0]):
                 share[label[level, k]] += f[c, k]
                 below[label[level, k]] += leaf[c, k]
         for v in range(used):
@@ -247,22 +289,49 @@ def rounding_network(  # type: ignore[no-untyped-def]
             if parent[v] >= 0:
                 tail, cost = place[parent[v]], only[parent[v]]
             stop = _tree_arc(
-                at, tail, nodes, nearest_place(share[v]), low[c, v], high[c, v], below[v],
-                weight[v] * unit, steep, arcs,
+                at, (tail, nodes), nearest_place(share[v]), (low[c, v], high[c, v]), below[v],
+                weight[v] * prices.unit, prices.steep, arcs,
             )  # fmt: skip
-            if below[v] == 1:  # its one leaf takes the cost over
+            if below[v] == 1:
                 place[v], only[v] = tail, cost + arcs[3, at]
             else:
                 place[v], only[v] = nodes, 0
                 nodes += 1
                 at = stop
-        for k in range(cells):
+    return nodes, at
+
+
+@compiled(_PAIR(FRACTIONS, MARGIN_TREE, NODE_BOUNDS, PRICES, int64[:, ::1]))
+def rounding_network(fractions, tree, bounds, prices, arcs):  # type: ignore[no-untyped-def]
+    """Write the arcs (tail, head, capacity, cost) of a parent's rounding; the first ones are the leaves in C order.
+
+    Node 0 is the source, then the sinks of the cells (one for a root), then the groups, then the used tree nodes of each
+    child. The flow u makes the sum of |u - f| over leaves and of weight |U - rounded F| over tree nodes small, U and F being
+    the sums of u and f below a node.
+
+    Args:
+        fractions: of the children.
+        tree: marginals that are kept close.
+        bounds: of tree nodes and groups.
+        prices: of leaves and tree nodes.
+        arcs: receives the arcs, shape (4, at least 4 C V + 4 groups + leaves).
+
+    Returns:
+        Number of nodes and of arcs.
+    """
+    f, leaf, last = fractions.f, fractions.leaf, tree.label[tree.label.shape[0] - 1]
+    sinks, leaves = fractions.need.shape[0], 0
+    leaf_source = np.zeros((f.shape[0], 2, tree.parent.shape[0]), dtype=np.int64)
+    nodes, at = _group_arcs(leaf, bounds, sinks + 1, np.int64(leaf.sum()), prices.steep, arcs)
+    nodes, at = _node_arcs(fractions, tree, bounds, prices, nodes, at, leaf_source, arcs)
+    for c in range(f.shape[0]):
+        for k in range(f.shape[1]):
             if leaf[c, k]:
-                last = label[levels - 1, k]
-                share_up = np.rint(f[c, k]) if flat else f[c, k]
-                arcs[0, leaves] = place[last]
-                arcs[1, leaves] = 1 if one_sink else 1 + k
+                share_up = np.rint(f[c, k]) if prices.flat else f[c, k]
+                arcs[0, leaves] = leaf_source[c, 0, last[k]]
+                arcs[1, leaves] = 1 + min(k, sinks - 1)
                 arcs[2, leaves] = 1
-                arcs[3, leaves] = np.int64(np.rint((1.0 - 2.0 * share_up) * unit)) + only[last]
+                own = np.int64(np.rint((1.0 - 2.0 * share_up) * prices.unit))
+                arcs[3, leaves] = own + leaf_source[c, 1, last[k]]
                 leaves += 1
     return nodes, at

@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import boolean, float64, int32, int64, types, uint8, void
 
-from censafe.estimation.topdown.rounding.network import min_cost_flow, nearest_place, rounding_network
+from censafe.estimation.topdown.least_squares.structures import SIDES
+from censafe.estimation.topdown.rounding.network import (
+    FRACTIONS,
+    MARGIN_TREE,
+    NODE_BOUNDS,
+    Fractions,
+    NodeBounds,
+    Prices,
+    min_cost_flow,
+    nearest_place,
+    rounding_network,
+)
+from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
+from censafe.model.named_arrays import tuple_type
 
-__all__ = ["ALL_POSITIVE", "FLAT", "SNAP", "count_broken", "number_nodes", "round_snapped"]
+__all__ = [
+    "ALL_POSITIVE",
+    "FLAT",
+    "SNAP",
+    "ParentSums",
+    "count_broken",
+    "number_nodes",
+    "round_snapped",
+]
 
 ALL_POSITIVE, FLAT = 1, 2  # bits of the options
 SNAP = 1e-6
 _STEEP = 10_000
 _FAR = np.int64(1) << 50
 _MOST_BITS = 26
+
+
+class ParentSums(NamedTuple):
+    """What the children add up to."""
+
+    p: Integers  # (K,) the parent's counts
+    coupled: bool  # false at the root, whose cells need not add up to a parent
+    total: int  # of the root, what its cells add up to
+
+
+_SUMS = tuple_type(ParentSums, int64[::1], boolean, int64)
 
 
 @compiled(void(int32[::1], int64[::1]))
@@ -37,14 +71,14 @@ def number_nodes(levels, label, parent):  # type: ignore[no-untyped-def]
 
     Args:
         levels: group of each cell on each level, shape (L, K).
-        label: receives the node of each cell on each kept level, the total first, shape (L + 1, K).
+        label: receives the node of each cell on each level used, the total first, shape (L + 1, K).
         parent: receives the node above each node, -1 for the total, shape (at least L K + 1,).
 
     Returns:
         Number of nodes, or -1 less the ordinal of the first level that does not refine those before it; number of levels
         with the total.
     """
-    cells, nodes, kept = levels.shape[1], 1, 1
+    cells, nodes, used = levels.shape[1], 1, 1
     order = np.empty(cells, dtype=np.int64)
     label[0], parent[0] = 0, -1
     for level in range(levels.shape[0]):
@@ -54,14 +88,14 @@ def number_nodes(levels, label, parent):  # type: ignore[no-untyped-def]
             k = order[i]
             if i == 0 or levels[level, k] != levels[level, order[i - 1]]:
                 node += 1
-                parent[node] = label[kept - 1, k]
-            elif parent[node] != label[kept - 1, k]:
-                return -1 - level, kept
-            label[kept, k] = node
+                parent[node] = label[used - 1, k]
+            elif parent[node] != label[used - 1, k]:
+                return -1 - level, used
+            label[used, k] = node
         if 1 < node + 1 - nodes < cells:
             nodes = node + 1
-            kept += 1
-    return nodes, kept
+            used += 1
+    return nodes, used
 
 
 @compiled(void(int64[:, ::1], int64, int64, int64[::1]))
@@ -99,19 +133,15 @@ def _lowered(whole, f, leaf, need):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled(
-    boolean(
-        float64[:, ::1], boolean[:, ::1], int64[::1], boolean, int64, boolean,
-        int64[:, ::1], float64[:, ::1], boolean[:, ::1], int64[::1],
-    )
-)  # fmt: skip
-def _snap(x, allowed, p, coupled, total, all_positive, whole, f, leaf, need):  # type: ignore[no-untyped-def]
-    """Floors, fractions, entries that may go up, and how many must go up in each cell (at the root: in all)."""
+@compiled(boolean(float64[:, ::1], boolean[:, ::1], _SUMS, boolean, int64[:, ::1], FRACTIONS))
+def _snap(x, allowed, sums, all_positive, whole, fractions):  # type: ignore[no-untyped-def]
+    """Write floors and fractions of a point, the entries that may go up, and how many must; false where it is too far off."""
+    f, leaf, need = fractions.f, fractions.leaf, fractions.need
     children, cells = x.shape
-    sinks = cells if coupled else 1
+    sinks, step = need.shape[0], 1 if sums.coupled else 0
     have = np.zeros(sinks, dtype=np.int64)
     for k in range(sinks):
-        need[k] = p[k] if coupled else total
+        need[k] = sums.p[k] if sums.coupled else sums.total
     for c in range(children):
         for k in range(cells):
             value = max(x[c, k], 0.0)
@@ -120,89 +150,87 @@ def _snap(x, allowed, p, coupled, total, all_positive, whole, f, leaf, need):  #
             if f[c, k] < SNAP:
                 f[c, k] = 0.0
             leaf[c, k] = allowed[c, k] if all_positive else f[c, k] > 0.0
-            need[k if coupled else 0] -= whole[c, k]
-            have[k if coupled else 0] += leaf[c, k]
+            need[step * k] -= whole[c, k]
+            have[step * k] += leaf[c, k]
     for c in range(children):
         for k in range(cells):
-            sink = k if coupled else 0
-            if need[sink] > have[sink] and allowed[c, k]:
+            if need[step * k] > have[step * k] and allowed[c, k]:
                 leaf[c, k] = True
-    if coupled or need[0] >= 0:
+    if sums.coupled or need[0] >= 0:
         return _lowered(whole, f, leaf, need)
     flat = np.ascontiguousarray(whole.reshape(cells, 1))
-    fractions, leaves = f.reshape(cells, 1), leaf.reshape(cells, 1)
-    good = _lowered(flat, fractions, leaves, need)
-    whole[0], f[0], leaf[0] = flat[:, 0], fractions[:, 0], leaves[:, 0]
+    shares, leaves = f.reshape(cells, 1), leaf.reshape(cells, 1)
+    good = _lowered(flat, shares, leaves, need)
+    whole[0], f[0], leaf[0] = flat[:, 0], shares[:, 0], leaves[:, 0]
     return good
 
 
-@compiled(
-    void(
-        int64[:, ::1], uint8[:, ::1], float64[:, ::1], float64[:, ::1], int64[:, ::1], int64[:, ::1],
-        int64[:, ::1],
-    )
-)  # fmt: skip
-def _node_bounds(whole, rows, lo, hi, label, low, high):  # type: ignore[no-untyped-def]
-    """Least and most units that may still be added at the tree nodes whose cells are those of a row."""
+@compiled(int64(uint8[::1], int64[:, ::1]))
+def _node_of_row(row, label):  # type: ignore[no-untyped-def]
+    """The coarsest tree node whose cells are those of a side row; -1 where there is none."""
+    cells, inside = row.shape[0], 0
+    while inside < cells and row[inside] == 0:
+        inside += 1
+    for level in range(label.shape[0] if inside < cells else 0):
+        v, same = label[level, inside], True
+        for k in range(cells):
+            same = same and (label[level, k] == v) == (row[k] != 0)
+        if same:
+            return v
+    return -1
+
+
+@compiled(void(int64[:, ::1], SIDES, int64[:, ::1], int64[:, ::1], int64[:, ::1]))
+def _node_bounds(whole, sides, label, low, high):  # type: ignore[no-untyped-def]
+    """Least and most units, ceil(lo) - R w and floor(hi) - R w, that may be added to the floors w at tree nodes that are rows."""
+    rows, lo, hi = sides.rows, sides.lo, sides.hi
     children, cells = whole.shape
     low[:] = -_FAR
     high[:] = _FAR
     for r in range(rows.shape[0]):
-        inside = 0
-        while inside < cells and rows[r, inside] == 0:
-            inside += 1
-        for level in range(label.shape[0] if inside < cells else 0):
-            v, same = label[level, inside], True
+        v = _node_of_row(rows[r], label)
+        for c in range(children if v >= 0 else 0):
+            have = 0
             for k in range(cells):
-                same = same and (label[level, k] == v) == (rows[r, k] != 0)
-            if same:
-                for c in range(children):
-                    have = 0
-                    for k in range(cells):
-                        have += whole[c, k] if rows[r, k] else 0
-                    least = max(np.ceil(lo[c, r] - SNAP), -float(_FAR))
-                    most = min(np.floor(hi[c, r] + SNAP), float(_FAR))
-                    low[c, v] = max(low[c, v], np.int64(least) - have)
-                    high[c, v] = min(high[c, v], np.int64(most) - have)
-                break
+                have += whole[c, k] if rows[r, k] else 0
+            least = max(np.ceil(lo[c, r] - SNAP), -float(_FAR))
+            most = min(np.floor(hi[c, r] + SNAP), float(_FAR))
+            low[c, v] = max(low[c, v], np.int64(least) - have)
+            high[c, v] = min(high[c, v], np.int64(most) - have)
 
 
-@compiled(
-    void(
-        float64[:, ::1], boolean[:, ::1], int64[::1], int64[:, ::1], int64[::1], int64[::1], int64[:, ::1],
-        int64[:, ::1], int32[::1], int64[::1], boolean, boolean, int64[:, ::1],
-    )
-)  # fmt: skip
-def _send(f, leaf, need, label, parent, weight, low, high, group, group_need, coupled, flat, up):  # type: ignore[no-untyped-def]
-    """The cheapest units of all leaves."""
-    children, cells = f.shape
-    used, leaves, sinks, groups = parent.shape[0], np.int64(leaf.sum()), need.shape[0], group_need.shape[0]
-    most_nodes = 1 + sinks + groups + children * used
+@compiled(NODE_BOUNDS(int64[:, ::1], SIDES, MARGIN_TREE))
+def _bounds(whole, sides, tree):  # type: ignore[no-untyped-def]
+    """What may and must still be added to the floors at the tree nodes of every child, and in the groups."""
+    group, nodes = sides.group, tree.parent.shape[0]
+    low = np.empty((whole.shape[0], nodes), dtype=np.int64)
+    high = np.empty((whole.shape[0], nodes), dtype=np.int64)
+    _node_bounds(whole, sides, tree.label, low, high)
+    group_need = np.zeros(sides.group_totals.shape[0], dtype=np.int64)
+    for g in range(group_need.shape[0]):
+        group_need[g] = np.int64(np.rint(sides.group_totals[g]))
+    for c in range(whole.shape[0]):
+        if group[c] >= 0:
+            group_need[group[c]] -= whole[c].sum()
+    return NodeBounds(low, high, group, group_need)
+
+
+@compiled(void(FRACTIONS, MARGIN_TREE, NODE_BOUNDS, int64[::1], boolean, int64[:, ::1]))
+def _send(fractions, tree, bounds, weight, flat, up):  # type: ignore[no-untyped-def]
+    """The cheapest units u of all leaves, by a flow through the rounding network."""
+    leaf, need = fractions.leaf, fractions.need
+    children, cells = leaf.shape
+    leaves, sinks, groups = np.int64(leaf.sum()), need.shape[0], bounds.group_need.shape[0]
+    tree_nodes = children * tree.parent.shape[0]
     steep = _STEEP * weight.max()
-    room = 9.2e18 / (4.0 * (most_nodes + 1.0) * (2.0 * steep + 1.0))
+    room = 9.2e18 / (4.0 * (1 + sinks + groups + tree_nodes + 1.0) * (2.0 * steep + 1.0))
     unit = np.int64(1) << np.int64(max(0.0, min(_MOST_BITS, np.floor(np.log2(room)))))
-    arcs = np.empty((4, leaves + 4 * children * used + 4 * groups), dtype=np.int64)
-    nodes, count = rounding_network(
-        f,
-        leaf,
-        label,
-        parent,
-        weight,
-        low,
-        high,
-        group,
-        group_need,
-        not coupled,
-        flat,
-        unit,
-        steep * unit,
-        arcs,
-    )
+    arcs = np.empty((4, leaves + 4 * tree_nodes + 4 * groups), dtype=np.int64)
+    nodes, count = rounding_network(fractions, tree, bounds, Prices(weight, unit, steep * unit, flat), arcs)
     supply, flow = np.zeros(nodes, dtype=np.int64), np.zeros(count, dtype=np.int64)
     supply[0] = need.sum()
     supply[1 : 1 + sinks] = -need
-    tail, head, most, cost = arcs[0, :count], arcs[1, :count], arcs[2, :count], arcs[3, :count]
-    min_cost_flow(nodes, tail, head, most, cost, supply, flow)
+    min_cost_flow(nodes, arcs[0, :count], arcs[1, :count], arcs[2, :count], arcs[3, :count], supply, flow)
     at = 0
     for c in range(children):
         for k in range(cells):
@@ -212,49 +240,36 @@ def _send(f, leaf, need, label, parent, weight, low, high, group, group_need, co
                 at += 1
 
 
-@compiled(float64(float64[:, ::1], float64[:, ::1], int64[:, ::1], int64[:, ::1], int64))
-def _cost(f, price, up, label, nodes):  # type: ignore[no-untyped-def]
+@compiled(float64(float64[:, ::1], float64[:, ::1], int64[:, ::1], MARGIN_TREE))
+def _cost(f, price, up, tree):  # type: ignore[no-untyped-def]
     """Distance of the units to the fractions: of cells, and of marginals to their rounded fractions."""
-    cost = 0.0
-    share, held = np.empty(nodes), np.empty(nodes)
+    cost, label, nodes = 0.0, tree.label, tree.parent.shape[0]
+    share, units = np.empty(nodes), np.empty(nodes)
     for c in range(f.shape[0]):
         share[:] = 0.0
-        held[:] = 0.0
+        units[:] = 0.0
         for k in range(f.shape[1]):
             cost += abs(up[c, k] - price[c, k])
             for level in range(label.shape[0]):
                 share[label[level, k]] += f[c, k]
-                held[label[level, k]] += up[c, k]
+                units[label[level, k]] += up[c, k]
         for v in range(nodes):
-            cost += abs(held[v] - nearest_place(share[v]))
+            cost += abs(units[v] - nearest_place(share[v]))
     return cost
 
 
-@compiled(
-    float64(
-        float64[:, ::1], int64[::1], boolean, int64, boolean[:, ::1], uint8[:, ::1], float64[:, ::1],
-        float64[:, ::1], int32[::1], float64[::1], int64[:, ::1], int64[::1], int64[::1], int64, int64[:, ::1],
-    )
-)  # fmt: skip
-def round_snapped(  # type: ignore[no-untyped-def]
-    x, p, coupled, total, allowed, rows, lo, hi, group, group_totals, label, parent, weight, options, counts
-):
+@compiled(float64(float64[:, ::1], _SUMS, SIDES, MARGIN_TREE, int64[::1], int64, int64[:, ::1]))
+def round_snapped(x, sums, sides, tree, weight, options, counts):  # type: ignore[no-untyped-def]
     """Round a fractional point to integers that keep sums, masks, totals of groups and those rows that are tree nodes.
+
+    Counts are the floors w of the point and units u, 0 or 1, that a flow chooses.
 
     Args:
         x: shape (C, K).
-        p: the parent's counts, shape (K,).
-        coupled: false at the root, whose cells need not add up to a parent.
-        total: of the root, what its cells add up to.
-        allowed: shape (C, K).
-        rows: shape (R, K).
-        lo: shape (C, R).
-        hi: shape (C, R).
-        group: group of each child or -1, shape (C,).
-        group_totals: records of each group.
-        label: tree node of each cell on each level, coarse to fine, shape (L, K).
-        parent: tree node above each node, -1 at the top.
-        weight: price of a unit away from a tree node's rounded fractions; a leaf's is 1.
+        sums: what the children add up to.
+        sides: of the children.
+        tree: marginals that are kept close.
+        weight: price of a unit away from a tree node's rounded fractions, shape (V,); a leaf's is 1.
         options: bits ``ALL_POSITIVE`` (which leaves may go up) and ``FLAT`` (fractions of leaves are rounded).
         counts: receives the integers, shape (C, K).
 
@@ -263,42 +278,28 @@ def round_snapped(  # type: ignore[no-untyped-def]
     """
     children, cells = x.shape
     f, leaf = np.empty((children, cells)), np.empty((children, cells), dtype=np.bool_)
-    need = np.zeros(cells if coupled else 1, dtype=np.int64)
-    if not _snap(x, allowed, p, coupled, total, options & ALL_POSITIVE != 0, counts, f, leaf, need):
+    fractions = Fractions(f, leaf, np.zeros(cells if sums.coupled else 1, dtype=np.int64))
+    if not _snap(x, sides.allowed, sums, options & ALL_POSITIVE != 0, counts, fractions):
         return -1.0
-    up, price = np.zeros((children, cells), dtype=np.int64), f
-    if options & FLAT:
+    flat, up, price = options & FLAT != 0, np.zeros((children, cells), dtype=np.int64), f
+    if flat:
         price = np.rint(f)
-    if need.sum() > 0:
-        low = np.empty((children, parent.shape[0]), dtype=np.int64)
-        high = np.empty((children, parent.shape[0]), dtype=np.int64)
-        _node_bounds(counts, rows, lo, hi, label, low, high)
-        group_need = np.zeros(group_totals.shape[0], dtype=np.int64)
-        for g in range(group_totals.shape[0]):
-            group_need[g] = np.int64(np.rint(group_totals[g]))
-        for c in range(children):
-            if group[c] >= 0:
-                group_need[group[c]] -= counts[c].sum()
-        flat = options & FLAT != 0
-        _send(f, leaf, need, label, parent, weight, low, high, group, group_need, coupled, flat, up)
-    cost = _cost(f, price, up, label, parent.shape[0])
+    if fractions.need.sum() > 0:
+        _send(fractions, tree, _bounds(counts, sides, tree), weight, flat, up)
+    cost = _cost(f, price, up, tree)
     counts += up
     return cost
 
 
-@compiled(
-    types.UniTuple(int64, 5)(
-        int64[:, ::1], int64[::1], boolean, boolean[:, ::1], uint8[:, ::1], float64[:, ::1], float64[:, ::1],
-        int32[::1], float64[::1],
-    )
-)  # fmt: skip
-def count_broken(counts, p, coupled, allowed, rows, lo, hi, group, group_totals):  # type: ignore[no-untyped-def]
+@compiled(types.UniTuple(int64, 5)(int64[:, ::1], int64[::1], boolean, SIDES))
+def count_broken(counts, p, coupled, sides):  # type: ignore[no-untyped-def]
     """Sums over children, signs, masks, rows and groups that integers break."""
+    allowed, rows, group, group_totals = sides.allowed, sides.rows, sides.group, sides.group_totals
     children, cells = counts.shape
-    sums = negative = masked = sides = groups = 0
+    sums = negative = masked = outside = groups = 0
     for k in range(cells if coupled else 0):
         sums += counts[:, k].sum() != p[k]
-    held = np.zeros(group_totals.shape[0])
+    totals = np.zeros(group_totals.shape[0])
     for c in range(children):
         for k in range(cells):
             negative += counts[c, k] < 0
@@ -307,9 +308,9 @@ def count_broken(counts, p, coupled, allowed, rows, lo, hi, group, group_totals)
             total = 0
             for k in range(cells):
                 total += counts[c, k] if rows[r, k] else 0
-            sides += total < lo[c, r] or total > hi[c, r]
+            outside += total < sides.lo[c, r] or total > sides.hi[c, r]
         if group[c] >= 0:
-            held[group[c]] += counts[c].sum()
+            totals[group[c]] += counts[c].sum()
     for g in range(group_totals.shape[0]):
-        groups += held[g] != group_totals[g]
-    return sums, negative, masked, sides, groups
+        groups += totals[g] != group_totals[g]
+    return sums, negative, masked, outside, groups

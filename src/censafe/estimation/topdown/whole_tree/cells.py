@@ -25,13 +25,13 @@ class CellBlocks:
     where these are averaged over and contrasts are taken of the others. Bit a of a position stands for attribute a.
 
     Args:
-        kept: combination of the kept attributes at every cell, int32, shape (cells,).
+        combination: combination of the attributes that are not exchangeable at every cell, int32, shape (cells,).
         traits: level of every exchangeable attribute at every cell, int32, shape (E, cells).
         sizes: number of levels of every exchangeable attribute.
         order: the cells by combination and then by exchangeable levels, shape (cells,).
     """
 
-    kept: NDArray[np.int32] = field(repr=False)
+    combination: NDArray[np.int32] = field(repr=False)
     traits: NDArray[np.int32] = field(repr=False)
     sizes: tuple[int, ...]
     order: NDArray[np.int64] = field(repr=False)
@@ -65,14 +65,14 @@ class CellBlocks:
         ]
         fixed = [axis for axis in range(len(shape)) if axis not in free]
         levels = np.indices(tuple(shape)).reshape(len(shape), -1)
-        kept = np.zeros(levels.shape[1], np.int64)
+        combination = np.zeros(levels.shape[1], np.int64)
         for axis in fixed:
-            kept = kept * shape[axis] + levels[axis]
+            combination = combination * shape[axis] + levels[axis]
         traits = levels[free]
-        order = np.lexsort((*traits[::-1], kept))
+        order = np.lexsort((*traits[::-1], combination))
         return CellBlocks(
-            kept.astype(np.int32),
-            np.ascontiguousarray(traits, np.int32).reshape(len(free), len(kept)),
+            combination.astype(np.int32),
+            np.ascontiguousarray(traits, np.int32).reshape(len(free), len(combination)),
             tuple(int(shape[axis]) for axis in free),
             order.astype(np.int64),
         )
@@ -80,11 +80,11 @@ class CellBlocks:
     @property
     def cells(self) -> int:
         """Number of cells."""
-        return len(self.kept)
+        return len(self.combination)
 
     @property
     def combinations(self) -> int:
-        """Number M of combinations of the kept attributes."""
+        """Number M of combinations of the attributes that are not exchangeable."""
         return self.cells // self.others
 
     @property
@@ -238,8 +238,8 @@ class Below:
 
     Args:
         tables: of every pattern of geounits, the entries of P by the set of exchangeable attributes on which two cells agree and by
-            their combinations of kept attributes, shape (patterns, subsets, M, M).
-        kept: combination of the kept attributes at every cell, int32, shape (cells,).
+            their combinations of attributes that are not exchangeable, shape (patterns, subsets, M, M).
+        combination: combination of the attributes that are not exchangeable at every cell, int32, shape (cells,).
         traits: level of every exchangeable attribute at every cell, int32, shape (E, cells).
         right: r of every geounit, shape (geounits, cells).
         total_weight: inverse variance of the total that is estimated from own answers and those below, shape (patterns,).
@@ -249,7 +249,7 @@ class Below:
     """
 
     tables: Floats = field(repr=False)
-    kept: NDArray[np.int32] = field(repr=False)
+    combination: NDArray[np.int32] = field(repr=False)
     traits: NDArray[np.int32] = field(repr=False)
     right: Floats = field(repr=False)
     total_weight: Floats = field(repr=False)
@@ -262,12 +262,12 @@ class Below:
         agree = np.zeros((len(support), len(support)), np.int64)
         for axis, level in enumerate(traits):
             agree |= (level[:, None] == level[None, :]).astype(np.int64) << axis
-        kept = self.kept[support]
-        return self.tables[patterns][:, agree, kept[:, None], kept[None, :]]
+        combination = self.combination[support]
+        return self.tables[patterns][:, agree, combination[:, None], combination[None, :]]
 
     def of_totals(self) -> Below:
         """The information about totals, own answers included, and about nothing else."""
-        cells = len(self.kept)
+        cells = len(self.combination)
         return Below(
             self.total_weight.reshape(-1, 1, 1, 1),
             np.zeros(cells, np.int32),

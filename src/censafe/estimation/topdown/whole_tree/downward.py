@@ -13,7 +13,8 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective, q
 from censafe.estimation.topdown.whole_tree.cells import Below, CellBlocks, CoarseFit
 from censafe.estimation.topdown.whole_tree.exact_sums import shifts
 from censafe.estimation.topdown.whole_tree.operators import held_total, parts
-from censafe.estimation.topdown.whole_tree.upward import LowerLevel, TreeLevel, own_right_sides
+from censafe.estimation.topdown.whole_tree.tree_levels import LowerLevel, TreeLevel
+from censafe.estimation.topdown.whole_tree.upward import own_right_sides
 from censafe.model.arrays import Flags, Floats, Ordinals
 
 __all__ = ["LinearTree", "Weights", "passing", "pooled"]
@@ -58,7 +59,7 @@ def _level(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, *, sums: bool)
             together[part] = right
     below = Below(
         blocks.entries(own.below),
-        blocks.kept,
+        blocks.combination,
         blocks.traits,
         blocks.flat(own.right),
         weight,
@@ -78,7 +79,7 @@ def _coarse(
     both = blocks.curvature(objective.labels, objective.weights)[own.kind] + own.below
     both[:, np.flatnonzero(~np.arange(blocks.subsets) >> axis & 1)] = 0.0
     mean = np.broadcast_to(right.mean(axis=axis + 2, keepdims=True), right.shape)
-    label = blocks.kept.astype(np.int64)
+    label = blocks.combination.astype(np.int64)
     for other, levels in enumerate(blocks.sizes):
         if other != axis:
             label = label * levels + blocks.traits[other]

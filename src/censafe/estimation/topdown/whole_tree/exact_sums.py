@@ -70,8 +70,8 @@ def joined_sums(children: Iterable[tuple[Flags, Groups]], combinations: int) -> 
         for number in range(int(group.max(initial=-1)) + 1):
             own = group == number
             apart = [one for one in sums if not (one & own).any()]
-            touched = [one for one in sums if (one & own).any()]
-            sums = [*apart, np.logical_or.reduce([own, *touched])]
+            overlapping = [one for one in sums if (one & own).any()]
+            sums = [*apart, np.logical_or.reduce([own, *overlapping])]
     found = np.full(combinations, -1, np.int32)
     whole = sorted((one for one in sums if not (one & free).any()), key=lambda one: int(np.argmax(one)))
     for number, one in enumerate(whole):

@@ -12,7 +12,8 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
+from censafe.estimation.topdown.whole_tree.upward import lower_estimates
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model.choices import Choices
 from censafe.model.histograms import HistogramSchema, MeasuredHistogram

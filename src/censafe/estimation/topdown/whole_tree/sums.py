@@ -128,7 +128,7 @@ class _Above:
         covariance: of its estimates, by pattern.
         change: of the precision of the sum of the children by all that is not below, by pattern.
         news: precision of the sum of the children times what all other answers change of it, shape (n, M, *sizes).
-        kept: place among `estimates`, -1 where they are not needed, shape (n,).
+        place: place among `estimates`, -1 where they are not needed, shape (n,).
         estimates: of geounits whose only child has no answers, neither its own nor below it.
     """
 
@@ -136,7 +136,7 @@ class _Above:
     covariance: Floats
     change: Floats
     news: Floats
-    kept: Ordinals
+    place: Ordinals
     estimates: Floats
 
 
@@ -166,12 +166,12 @@ def whole_levels(tree: LinearTree, functionals: Functionals) -> Iterator[WholeLe
             variances[part] = functionals.variances(operators)
             if held is not None:
                 held[part] = operators
-        values, news, kept, estimates = _values(tree, depth, above, functionals)
+        values, news, place, estimates = _values(tree, depth, above, functionals)
         yield WholeLevel(values, pattern, variances)
         if held is not None:
             precision = tree.lower[depth].below[rows[:, 1]]
             change = precision @ held @ precision - precision
-            above = _Above(pattern, held, change, news, kept, estimates)
+            above = _Above(pattern, held, change, news, place, estimates)
 
 
 def _patterns(tree: LinearTree, depth: int, above: _Above | None) -> tuple[Ordinals, Ordinals]:
@@ -214,18 +214,18 @@ def _values(
     if not last:
         below = tree.levels[depth + 1]
         wanted = np.unique(below.parent[passing(below, tree.lower[depth + 1], level.nodes)]).astype(np.int64)
-    kept = np.full(level.nodes, -1)
-    kept[wanted] = np.arange(len(wanted))
+    place = np.full(level.nodes, -1)
+    place[wanted] = np.arange(len(wanted))
     estimates = np.empty((len(wanted), *shape))
     held = tree.covariance(depth)
     for part in parts(level.nodes, blocks.cells):
         found = _estimates(tree, depth, above, held, part)
         values[part] = functionals.values(blocks.flat(found))
-        chosen = kept[part] >= 0
-        estimates[kept[part][chosen]] = found[chosen]
+        chosen = place[part] >= 0
+        estimates[place[part][chosen]] = found[chosen]
         if own.right is not None:
             news[part] = blocks.apply(own.below[own.pattern[part]], found) - own.right[part]
-    return values, news, kept, estimates
+    return values, news, place, estimates
 
 
 def _estimates(tree: LinearTree, depth: int, above: _Above | None, held: Floats, part: slice) -> Floats:
@@ -241,5 +241,5 @@ def _estimates(tree: LinearTree, depth: int, above: _Above | None, held: Floats,
     found = blocks.apply(held[pattern], right) + shifts(own.lift[pattern], own.known[part], len(blocks.sizes))
     if above is not None:
         empty = ~own.informed[pattern]
-        found[empty] = above.estimates[above.kept[parent[empty]]]
+        found[empty] = above.estimates[above.place[parent[empty]]]
     return found

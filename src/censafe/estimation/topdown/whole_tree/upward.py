@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers, add_weighted
+from censafe.estimation.topdown.least_squares.objective import StoredAnswers, add_weighted
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.exact_sums import (
     add_estimates,
@@ -22,7 +22,6 @@ from censafe.estimation.topdown.whole_tree.exact_sums import (
     shifts,
 )
 from censafe.estimation.topdown.whole_tree.operators import (
-    held_total,
     inverse,
     masked,
     parts,
@@ -30,133 +29,14 @@ from censafe.estimation.topdown.whole_tree.operators import (
     sum_by,
     whole_families,
 )
+from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel, TreeLevel
 from censafe.model.arrays import Flags, Floats, Ordinals
 
 __all__ = [
-    "Children",
-    "LowerLevel",
-    "TreeLevel",
     "handed_up",
     "lower_estimates",
     "own_right_sides",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class TreeLevel:
-    """A level of the tree, ready for the linear estimate.
-
-    Args:
-        name: of the level.
-        objective: weighted own answers, stored; None where nothing is measured.
-        parent: position of every geounit's parent in the level above; -1 at the widest level, shape (n,).
-        support: combinations of kept attributes that may hold records, shape (n, M).
-        totals: exact totals of the geounits; None where these are not known.
-    """
-
-    name: str
-    objective: LevelObjective | None
-    parent: NDArray[np.integer] = field(repr=False)
-    support: Flags = field(repr=False)
-    totals: NDArray[np.int64] | None = field(default=None, repr=False)
-
-    @property
-    def nodes(self) -> int:
-        """Number of geounits."""
-        return len(self.parent)
-
-
-@dataclass(frozen=True, eq=False)
-class LowerLevel:
-    """Estimates of a level from own answers and those below; geounits of one pattern have the same covariances.
-
-    Args:
-        keys: digest of what makes each pattern, rising: a part of the tree numbers its patterns in the order of the whole.
-        pattern: of every geounit, int32, shape (n,).
-        kind: kind of budget of every pattern, shape (patterns,).
-        support: combinations that may hold records, shape (patterns, M).
-        below: precision of the sum of the children, shape (patterns, subsets, M, M); 0 where nothing is known from below.
-        covariance: of the estimates, shape (patterns, subsets, M, M).
-        informed: which patterns have an estimate at all.
-        right: that precision times the sum of the children's estimates, shape (n, M, *sizes); None at the lowest level.
-        groups: which exactly known sum every combination of a pattern is in, -1 for none, shape (patterns, M).
-        known: values of these sums, shape (n, K).
-        held: covariances of averages over the exchangeable attributes once these sums are known, shape (patterns, M, M); that of
-            the estimates where none is.
-        lift: what the known values add to an estimate, shape (patterns, M, K).
-    """
-
-    keys: tuple[bytes, ...] = field(repr=False)
-    pattern: NDArray[np.int32] = field(repr=False)
-    kind: Ordinals = field(repr=False)
-    support: Flags = field(repr=False)
-    below: Floats = field(repr=False)
-    covariance: Floats = field(repr=False)
-    informed: Flags = field(repr=False)
-    right: Floats | None = field(repr=False)
-    groups: NDArray[np.int32] = field(repr=False)
-    known: Floats = field(repr=False)
-    held: Floats = field(repr=False)
-    lift: Floats = field(repr=False)
-
-    def conditioned(self) -> Floats:
-        """Covariances of the estimates once what is known exactly is imposed, shape (patterns, subsets, M, M)."""
-        found = self.covariance.copy()
-        found[:, -1] = self.held
-        return found
-
-    def of(self, nodes: slice) -> LowerLevel:
-        """The same of some neighbouring geounits."""
-        right = None if self.right is None else self.right[nodes]
-        return replace(self, pattern=self.pattern[nodes], right=right, known=self.known[nodes])
-
-    def totals(self, blocks: CellBlocks, right: Floats, nodes: Ordinals) -> Floats:
-        """Estimated totals of some geounits from the right sides of all information, shape (len(nodes),)."""
-        with_total, _ = held_total(self.covariance, blocks.others)
-        sums = right.reshape(len(nodes), blocks.combinations, -1).sum(axis=2)
-        return np.asarray((with_total[self.pattern[nodes]] * sums).sum(axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class Children:
-    """What the children of a level hand to their parents.
-
-    Args:
-        sums: of the estimates, shape (n, M, *sizes).
-        sort: sort of every parent, -1 where nothing is known, shape (n,); parents of one sort have the same covariance.
-        keys: digest of what makes each sort.
-        covariance: of the sums, by sort.
-        support: combinations that the children may have, by sort.
-        groups: which exactly known sum every combination is in, -1 for none, by sort.
-    """
-
-    sums: Floats = field(repr=False)
-    sort: Ordinals = field(repr=False)
-    keys: tuple[bytes, ...] = field(repr=False)
-    covariance: Floats = field(repr=False)
-    support: Flags = field(repr=False)
-    groups: NDArray[np.int32] = field(repr=False)
-
-    @staticmethod
-    def joined(parts: Sequence[Children]) -> Children:
-        """Those of neighbouring parts of the parents' level as those of all of them.
-
-        Args:
-            parts: at least one.
-        """
-        starts = np.cumsum([0, *(len(part.keys) for part in parts)])
-        sort = [
-            np.where(part.sort < 0, -1, part.sort + start)
-            for part, start in zip(parts, starts[:-1].tolist(), strict=True)
-        ]
-        return Children(
-            np.concatenate([part.sums for part in parts]),
-            np.concatenate(sort),
-            tuple(key for part in parts for key in part.keys),
-            np.concatenate([part.covariance for part in parts]),
-            np.concatenate([part.support for part in parts]),
-            np.concatenate([part.groups for part in parts]),
-        )
 
 
 def lower_estimates(
@@ -189,8 +69,26 @@ def lower_estimates(
     return tuple(found)
 
 
-def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> LowerLevel:
-    """Patterns of the geounits and their covariances, and what is known from below."""
+@dataclass(frozen=True, eq=False)
+class _Patterns:
+    """Geounits of one pattern have the same kind of budget, sort of children, and support; patterns are sorted by their keys.
+
+    Args:
+        keys: of every pattern.
+        of: pattern of every geounit, shape (n,).
+        sort: sort of the children of every pattern, -1 where nothing is known from below.
+        kind: kind of budget of every pattern.
+        support: of the geounits of every pattern, shape (patterns, M).
+    """
+
+    keys: tuple[bytes, ...]
+    of: NDArray[np.int32]
+    sort: Ordinals
+    kind: Ordinals
+    support: Flags
+
+
+def _patterns(level: TreeLevel, children: Children | None) -> _Patterns:
     kinds: NDArray[np.integer] = np.zeros(level.nodes, np.int32)
     if level.objective is not None:
         kinds = level.objective.kinds
@@ -202,50 +100,74 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> L
     order = sorted(range(len(keys)), key=keys.__getitem__)
     first, number = first[order], np.empty(len(order), np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
-    pattern: NDArray[np.int32] = number[place.ravel()]
-    support, sort_of, kind = level.support[first], sort[first], np.asarray(kinds)[first]
-    below = np.zeros((len(first), blocks.subsets, blocks.combinations, blocks.combinations))
-    inside, groups, known = below.copy(), np.full(support.shape, -1, np.int32), sort_of >= 0
+    return _Patterns(
+        tuple(keys[one] for one in order), number[place.ravel()], sort[first],
+        np.asarray(kinds)[first].astype(np.int64), level.support[first],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _FromBelow:
+    """What is known about every pattern from its children and its exact totals.
+
+    Args:
+        precision: of the sum of the children, shape (patterns, subsets, M, M).
+        inside: the same beside the sums that are known exactly.
+        groups: which of these sums every combination is in, -1 for none, shape (patterns, M).
+        known: which patterns have children about which something is known.
+        support: combinations that may hold records, shape (patterns, M).
+    """
+
+    precision: Floats
+    inside: Floats
+    groups: NDArray[np.int32]
+    known: Flags
+    support: Flags
+
+
+def _from_below(
+    blocks: CellBlocks, patterns: _Patterns, children: Children | None, exact_totals: bool
+) -> _FromBelow:
+    support, known = patterns.support.copy(), patterns.sort >= 0
+    precision = np.zeros((len(patterns.keys), blocks.subsets, blocks.combinations, blocks.combinations))
+    inside, groups = precision.copy(), np.full(support.shape, -1, np.int32)
     if children is not None:
-        support[known] &= children.support[sort_of[known]]
+        sort = patterns.sort[known]
+        support[known] &= children.support[sort]
         exact, whole = precision_beside(children.covariance, children.support, children.groups)
-        inside[known] = masked(exact[sort_of[known]], support[known])
-        below[known] = masked(whole[sort_of[known]], support[known])
-        groups[known] = children.groups[sort_of[known]]
-    if level.totals is not None:
+        inside[known] = masked(exact[sort], support[known])
+        precision[known] = masked(whole[sort], support[known])
+        groups[known] = children.groups[sort]
+    if exact_totals:
         rest = support & (groups < 0)
         groups = np.where(rest, groups.max(axis=1, keepdims=True) + 1, groups)
-    own = np.zeros_like(below)
+    return _FromBelow(precision, inside, groups, known, support)
+
+
+def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> LowerLevel:
+    """Patterns of the geounits and their covariances, and what is known from below."""
+    patterns = _patterns(level, children)
+    below = _from_below(blocks, patterns, children, level.totals is not None)
+    support, groups, kind = below.support, below.groups, patterns.kind
+    own = np.zeros_like(below.precision)
     if level.objective is not None:
         own = blocks.curvature(level.objective.labels, level.objective.weights)[kind]
-    informed = _informed(blocks, level, kind, support, known)
-    covariance = inverse(own + below, support & informed[:, None])
+    informed = _informed(blocks, level, kind, support, below.known)
+    covariance = inverse(own + below.precision, support & informed[:, None])
     held, lift = covariance[:, -1].copy(), np.zeros((*support.shape, int(groups.max(initial=-1)) + 1))
     some = np.flatnonzero((groups >= 0).any(axis=1) & informed)
     held[some], lift[some] = beside(
-        blocks, _answers(level, kind[some]), inside[some], support[some], groups[some], lift.shape[2]
+        blocks, _answers(level, kind[some]), below.inside[some], support[some], groups[some], lift.shape[2]
     )
-    values = known_values(groups[pattern], None if children is None else children.sums, level.totals)
+    values = known_values(groups[patterns.of], None if children is None else children.sums, level.totals)
     right = None
     if children is not None:
         right = children.sums
         for part in parts(level.nodes, blocks.cells):
-            right[part] = blocks.apply(below[pattern[part]], right[part])
-    sorted_keys = tuple(keys[one] for one in order)
+            right[part] = blocks.apply(below.precision[patterns.of[part]], right[part])
     return LowerLevel(
-        sorted_keys,
-        pattern,
-        kind.astype(np.int64),
-        support,
-        below,
-        covariance,
-        informed,
-        right,
-        groups,
-        values,
-        held,
-        lift,
-    )
+        patterns.keys, patterns.of, kind, support, below.precision, covariance, informed, right, groups, values, held, lift
+    )  # fmt: skip
 
 
 def _answers(level: TreeLevel, kind: Ordinals) -> list[tuple[NDArray[np.int32], Floats]]:
@@ -264,8 +186,8 @@ def _keys(
     sort = np.full(level.nodes, -1) if children is None else children.sort
     packed = np.packbits(level.support[first], axis=1)
     found = []
-    for node, held in zip(first.tolist(), packed, strict=True):
-        digest = hashlib.sha256(held.tobytes())
+    for node, support in zip(first.tolist(), packed, strict=True):
+        digest = hashlib.sha256(support.tobytes())
         if objective is not None:
             digest.update(objective.weights[kinds[node]].tobytes())
         if children is not None and sort[node] >= 0:
@@ -307,12 +229,41 @@ def handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: in
     sums = flat.reshape(parents, blocks.combinations, *blocks.sizes)
     for parent, rows in _estimates(blocks, level, own):
         add_estimates(rows.reshape(len(rows), -1), parent.astype(np.int64), flat)
-    covariance = own.conditioned()
     patterns = len(own.kind)
     keys, times = np.unique(level.parent.astype(np.int64) * patterns + own.pattern, return_counts=True)
     parent, which = np.divmod(keys, patterns)
     start = np.searchsorted(parent, np.arange(parents + 1))
-    sort = np.full(parents, -1)
+    sort, chosen, names = _sorts(own, which, times, start)
+    rows = np.concatenate(
+        [np.arange(start[one], start[one + 1]) for one in chosen] or [np.zeros(0, np.int64)]
+    )
+    group = np.repeat(np.arange(len(chosen)), np.diff(start)[chosen])
+    total = sum_by(group, len(chosen), which[rows], times[rows].astype(np.float64), own.conditioned())
+    support = np.zeros((len(chosen), blocks.combinations), np.bool_)
+    np.logical_or.at(support, group, own.support[which[rows]])
+    groups = [
+        joined_sums(
+            ((own.support[one], own.groups[one]) for one in which[start[place] : start[place + 1]]),
+            blocks.combinations,
+        )
+        for place in chosen
+    ]
+    exact = np.array(groups, np.int32).reshape(len(chosen), blocks.combinations)
+    return Children(sums, sort, names, total, support, exact)
+
+
+def _sorts(
+    own: LowerLevel, which: Ordinals, times: Ordinals, start: Ordinals
+) -> tuple[Ordinals, list[int], tuple[bytes, ...]]:
+    """Sort of every parent by the patterns of its children, -1 where one is not estimated; a parent and the key of every sort.
+
+    Args:
+        own: level of the children.
+        which: patterns of the children of every parent, one parent after another.
+        times: how many children of the parent have the pattern.
+        start: where the patterns of every parent start, shape (parents + 1,).
+    """
+    sort = np.full(len(start) - 1, -1)
     known = np.logical_and.reduceat(own.informed[which], start[:-1]) if len(which) else np.zeros(0, bool)
     sorts: dict[bytes, int] = {}
     chosen: list[int] = []
@@ -324,22 +275,7 @@ def handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: in
             sorts[key] = len(sorts)
             chosen.append(one)
         sort[one] = sorts[key]
-    rows = np.concatenate(
-        [np.arange(start[one], start[one + 1]) for one in chosen] or [np.zeros(0, np.int64)]
-    )
-    group = np.repeat(np.arange(len(chosen)), np.diff(start)[chosen])
-    total = sum_by(group, len(chosen), which[rows], times[rows].astype(np.float64), covariance)
-    support = np.zeros((len(chosen), blocks.combinations), np.bool_)
-    np.logical_or.at(support, group, own.support[which[rows]])
-    groups = [
-        joined_sums(
-            ((own.support[one], own.groups[one]) for one in which[start[place] : start[place + 1]]),
-            blocks.combinations,
-        )
-        for place in chosen
-    ]
-    exact = np.array(groups, np.int32).reshape(len(chosen), blocks.combinations)
-    return Children(sums, sort, tuple(sorts), total, support, exact)
+    return sort, chosen, tuple(sorts)
 
 
 def _estimates(

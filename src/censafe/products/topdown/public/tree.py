@@ -12,13 +12,8 @@ from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, fa
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.information import cell_blocks, tree_levels
-from censafe.estimation.topdown.whole_tree.upward import (
-    Children,
-    LowerLevel,
-    TreeLevel,
-    handed_up,
-    lower_estimates,
-)
+from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel, TreeLevel
+from censafe.estimation.topdown.whole_tree.upward import handed_up, lower_estimates
 from censafe.geography.spines.subtrees import Subtree
 from censafe.model.histograms import MeasuredHistogram
 from censafe.model.observer import Observer

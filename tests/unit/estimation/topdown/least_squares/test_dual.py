@@ -2,9 +2,17 @@ import numpy as np
 import pytest
 
 from censafe.estimation.topdown import ParentProblem, solve_l2
-from censafe.estimation.topdown.least_squares.active_set import mark_changes
+from censafe.estimation.topdown.least_squares.active_set import find_changes
 from censafe.estimation.topdown.least_squares.dual import climb_dual
-from censafe.estimation.topdown.levels.families import fit_family
+from censafe.estimation.topdown.least_squares.ordinary import fit_family
+from censafe.estimation.topdown.least_squares.structures import (
+    Changes,
+    ParentEquations,
+    PrimalDual,
+    SignState,
+    Tolerances,
+    sides_without_groups,
+)
 
 KINDS = np.repeat(np.eye(4, dtype=np.uint8), 3, axis=1)  # twelve cells of four kinds
 
@@ -23,15 +31,23 @@ def crowded(seed, children=14):
     return h, b, truth.sum(axis=0), allowed, lo, hi
 
 
+def equations_of(h, b, p):
+    return ParentEquations(h[None], np.zeros(len(b), np.int32), b, p.astype(float), True)
+
+
+def climb(h, b, p, allowed, lower, upper):
+    """Steps of the climb from no multipliers, and its point."""
+    active = np.where(lower == upper, 2, 0).astype(np.int8)
+    point = PrimalDual(np.empty(b.shape), np.zeros(12), np.zeros(lower.shape), np.empty(b.shape))
+    sides = sides_without_groups(allowed, KINDS, lower, upper)
+    state = SignState(allowed.copy(), active)
+    return climb_dual(equations_of(h, b, p), sides, state, point, Tolerances(1e-8, 1e-8)), point.x
+
+
 def climbed(seed):
     h, b, p, allowed, lo, hi = crowded(seed)
-    x, nu = np.empty(b.shape), np.zeros(lo.shape)
     lower, upper = np.where(hi > 0, lo, -np.inf), np.where(hi > 0, hi, np.inf)
-    active = np.where(lower == upper, 2, 0).astype(np.int8)
-    steps = climb_dual(
-        h[None], np.zeros(len(b), np.int32), b, p.astype(float), allowed, KINDS, lower, upper,
-        allowed.copy(), active, 1e-8, 1e-8, x, np.zeros(12), nu,
-    )  # fmt: skip
+    steps, x = climb(h, b, p, allowed, lower, upper)
     return steps, x, (h, b, p, allowed, lo, hi)
 
 
@@ -54,18 +70,14 @@ def test_ordinary_parents_stay_in_the_kernels(seed):
     h, b, p, allowed, lo, hi = crowded(seed, children=40)
     lower, upper = np.where(hi > 0, lo, -np.inf), np.where(hi > 0, hi, np.inf)
     x = np.empty(b.shape)
-    _, violation, gap, good = fit_family(
-        h[None], np.zeros(len(b), np.int32), b, p.astype(float), allowed, KINDS, lower, upper, x
-    )
+    sides = sides_without_groups(allowed, KINDS, lower, upper)
+    _, violation, gap, good = fit_family(equations_of(h, b, p), sides, x)
     assert (good, violation < 1e-9, gap < 1e-9) == (True, True, True)
 
 
 def test_no_point_is_not_reached():
     h, b, p, allowed, lo, hi = crowded(0)
-    steps = climb_dual(
-        h[None], np.zeros(len(b), np.int32), b, p + 100.0, allowed, KINDS, lo, np.minimum(hi, 3.0),
-        allowed.copy(), np.zeros(lo.shape, np.int8), 1e-8, 1e-8, np.empty(b.shape), np.zeros(12), np.zeros(lo.shape),
-    )  # fmt: skip
+    steps, _ = climb(h, b, p + 100.0, allowed, lo, np.minimum(hi, 3.0))
     assert steps < 0
 
 
@@ -74,14 +86,15 @@ def test_no_point_is_not_reached():
 )
 def test_a_side_that_other_rows_imply_is_released_unless_it_is_met(total, state, expected):
     """The total holds the only cells of a kind, so that the kind's own row is left out and has no multiplier."""
-    rows = np.ones((2, 2), np.uint8)
-    lo, hi = np.array([total, 1.0]), np.array([total, 9.0])
-    flip, move = np.zeros(2, np.bool_), np.zeros(2, np.int8)
-    changes = mark_changes(
-        rows, lo, hi, np.ones(2, np.bool_), np.ones(2, np.bool_), np.array([2, state], np.int8),
-        np.array([total / 2, total / 2]), np.array([-3.0, 0.0]), np.zeros(2), 1e-8, 1e-8, flip, move,
-    )  # fmt: skip
-    assert (expected, int(expected == 0)) == (move[1], changes)
+    free = np.ones((1, 2), np.bool_)
+    sides = sides_without_groups(
+        free, np.ones((2, 2), np.uint8), np.array([[total, 1.0]]), np.array([[total, 9.0]])
+    )
+    state = SignState(free, np.array([[2, state]], np.int8))
+    point = PrimalDual(np.full((1, 2), total / 2), np.zeros(2), np.array([[-3.0, 0.0]]), np.zeros((1, 2)))
+    found = Changes(np.zeros((1, 2), np.bool_), np.zeros((1, 2), np.int8))
+    changes = find_changes(sides, state, point, Tolerances(1e-8, 1e-8), found, 0)
+    assert (expected, int(expected == 0)) == (found.move[0, 1], changes)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -100,17 +113,8 @@ def test_parents_whose_children_have_one_kind_alone_are_climbed(seed):
     allowed = (hi[:, 1:] @ KINDS) > 0
     lower, upper = np.where(hi > 0, lo, -np.inf), np.where(hi > 0, hi, np.inf)
     x = np.empty(b.shape)
-    _, violation, gap, good = fit_family(
-        h[None],
-        np.zeros(children, np.int32),
-        b,
-        truth.sum(axis=0).astype(float),
-        allowed,
-        kinds,
-        lower,
-        upper,
-        x,
-    )
+    sides = sides_without_groups(allowed, kinds, lower, upper)
+    _, violation, gap, good = fit_family(equations_of(h, b, truth.sum(axis=0)), sides, x)
     best = solve_l2(
         ParentProblem(h, b, truth.sum(axis=0), allowed, kinds, lo.astype(float), hi.astype(float))
     )

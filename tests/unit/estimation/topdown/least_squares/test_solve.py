@@ -64,17 +64,17 @@ def test_root_with_a_fixed_total():
 @pytest.mark.parametrize("closeness", [1.0, 0.05, 1e-4])
 def test_gap_bounds_the_distance_to_the_optimum_at_any_point(seed, closeness):
     from censafe.estimation.topdown.least_squares.certificate import certify
+    from censafe.estimation.topdown.least_squares.structures import ParentEquations, sides_without_groups
 
     problem = small_parent(seed, children=3, cells=5, rows=False, masks=False)
     best = objective(problem, solve_l2(problem).x)
     rng = np.random.default_rng(seed)
     x = np.ascontiguousarray(rng.dirichlet(np.ones(3), 5).T * problem.p)
     x = closeness * x + (1 - closeness) * solve_l2(problem).x
-    _, gap = certify(
-        problem.H, problem.h_of, problem.B, problem.p.astype(float), True, problem.allowed, problem.rows,
-        problem.lo, problem.hi, problem.group, problem.group_totals, x, np.zeros((3, 0)), np.zeros(0),
-        np.linalg.eigvalsh(problem.H)[:, 0].copy(),
-    )  # fmt: skip
+    equations = ParentEquations(problem.H, problem.h_of, problem.B, problem.p.astype(float), True)
+    sides = sides_without_groups(problem.allowed, problem.rows, problem.lo, problem.hi)
+    curvature = np.linalg.eigvalsh(problem.H)[:, 0].copy()
+    _, gap = certify(equations, sides, x, np.zeros((3, 0)), np.zeros(0), curvature)
     assert gap >= objective(problem, x) - best - 1e-12
 
 

@@ -9,7 +9,8 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, Weights, pooled
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
+from censafe.estimation.topdown.whole_tree.upward import lower_estimates
 from support.linear_trees import CELLS, LABELS, SIZES, small_tree
 
 
@@ -64,7 +65,7 @@ def test_the_pooled_objective_is_the_distance_to_the_lower_estimate(exact):
     objectives = pooled(small.tree.blocks, small.tree.levels, small.tree.lower)
     assert objectives[3] is small.tree.levels[3].objective
     for depth, node in ((1, 2), (2, 1), (2, 6)):
-        support = np.flatnonzero(small.tree.levels[depth].support[node][small.tree.blocks.kept])
+        support = np.flatnonzero(small.tree.levels[depth].support[node][small.tree.blocks.combination])
         h, h_of, b = objectives[depth].equations(node, node + 1, support)
         estimate = small.tree.lower_estimate(depth, np.array([node]))[0, support]
         np.testing.assert_allclose(h[h_of[0]] @ estimate, b[0], rtol=1e-9, atol=1e-9)
@@ -83,7 +84,7 @@ def test_sums_before_cells_have_the_curvature_of_the_sums_alone():
     small = small_tree(4)
     objective = pooled(small.tree.blocks, small.tree.levels, small.tree.lower)[0]
     coarse = objective.coarse
-    support = np.flatnonzero(small.tree.levels[0].support[0][small.tree.blocks.kept])
+    support = np.flatnonzero(small.tree.levels[0].support[0][small.tree.blocks.combination])
     sums, first = np.unique(coarse.label[support], return_index=True)
     assert len(sums) < len(support)
     h, _, b = coarse.objective.equations(0, 1, support[first])

@@ -10,7 +10,8 @@ import pytest
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, Weights
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
+from censafe.estimation.topdown.whole_tree.upward import lower_estimates
 from support.linear_trees import CELLS, SIZES, SmallTree, small_tree
 
 SHARES = (1.0, 1e-2, 1e-4)
@@ -56,7 +57,7 @@ def test_exact_totals_at_any_level_beside_any_shares(power: int, exact: int, apa
 def test_totals_of_different_types_fix_the_sums_of_the_types_above_them() -> None:
     small = small_tree(2, exact=4, apart_types=True)
     assert small.tree.lower[0].groups.max() == 2
-    kept = small.tree.blocks.kept
+    kept = small.tree.blocks.combination
     for depth in range(4):
         own = small.tree.lower[depth]
         groups = own.groups[own.pattern]

@@ -9,8 +9,9 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, Weights
 from censafe.estimation.topdown.whole_tree.sums import Functionals, whole_levels
+from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
 from censafe.estimation.topdown.whole_tree.unions import Members, union_covariances, whole_members
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.upward import lower_estimates
 from support.linear_trees import AXES, CELLS, LABELS, SIZES, small_tree
 
 TREES = [
