@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from censafe.model.fetching import fetch
-from censafe.population.examples import write_examples
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
@@ -163,6 +162,8 @@ def validate(
         results += _relational_checks(population, "stop" if strict else "warn", examples is not None)
         results = [check for check in results if check.finding.rows]
         if examples is not None:
+            from censafe.population.examples import write_examples
+
             write_examples(examples, results, first=population.part == 0)
         found += [check.finding for check in results]
     persons, inhabited = _people(population)
