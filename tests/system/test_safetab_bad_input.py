@@ -432,6 +432,7 @@ def test_totals_may_lie_in_another_data_folder_and_belong_to_households(
     done = censafe(*command, "--t1", other)
     assert done.code == 0, done.err
     for product in ("safetab-p", "phsafe"):
-        refused = censafe("run", product, folders.p, folders.data, tmp_path / "none", "--t1", other)
+        config = folders.p if product == "safetab-p" else "sdhc-us"
+        refused = censafe("run", product, config, folders.data, tmp_path / "none", "--t1", other)
         assert refused.code == 2
         assert f"{product} reads no totals" in refused.err

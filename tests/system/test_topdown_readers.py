@@ -122,7 +122,7 @@ def test_warnings_are_shown_and_stop_under_strict(censafe: CommandLine, tmp_path
         (lambda folder: columns(folder, None, {"geocode": [BLOCKS[0]] * 2}), "units.parquet: geocode: blocks given twice (1 row)"),
         (lambda folder: columns(folder, None, {"gq0": [2, -1]}), "units.parquet: gq0: negative values (1 row)"),
         (lambda folder: columns(folder, None, {"placefp": ["00100", "1"]}), "units.parquet: placefp: codes of areas of another form"),
-        (lambda folder: as_csv(folder, "|"), "columns missing [header]"),
+        (lambda folder: as_csv(folder, "|"), "units.csv: the file is pipe-delimited [delimiter]"),
         (lambda folder: cut(columns(folder) / "histogram.parquet"), "histogram.parquet: the content cannot be read"),
     ],
 )  # fmt: skip

@@ -169,7 +169,7 @@ def true_tables(
     """CONFIDENTIAL. Write the true tables of records; every file says what it is.
 
     Args:
-        configuration: of phsafe, safetab-p or safetab-h.
+        configuration: of phsafe, safetab-p or safetab-h; with infinite budgets one of :func:`censafe.api.plans.unchecked`.
         data: folder with the records.
         out: a new or empty folder.
         private_path: write what a run adds noise to: phsafe basis cells after truncation, safetab what infinite budgets give.
@@ -336,7 +336,7 @@ def sweep(
     if not (epsilons or losses or published):
         raise UsageError("give budgets: epsilons or losses, or published files of each epsilon")
     if published and (epsilons or losses or given.get("public")):
-        raise UsageError("published files say the budgets; leave out epsilons, losses and public")
+        raise UsageError("published says the budgets; leave out epsilon, rho and public")
     opened = read_options("topdown", reading)
     source = SourceOf.of(configuration.source, Path(data), configuration.settings)
     standing = Standing.of(published_data=bool(given.get("published_data")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -21,7 +22,16 @@ if TYPE_CHECKING:
     from censafe.products.planned import Aim
     from censafe.products.registry import Planner
 
-__all__ = ["Configuration", "Plan", "PlanKeywords", "configuration", "configurations", "plan", "shipped_text"]
+__all__ = [
+    "Configuration",
+    "Plan",
+    "PlanKeywords",
+    "configuration",
+    "configurations",
+    "plan",
+    "shipped_text",
+    "unchecked",
+]
 
 _DELTAS = ("1e-10", "1e-8", "1e-6")
 
@@ -34,13 +44,17 @@ class Configuration:
         product: ``phsafe``, ``safetab-p``, ``safetab-h`` or ``topdown``.
         source: a shipped name, or the path that was read.
         settings: keys that were changed, and their values as text.
-        checked: the product's own form of it.
     """
 
     product: str
     source: str
     settings: Mapping[str, str]
-    checked: Any = field(repr=False, compare=False)
+
+    @cached_property
+    def checked(self) -> Any:
+        """The product's own form of it; ConfigError where the file breaks a rule."""
+        planner = _planner(self.product)
+        return planner.load(self.source, self.settings, {}, planner.CONFIDENCE)
 
     @property
     def title(self) -> str:
@@ -83,11 +97,26 @@ def configuration(
         >>> configuration("phsafe", "sdhc-us", reader="csv", state_filter=["44", "50"])
         Configuration(product='phsafe', source='sdhc-us', settings={'reader': 'csv', 'state_filter': '44,50'})
     """
-    planner = _planner(product)
-    changes = setting_texts({**(settings or {}), **more})
-    return Configuration(
-        product, str(source), changes, planner.load(str(source), changes, {}, planner.CONFIDENCE)
-    )
+    found = unchecked(product, source, {**(settings or {}), **more})
+    _ = found.checked
+    return found
+
+
+def unchecked(
+    product: str, source: str | Path, settings: Mapping[str, object] | None = None
+) -> Configuration:
+    """A configuration whose rules are checked when it is used: infinite budgets are legal where the truth is written.
+
+    Args:
+        product: as in :func:`configuration`.
+        source: as in :func:`configuration`.
+        settings: as in :func:`configuration`.
+
+    Raises:
+        UsageError: there is no such product.
+    """
+    _planner(product)
+    return Configuration(product, str(source), setting_texts(settings or {}))
 
 
 def configurations(product: str | None = None) -> Frame:
@@ -151,13 +180,20 @@ class Plan:
 
     Args:
         configuration: with the budgets that targets asked for.
+        checked: the product's own form of that configuration, with the budgets of wanted margins.
         report: rows, totals and conversions.
         extras: what was asked for besides.
     """
 
     configuration: Configuration
+    checked: Any = field(repr=False)
     report: PlanReport = field(repr=False)
     extras: Extras = field(repr=False)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader of the configuration found worth a word."""
+        return tuple(self.checked.warnings)
 
     @property
     def total(self) -> Fraction:
@@ -212,7 +248,7 @@ class Plan:
 
     def paper_table(self) -> str:
         """The product paper's own budget table, as comma-separated text."""
-        return _planner(self.configuration.product).paper(self.configuration.checked)
+        return _planner(self.configuration.product).paper(self.checked)
 
     def rich_table(self) -> Table:
         """The table for a terminal."""
@@ -289,9 +325,14 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
     if overrides:
         changes |= overrides
         checked = planner.load(configuration.source, changes, {}, level)
+    if margins:
+        asked, own = (
+            planner.overrides(one, planner.budgets(one)) for one in (checked, configuration.checked)
+        )
+        changes |= {key: value for key, value in asked.items() if own.get(key) != value}
     report = planner.report(checked, confidence=level, delta=deltas[0])
     extras = extras_of(planner, checked, wishes, report, deltas=deltas, outcome=outcome, overrides=overrides)
-    return Plan(Configuration(configuration.product, configuration.source, changes, checked), report, extras)
+    return Plan(Configuration(configuration.product, configuration.source, changes), checked, report, extras)
 
 
 def _wishes(wanted: PlanKeywords) -> Any:

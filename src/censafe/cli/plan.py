@@ -142,7 +142,7 @@ def command(
     changes = parse_settings(settings)
     chosen = censafe.configuration(product, config, changes)
     found = censafe.plan(chosen, margins=_parse_margins(margins), **wanted)
-    for warning in found.configuration.warnings:
+    for warning in found.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if xlsx is not None:
         sheets = found.write_workbook(xlsx)

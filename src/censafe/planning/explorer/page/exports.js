@@ -113,7 +113,7 @@ function cutLevels(text, gone, lowest) {
     if (noun === "level_shares") return block.filter((line) => !gone.has((/^"?([\w-]+)"?\s*=/.exec(line) || [])[1]));
     if (noun === "histograms") return exactTotals(block, lowest[histogram]);
     if (TABLES.test(block[0])) {
-      const at = block.findIndex((line) => /^levels = /.test(line)), names = at < 0 ? [] : named(block[at]);
+      const at = block.findIndex((line) => /^levels = \[/.test(line)), names = at < 0 ? [] : named(block[at]);
       if (at < 0) return block;
       const list = `levels = [${names.map((name) => `"${name}"`).join(", ")}]`;
       return names.length ? block.map((line, i) => (i === at ? list : line)) : [];
