@@ -22,10 +22,10 @@ def test_the_configuration_of_a_plan_has_the_budgets_of_its_wishes() -> None:
 
 
 def test_what_cannot_be_is_refused_at_once_or_where_it_is_used() -> None:
-    with pytest.raises(ConfigError, match="tau.PH3"):
+    with pytest.raises(ConfigError, match=r"tau\.PH3"):
         censafe.configuration("phsafe", "sdhc-us", {"tau.PH3": 0})
     later = unchecked("phsafe", "sdhc-us", {"tau.PH3": 0})
-    with pytest.raises(ConfigError, match="tau.PH3"):
+    with pytest.raises(ConfigError, match=r"tau\.PH3"):
         _ = later.checked
     with pytest.raises(UsageError, match="no product 'nmf'"):
         unchecked("nmf", "sdhc-us")
