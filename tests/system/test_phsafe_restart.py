@@ -44,7 +44,7 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         "from censafe.privacy.ledger import book as ledger\n"
         "from censafe.products.run import door, runner\n"
         "from censafe.products.phsafe import intake, release\n"
-        "from censafe.publication.measurements import vectors as files\n"
+        "from censafe.publication.measurements import sealed as files\n"
         + textwrap.dedent(patch)
         + "\nmain()\n"
     )

@@ -327,7 +327,8 @@ def test_a_signal_keeps_what_is_reserved_and_removes_scratch(
     out, ledger = tmp_path / "out", tmp_path / "l.jsonl"
     command = (*commands["phsafe"], out, "--quiet", "--ledger", ledger)
     script = (
-        "import os, time\nfrom censafe.cli import main\nfrom censafe.products.run import door\n"
+        "import os, signal, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it\n"
+        "from censafe.cli import main\nfrom censafe.products.run import door\n"
         f"door.measure = lambda *a: (os.kill(os.getpid(), {int(number)}), time.sleep(30))\nmain()\n"
     )
     child = subprocess.run(

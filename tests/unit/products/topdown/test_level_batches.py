@@ -164,7 +164,7 @@ def test_leaves_reach_the_kernels():
         leaves: family_rules(task, rules(ONE, True, leaves=leaves))
         for leaves in ("fractional", "all_positive")
     }
-    assert [one.options for one in chosen.values() if one is not None] == [0, ALL_POSITIVE]
+    assert [one.rounding.options for one in chosen.values() if one is not None] == [0, ALL_POSITIVE]
 
 
 def test_more_leaves_make_rounding_cheaper():
