@@ -88,6 +88,10 @@ def test_a_configuration_of_tables_goes_through_every_verb(
     product, state, settings = TABLES[name]
     data, out = tmp_path / "data", tmp_path / "out"
     done(censafe, "synth", data, "--persons", 2000, "--states", state, "--layout", "all", "--format", "csv")
+    if product == "safetab-h":
+        first, persons = TABLES["ddhca"], tmp_path / "persons"
+        done(censafe, "run", first[0], "ddhca", data, persons, *first[2], "--test-key", 1)
+        settings = (*settings, "--t1", persons)
     done(censafe, "run", product, name, data, out, *settings, "--test-key", 1)
     done(censafe, "estimate", out)
     done(censafe, "evaluate", product, name, data, tmp_path / "judged", *settings, "--trials", 1)

@@ -25,7 +25,7 @@ from support.topdown_inputs import write_1940
 Command = tuple[object, ...]
 Stop = Callable[..., bool]
 """Stop a command at the numbered rename; whether it got as far."""
-EVERY = 40
+EVERY = 30  # points at which a run writes, at least
 SAMPLED = (3, 9)
 INTERVALS = ("--intervals", "--simulations", "0", "--confidence", "0.95", "--query", "total")
 
