@@ -158,7 +158,7 @@ def measure_areas(pair: Pair, areas: ComparedAreas) -> tuple[int, dict[str, floa
     groups = race_groups(SCHEMA)
     with stage(stages, "errors"):
         sizes = size_classes(true_answers(pair, areas), COUNTY_SIZES)
-        kept = {}
+        matched = {}
         for query in QUERIES:
             cells = match(pair, areas, query)
             rows += accuracy([cells]).num_rows
@@ -169,10 +169,10 @@ def measure_areas(pair: Pair, areas: ComparedAreas) -> tuple[int, dict[str, floa
             if query == "votingage * hispanic":
                 rows += accuracy([cells], by_answer=True).num_rows
             if query in LOSS_QUERIES:
-                kept[query] = cells
+                matched[query] = cells
     with stage(stages, "empirical privacy loss"):
         for query in LOSS_QUERIES:
-            residuals = pooled_residuals([kept.pop(query)], zeros="either", groups=1024)
+            residuals = pooled_residuals([matched.pop(query)], zeros="either", groups=1024)
             rows += epl_summary(residuals).num_rows + epl_curve(residuals, bandwidth_factor=0.1).num_rows
     with stage(stages, "bias"):
         for mode in ("corrected", "as_published"):

@@ -250,7 +250,7 @@ def _published(
     runs = list(further_runs(config, loaded.facts, published, runs=FURTHER, seed=seed, workers=1))
     for name, own in queries.items():
         truth, given = (counts_of(level, weights[name]) for level in (true[name], published[name][-1]))
-        again = [counts_of(run[name], weights[name]) for run in runs]
+        repeated = [counts_of(run[name], weights[name]) for run in runs]
         for one in sets:
             held: list[list[np.ndarray]] = [[] for _ in LEVELS]
             first = 0
@@ -259,7 +259,7 @@ def _published(
                 first = part.stop
                 here, is_true = one.sums(given[:, part]), one.sums(truth[:, part])
                 classes = ErrorClasses()
-                for further in again:
+                for further in repeated:
                     classes.add(here, one.sums(further[:, part]))
                 for place, level in enumerate(LEVELS):
                     low, high = classes.ends(here, level)

@@ -86,7 +86,7 @@ class RatioResult:
 def truths(folder: Path, arguments: argparse.Namespace) -> dict[str, NoisyCells]:
     """Counts of the private path, with the production variances and without noise."""
     if arguments.truth is not None and arguments.truth.exists():
-        return _scaled(_kept(arguments.truth), arguments.scale)
+        return _scaled(_stored_truth(arguments.truth), arguments.scale)
     data, run = folder / "data", folder / "run"
     population(data, persons=arguments.persons, seed=arguments.seed, file_format="parquet", layout="phsafe")
     common = ["phsafe", "sdhc-us", str(data)]
@@ -101,16 +101,16 @@ def truths(folder: Path, arguments: argparse.Namespace) -> dict[str, NoisyCells]
         noisy, _ = read_noisy_table(table, files)
         found[table] = replace(noisy, count=_exact(truth, table, noisy))
     if arguments.truth is not None:
-        _keep(arguments.truth, found)
+        _store_truth(arguments.truth, found)
     return _scaled(found, arguments.scale)
 
 
-def _keep(path: Path, exact: dict[str, NoisyCells]) -> None:
+def _store_truth(path: Path, exact: dict[str, NoisyCells]) -> None:
     columns = {f"{table}/{name}": getattr(cells, name) for table, cells in exact.items() for name in COLUMNS}
     np.savez_compressed(path, **columns)
 
 
-def _kept(path: Path) -> dict[str, NoisyCells]:
+def _stored_truth(path: Path) -> dict[str, NoisyCells]:
     with np.load(path) as stored:
         tables = dict.fromkeys(name.split("/")[0] for name in stored.files)
         return {

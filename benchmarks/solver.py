@@ -101,8 +101,8 @@ def random_counts(level: Level, rng: np.random.Generator) -> tuple[NDArray[np.in
     sizes[rng.random(level.children) < (0.3 if level.weights == "block" else 0.0)] = 0
     sizes[0] = max(int(sizes[0]), level.persons)
     counts = np.array([rng.multinomial(size, share / share.sum()) for size in sizes])
-    kept = counts.sum(axis=0) > 0
-    return support[kept], counts[:, kept]
+    occupied = counts.sum(axis=0) > 0
+    return support[occupied], counts[:, occupied]
 
 
 def instance(level: Level, rng: np.random.Generator) -> Instance:

@@ -211,8 +211,8 @@ def data_of(case: Case, work: Path) -> Path:
     if counties is not None:
         for file in ("histogram.parquet", "units.parquet"):
             table = pq.read_table(folder / file)
-            kept = pc.is_in(pc.utf8_slice_codeunits(table["geocode"], 0, 5), pa.array(counties))
-            pq.write_table(table.filter(kept), folder / file)
+            of_county = pc.is_in(pc.utf8_slice_codeunits(table["geocode"], 0, 5), pa.array(counties))
+            pq.write_table(table.filter(of_county), folder / file)
     return folder
 
 

@@ -49,7 +49,7 @@ def alone(data: Dataset) -> bool:
     return len({key for key, _ in data.units}) == len(data.units)
 
 
-def touched(one: Dataset, other: Dataset) -> set[int]:
+def changed_households(one: Dataset, other: Dataset) -> set[int]:
     """Households whose unit records differ."""
     return {key for key, _ in (less(one.units, other.units) + less(other.units, one.units))}
 
@@ -69,7 +69,7 @@ def household_local(one: Dataset, other: Dataset) -> bool:
         alone(one)
         and alone(other)
         and moved.total() == 1
-        and touched(one, other) <= {key for key, _ in moved}
+        and changed_households(one, other) <= {key for key, _ in moved}
     )
 
 
@@ -77,7 +77,12 @@ def replaced(one: Dataset, other: Dataset) -> bool:
     """One person out and one in; only the unit records of their households differ."""
     out, entered = less(one.persons, other.persons), less(other.persons, one.persons)
     own = {key for key, _ in (out + entered)}
-    return alone(one) and alone(other) and out.total() == entered.total() == 1 and touched(one, other) <= own
+    return (
+        alone(one)
+        and alone(other)
+        and out.total() == entered.total() == 1
+        and changed_households(one, other) <= own
+    )
 
 
 RELATIONS: dict[str, tuple[Callable[[Dataset, Dataset], bool], Sensitivity, Neighbours]] = {

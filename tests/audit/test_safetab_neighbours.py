@@ -268,5 +268,5 @@ def test_a_block_in_two_areas_of_one_type_cannot_be_said() -> None:
     for level in group_levels():
         source = counter_of(world).groups(level, None)
         if source.level.groups:
-            touched = np.flatnonzero(source.block(0, len(source.level.regions)).totals.any(axis=1))
-            assert len(touched) <= 1
+            nonzero = np.flatnonzero(source.block(0, len(source.level.regions)).totals.any(axis=1))
+            assert len(nonzero) <= 1

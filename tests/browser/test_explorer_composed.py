@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from censafe.model import Definition
 from censafe.planning.explorer.page import page_script
-from censafe.privacy.loss.attack import TouchedQuery
+from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.conversions import epsilons, gaussian_epsilon
 from censafe.privacy.loss.loss_law import composed_epsilon, gathered, spare_variance
 from censafe.products.configuration.shipped import ShippedConfig, shipped_configs
@@ -21,16 +21,16 @@ NAMES = ("gaussianEpsilon", "composedEpsilon", "spareVariance", "lawsOf", "fresh
 DRAIN = "g => { let s = g.next(); while (!s.done) s = g.next(); return s.value; }"
 DELTA = Fraction(1, 10**10)
 LAWS = {
-    "one": [TouchedQuery(Fraction(4), 2)],
+    "one": [MovedQuery(Fraction(4), 2)],
     "steps": [
-        TouchedQuery(Fraction(92401), 1, 22),
-        TouchedQuery(Fraction(1478), 2, 14),
-        TouchedQuery(Fraction(1709), 1, 2),
+        MovedQuery(Fraction(92401), 1, 22),
+        MovedQuery(Fraction(1478), 2, 14),
+        MovedQuery(Fraction(1709), 1, 2),
     ],
     "groups": [
-        TouchedQuery(Fraction(2343, 1000), 9),
-        TouchedQuery(Fraction(31447, 1000), 9),
-        TouchedQuery(Fraction(625), 9),
+        MovedQuery(Fraction(2343, 1000), 9),
+        MovedQuery(Fraction(31447, 1000), 9),
+        MovedQuery(Fraction(625), 9),
     ],
 }
 
@@ -45,7 +45,7 @@ def page(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Any:
     opened.close()
 
 
-def plain(laws: list[TouchedQuery]) -> list[dict[str, float]]:
+def plain(laws: list[MovedQuery]) -> list[dict[str, float]]:
     return [{"sigma2": float(law.sigma2), "cells": law.cells, "step": law.step} for law in laws]
 
 
@@ -82,17 +82,17 @@ def test_the_touched_cells_are_those_of_the_plan(
     sheets = explorer.page.evaluate("() => JSON.parse(document.getElementById('sheets').textContent)")
     sheet = next(one for one in sheets if one["key"] == config.name)
     planner = planner_of(config.product)
-    reaches = planner.questions(planner.load(config.name, {}, {}, planner.CONFIDENCE))
-    if reaches[0].definition is not Definition.ZCDP:
+    asked = planner.questions(planner.load(config.name, {}, {}, planner.CONFIDENCE))
+    if asked[0].definition is not Definition.ZCDP:
         assert sheet["questions"] == []
         return
     shown = page.evaluate(
         "sheet => sheet.questions.map(q => T.gatherLaws(T.lawsOf(T.freshState(sheet), q)).map(l => [l.sigma2, l.cells, l.step]))",
         sheet,
     )
-    assert len(reaches) == len(shown)
-    for reach, laws in zip(reaches, shown, strict=True):
-        python = sorted((float(law.sigma2), law.cells, law.step) for law in gathered(reach.queries))
+    assert len(asked) == len(shown)
+    for question, laws in zip(asked, shown, strict=True):
+        python = sorted((float(law.sigma2), law.cells, law.step) for law in gathered(question.queries))
         assert [pytest.approx(law, rel=1e-14) for law in python] == sorted(tuple(law) for law in laws)
 
 
@@ -106,14 +106,14 @@ def finished(explorer: ExplorerPage) -> list[str]:
 def test_the_page_shows_the_figures_of_the_command_line(explorer: ExplorerPage) -> None:
     explorer.open("sdhc-us")
     planner = planner_of("phsafe")
-    (reach,) = planner.questions(planner.load("sdhc-us", {}, {}, planner.CONFIDENCE))
-    python, stated = composed_epsilon(reach.queries, DELTA), epsilons(reach.loss, DELTA)
+    (question,) = planner.questions(planner.load("sdhc-us", {}, {}, planner.CONFIDENCE))
+    python, stated = composed_epsilon(question.queries, DELTA), epsilons(question.loss, DELTA)
     rho, slide, tight, least, most, spared, more, before = finished(explorer)
     assert (f"{stated.slide:.4f}", f"{stated.tight:.4f}", "1.257281") == (slide, tight, rho)
     assert float(least) <= python.lower <= python.upper <= float(most)
     assert float(most) - float(least) <= python.upper - python.lower + 2e-4
-    assert f"{100 * spare_variance(reach.queries, DELTA, stated.tight):.1f}%" == spared
-    assert f"{100 * spare_variance(reach.queries, DELTA, stated.slide):.1f}%" == more
+    assert f"{100 * spare_variance(question.queries, DELTA, stated.tight):.1f}%" == spared
+    assert f"{100 * spare_variance(question.queries, DELTA, stated.slide):.1f}%" == more
     explorer.type("PH3.state_A-G", "loss", "0.2")
     edited = finished(explorer)
     assert most == before == edited[7]

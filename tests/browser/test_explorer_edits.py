@@ -116,12 +116,14 @@ def test_tables_and_levels_are_switched_off_and_on(explorer: ExplorerPage) -> No
     assert explorer.field("PH3.usa_*", "loss").is_disabled()
     table.click()
     level.click()
-    kept = sum(b for (_, name), b in config.budgets.items() if name != "state_A-G")
-    assert kept == Fraction(explorer.total())
+    remaining = sum(b for (_, name), b in config.budgets.items() if name != "state_A-G")
+    assert remaining == Fraction(explorer.total())
     assert table.evaluate("box => [box.checked, box.indeterminate]") == [False, True]
     assert explorer.rows()["PH5_num.state_A-G"]["moe"] == "", "what is summed from PH4 goes with it"
     table.click()
-    assert kept + config.budgets["PH3", "state_A-G"] == Fraction(explorer.total()), "a half switch goes on"
+    assert remaining + config.budgets["PH3", "state_A-G"] == Fraction(explorer.total()), (
+        "a half switch goes on"
+    )
     level.click()
     assert explorer.total() == "1.257281"
 

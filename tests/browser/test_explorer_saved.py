@@ -120,11 +120,11 @@ def test_a_histogram_without_budget_is_not_measured(explorer: ExplorerPage, tmp_
 def test_what_cannot_be_run_is_told_and_not_saved(explorer: ExplorerPage) -> None:
     explorer.open("pl94-us")
     explorer.page.locator('[data-row="units.County.detailed"] input[type=checkbox]').click()
-    told = "units measures nothing at County, where persons does"
-    assert told in str(explorer.page.locator("#obstacles").text_content())
+    obstacle = "units measures nothing at County, where persons does"
+    assert obstacle in str(explorer.page.locator("#obstacles").text_content())
     explorer.page.locator("#save-toml").click()
     assert "Nothing was saved" in str(explorer.page.locator("#save-status").text_content())
-    assert told in str(explorer.page.locator("#save-status").text_content())
+    assert obstacle in str(explorer.page.locator("#save-status").text_content())
     assert explorer.page.evaluate("() => window.saved ?? null") is None
     explorer.open("sdhc-us")
     for box in explorer.page.locator('[data-switch^="PH"]').all():

@@ -16,8 +16,8 @@ from censafe.evaluation.loss.calibration import noise_law_masses
 from censafe.evaluation.semantics import (
     discrete_gaussian_power,
     gaussian_power,
+    moved_queries,
     power_curve,
-    touched_queries,
     zcdp_power,
 )
 from censafe.model import NoiseLaw
@@ -74,7 +74,7 @@ def block_queries() -> tuple[Any, Any, Fraction]:
     assert sum(shares.values()) == 1
     persons = Fraction("2.56") * Fraction(allocations["persons"]["by_level"]["Block"])
     units = Fraction("0.07") * Fraction(allocations["units"]["by_level"]["Block"])
-    return touched_queries(persons, shares), touched_queries(units, {"units": Fraction(1)}), persons + units
+    return moved_queries(persons, shares), moved_queries(units, {"units": Fraction(1)}), persons + units
 
 
 def test_the_power_table_of_the_slides() -> None:
@@ -116,7 +116,7 @@ def test_choices_that_do_not_reproduce_the_slides() -> None:
     assert discrete_gaussian_power(persons, LEVELS) == pytest.approx(
         derived["discrete_gaussian_persons_only_randomised"], abs=1e-5
     )
-    one = touched_queries(rho, {"one": Fraction(1)})
+    one = moved_queries(rho, {"one": Fraction(1)})
     assert discrete_gaussian_power(one, LEVELS) == pytest.approx(
         derived["discrete_gaussian_single_query_two_cells_randomised"], abs=1e-5
     )

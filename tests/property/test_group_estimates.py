@@ -79,8 +79,8 @@ def test_totals_add_up_areas_agree_and_tables_pass(
     for members in area_classes.classes:
         for code in CODES:
             assert len({cells.get((*member, code)) for member in members}) == 1
-    again, report = coterminous(found, area_classes, mode=mode)
-    assert cells == _by_area(again)
+    repeated, report = coterminous(found, area_classes, mode=mode)
+    assert cells == _by_area(repeated)
     assert not report.changes
     final = [nonnegative(one) for one in found] if clipped else list(found)
     for one in final:

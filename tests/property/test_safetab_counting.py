@@ -128,8 +128,8 @@ def test_parts_and_order_do_not_matter(seed: int) -> None:
     expected = source.block(0, regions).dense
     shuffled = list(world.records)
     random.Random(seed).shuffle(shuffled)
-    again = counter_of(world.having(shuffled), batches=4).groups(level, None)
-    np.testing.assert_array_equal(expected, again.block(0, regions).dense)
+    repeated = counter_of(world.having(shuffled), batches=4).groups(level, None)
+    np.testing.assert_array_equal(expected, repeated.block(0, regions).dense)
     middle = len(shuffled) // 2
     halves = [counter_of(world.having(half)) for half in (shuffled[:middle], shuffled[middle:]) if half]
     np.testing.assert_array_equal(

@@ -104,8 +104,8 @@ def test_a_folded_table_that_doubles_zero_is_rejected(kind: str, parameter: str)
 def test_noise_truncated_at_4_sigma_is_rejected(parameter: str) -> None:
     noise = law("gaussian", parameter)
     values = sample(noise, DRAWS + 1000, 108)
-    kept = values[np.abs(values) <= 4 * float(noise.parameter) ** 0.5][:DRAWS]
-    assert "tail" in rejected(kept, ExactLaw.of(noise))
+    central = values[np.abs(values) <= 4 * float(noise.parameter) ** 0.5][:DRAWS]
+    assert "tail" in rejected(central, ExactLaw.of(noise))
 
 
 def test_the_biased_gaussian_of_opendp_0_14_1_is_rejected() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from support.commands import CommandLine
 
 
-def page_again(censafe: CommandLine, folder: Path) -> str:
+def page_from_files(censafe: CommandLine, folder: Path) -> str:
     """The page of a folder, after checking that it is confidential, self-contained, and comes again from the files alone.
 
     Args:

@@ -67,7 +67,7 @@ def small_tree(
     seed: int,
     *,
     exact: int = 0,
-    kept: bool = False,
+    third_alike: bool = False,
     apart: bool = False,
     alone: bool = False,
     parted: bool = False,
@@ -79,7 +79,7 @@ def small_tree(
     Args:
         seed: of everything.
         exact: number of levels with exact totals, from the root.
-        kept: whether the third attribute counts as kept, so that the blocks are larger.
+        third_alike: whether the third attribute is among the ``alike`` of the cell blocks, so that the blocks are larger.
         apart: whether every geounit has a kind of budget of its own, so that no covariance is shared.
         alone: whether the first leaf is an only child without answers.
         parted: whether the second level holds sums of parts, of which nothing but the totals is known.
@@ -87,7 +87,7 @@ def small_tree(
         apart_types: whether no leaf may hold records of more than one facility type, so that exact totals fix sums of types.
     """
     rng = np.random.default_rng(seed)
-    alike = (AXES[0], ALLOWED, *((AXES[2],) if kept else ()))
+    alike = (AXES[0], ALLOWED, *((AXES[2],) if third_alike else ()))
     blocks = CellBlocks.of(SHAPE, LABELS, alike)
     parents = (
         np.array([-1]),

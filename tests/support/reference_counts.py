@@ -145,8 +145,8 @@ def reference_release(
     counts: Counter[tuple[str, ...]] = Counter()
     unmatched = dict.fromkeys(BASIS, 0)
     for name, (person_in, unit_in, cells) in PERSON_TABLES.items():
-        kept = world.truncated([p for p in world.persons if person_in(p)], tau[name])
-        for person in kept:
+        retained = world.truncated([p for p in world.persons if person_in(p)], tau[name])
+        for person in retained:
             unit = world.unique.get(person["MAFID"])
             if unit is not None and unit_in(unit):
                 unmatched[name] += world.add(counts, name, unit, person, list(cells(person, unit)), 1)
@@ -201,7 +201,7 @@ class World:
         households: dict[Any, list[Person]] = defaultdict(list)
         for person in persons:
             households[person["MAFID"]].append(person)
-        kept = []
+        retained = []
         for members in households.values():
             copies: Counter[str] = Counter()
             order = []
@@ -210,8 +210,8 @@ class World:
                 copies[text] += 1
                 digest = hashlib.sha256(f"{text}|{copies[text]}".encode()).hexdigest()
                 order.append((digest, position))
-            kept += [members[position] for _, position in sorted(order)[:tau]]
-        return kept
+            retained += [members[position] for _, position in sorted(order)[:tau]]
+        return retained
 
     def add(
         self,

@@ -122,6 +122,6 @@ def test_garbage_at_the_end_of_a_ledger_is_not_called_whole(censafe: CommandLine
     done = censafe("ledger", "verify", ledger)
     assert (done.code, "whole, 2 parts" in done.out) == (4, False)
     assert "the 7 bytes after them are not a whole line" in done.err
-    told = censafe("ledger", "verify", ledger, "--json")
-    assert (told.code, json.loads(told.out)["valid"]) == (4, False)
+    verified = censafe("ledger", "verify", ledger, "--json")
+    assert (verified.code, json.loads(verified.out)["valid"]) == (4, False)
     assert "7 bytes" in censafe("ledger", "show", ledger).out

@@ -49,8 +49,8 @@ def test_a_run_keeps_the_names_that_it_was_given(
     named = {"44001": "North", "44003": "South, with islands", "44005": ""}
     assert names_of(out) == named
     names.unlink()
-    again = censafe("estimate", out, "--quiet", "--intervals", "--simulations", 0)
-    assert again.code == 0, again.err
+    repeated = censafe("estimate", out, "--quiet", "--intervals", "--simulations", 0)
+    assert repeated.code == 0, repeated.err
     assert names_of(out) == named
     assert PublishedSource(out).open(ReadOptions()).names.by_code == {
         "44001": "North",

@@ -73,8 +73,8 @@ def test_an_extract_and_its_own_microdata_agree_everywhere(
     errors = [row for row in rows_of(out / "metrics_long.csv") if row["suite"] == "accuracy"]
     assert {float(row["value"]) for row in errors if row["metric"] == "max_ae" and row["value"]} == {0.0}
     assert {"region", "Enumdist"} <= {row["level"] for row in errors if row["characteristic"] == "boarders"}
-    untold = rows_of(out / "characteristics_untold.csv")
-    assert [(row["characteristic"], row["reason"]) for row in untold] == [
+    unmeasured = rows_of(out / "characteristics_untold.csv")
+    assert [(row["characteristic"], row["reason"]) for row in unmeasured] == [
         ("old", "e2e-1940 does not tell: age 65+")
     ]
     assert {row["geocode"] for row in rows_of(out / "side_by_side" / "region.csv")} == {"north", "south"}

@@ -161,7 +161,7 @@ def test_two_text_files_are_compared_by_a_named_column(censafe: CommandLine, tmp
     assert "What could not be measured?" in page
 
 
-def marked_files(folder: Path) -> list[str]:
+def classified_files(folder: Path) -> list[str]:
     """Files of an evaluation in which CONFIDENTIAL stands, those of a workbook and of Parquet among them."""
     found = []
     for path in sorted(one for one in folder.rglob("*") if one.is_file()):
@@ -181,7 +181,7 @@ def test_nothing_is_stamped_confidential_where_the_truth_was_published(
     more = ("--residuals", "--side-by-side", "County", "--published-data")
     done = censafe("evaluate", "pair", *folders, tmp_path / "out", *CONFIG, *more)
     assert done.code == 0, done.err
-    assert marked_files(tmp_path / "out") == []
+    assert classified_files(tmp_path / "out") == []
     assert done.out.startswith("Public, as the truth was published.")
     rows = rows_of(tmp_path / "out" / "metrics_long.csv")
     assert {row["classification"] for row in rows} == {
@@ -191,11 +191,11 @@ def test_nothing_is_stamped_confidential_where_the_truth_was_published(
     table = tmp_path / "a.csv"
     for name, option in (("said", ("--published-data",)), ("unsaid", ())):
         assert censafe("evaluate", "pair", table, table, tmp_path / name, "--quiet", *option).code == 0
-    assert marked_files(tmp_path / "said") == []
+    assert classified_files(tmp_path / "said") == []
     assert "confidential" not in (tmp_path / "said" / "report.html").read_text(encoding="utf-8").lower()
     words = {row["column"]: row["meaning"] for row in rows_of(tmp_path / "out" / "codebook.csv")}
     assert words["count_sf"] == "count as tabulated: the true one"
-    assert {"report.html", "metrics_long.csv", "workbook.xlsx"} <= set(marked_files(tmp_path / "unsaid"))
+    assert {"report.html", "metrics_long.csv", "workbook.xlsx"} <= set(classified_files(tmp_path / "unsaid"))
 
 
 def test_files_of_units_may_be_named(
@@ -223,7 +223,7 @@ def test_files_of_units_may_be_named(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (("|GQTYPE_PL|", "|GQTYPE|"), "no column GQTYPE_PL"),
         (("|3|0|2|", "|3|0|9|"), "VOTING_AGE"),
@@ -231,14 +231,14 @@ def test_files_of_units_may_be_named(
     ],
 )
 def test_microdata_that_break_the_layout_are_refused(
-    censafe: CommandLine, folders: tuple[Path, Path], tmp_path: Path, change: tuple[str, str], told: str
+    censafe: CommandLine, folders: tuple[Path, Path], tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     truth, published = folders
     text = (published / "microdata" / "persons.txt").read_text(encoding="utf-8")
     (tmp_path / "persons.txt").write_text(text.replace(*change, 1), encoding="utf-8")
     done = censafe("evaluate", "pair", truth, tmp_path / "persons.txt", tmp_path / "out", *CONFIG)
     assert done.code == 1
-    assert told in done.err
+    assert message in done.err
 
 
 def test_units_of_other_blocks_and_other_schemas_are_refused(
@@ -260,11 +260,11 @@ def test_further_runs_have_a_name_or_none(censafe: CommandLine, tmp_path: Path) 
     table = tmp_path / "a=b.csv"
     table.write_text("area,count\n1,5\n", encoding="utf-8")
 
-    def told(also: str) -> str:
+    def message(also: str) -> str:
         return censafe("evaluate", "pair", table, table, tmp_path / "out", "--also", also).err
 
-    assert "write NAME=PATH or PATH" in told("nowhere")
-    assert "there is no such file or folder" in told("june=nowhere")
-    assert "numbers up to 999 name the runs" in told(f"2={table}")
+    assert "write NAME=PATH or PATH" in message("nowhere")
+    assert "there is no such file or folder" in message("june=nowhere")
+    assert "numbers up to 999 name the runs" in message(f"2={table}")
     for right in (str(table), f"june={table}"):
-        assert "need --config" in told(right)
+        assert "need --config" in message(right)

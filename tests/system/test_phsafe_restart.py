@@ -111,13 +111,13 @@ def test_lost_and_foreign_measurements_stop_the_run(
     command = ("run", "phsafe", config, data, out, "--quiet")
     _run_and_die(STAGES["after three commits"], *command)
     victim = out / "measurements" / "PH2.parquet"
-    kept = victim.read_bytes()
+    before = victim.read_bytes()
     victim.unlink()
     lost = censafe(*command)
     assert lost.code == 4
     assert "PH2.parquet" in lost.err
     assert "never measured again" in lost.err
-    victim.write_bytes(kept)
+    victim.write_bytes(before)
     ledger.rename(tmp_path / "moved.jsonl")
     (tmp_path / "censafe-ledger.key").rename(tmp_path / "moved.key")
     foreign = censafe(*command)

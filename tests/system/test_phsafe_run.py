@@ -13,7 +13,7 @@ import pytest
 from censafe.privacy.ledger.book import read_entries, verify
 from censafe.products.phsafe.config import load_phsafe_config
 from support.commands import CommandLine, bureau_config, write_config
-from support.evaluations import page_again
+from support.evaluations import page_from_files
 from support.ledgers import stated
 from support.phsafe_inputs import GEO, PERSONS, UNITS, write_folder
 
@@ -103,9 +103,9 @@ def test_the_same_command_again_measures_nothing(
     command = ("run", "phsafe", config, data, tmp_path / "out", "--quiet")
     assert censafe(*command).code == 0
     before = (tmp_path / "censafe-ledger.jsonl").read_bytes(), (tmp_path / "out/tables.parquet").read_bytes()
-    again = censafe(*command)
-    assert again.code == 0
-    assert "Nothing was measured or spent" in again.err
+    repeated = censafe(*command)
+    assert repeated.code == 0
+    assert "Nothing was measured or spent" in repeated.err
     assert (
         (tmp_path / "censafe-ledger.jsonl").read_bytes(),
         (tmp_path / "out/tables.parquet").read_bytes(),
@@ -182,8 +182,8 @@ def test_estimate_rewrites_the_tables_from_the_measurements_alone(
     ledger = (tmp_path / "censafe-ledger.jsonl").read_bytes()
     for path in data.iterdir():
         path.unlink()
-    again = censafe("estimate", out, "--confidence", "0.95")
-    assert again.code == 0, again.err
+    repeated = censafe("estimate", out, "--confidence", "0.95")
+    assert repeated.code == 0, repeated.err
     assert {path: path.read_bytes() for path in out.glob("tables/*/*.csv")} == before
     assert pq.read_table(out / "tables.parquet").column("confidence")[0].as_py() == 0.95
     assert (tmp_path / "censafe-ledger.jsonl").read_bytes() == ledger
@@ -238,7 +238,7 @@ def test_confidential_commands_stamp_their_folders_and_spend_nothing(
         lines = (out / "accuracy.csv").read_text(encoding="utf-8").splitlines()
         assert all("CONFIDENTIAL" in line for line in lines[1:])
         assert "CONFIDENTIAL" in (out / "accuracy.svg").read_text(encoding="utf-8")
-        page = page_again(censafe, out)
+        page = page_from_files(censafe, out)
         assert all(f'id="{name}"' in page for name in ("margins", "coverage", "truncation", "losses"))
     assert json.loads((out / "manifest.json").read_text())["confidential"] is True
     assert not list(tmp_path.glob("censafe-ledger*"))

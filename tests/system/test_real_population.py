@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.commands import CommandLine
-from support.evaluations import page_again
+from support.evaluations import page_from_files
 from support.shared import shared_data
 
 SETTINGS = ("--set", "reader=csv", "--set", "state_filter=44,50")
@@ -58,7 +58,7 @@ def test_it_is_released_and_evaluated_as_planned(
     shares = [float(row["coverage_noise"]) for row in rows if row["table"] not in ("PH5_num", "PH8_num")]
     coverage = sum(w * s for w, s in zip(weights, shares, strict=True)) / sum(weights)
     assert 0.89 < coverage < 0.912
-    page = page_again(censafe, tmp_path / "evaluation")
+    page = page_from_files(censafe, tmp_path / "evaluation")
     assert f"Of {sum(weights):,} noisy counts {100 * coverage:.1f}% are within their margin of error" in page
     assert "costs most in PH3" in page
     cut = {row["table"]: 0 for row in rows}

@@ -60,7 +60,7 @@ def _row(table: str, *values: str) -> Change:
     return lambda folders: folders.rewrite(**{table: [*data_rows()[table], list(values)]})
 
 
-def _again(table: str) -> Change:
+def _repeated(table: str) -> Change:
     return lambda folders: folders.rewrite(**{table: [*data_rows()[table], data_rows()[table][0]]})
 
 
@@ -103,7 +103,7 @@ BROKEN_PERSONS: dict[str, Fault] = {
     "header only": (_bytes(PERSONS, lambda old: old.split(b"\n")[0] + b"\n"), (PERSONS, "no rows")),
     "missing file": (_remove(PERSONS), ("person-records", "no input file found", "add the table")),
     "nobody of a run": (_only("persons", lambda row: row[3] != "72"), (PERSONS, "PR run", "US or of Puerto Rico")),
-    "block twice": (_again("blocks"), ("GRF-C.txt", "[duplicate-block]", "1 row", "remove the repeated rows")),
+    "block twice": (_repeated("blocks"), ("GRF-C.txt", "[duplicate-block]", "1 row", "remove the repeated rows")),
     "malformed block": (_cell("blocks", 0, 2, "1"), ("GRF-C.txt", "TABTRACTCE", "exactly 6 digits")),
     "malformed place": (_cell("blocks", 0, 4, "x"), ("GRF-C.txt", "PLACEFP", "exactly 5 digits")),
     "no place column": (_edit("GRF-C.txt", "PLACEFP", "PLACE", 1), ("GRF-C.txt", "PLACEFP")),
@@ -123,7 +123,7 @@ BROKEN_HOUSEHOLDS: dict[str, Fault] = {
     "missing file": (_remove(HOUSEHOLDS), ("household-records", "no input file found")),
     "no household of a run": (_only("households", lambda row: row[0] == "72"), (HOUSEHOLDS, "US run")),
     "totals missing": (_remove(TOTALS), ("pop-group-totals", "no input file found")),
-    "totals of a group twice": (_again("totals"), (TOTALS, "[duplicate-group]", "1 row", "every population group once")),
+    "totals of a group twice": (_repeated("totals"), (TOTALS, "[duplicate-group]", "1 row", "every population group once")),
     "totals of an unknown region": (_row("totals", "44099", "COUNTY", "1001", "9"), (TOTALS, "REGION_ID", "[unknown-region]")),
     "region of the wrong length": (_row("totals", "440", "COUNTY", "1001", "9"), (TOTALS, "REGION_ID", "1 row")),
     "unknown region type": (_row("totals", "44", "PARISH", "1001", "9"), (TOTALS, "REGION_TYPE", "PR-COUNTY")),

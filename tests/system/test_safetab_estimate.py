@@ -51,9 +51,9 @@ def test_the_same_rules_give_the_same_tables_without_records_or_ledger(
     assert tables_of(out) == before
     assert pq.read_table(out / "tables.parquet").column("confidence")[0].as_py() == 0.9
     assert (tmp_path / "censafe-ledger.jsonl").read_bytes() == ledger
-    again = _manifest(out)
+    repeated = _manifest(out)
     for key in ("plan", "identity", "parts", "run", "config", "ledger", "created", "input_commitment"):
-        assert again[key] == manifest[key], key
+        assert repeated[key] == manifest[key], key
     assert not (out / ".censafe").exists()
 
 

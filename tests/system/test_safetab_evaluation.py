@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.commands import CommandLine
-from support.evaluations import page_again
+from support.evaluations import page_from_files
 from support.shared import shared_data
 
 SETTINGS = ("--set", "state_filter_us=44,50", "--set", "run_pr=false", "--set", "reader=csv")
@@ -56,7 +56,7 @@ def test_margins_are_those_that_were_planned(
         assert (out / name).stat().st_size > 0
     assert "CONFIDENTIAL" in (out / "accuracy.svg").read_text(encoding="utf-8")
     assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["confidential"] is True
-    page = page_again(censafe, out)
+    page = page_from_files(censafe, out)
     assert all(f'id="{name}"' in page for name in ("margins", "coverage", "sums", "bias", "tables"))
     assert ('id="zeros"' in page) == (product == "safetab-p")
     levels = {(row["region_type"], row["iteration_level"]) for row in rows}

@@ -201,9 +201,9 @@ def test_the_same_command_again_measures_nothing(
     command = ("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--quiet")
     assert censafe(*command).code == 0
     before = (tmp_path / "censafe-ledger.jsonl").read_bytes(), (tmp_path / "out/tables.parquet").read_bytes()
-    again = censafe(*command)
-    assert again.code == 0
-    assert "Nothing was measured or spent" in again.err
+    repeated = censafe(*command)
+    assert repeated.code == 0
+    assert "Nothing was measured or spent" in repeated.err
     after = (tmp_path / "censafe-ledger.jsonl").read_bytes(), (tmp_path / "out/tables.parquet").read_bytes()
     assert after == before
     other = censafe(*command, "--set", "t1=pooled")
@@ -347,9 +347,9 @@ def test_areas_of_the_same_blocks_agree_when_asked(
     assert of("off", "COUNTY") != of("off", "TRACT")
     assert of(mode, "COUNTY") == of(mode, "TRACT")
     assert len(of(mode, "COUNTY")) == 8
-    untouched = [group for group in _plain(tmp_path / "off") if group[:2] == ("TRACT", "44003000200")]
-    assert {g: _plain(tmp_path / mode)[g] for g in untouched} == {
-        g: _plain(tmp_path / "off")[g] for g in untouched
+    unchanged = [group for group in _plain(tmp_path / "off") if group[:2] == ("TRACT", "44003000200")]
+    assert {g: _plain(tmp_path / mode)[g] for g in unchanged} == {
+        g: _plain(tmp_path / "off")[g] for g in unchanged
     }
 
 
@@ -359,8 +359,8 @@ def test_counts_that_contradict_each_other_are_marked_in_a_folder_of_their_own(
     folders.configure("p", budget=0.02)
     command = ("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--test-key", 2)
     assert censafe(*command, "--set", "mark_x=true").code == 0
-    plain, marked = t1_of(tmp_path / "out"), t1_of(tmp_path / "out", "tables_marked")
-    assert set(plain) == set(marked)
+    plain, flagged = t1_of(tmp_path / "out"), t1_of(tmp_path / "out", "tables_marked")
+    assert set(plain) == set(flagged)
     crossed = {
         (*group[:2], code)
         for group, count in plain.items()
@@ -370,7 +370,7 @@ def test_counts_that_contradict_each_other_are_marked_in_a_folder_of_their_own(
         and int(count) > int(plain[partner])
     }
     assert crossed
-    assert {group for group, count in marked.items() if count == "X"} == crossed
+    assert {group for group, count in flagged.items() if count == "X"} == crossed
 
 
 def test_overrides_are_recorded_and_change_the_plan(

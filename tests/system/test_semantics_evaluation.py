@@ -39,8 +39,8 @@ def test_under_zcdp_the_best_attack_lies_between_a_coin_and_the_bound(
     assert not (out / "CONFIDENTIAL.txt").exists()
     described = {row["column"]: row["meaning"] for row in rows_of(out / "codebook.csv")}
     assert described["bound"] == "no test against any mechanism of that loss has more power"
-    again = censafe("evaluate", "report", out)
-    assert again.code == 0, again.err
+    repeated = censafe("evaluate", "report", out)
+    assert repeated.code == 0, repeated.err
     assert page == (out / "report.html").read_text(encoding="utf-8")
 
 

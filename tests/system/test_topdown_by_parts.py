@@ -117,10 +117,10 @@ def test_a_stopped_estimation_goes_on_after_the_last_state(
     with monkeypatch.context() as patched:
         patched.setattr(PartedHistogram, "_below", counted)
         assert estimate(censafe, out, files, *choice).code != 0
-    kept = sorted(path.name for path in (out / ".censafe" / "parts").iterdir())
+    stored = sorted(path.name for path in (out / ".censafe" / "parts").iterdir())
     assert not (out / "histograms").exists()
-    assert len([name for name in kept if name.endswith(".parquet")]) == 1
-    assert len([name for name in kept if name.endswith(".npz")]) == (
+    assert len([name for name in stored if name.endswith(".parquet")]) == 1
+    assert len([name for name in stored if name.endswith(".npz")]) == (
         2 * len(states(files, "County")) if information == "lower" else 0
     )
     other = estimate(censafe, out, files, "--set", "leaves=all_positive")
@@ -197,13 +197,13 @@ def test_puerto_rico_comes_back_from_its_files(censafe: CommandLine, tmp_path: P
         write_pl94(tmp_path / "data", (72,), areas=False),
         ("--set", "information=lower", "--quiet"),
     )
-    out, again = tmp_path / "out", tmp_path / "again"
+    out, repeated = tmp_path / "out", tmp_path / "again"
     assert censafe("run", "topdown", "pl94-pr", data, out, "--test-key", 3, *choice).code == 0
     files = out / "measurements"
     assert {path.name for path in files.iterdir() if path.is_dir()} == {
         "PR_Person_PL_PROD",
         "PR_Unit_PL_PROD",
     }
-    done = censafe("estimate", "topdown", "pl94-pr", again, "--measurements", files, *choice)
+    done = censafe("estimate", "topdown", "pl94-pr", repeated, "--measurements", files, *choice)
     assert done.code == 0, done.err
-    assert histograms(out) == histograms(again)
+    assert histograms(out) == histograms(repeated)

@@ -139,9 +139,9 @@ def test_the_same_evaluation_goes_on_and_another_is_refused(
     censafe: CommandLine, data: Path, evaluated: Path
 ) -> None:
     arguments = ("evaluate", "topdown", "e2e-1940", data, evaluated, "--seed", 3, "--workers", 1)
-    again = censafe(*arguments, "--runs", 3, "--set", "epsilon=4")
-    assert again.code == 0, again.err
-    assert "2 of 3 runs are there already" in again.err
+    repeated = censafe(*arguments, "--runs", 3, "--set", "epsilon=4")
+    assert repeated.code == 0, repeated.err
+    assert "2 of 3 runs are there already" in repeated.err
     other = censafe(*arguments, "--set", "epsilon=2")
     assert other.code == 2
     assert "another run" in other.err
@@ -253,8 +253,8 @@ def test_the_public_page_of_an_evaluation_holds_nothing_of_its_comparison(
     same_files(tmp_path / "0", tmp_path / "1")
     rows = rows_of(tmp_path / "0" / "expected.csv")
     assert {"4"} == {row["epsilon"] for row in rows}
-    again = censafe("evaluate", "report", tmp_path / "0", "--public", tmp_path / "again")
-    assert (again.code, "is public already" in again.err) == (2, True)
+    repeated = censafe("evaluate", "report", tmp_path / "0", "--public", tmp_path / "again")
+    assert (repeated.code, "is public already" in repeated.err) == (2, True)
 
 
 def test_nothing_is_public_of_an_evaluation_whose_noise_is_not_known(

@@ -113,9 +113,9 @@ def test_answers_that_are_not_kept_cannot_be_used_from_below():
 def test_the_makeup_of_siblings_is_no_longer_offered_and_the_reason_is_given(censafe: CommandLine, tmp_path):
     with pytest.raises(
         ConfigError, match=r"information: all .* is no longer offered: .*information=lower"
-    ) as told:
+    ) as raised:
         load_config("pl94-us", {"information": "all", "noisy_measurements": "lazy"})
-    assert "needs the answers" not in str(told.value)
+    assert "needs the answers" not in str(raised.value)
     data = write_1940(tmp_path / "data")
     censafe("run", "topdown", "e2e-1940", data, tmp_path / "out", "--test-key", "5")
     refused = censafe("estimate", tmp_path / "out", "--set", "information=all")

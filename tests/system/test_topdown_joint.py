@@ -118,7 +118,7 @@ def test_files_beside_the_measurements_state_published_counts_alone(
 ) -> None:
     for name, more in (("joint", JOINT), ("apart", ())):
         run(censafe, few, tmp_path / name, *more)
-    kept = [
+    remaining = [
         {
             path.relative_to(tmp_path / name): path.read_bytes()
             for path in sorted((tmp_path / name / "measurements").rglob("*"))
@@ -126,8 +126,8 @@ def test_files_beside_the_measurements_state_published_counts_alone(
         }
         for name in ("joint", "apart")
     ]
-    assert len(kept[0]) > 10
-    assert kept[0] == kept[1]
+    assert len(remaining[0]) > 10
+    assert remaining[0] == remaining[1]
 
 
 def test_the_certificate_says_so_and_the_plan_costs_the_same(

@@ -90,11 +90,11 @@ def test_a_lazy_run_is_not_estimated_again_and_a_second_run_measures_nothing(
     out = tmp_path / "out"
     first = run(censafe, districts, out, "--test-key", 3, *LAZY)
     before = (out / "manifest.json").read_bytes()
-    again = censafe(
+    repeated = censafe(
         "run", "topdown", "e2e-1940", districts, out, "--test-key", 3, "--set", "noisy_measurements=lazy"
     )
-    assert again.code == 0, again.err
-    assert "Nothing was measured or spent" in again.err
+    assert repeated.code == 0, repeated.err
+    assert "Nothing was measured or spent" in repeated.err
     assert before == (out / "manifest.json").read_bytes()
     assert first == microdata(out)
     refused = censafe("estimate", out)
@@ -112,10 +112,10 @@ def test_a_killed_lazy_run_goes_on_below_its_last_level_with_the_same_key(
         key = ("--test-key", 3)
     out = tmp_path / "out"
     run_and_die(stage, "run", "topdown", "e2e-1940", districts, out, *key, *LAZY)
-    kept = {path.name: path.read_bytes() for path in (out / "measurements").glob("*.parquet")}
-    assert kept
+    drawn = {path.name: path.read_bytes() for path in (out / "measurements").glob("*.parquet")}
+    assert drawn
     found = run(censafe, districts, out, *key, *LAZY)
-    assert kept == {name: (out / "measurements" / name).read_bytes() for name in kept}
+    assert drawn == {name: (out / "measurements" / name).read_bytes() for name in drawn}
     if stage != "while a level is estimated":
         assert found == run(censafe, districts, tmp_path / "whole", *key, *LAZY)
         return

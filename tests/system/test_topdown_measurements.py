@@ -98,9 +98,9 @@ def test_a_run_is_estimated_again_to_the_byte(censafe: CommandLine, districts: P
     done = censafe("estimate", districts, "--workers", 1)
     assert done.code == 0, done.err
     assert published(districts) == before
-    again = json.loads((districts / "manifest.json").read_text())
+    repeated = json.loads((districts / "manifest.json").read_text())
     for name in ("plan_digest", "parts", "identity", "input_commitment", "run"):
-        assert again[name] == manifest[name]
+        assert repeated[name] == manifest[name]
     assert (districts / "certificate.json").is_file()
 
 
@@ -206,19 +206,19 @@ def test_bare_files_with_a_table_of_totals_give_the_same_persons(
 
 
 def test_units_alone_come_back_without_the_group_quarters(censafe: CommandLine, tmp_path: Path) -> None:
-    data, out, again = tmp_path / "data", tmp_path / "out", tmp_path / "again"
+    data, out, repeated = tmp_path / "data", tmp_path / "out", tmp_path / "again"
     assert censafe("synth", data, "--persons", 900, "--states", "44", "--layout", "pl94", "--quiet").code == 0
     units = ("--set", "measure=units", "--set", "root=State", "--quiet")
     assert censafe("run", "topdown", "pl94-us", data, out, "--test-key", 1, *units).code == 0
     folder = out / "measurements" / "US_Unit_PL_PROD"
-    done = censafe("estimate", "topdown", "pl94-us", again, "--measurements", folder, *units)
+    done = censafe("estimate", "topdown", "pl94-us", repeated, "--measurements", folder, *units)
     assert done.code == 0, done.err
     assert "records of group quarters are not in the output" in done.err
     assert {name: hash_ for name, hash_ in published(out).items() if name.startswith("histograms")} == {
-        name: hash_ for name, hash_ in published(again).items() if name.startswith("histograms")
+        name: hash_ for name, hash_ in published(repeated).items() if name.startswith("histograms")
     }
     lines = (out / "microdata" / "units.txt").read_text().splitlines()
-    assert (again / "microdata" / "units.txt").read_text().splitlines() == [
+    assert (repeated / "microdata" / "units.txt").read_text().splitlines() == [
         line for line in lines if not line.endswith("|4|0")
     ]
 

@@ -181,8 +181,8 @@ def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
     levels = {name.partition(".parquet")[0] for name in measured}
     assert levels == {f"US_Person_1940_E2E/{name}" for name in ("National", "State", "County", "Enumdist")}
     assert censafe("run", "topdown", "e2e-1940", districts, stopped, "--test-key", 1).code == 0
-    again = hashes(stopped / "measurements")
-    assert {name: again[name] for name in measured} == measured
+    repeated = hashes(stopped / "measurements")
+    assert {name: repeated[name] for name in measured} == measured
     assert hashes(stopped / "microdata") == hashes(straight / "microdata")
     assert hashes(other / "microdata")["persons.txt"] != hashes(straight / "microdata")["persons.txt"]
 

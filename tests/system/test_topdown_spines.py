@@ -67,11 +67,11 @@ def test_standard_levels_are_published_and_what_is_declared_is_exact(
     assert (kinds[truth.facilities == 0] == 0).all()
     units = histograms_of_run(out, "units", codes_of(truth))["Block"]
     assert dense(units, 2).sum(axis=1).tolist() == truth.facilities[:, 0].tolist()
-    told = json.loads((out / "manifest.json").read_text())["post_processing"]["spine"]
-    assert told["name"] == spine
-    assert [level["geounits"] for level in told["levels"]][:2] == [1, 4]
-    sums = [sum(kind["geounits"] for kind in level["shares"]["persons"]) for level in told["levels"]]
-    assert sums == [level["geounits"] for level in told["levels"]]
+    document = json.loads((out / "manifest.json").read_text())["post_processing"]["spine"]
+    assert document["name"] == spine
+    assert [level["geounits"] for level in document["levels"]][:2] == [1, 4]
+    sums = [sum(kind["geounits"] for kind in level["shares"]["persons"]) for level in document["levels"]]
+    assert sums == [level["geounits"] for level in document["levels"]]
     remarks = json.loads((out / "certificate.json").read_text())["estimated"]["remarks"]
     assert any(f"walked the spine {spine}" in text for text in remarks)
     assert any("add up to the total exactly" in text for text in remarks) == (spine == "optimised")
@@ -95,11 +95,11 @@ def test_without_noise_the_input_comes_back_from_the_optimised_spine(
 def test_stored_and_lazy_runs_publish_the_same_microdata_with_budgets_by_geounit(
     censafe: CommandLine, states: Path, tmp_path: Path
 ) -> None:
-    kept = [
+    folders = [
         run(censafe, states, tmp_path / how, spine="optimised", measure="persons", noisy_measurements=how)
         for how in ("stored", "lazy")
     ]
-    one, two = ((out / "microdata" / "persons.txt").read_bytes() for out in kept)
+    one, two = ((out / "microdata" / "persons.txt").read_bytes() for out in folders)
     assert one == two
 
 
@@ -112,9 +112,9 @@ def test_split_states_of_pure_dp_keep_their_totals(censafe: CommandLine, tmp_pat
     found = histograms_of_run(out, "persons", codes_of(truth))
     exact = dense(sum_histograms(truth.spine, truth.persons, CELLS_1940)[1], CELLS_1940).sum(axis=1)
     assert dense(found["State"], CELLS_1940).sum(axis=1).tolist() == exact.tolist()
-    told = json.loads((out / "manifest.json").read_text())["post_processing"]["spine"]["levels"]
-    assert [level["standard_geounits"] for level in told] == [1, 2, 6, 48]
-    assert told[1]["geounits"] > 2
+    document = json.loads((out / "manifest.json").read_text())["post_processing"]["spine"]["levels"]
+    assert [level["standard_geounits"] for level in document] == [1, 2, 6, 48]
+    assert document[1]["geounits"] > 2
     assert dense(found["Enumdist"], CELLS_1940).sum() == exact.sum()
 
 

@@ -15,7 +15,7 @@ from censafe.model.fetching import interrupt_queries
 __all__ = ["Interruption", "listening"]
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_AGAIN: Final = 0.1  # seconds after which queries are ended that began meanwhile
+_REPEAT_AFTER: Final = 0.1  # seconds after which queries are ended that began meanwhile
 _SHELL: Final = 128  # exit code of a process that a signal ended is this much above the signal's number
 
 
@@ -69,7 +69,7 @@ def _ending_queries(numbers: tuple[int, ...]) -> Iterator[None]:
         while came := os.read(read, 64):
             if any(number in numbers for number in came):
                 interrupt_queries()
-                while not done.wait(_AGAIN):
+                while not done.wait(_REPEAT_AFTER):
                     interrupt_queries()
 
     watcher = threading.Thread(target=watch, name="signals", daemon=True)

@@ -13,7 +13,7 @@ from rich.status import Status
 
 __all__ = ["TerminalObserver"]
 
-_TELL_AFTER = 10.0  # seconds between lines about one stage where there is no terminal
+_REPORT_AFTER = 10.0  # seconds between lines about one stage where there is no terminal
 
 
 @dataclass
@@ -23,17 +23,17 @@ class _Running:
     Args:
         name: of the stage.
         started: when, on the clock of performance.
-        told: when a line about its progress was last shown; its start at first.
+        reported: when a line about its progress was last shown; its start at first.
         status: the live line, on a terminal.
     """
 
     name: str
     started: float
-    told: float = field(init=False)
+    reported: float = field(init=False)
     status: Status | None = None
 
     def __post_init__(self) -> None:
-        self.told = self.started
+        self.reported = self.started
 
 
 def _span(seconds: float) -> str:
@@ -87,8 +87,8 @@ class TerminalObserver:
         live = next((one.status for one in reversed(self._running) if one.status is not None), None)
         if live is not None:
             live.update(text)
-        elif now - running.told >= _TELL_AFTER:
-            running.told = now
+        elif now - running.reported >= _REPORT_AFTER:
+            running.reported = now
             self._console.print(f"  {text}", markup=False)
 
     def counter(self, noun: str, total: int) -> Callable[[int], None]:

@@ -16,14 +16,14 @@ from censafe.evaluation.counts.frames import frame_of, stacked
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_frame_codebook
 from censafe.evaluation.pages.registry import write_report
 from censafe.model import Definition
-from censafe.planning.prices.meaning import ALARMS, Reach
+from censafe.planning.prices.meaning import ALARMS, RecordQuestion
 from censafe.privacy.loss.attack import (
-    TouchedQuery,
+    MovedQuery,
     best_attack,
     discrete_gaussian_power,
     gaussian_power,
     largest_power,
-    touched_queries,
+    moved_queries,
     zcdp_power,
 )
 from censafe.privacy.loss.conversions import epsilons
@@ -32,13 +32,13 @@ from censafe.products.registry import planner_of
 from censafe.products.run.options import ReadOptions
 
 __all__ = [
-    "TouchedQuery",
+    "MovedQuery",
     "discrete_gaussian_power",
     "evaluate_semantics",
     "gaussian_loss_tail",
     "gaussian_power",
+    "moved_queries",
     "power_curve",
-    "touched_queries",
     "zcdp_power",
 ]
 
@@ -61,12 +61,12 @@ def gaussian_loss_tail(rho: Fraction, epsilon: float) -> float:
     return float(ndtr((float(rho) - epsilon) / math.sqrt(2 * float(rho))))
 
 
-def power_curve(rho: Fraction, queries: Sequence[TouchedQuery], levels: Sequence[float]) -> pa.Table:
+def power_curve(rho: Fraction, queries: Sequence[MovedQuery], levels: Sequence[float]) -> pa.Table:
     """Power by level of the three: the figure and the table of the slides.
 
     Args:
         rho: loss of all queries.
-        queries: touched queries, see :func:`touched_queries`.
+        queries: those that the record moves, see :func:`moved_queries`.
         levels: chances of a false alarm, in (0, 1).
 
     Returns:
@@ -111,11 +111,11 @@ def evaluate_semantics(
     planner = planner_of(product)
     questions = planner.questions(planner.load(source, dict(settings), {}, planner.CONFIDENCE))
     powers, conversions = [], []
-    for reach in questions:
-        with reading.observer.stage(f"attack on {reach.name}"):
-            powers.append(_labelled(_power(reach), reach))
-        if reach.definition is Definition.ZCDP:
-            conversions.append(_labelled(_conversions(reach), reach))
+    for question in questions:
+        with reading.observer.stage(f"attack on {question.name}"):
+            powers.append(_labelled(_power(question), question))
+        if question.definition is Definition.ZCDP:
+            conversions.append(_labelled(_conversions(question), question))
     frames = {"power": stacked(powers)} | ({"epsilon": stacked(conversions)} if conversions else {})
     document = {
         "kind": "semantics",
@@ -138,11 +138,11 @@ def evaluate_semantics(
     return Evaluated((*lines, *_summary(frames["power"])), tuple(out / name for name in files))
 
 
-def _power(reach: Reach) -> pa.Table:
+def _power(question: RecordQuestion) -> pa.Table:
     """Power by chance of a false alarm; under pure differential privacy the bound alone."""
     levels = sorted({*_LEVELS, *ALARMS})
-    if reach.definition is Definition.ZCDP:
-        return power_curve(reach.loss, reach.queries, [float(one) for one in levels])
+    if question.definition is Definition.ZCDP:
+        return power_curve(question.loss, question.queries, [float(one) for one in levels])
     none = [float("nan")] * len(levels)
     return frame_of(
         {
@@ -150,33 +150,37 @@ def _power(reach: Reach) -> pa.Table:
             "gaussian": none,
             "discrete_gaussian": none,
             "discrete_gaussian_randomised": none,
-            "bound": [largest_power(reach.loss, reach.definition, one) for one in levels],
+            "bound": [largest_power(question.loss, question.definition, one) for one in levels],
         }
     )
 
 
-def _conversions(reach: Reach) -> pa.Table:
-    found = [epsilons(reach.loss, delta) for delta in _DELTAS]
+def _conversions(question: RecordQuestion) -> pa.Table:
+    found = [epsilons(question.loss, delta) for delta in _DELTAS]
     names = ("slide", "prefactor", "tight", "gaussian")
     columns = {f"epsilon_{name}": [getattr(one, name) for one in found] for name in names}
-    tails = [gaussian_loss_tail(reach.loss, epsilon) for epsilon in columns["epsilon_tight"]]
+    tails = [gaussian_loss_tail(question.loss, epsilon) for epsilon in columns["epsilon_tight"]]
     return frame_of({"delta": [float(one) for one in _DELTAS], **columns, "loss_tail": tails})
 
 
-def _labelled(frame: pa.Table, reach: Reach) -> pa.Table:
-    named = [("question", reach.name), ("symbol", reach.definition.symbol), ("loss", float(reach.loss))]
+def _labelled(frame: pa.Table, question: RecordQuestion) -> pa.Table:
+    named = [
+        ("question", question.name),
+        ("symbol", question.definition.symbol),
+        ("loss", float(question.loss)),
+    ]
     for place, (name, value) in enumerate(named):
         frame = frame.add_column(place, name, pa.array([value] * frame.num_rows))
     return frame
 
 
-def _described(reach: Reach) -> Mapping[str, Any]:
+def _described(question: RecordQuestion) -> Mapping[str, Any]:
     return {
-        "name": reach.name,
-        "words": reach.words,
-        "symbol": reach.definition.symbol,
-        "loss": float(reach.loss),
-        "cells": sum(query.cells for query in reach.queries),
+        "name": question.name,
+        "words": question.words,
+        "symbol": question.definition.symbol,
+        "loss": float(question.loss),
+        "cells": sum(query.cells for query in question.queries),
     }
 
 

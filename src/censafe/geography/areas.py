@@ -134,13 +134,13 @@ class Areas:
         """Positions in :meth:`regions` of regions, given as numbers; -1 for those without a block."""
         return _positions(self._regions(name)[0], numbers)
 
-    def restrict(self, kept: NDArray[np.bool_]) -> Areas:
+    def restrict(self, included: NDArray[np.bool_]) -> Areas:
         """The areas made of some of the blocks only.
 
         Args:
-            kept: which blocks, ``bool[blocks]``.
+            included: which blocks, ``bool[blocks]``.
         """
-        return Areas(self.keys[kept], self.place[kept], self.aiannh[kept], self.states)
+        return Areas(self.keys[included], self.place[included], self.aiannh[included], self.states)
 
     def _regions(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         found = self._found.get(name)

@@ -162,8 +162,8 @@ def make_query(schema: Schema, text: str, recodes: Mapping[str, Recode]) -> Cell
             groups, of_level = maps[position]
             label = label * groups + of_level[schema.levels_of(attribute.name)]
     shape = tuple(maps[position][0] for position in sorted(maps))
-    told = tuple(schema.names[position] for position in sorted(maps) if maps[position][0] > 1)
-    return CellQuery(text, math.prod(shape), label.astype(np.int32), told, shape)
+    attributes = tuple(schema.names[position] for position in sorted(maps) if maps[position][0] > 1)
+    return CellQuery(text, math.prod(shape), label.astype(np.int32), attributes, shape)
 
 
 def _level_maps(

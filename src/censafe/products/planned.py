@@ -133,8 +133,8 @@ def planned(
     budgets = planner.budgets(config)
     requests = _requests(planner, config, wishes, confidence)
     moved = {name for one in requests for term in one.asked.terms for name in term.weights}
-    kept = sum((value for name, value in budgets.items() if name not in moved), Fraction(0))
-    found, achieved, solution = achieve(requests, kept, wishes.total)
+    fixed = sum((value for name, value in budgets.items() if name not in moved), Fraction(0))
+    found, achieved, solution = achieve(requests, fixed, wishes.total)
     before = planner.overrides(config, budgets)
     after = planner.overrides(config, found)
     changed = {key: value for key, value in after.items() if before.get(key) != value}

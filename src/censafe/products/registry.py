@@ -15,7 +15,7 @@ from censafe.planning.prices.targets import Asked
 from censafe.products.configuration.shipped import PRODUCTS, ShippedConfig, shipped_configs
 
 if TYPE_CHECKING:
-    from censafe.planning.prices.meaning import Reach
+    from censafe.planning.prices.meaning import RecordQuestion
     from censafe.population.findings import Finding
     from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
     from censafe.products.run.runner import RunResult
@@ -72,7 +72,7 @@ class Planner(Protocol):
     def overrides(self, config: Any, budgets: Mapping[str, Fraction]) -> dict[str, str]:
         """``--set`` keys and values that give these budgets."""
 
-    def questions(self, config: Any) -> tuple[Reach, ...]:
+    def questions(self, config: Any) -> tuple[RecordQuestion, ...]:
         """Questions about one record, and the measured cells that they move."""
 
     def effort(self, config: Any, size: int | None) -> Effort | None:

@@ -55,7 +55,7 @@ def ranked(records: ir.Table, household: str, canonical: Sequence[CanonicalColum
     return hashed.mutate(**{into: ibis.row_number().over(order) + 1}).drop("_text", "_index", "_digest")
 
 
-@proven("truncation.proof.md", digest="e498e7f1d7d37043")
+@proven("truncation.proof.md", digest="8438ace1a83adec2")
 def truncate(
     records: ir.Table, household: str, canonical: Sequence[CanonicalColumn], tau: int
 ) -> tuple[ir.Table, ir.Table]:
@@ -72,9 +72,9 @@ def truncate(
         ``records`` changes the kept ones by at most two.
     """
     numbered = ranked(records, household, canonical, "_rank")
-    kept = numbered.filter(numbered["_rank"] <= tau).drop("_rank")
+    retained = numbered.filter(numbered["_rank"] <= tau).drop("_rank")
     dropped = numbered.filter(numbered["_rank"] > tau).drop("_rank")
-    return kept, dropped
+    return retained, dropped
 
 
 def over_threshold(records: ir.Table, household: str, tau: int) -> ir.Table:

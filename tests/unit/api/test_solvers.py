@@ -36,11 +36,11 @@ def test_a_solver_is_called_for_every_parent_and_its_points_are_published(run: c
 
     before = run.tables()["histograms/persons_Block"].arrow
     solved = [sum(level["solved"].values()) for level in levels(run)]
-    again = censafe.estimate(run, settings={"passes": "one"}, solver=ours, workers=1)
-    general = [level["parents_general"] for level in levels(again)]
+    repeated = censafe.estimate(run, settings={"passes": "one"}, solver=ours, workers=1)
+    general = [level["parents_general"] for level in levels(repeated)]
     assert general[1:] == solved[1:]
     assert len(seen) >= sum(solved)
-    assert again.manifest.post_processing["solver"].endswith("ours")
+    assert repeated.manifest.post_processing["solver"].endswith("ours")
     plain = censafe.estimate(run, settings={"passes": "one"}).tables()["histograms/persons_Block"].arrow
     assert "solver" not in run.manifest.post_processing
     assert sum(plain.column("count").to_pylist()) == sum(before.column("count").to_pylist()) == 400
@@ -61,11 +61,11 @@ def test_a_toy_solver_gives_every_child_its_share(run: censafe.Release) -> None:
 def test_a_point_that_breaks_a_limit_stops_the_estimate_and_changes_nothing(run: censafe.Release) -> None:
     before = {path: path.read_bytes() for path in Path(run.folder).rglob("*") if path.is_file()}
 
-    def nobody(problem: censafe.ParentProblem) -> np.ndarray:
+    def no_persons(problem: censafe.ParentProblem) -> np.ndarray:
         return np.zeros(problem.B.shape)
 
     with pytest.raises(CheckError, match="a point of nobody breaks a sum, a bound or a row"):
-        censafe.estimate(run, solver=nobody, workers=1)
+        censafe.estimate(run, solver=no_persons, workers=1)
     with pytest.raises(CheckError, match=r"has the shape \(1,\)"):
         censafe.estimate(run, solver=lambda problem: np.zeros(1), workers=1)
     assert {path: path.read_bytes() for path in Path(run.folder).rglob("*") if path.is_file()} == before

@@ -41,9 +41,9 @@ def test_the_budgets_of_the_json_are_exact_and_give_the_same_plan() -> None:
     settings = [
         word for key, value in found["targets"]["settings"].items() for word in ("--set", f"{key}={value}")
     ]
-    again = document("safetab-h", "ddhcb", "--set", "run_pr=false", *settings)
-    assert again["plan"] == found["plan"]
-    rows = {(row["table"], row["level"]): row for row in again["rows"]}
+    repeated = document("safetab-h", "ddhcb", "--set", "run_pr=false", *settings)
+    assert repeated["plan"] == found["plan"]
+    rows = {(row["table"], row["level"]): row for row in repeated["rows"]}
     row = rows["t3", "county_2"]
     assert Fraction(row["rho_add_remove_fraction"]) == Fraction(budgets["t3/county_2"]["fraction"])
 

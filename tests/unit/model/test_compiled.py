@@ -41,9 +41,9 @@ def cache_of_a_kernel():
 
 
 def test_machine_code_of_other_sources_is_not_found_again(package):
-    kept = cache_of_a_kernel()
-    assert kept.is_relative_to(package / "__pycache__")
-    assert list(kept.rglob("*.nbc"))
+    cache = cache_of_a_kernel()
+    assert cache.is_relative_to(package / "__pycache__")
+    assert list(cache.rglob("*.nbc"))
     outer = str(package / "outer.py")
     before = compiling._folder(outer)
     (package / "words.py").write_text("WORDS = 2\n")

@@ -52,8 +52,10 @@ def test_a_query_is_its_kronecker_matrix(problem, seed):
     histogram = np.random.default_rng(seed).integers(0, 50, schema.cells)
     np.testing.assert_array_equal(matrix @ histogram, query.answer(histogram))
     assert histogram.sum() == query.answer(histogram).sum()
-    told = tuple(name for name, factor in zip(schema.names, factors, strict=True) if factor.shape[0] > 1)
-    assert told == query.attributes
+    attributes = tuple(
+        name for name, factor in zip(schema.names, factors, strict=True) if factor.shape[0] > 1
+    )
+    assert attributes == query.attributes
 
 
 def test_the_order_of_names_does_not_matter():

@@ -226,8 +226,8 @@ def test_files_of_other_areas_than_the_run(
     def change(tables: dict[str, Rows]) -> None:
         for table, part in drop.items():
             place = 0 if table == "totals" else list(header_of(table)).index("TABBLKST")
-            kept = [row for row in tables[table] if row[place].startswith("72") == (part == "us")]
-            tables[table][:] = kept
+            remaining = [row for row in tables[table] if row[place].startswith("72") == (part == "us")]
+            tables[table][:] = remaining
 
     findings = found(tmp_path, change, product=product)
     assert [(rule, "stop")] == [(f.rule, f.severity) for f in findings]

@@ -88,12 +88,12 @@ def test_the_source_follows_the_key() -> None:
     with ReleaseKey.from_system() as key:
         part = derive_part_key(key, "0" * 64, b"", "tract_2_t3")
         found = measure_groups(Source(COUNTS), listed(), query, "t4", part)
-        again = measure_groups(Source(COUNTS), listed(), query, "t4", part, groups_at_once=5)
+        repeated = measure_groups(Source(COUNTS), listed(), query, "t4", part, groups_at_once=5)
         for other in (listed(1.1, most=0), listed()):
             counts = COUNTS if other.variants != listed().variants else COUNTS + (COUNTS > 0)
             with pytest.raises(ReleaseError, match="belongs to other answers"):
                 measure_groups(Source(counts), other, query, "t4", part)
-    np.testing.assert_array_equal(found.values, again.values)
+    np.testing.assert_array_equal(found.values, repeated.values)
     assert (found.source, found.table) == ("unaccounted", "t4")
     assert (found.laws, found.costs) == ({"cells": query.law}, {"cells": query.cost})
 

@@ -26,7 +26,7 @@ HOUSEHOLD = [
     (3, 100000001, None, 1, 1, 29),
 ]
 # SHA-256 of "3|100000001|41|1|01|20|1" and so on: the order in which this household is kept.
-KEPT_IN_ORDER = [4, 3, 1, 2, 0, 5]
+RETAINED_IN_ORDER = [4, 3, 1, 2, 0, 5]
 
 
 @pytest.fixture(scope="module")
@@ -72,19 +72,19 @@ def test_the_kept_rows_of_a_household_are_fixed_for_all_time(backend: Any) -> No
             ("3|100000001||1|01|29|1", 5),
         ]
     }
-    assert [digests[digest] for digest in sorted(digests)] == KEPT_IN_ORDER
+    assert [digests[digest] for digest in sorted(digests)] == RETAINED_IN_ORDER
     for tau in range(1, len(HOUSEHOLD) + 2):
-        kept, dropped = truncate(persons(backend, HOUSEHOLD), "MAFID", CANONICAL, tau)
-        assert Counter(HOUSEHOLD[row] for row in KEPT_IN_ORDER[:tau]) == people(kept)
-        assert Counter(HOUSEHOLD[row] for row in KEPT_IN_ORDER[tau:]) == people(dropped)
+        retained, dropped = truncate(persons(backend, HOUSEHOLD), "MAFID", CANONICAL, tau)
+        assert Counter(HOUSEHOLD[row] for row in RETAINED_IN_ORDER[:tau]) == people(retained)
+        assert Counter(HOUSEHOLD[row] for row in RETAINED_IN_ORDER[tau:]) == people(dropped)
 
 
-@pytest.mark.parametrize(("tau", "kept_rows"), [(4, 8), (5, 9), (6, 9), (1, 2)])
-def test_households_of_four_and_five(backend: Any, tau: int, kept_rows: int) -> None:
+@pytest.mark.parametrize(("tau", "retained_rows"), [(4, 8), (5, 9), (6, 9), (1, 2)])
+def test_households_of_four_and_five(backend: Any, tau: int, retained_rows: int) -> None:
     rows = [(3, 100000001 + (row >= 4), 30 + row % 3, 1, 1, 20) for row in range(9)]
-    kept, dropped = truncate(persons(backend, rows), "MAFID", CANONICAL, tau)
-    assert kept_rows == people(kept).total()
-    assert 9 - kept_rows == people(dropped).total()
+    retained, dropped = truncate(persons(backend, rows), "MAFID", CANONICAL, tau)
+    assert retained_rows == people(retained).total()
+    assert 9 - retained_rows == people(dropped).total()
 
 
 def test_one_person_changes_the_kept_rows_by_at_most_two(backend: Any) -> None:
@@ -95,8 +95,8 @@ def test_one_person_changes_the_kept_rows_by_at_most_two(backend: Any) -> None:
         whole = people(truncate(persons(backend, rows), "MAFID", CANONICAL, tau)[0])
         for position in range(len(rows)):
             fewer = rows[:position] + rows[position + 1 :]
-            kept = people(truncate(persons(backend, fewer), "MAFID", CANONICAL, tau)[0])
-            change = (whole - kept).total() + (kept - whole).total()
+            retained = people(truncate(persons(backend, fewer), "MAFID", CANONICAL, tau)[0])
+            change = (whole - retained).total() + (retained - whole).total()
             assert change <= 2
             reached = max(reached, change)
         assert reached == 2

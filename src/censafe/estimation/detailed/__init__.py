@@ -4,17 +4,17 @@ What enters are measurements, which are public. Everything here is a determinist
 geography, costs no privacy budget and can be done again with other options.
 """
 
+from censafe.estimation.detailed.area_classes import AreaClasses, area_classes, read_block_list
 from censafe.estimation.detailed.coterminous import coterminous
-from censafe.estimation.detailed.same_blocks import AreaClasses, read_block_list, same_blocks
-from censafe.estimation.detailed.suppression import mark_x
+from censafe.estimation.detailed.suppression import flag_contradictions
 from censafe.estimation.detailed.totals import nonnegative, totals
 
 __all__ = [
     "AreaClasses",
+    "area_classes",
     "coterminous",
-    "mark_x",
+    "flag_contradictions",
     "nonnegative",
     "read_block_list",
-    "same_blocks",
     "totals",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.detailed.additive import gather, row_seeds, spread
-from censafe.estimation.detailed.same_blocks import AreaClasses
+from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.estimation.detailed.totals import LEAST_VARIANCE
 from censafe.model.groups.estimates import GroupEstimates, GroupNoise, NoiseTerm
 from censafe.privacy.noise.variance import variance_of_cells

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.detailed.additive import gather
+from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.estimation.detailed.class_rows import ClassRows, Units, class_rows, combined, donated
-from censafe.estimation.detailed.same_blocks import AreaClasses
 from censafe.model.groups.estimates import CoterminousChange, CoterminousReport, GroupEstimates, GroupNoise
 
 __all__ = ["coterminous"]
@@ -36,7 +36,7 @@ def coterminous(
 
     Args:
         estimates: of all levels of a run, all of the same table.
-        classes: from :func:`censafe.estimation.detailed.same_blocks.same_blocks`.
+        classes: from :func:`censafe.estimation.detailed.area_classes.area_classes`.
         mode: ``donor`` or ``combined``.
         respect_granularity: whether a group is left out where its iteration is not a candidate of the level.
 
@@ -118,12 +118,12 @@ def _replaced(
     old = targets.estimates
     stay = np.ones(old.rows, np.bool_)
     stay[rows.row[rows.level == position]] = False
-    kept = np.flatnonzero(stay)
-    region = np.concatenate((old.region[kept], targets.region))
-    iteration = np.concatenate((old.iteration[kept], targets.iteration))
+    remaining = np.flatnonzero(stay)
+    region = np.concatenate((old.region[remaining], targets.region))
+    iteration = np.concatenate((old.iteration[remaining], targets.iteration))
     order = np.lexsort((iteration, region))
     stat_level = _donor_stat_levels(rows)[targets.unit]
-    old_cells, old_starts = gather(old.values, old.indptr, kept)
+    old_cells, old_starts = gather(old.values, old.indptr, remaining)
     cells, starts = gather(units.values, units.indptr, targets.unit)
     all_starts = np.concatenate((old_starts, old_starts[-1] + starts[1:]))
     values, indptr = gather(np.concatenate((old_cells, cells)), all_starts, order)
@@ -132,14 +132,14 @@ def _replaced(
         old,
         region=region[order],
         iteration=iteration[order],
-        stat_level=np.concatenate((old.stat_level[kept], stat_level))[order],
+        stat_level=np.concatenate((old.stat_level[remaining], stat_level))[order],
         indptr=indptr,
         values=values,
-        noise=np.concatenate((old.noise[kept], noise))[order].astype(np.int32),
+        noise=np.concatenate((old.noise[remaining], noise))[order].astype(np.int32),
         noises=(*old.noises, *units.noises),
-        conditional=np.concatenate((old.conditional[kept], units.conditional[targets.unit]))[order],
-        near=np.concatenate((old.near[kept], units.near[targets.unit]))[order],
-        shared=np.concatenate((old.shared[kept], targets.shared))[order],
+        conditional=np.concatenate((old.conditional[remaining], units.conditional[targets.unit]))[order],
+        near=np.concatenate((old.near[remaining], units.near[targets.unit]))[order],
+        shared=np.concatenate((old.shared[remaining], targets.shared))[order],
     )
     return _with_distinct_noises(new), _change(rows, targets, cells, starts, stat_level)
 

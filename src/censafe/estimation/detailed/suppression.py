@@ -7,19 +7,19 @@ from typing import Literal
 
 import numpy as np
 
-from censafe.model.groups.estimates import GroupEstimates, MarkedGroups
+from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates
 from censafe.privacy.noise.variance import variance_of_cells
 
-__all__ = ["mark_x"]
+__all__ = ["flag_contradictions"]
 
 
-def mark_x(
+def flag_contradictions(
     estimates: GroupEstimates,
     pairs: Sequence[tuple[str, str]],
     *,
     suppress: Literal["both", "alone", "larger-variance"] = "both",
     negative: Literal["zero", "X", "keep"] = "zero",
-) -> MarkedGroups:
+) -> FlaggedGroups:
     """Mark groups whose total alone is above their total alone or in any combination.
 
     A record that is counted alone is counted in any combination, too, so that such a pair contradicts itself; the noise
@@ -58,4 +58,4 @@ def mark_x(
     hide_other = {"both": everything, "alone": ~everything, "larger-variance": second >= first}[suppress]
     hidden[one[hide_alone]] = True
     hidden[other[hide_other]] = True
-    return MarkedGroups(estimates, hidden, negative)
+    return FlaggedGroups(estimates, hidden, negative)

@@ -145,7 +145,7 @@ def _within(
 def _independent(
     z: Floats, sigma: Floats, floor: Floats, model: RatioModel, draws: int, rng: np.random.Generator
 ) -> Floats:
-    kept: list[Floats] = []
+    accepted: list[Floats] = []
     wanted = draws
     while wanted > 0:
         u = rng.random((draws, z.size))
@@ -154,9 +154,9 @@ def _independent(
         inside = proposed[(top >= model.lowest * bottom) & (top <= model.largest * bottom)]
         if len(inside) < _ENOUGH * draws:
             return np.empty((0, z.size))
-        kept.append(inside[:wanted])
-        wanted -= len(kept[-1])
-    return np.concatenate(kept)
+        accepted.append(inside[:wanted])
+        wanted -= len(accepted[-1])
+    return np.concatenate(accepted)
 
 
 def _chains(
@@ -166,7 +166,7 @@ def _chains(
     state[:, -1] = max(z[-1], (z[:-1].sum()) / model.largest, 1.0) + sigma[-1]
     middle = (model.lowest + model.largest) / 2
     state[:, :-1] = state[:, -1:] * middle / (z.size - 1)
-    kept = []
+    states = []
     for sweep in range(_WARM + -(-draws // _CHAINS)):
         for column in range(z.size):
             top = state[:, :-1].sum(axis=1)
@@ -178,8 +178,8 @@ def _chains(
                 high = model.largest * bottom - others
             state[:, column] = _between(z[column], sigma[column], low, high, rng)
         if sweep >= _WARM:
-            kept.append(state.copy())
-    return np.concatenate(kept)[:draws]
+            states.append(state.copy())
+    return np.concatenate(states)[:draws]
 
 
 def _between(z: float, sigma: float, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:

@@ -104,13 +104,13 @@ def _samples(runs: Sequence[MatchedCells], asked: _Asked) -> Iterator[tuple[tupl
     true = np.concatenate([cells.confidential for cells in runs])
     public = np.concatenate([cells.published for cells in runs])
     area = np.concatenate([cells.area_of_entry for cells in runs])
-    kept = [counted(cells, asked.zeros) for cells in runs]
+    masks = [counted(cells, asked.zeros) for cells in runs]
     group = asked.strata.of_area[area].astype(np.int64)
     if asked.answers != (_EVERY,):
         answer = np.concatenate([cells.answer for cells in runs])
         group = np.where(group < 0, -1, group * len(asked.answers) + answer)
-    if kept[0] is not None:
-        group[~np.concatenate([one for one in kept if one is not None])] = -1
+    if masks[0] is not None:
+        group[~np.concatenate([one for one in masks if one is not None])] = -1
     order, starts = _ordered(group, classes * len(asked.answers))
     for stratum in range(classes):
         for at, answer_ in enumerate(asked.answers):
@@ -129,8 +129,8 @@ def _ordered(group: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64] |
     """Entries by group and where each group starts; None where all entries are one group."""
     if groups == 1 and not bool((group < 0).any()):
         return None, np.array([0, len(group)])
-    kept = np.flatnonzero(group >= 0)
-    order = kept[np.argsort(group[kept], kind="stable")]
+    members = np.flatnonzero(group >= 0)
+    order = members[np.argsort(group[members], kind="stable")]
     return order, np.searchsorted(group[order], np.arange(groups + 1)).astype(np.int64)
 
 

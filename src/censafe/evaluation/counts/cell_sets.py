@@ -115,7 +115,7 @@ class CellSets:
             found &= part
         return found
 
-    def untold(self, schema: HistogramSchema, sets: Sequence[str]) -> tuple[str, ...]:
+    def unmeasured(self, schema: HistogramSchema, sets: Sequence[str]) -> tuple[str, ...]:
         """Those of some sets that a schema does not tell apart."""
         return tuple(term for term in sets if self._term(schema, term) is None)
 

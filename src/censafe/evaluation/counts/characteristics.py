@@ -22,8 +22,8 @@ __all__ = [
     "Characteristic",
     "characteristic_counts",
     "characteristic_runs",
-    "told_and_untold",
-    "why_untold",
+    "measured_and_unmeasured",
+    "why_unmeasured",
 ]
 
 
@@ -112,7 +112,7 @@ def _frame(cells: MatchedCells) -> pa.Table:
     )
 
 
-def told_and_untold(
+def measured_and_unmeasured(
     schema: HistogramSchema, characteristics: Iterable[Characteristic], *, sets: CellSets | None = None
 ) -> tuple[list[Characteristic], list[tuple[Characteristic, str]]]:
     """Which characteristics a schema tells apart; the others with the reason.
@@ -122,36 +122,36 @@ def told_and_untold(
         characteristics: asked for.
         sets: meanings of attributes; the shipped ones without.
     """
-    told: list[Characteristic] = []
-    untold: list[tuple[Characteristic, str]] = []
+    measured: list[Characteristic] = []
+    unmeasured: list[tuple[Characteristic, str]] = []
     for one in characteristics:
-        reason = why_untold(schema, one, sets=sets)
+        reason = why_unmeasured(schema, one, sets=sets)
         if reason:
-            untold.append((one, reason))
+            unmeasured.append((one, reason))
         else:
-            told.append(one)
-    return told, untold
+            measured.append(one)
+    return measured, unmeasured
 
 
-def why_untold(
+def why_unmeasured(
     schema: HistogramSchema, characteristic: Characteristic, *, sets: CellSets | None = None
 ) -> str:
     """Why a schema cannot count a characteristic; empty where it can.
 
     Example:
         >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
-        >>> why_untold(shipped_schemas()["pl94-persons"], Characteristic("w", "Women", ("female",)))
+        >>> why_unmeasured(shipped_schemas()["pl94-persons"], Characteristic("w", "Women", ("female",)))
         'pl94-persons does not tell: female'
     """
     if characteristic.record is not schema.record:
         return f"{schema.name} holds no {characteristic.record.value} records"
-    missing = (sets or shipped_cell_sets()).untold(schema, characteristic.sets)
+    missing = (sets or shipped_cell_sets()).unmeasured(schema, characteristic.sets)
     return f"{schema.name} does not tell: {', '.join(missing)}" if missing else ""
 
 
 def _label(schema: HistogramSchema, characteristic: Characteristic, sets: CellSets) -> NDArray[np.int32]:
     """0 for cells that count and -1 for the others, shape (cells,)."""
-    reason = why_untold(schema, characteristic, sets=sets)
+    reason = why_unmeasured(schema, characteristic, sets=sets)
     cells = None if reason else sets.cells(schema, characteristic.sets)
     if cells is None:
         raise UsageError(f"characteristic {characteristic.name}: {reason}")

@@ -91,8 +91,8 @@ class Tally:
 
     def without_zeros(self) -> Tally:
         """The same without its zeros."""
-        kept = self.values != 0
-        return Tally(self.values[kept], self.counts[kept])
+        nonzero = self.values != 0
+        return Tally(self.values[nonzero], self.counts[nonzero])
 
 
 def tally_of(values: NDArray[Any]) -> Tally:

@@ -51,13 +51,13 @@ def sample_runs(
     for number, stream in enumerate(streams if mode == "corrected" else streams[:1] * replicates, start=1):
         rng = np.random.default_rng(stream)
         drawn = rng.multivariate_hypergeometric(truth.count, size, method="marginals")
-        kept = drawn > 0
-        ends = np.append(0, np.cumsum(kept))
+        positive = drawn > 0
+        ends = np.append(0, np.cumsum(positive))
         histograms = SparseLevel(
             truth.geounits,
             ends[truth.node_ptr].astype(np.int64),
-            truth.cell[kept],
-            drawn[kept].astype(np.int32),
+            truth.cell[positive],
+            drawn[positive].astype(np.int32),
         )
         runs.append(PublishedRun(f"sample {number}", histograms, 1 / rate, f"srs {rate}"))
     return tuple(runs)

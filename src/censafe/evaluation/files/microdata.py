@@ -230,8 +230,8 @@ def _keys(
         cell = np.zeros(batch.num_rows, np.int64)
         for column in columns:
             cell = cell * column.levels + coded(path, batch, column.name, column.first, column.levels)
-    kept = cell >= 0
-    return code[kept], cell[kept]
+    valid = cell >= 0
+    return code[valid], cell[valid]
 
 
 _DISTRICT: Final = {"TABBLKST": 2, "TABBLKCOU": 4, "ENUMDIST": 4}

@@ -22,16 +22,16 @@ def summed_out(pair: Pair, attribute: str) -> Pair:
         attribute: of its schema. Recodes of it, empty cells that depend on it and bounds by units go with it.
     """
     full = pair.schema.schema
-    kept = [one for one in full.attributes if one.name != attribute]
+    remaining = [one for one in full.attributes if one.name != attribute]
     schema = HistogramSchema(
-        Schema(full.name, tuple(kept)),
+        Schema(full.name, tuple(remaining)),
         pair.schema.record,
         {name: one for name, one in pair.schema.recodes.items() if one.attribute != attribute},
         tuple(one for one in pair.schema.zeros if attribute not in one.when),
         None,
     )
     cell_of = np.zeros(full.cells, np.int64)
-    for one in kept:
+    for one in remaining:
         cell_of = cell_of * one.levels + full.levels_of(one.name)
     cells = schema.schema.cells
     runs = [

@@ -207,25 +207,25 @@ def _statistics(sample: _Sample, name: str, estimate: LossEstimate) -> list[dict
 
     Ratios of whole residuals point away from zero, so that their median and mean keep the sign: chance then cancels out.
     """
-    kept = np.isfinite(estimate.loss[0])
-    if not kept.any():
+    finite = np.isfinite(estimate.loss[0])
+    if not finite.any():
         reason = "too_few" if name == "discrete" else "no_ratio"
         return [
             _row(sample, (name, statistic), np.nan, 0) | {"reason": reason}
             for statistic in ("max", "median", "mean")
         ]
-    found = np.where(np.isfinite(estimate.loss), estimate.loss, np.nan)[:, kept]
+    found = np.where(np.isfinite(estimate.loss), estimate.loss, np.nan)[:, finite]
     found = found[~np.isnan(found).all(axis=1)]  # row 0, the sample, stays
     size = np.abs(found)
     loss = found if name == "discrete" else size
-    weight = estimate.density[0, : len(kept)][kept]
+    weight = estimate.density[0, : len(finite)][finite]
     statistics = {
         "max": np.nanmax(size, axis=1),
         "median": np.nanmedian(loss, axis=1),
         "mean": np.nansum(loss * weight, axis=1) / np.where(np.isnan(loss), 0.0, weight).sum(axis=1),
     }
     return [
-        _row(sample, (name, statistic), float(values[0]), int(kept.sum()))
+        _row(sample, (name, statistic), float(values[0]), int(finite.sum()))
         | _interval(values, sample.confidence)
         for statistic, values in statistics.items()
     ]
@@ -285,8 +285,8 @@ def _enough(residuals: Residuals, n_min: int) -> tuple[NDArray[np.int64], NDArra
     if residuals.values.dtype.kind not in "iu":
         raise UsageError("residuals of weighted samples are not whole; use the kernel estimator")
     near, far = neighbours_of_zero(residuals.values)
-    kept = (residuals.counts[near] >= n_min) & (residuals.counts[far] >= n_min)
-    return near[kept], far[kept]
+    enough = (residuals.counts[near] >= n_min) & (residuals.counts[far] >= n_min)
+    return near[enough], far[enough]
 
 
 def _deviation(residuals: Residuals, factor: float | None, persons: float | None) -> float:

@@ -120,10 +120,10 @@ def _entries(
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Residual and area of the entries that count."""
     residual, area = cells.residual, cells.area_of_entry
-    kept = counted(cells, zeros)
+    included = counted(cells, zeros)
     if not inside.all():
-        kept = inside[area] if kept is None else kept & inside[area]
-    return (residual, area) if kept is None else (residual[kept], area[kept])
+        included = inside[area] if included is None else included & inside[area]
+    return (residual, area) if included is None else (residual[included], area[included])
 
 
 def _groups(areas: int, inside: NDArray[np.bool_], groups: int, seed: int) -> NDArray[np.int64]:

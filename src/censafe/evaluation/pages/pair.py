@@ -30,7 +30,7 @@ def pair_page(folder: Path) -> Page:
     builders = {
         "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
         "epl_examples": (examples_exhibit,), "bias": (_homogeneity,), "diversity": (_diversity,),
-        "reliability": (_reliability,), "inconsistency": (_inconsistency,), "characteristics_untold": (_untold,),
+        "reliability": (_reliability,), "inconsistency": (_inconsistency,), "characteristics_untold": (_unmeasured,),
         "left_out": (_left_out,),
     }  # fmt: skip
     texts = (
@@ -89,8 +89,8 @@ def _beside(vintages: Sequence[str]) -> list[str]:
 
 
 def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    kept = [row for row in _one_run(rows) if row["size_class"] == "all"]
-    values = {(row["characteristic"], row["level"], row["metric"]): row for row in kept}
+    overall = [row for row in _one_run(rows) if row["size_class"] == "all"]
+    values = {(row["characteristic"], row["level"], row["metric"]): row for row in overall}
     panels = {}
     lines: list[list[str]] = []
     groups: list[tuple[str, int]] = []
@@ -323,7 +323,7 @@ def _inconsistency(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         own = [line for line in own if line[2:5] != ["0", "0", "0"]] or own[-1:]
         lines += own
         groups.append((f"{name.split()[0]}. {words[name][:1].upper()}{words[name][1:]}", len(own)))
-    untold = [
+    unmeasured = [
         [f"{row['number']}. {words[str(row['number']) + ' ' + row['kind']]}", row["reason"]]
         for row in whole if row["status"] not in (COUNTED, NOT_ASKED)
     ]  # fmt: skip
@@ -333,7 +333,7 @@ def _inconsistency(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
             ("Level", "Group", "Concerned", "In truth", "Published", "Percent"),
             lines, numbers=4, groups=groups,
         ),
-        PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), untold),
+        PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), unmeasured),
     ]  # fmt: skip
     return Exhibit(
         name="inconsistency",
@@ -361,7 +361,7 @@ def _pair_of_counts(key: tuple[str, str, str], runs: Mapping[str, Mapping[str, A
     ]  # fmt: skip
 
 
-def _untold(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _unmeasured(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     return Exhibit(
         name="untold",
         question="Which characteristics could not be counted?",

@@ -156,12 +156,12 @@ def _measured(
             frames |= side_frames(scope, choices.sides)
     if choices.residuals:
         frames |= residual_frames(scope)
-    if scope.untold:
+    if scope.unmeasured:
         frames["characteristics_untold"] = pa.table(
             {
-                "characteristic": [one.name for one, _ in scope.untold],
-                "label": [one.label for one, _ in scope.untold],
-                "reason": [reason for _, reason in scope.untold],
+                "characteristic": [one.name for one, _ in scope.unmeasured],
+                "label": [one.label for one, _ in scope.unmeasured],
+                "reason": [reason for _, reason in scope.unmeasured],
             }
         )
     return frames, tables
@@ -285,8 +285,8 @@ def _written(
                 written[write_residuals(out, frames["residuals"], standing)] = frames[
                     "residuals"
                 ].column_names
-            kept = {} if config is None else keep_configuration(out, config)
-            write_document(out, {**document, **kept})
+            recorded = {} if config is None else keep_configuration(out, config)
+            write_document(out, {**document, **recorded})
             sheets = {
                 name: frame for name, frame in frames.items() if name not in _SHEETLESS and "/" not in name
             }

@@ -15,10 +15,10 @@ from censafe.evaluation.summary.conditions import CONDITIONS, Side
 from censafe.evaluation.summary.counts import Counted, SummarySources
 from censafe.evaluation.summary.tables import SummaryRequest
 
-__all__ = ["COUNTED", "INCONSISTENCIES", "NOT_ASKED", "UNTOLD", "Inconsistency", "inconsistencies"]
+__all__ = ["COUNTED", "INCONSISTENCIES", "NOT_ASKED", "UNMEASURED", "Inconsistency", "inconsistencies"]
 
 COUNTED: Final = "counted"
-UNTOLD: Final = "not in this product"
+UNMEASURED: Final = "not in this product"
 NOT_ASKED: Final = "not asked of the lowest level"
 _TRUTH: Final = "truth"
 _DIFFERS: Final = "total-differs"
@@ -128,7 +128,7 @@ def inconsistencies(
         reasons = {_missing(sources, one, group): group for group in reversed(_groups(one, sources))}
         for reason, group in reasons.items():
             if reason:
-                rows.append(_row(one, group if len(reasons) > 1 else "", status=UNTOLD, reason=reason))
+                rows.append(_row(one, group if len(reasons) > 1 else "", status=UNMEASURED, reason=reason))
     for place, areas in enumerate(lists):
         more = None if strata is None else strata[place]
         classes = [everything(areas.number), *([] if more is None else [more])]
@@ -142,16 +142,16 @@ def _of_list(
     sources: SummarySources, areas: ComparedAreas, classes: Sequence[Strata], *, at_lowest: bool
 ) -> Iterator[dict[str, Any]]:
     """Rows of one list of areas; counts that several kinds need are counted once."""
-    told = [
+    measured = [
         (one, group)
         for one in INCONSISTENCIES
         for group in _groups(one, sources)
         if not _missing(sources, one, group)
     ]
-    few = [pair for pair in told if len(_requests(*pair)) < _MANY]
+    few = [pair for pair in measured if len(_requests(*pair)) < _MANY]
     shared = sources.count(areas, [request for pair in few for request in _requests(*pair)])
     known = sources.without_quarters(areas)
-    for one, group in told:
+    for one, group in measured:
         if at_lowest and not one.of_lowest:
             yield _row(one, group, areas, status=NOT_ASKED, reason="tells nothing about so few persons")
             continue
@@ -217,13 +217,15 @@ def _groups(one: Inconsistency, sources: SummarySources) -> tuple[str, ...]:
     """Groups that a kind is asked of; those of races that the product tells apart, or the first where it tells none."""
     if not one.by_group:
         return ("",)
-    told = tuple(group for group in _GROUPS if not sources.why_untold(SummaryRequest("person", (group,))))
-    return told or _GROUPS[:1]
+    measured = tuple(
+        group for group in _GROUPS if not sources.why_unmeasured(SummaryRequest("person", (group,)))
+    )
+    return measured or _GROUPS[:1]
 
 
 def _missing(sources: SummarySources, one: Inconsistency, group: str) -> str:
     """What a kind needs that no file has, such as ``needs SEX``; empty where it can be counted."""
-    reasons = [sources.why_untold(request) for request in _requests(one, group)]
+    reasons = [sources.why_unmeasured(request) for request in _requests(one, group)]
     parts = [part for reason in reasons if reason for part in reason.removeprefix("needs ").split(", ")]
     return f"needs {', '.join(dict.fromkeys(parts))}" if parts else ""
 

@@ -20,7 +20,7 @@ from censafe.evaluation.areas.areas import (
 )
 from censafe.evaluation.counts.cell_sets import CellSets, shipped_cell_sets
 from censafe.evaluation.counts.cells import MatchedCells, match_labels, true_answers
-from censafe.evaluation.counts.characteristics import Characteristic, told_and_untold
+from censafe.evaluation.counts.characteristics import Characteristic, measured_and_unmeasured
 from censafe.evaluation.counts.diversity import race_groups
 from censafe.evaluation.counts.frames import LossMode
 from censafe.evaluation.counts.pairing import Pair
@@ -96,7 +96,7 @@ class Scope:
         opened: both sides.
         lists: levels of the spine, widest first, then areas off it.
         subjects: what is counted.
-        untold: characteristics that no file can count, with the reason.
+        unmeasured: characteristics that no file can count, with the reason.
         groups: exclusive groups; None where the schema has none.
         mode: arithmetic of errors and empirical privacy loss.
         bins: width of population bins; 0 for classes of size.
@@ -107,7 +107,7 @@ class Scope:
     opened: OpenedPair
     lists: tuple[ComparedAreas, ...]
     subjects: tuple[PairSubject, ...]
-    untold: tuple[tuple[Characteristic, str], ...]
+    unmeasured: tuple[tuple[Characteristic, str], ...]
     groups: CellQuery | None
     mode: LossMode
     bins: int = 0
@@ -170,15 +170,15 @@ def scope_of(opened: OpenedPair, asked: PairQuestions, mode: LossMode, *, need_g
     subjects = [_query(pair, one.query, one.words) for one in characteristics(pair.schema)]
     given = {one.name for one in subjects}
     subjects += [_query(pair, text, text, apart=True) for text in asked.queries if text not in given]
-    told, untold = _characteristics(pairs, asked.characteristics, asked.sets)
-    subjects += told
+    measured, unmeasured = _characteristics(pairs, asked.characteristics, asked.sets)
+    subjects += measured
     names = [one.name for one in subjects]
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
         raise UsageError(f"two characteristics have one name: {', '.join(twice)}; give each its own")
     groups = _groups(pair, asked, need_groups)
     return Scope(
-        opened, lists, tuple(subjects), untold, groups, mode, asked.bins, asked.sets, asked.tolerance
+        opened, lists, tuple(subjects), unmeasured, groups, mode, asked.bins, asked.sets, asked.tolerance
     )
 
 
@@ -194,18 +194,18 @@ def _characteristics(
     pairs: Sequence[Pair], asked: Sequence[Characteristic], sets: CellSets
 ) -> tuple[list[PairSubject], tuple[tuple[Characteristic, str], ...]]:
     """Those that some pair can count, and the others with the reason of the first pair that comes near."""
-    found, untold = [], []
+    found, unmeasured = [], []
     for one in asked:
-        subject = next(_told(pairs, one, sets), None)
+        subject = next(_measured(pairs, one, sets), None)
         if subject is not None:
             found.append(subject)
             continue
         near = [pair for pair in pairs if pair.schema.record is one.record] or list(pairs[:1])
-        untold += told_and_untold(near[0].schema, [one], sets=sets)[1]
-    return found, tuple(untold)
+        unmeasured += measured_and_unmeasured(near[0].schema, [one], sets=sets)[1]
+    return found, tuple(unmeasured)
 
 
-def _told(pairs: Sequence[Pair], one: Characteristic, sets: CellSets) -> Iterator[PairSubject]:
+def _measured(pairs: Sequence[Pair], one: Characteristic, sets: CellSets) -> Iterator[PairSubject]:
     for pair in pairs:
         if pair.schema.record is one.record:
             cells = sets.cells(pair.schema, one.sets)

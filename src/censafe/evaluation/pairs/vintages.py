@@ -61,11 +61,11 @@ def with_vintages(opened: OpenedPair, names: Collection[str]) -> OpenedPair:
     """
     check_vintages(names)
 
-    def marked(pair: Pair) -> Pair:
+    def dated(pair: Pair) -> Pair:
         runs = [replace(run, setting=run.run_id) if run.run_id in names else run for run in pair.runs]
         return pair.with_runs(runs)
 
-    return _changed(opened, marked)
+    return _changed(opened, dated)
 
 
 def by_vintage(opened: OpenedPair) -> dict[str, OpenedPair]:

@@ -89,20 +89,20 @@ class SummarySources:
         if kind.lists and listed is None:
             return Missing(f"needs a list of areas {kind.lists[0]}")
         found = level_areas(spine, kind.level) if kind.level or listed is None else listed
-        kept = np.ones(found.number, np.bool_)
+        included = np.ones(found.number, np.bool_)
         if listed is not None and kind.within:
             chosen = np.array([_is_within(str(code), kind.within) for code in listed.names], np.bool_)
-            kept &= (
+            included &= (
                 chosen if listed is found else _of_blocks(found, np.append(chosen, False)[listed.of_block])
             )
         state = _first_of_blocks(found, self.states)
         if kind.only_in:
-            kept &= np.isin(state, kind.only_in)
+            included &= np.isin(state, kind.only_in)
         if kind.not_in:
-            kept &= ~np.isin(state, kind.not_in)
+            included &= ~np.isin(state, kind.not_in)
         if listed is found:
-            kept &= np.array([not _NOWHERE.fullmatch(str(code)) for code in found.names], np.bool_)
-        return _subset(found, kept)
+            included &= np.array([not _NOWHERE.fullmatch(str(code)) for code in found.names], np.bool_)
+        return _subset(found, included)
 
     def of_state(self, areas: ComparedAreas) -> NDArray[np.int64]:
         """Code of the state of every area, that of its first block, shape (areas,)."""
@@ -113,7 +113,7 @@ class SummarySources:
         codes, place = np.unique(self.states, return_inverse=True)
         return ComparedAreas(_STATE, "", codes.astype(np.str_), place.astype(np.int32))
 
-    def why_untold(self, request: SummaryRequest) -> str:
+    def why_unmeasured(self, request: SummaryRequest) -> str:
         """Why no pair tells these records apart; empty where one does."""
         found = self._pair(request)
         return found.reason if isinstance(found, Missing) else ""
@@ -128,7 +128,7 @@ class SummarySources:
         """
         by_pair: dict[int, list[SummaryRequest]] = {}
         for request in dict.fromkeys(requests):
-            reason = self.why_untold(request)
+            reason = self.why_unmeasured(request)
             if reason:
                 raise ValueError(f"{request.text}: {reason}")
             place = self._pair(request)
@@ -156,10 +156,10 @@ class SummarySources:
         missing: list[str] = []
         for place, pair in enumerate(self.pairs):
             if pair.schema.record is _RECORDS[request.record]:
-                untold = [term for term in request.terms if self._mask(place, term) is None]
-                if not untold:
+                unmeasured = [term for term in request.terms if self._mask(place, term) is None]
+                if not unmeasured:
                     return place
-                missing = untold if not missing or len(untold) < len(missing) else missing
+                missing = unmeasured if not missing or len(unmeasured) < len(missing) else missing
         if not missing:
             return Missing(
                 "needs records of persons" if request.record == "person" else "needs housing units"
@@ -262,9 +262,9 @@ def _of_blocks(areas: ComparedAreas, hit: NDArray[np.bool_]) -> NDArray[np.bool_
     return np.bincount(areas.of_block[inside & hit], minlength=areas.number) > 0
 
 
-def _subset(areas: ComparedAreas, kept: NDArray[np.bool_]) -> ComparedAreas:
+def _subset(areas: ComparedAreas, included: NDArray[np.bool_]) -> ComparedAreas:
     """Those areas that are kept; the same object where all are, so that what it has sorted stays known."""
-    if kept.all():
+    if included.all():
         return areas
-    place = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
-    return ComparedAreas(areas.level, areas.area_class, areas.names[kept], place[areas.of_block])
+    place = np.append(np.where(included, np.cumsum(included) - 1, -1), -1).astype(np.int32)
+    return ComparedAreas(areas.level, areas.area_class, areas.names[included], place[areas.of_block])

@@ -170,8 +170,8 @@ class _Filler:
                 if not wanted:
                     yield FilledLine(line, areas.area_class, reason=reason)
                     continue
-                kept = self._kept(line, areas, counts, states)
-                yield self._measured(line, areas, counts, kept, quarters, reason)
+                included = self._included(line, areas, counts, states)
+                yield self._measured(line, areas, counts, included, quarters, reason)
 
     def _batches(self, lines: Sequence[Line]) -> Iterator[list[tuple[Line, list[SummaryRequest], str]]]:
         """Rows with what is counted for them, and why something is not."""
@@ -190,47 +190,47 @@ class _Filler:
     def _wanted(self, line: Line) -> tuple[list[SummaryRequest], str]:
         size = size_request(line)
         needs = [*required(line, self.book.rates), *([] if size is None else [size])]
-        reason = _joined(self.sources.why_untold(request) for request in needs)
+        reason = _joined(self.sources.why_unmeasured(request) for request in needs)
         if reason:
             return [], reason
         groups = welcome(line)
-        told = [group for group in groups if not any(self.sources.why_untold(one) for one in group)]
+        measured = [group for group in groups if not any(self.sources.why_unmeasured(one) for one in group)]
         reason = _joined(
-            self.sources.why_untold(one) for group in groups if group not in told for one in group
+            self.sources.why_unmeasured(one) for group in groups if group not in measured for one in group
         )
-        if groups and not told:
+        if groups and not measured:
             return [], reason
-        return [*needs, *(one for group in told for one in group)], reason
+        return [*needs, *(one for group in measured for one in group)], reason
 
-    def _kept(
+    def _included(
         self, line: Line, areas: ComparedAreas, counts: Mapping[SummaryRequest, Counted], states: Any
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        kept = np.ones(areas.number, np.bool_)
+        included = np.ones(areas.number, np.bool_)
         size = size_request(line)
         if size is not None and line.size.low is not None:
             true = counts[size].true
-            kept = (true >= line.size.low) & (true < (line.size.high or np.iinfo(np.int64).max))
+            included = (true >= line.size.low) & (true < (line.size.high or np.iinfo(np.int64).max))
         if line.measure == "shares" and line.options:
-            kept = kept & (states == int(line.options[0]))
-        return kept
+            included = included & (states == int(line.options[0]))
+        return included
 
     def _measured(
         self,
         line: Line,
         areas: ComparedAreas,
         counts: Mapping[SummaryRequest, Counted],
-        kept: Any,
+        included: Any,
         quarters: Any,
         reason: str,
     ) -> FilledLine:
-        units = int(kept.sum())
+        units = int(included.sum())
         if not units:
             why = NO_AREAS if line.measure == "shares" else NO_CLASS
             return FilledLine(line, areas.area_class, 0, reason=why)
         runs = []
         for run in range(len(self.sources.runs)):
             totals = self._totals(line, run) if line.measure == "shares" else (_NAN, _NAN)
-            given = Given(counts, kept, run, self.book.rates, totals, quarters)
+            given = Given(counts, included, run, self.book.rates, totals, quarters)
             runs.append(measure_summary(line, given))
         return FilledLine(line, areas.area_class, units, tuple(runs), reason)
 

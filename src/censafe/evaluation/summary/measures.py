@@ -29,7 +29,7 @@ class Given:
 
     Args:
         counts: of every request, at all areas of the kind.
-        kept: areas of the row, shape (areas,).
+        included: areas of the row, shape (areas,).
         run: position of the published run.
         rates: by name.
         totals: true and published count of the whole that shares are of.
@@ -37,7 +37,7 @@ class Given:
     """
 
     counts: Mapping[SummaryRequest, Counted] = field(repr=False)
-    kept: NDArray[np.bool_] = field(repr=False)
+    included: NDArray[np.bool_] = field(repr=False)
     run: int
     rates: Mapping[str, ErrorRate]
     totals: tuple[float, float] = (_NAN, _NAN)
@@ -46,7 +46,7 @@ class Given:
     def sides(self, request: SummaryRequest) -> tuple[_Numbers, _Numbers]:
         """True and published counts at the areas of the row."""
         counted = self.counts[request]
-        return counted.true[self.kept], counted.published[self.run][self.kept]
+        return counted.true[self.included], counted.published[self.run][self.included]
 
 
 def required(line: Line, rates: Mapping[str, ErrorRate]) -> tuple[SummaryRequest, ...]:
@@ -202,7 +202,7 @@ def _condition(line: Line, given: Given) -> Found:
 def _met(condition: Condition, line: Line, given: Given) -> Found:
     """Universe, number and percent of both sides."""
     asked = condition.requests(line.request.terms)
-    known = None if given.no_quarters is None else given.no_quarters[given.kept]
+    known = None if given.no_quarters is None else given.no_quarters[given.included]
     true, public = (
         Side({request: given.sides(request)[at] for request in asked}, line.request.terms, known)
         for at in (0, 1)

@@ -15,12 +15,12 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
-from censafe.products.run.names import kept_names
+from censafe.products.run.names import stored_names
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import hash_files
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import CONFIGURATION, KEPT, read_facts
+from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, read_facts
 from censafe.products.topdown.intake import BlockIntake, Loaded
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.rehearsal import published_as_input
@@ -73,7 +73,7 @@ class PublishedSource:
             CheckError: files were changed, or do not belong together.
         """
         manifest = self.manifest()
-        if not all((self.folder / name).exists() for name in KEPT):
+        if not all((self.folder / name).exists() for name in RUN_FACTS):
             raise UsageError(
                 f"{self.folder} did not keep its geography and configuration; run again with --set noisy_measurements=stored."
             )
@@ -103,7 +103,7 @@ class PublishedSource:
             for one in config.histograms
         }
         loaded = published_as_input(config, facts, published)
-        given = kept_names(None, self.folder, manifest, census=area_names(config).census)
+        given = stored_names(None, self.folder, manifest, census=area_names(config).census)
         beside = area_names(config, given)
         return EvaluatedPopulation(config, loaded, exact, pairs, manifest.plan.digest(), beside)
 

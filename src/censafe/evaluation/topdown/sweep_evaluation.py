@@ -185,11 +185,11 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
             for name, frame in tables.items()
         }
         write_document(out, document)
-        kept = {name: tables[name] for name in _SHEETS}
+        shown = {name: tables[name] for name in _SHEETS}
         files = [
             *written,
             write_frame_codebook(out, written),
-            write_workbook(out, kept, sheets, standing=study.standing),
+            write_workbook(out, shown, sheets, standing=study.standing),
         ]
     with reading.observer.stage("report"):
         files += write_report(out)

@@ -17,7 +17,7 @@ __all__ = ["COUNTY_UNIT", "STATE_UNIT", "TRACT_UNIT", "parents_of", "parted_spin
 # the path of a block is the flag of the areas before its 16 digits; what is left of it at a level
 STATE_UNIT, COUNTY_UNIT, TRACT_UNIT = 10**14, 10**11, 10**5
 _COUNTIES = 1000
-_KEPT = 10_000  # a county that keeps its code has the digits 10 before it
+_UNCHANGED = 10_000  # a county that keeps its code has the digits 10 before it
 _MOST_DIGITS = 18
 _BLOCK_DIGITS = 16
 
@@ -122,7 +122,7 @@ def _part_cuts(starts: Mapping[str, Integers], path: Integers) -> dict[str, _Cut
         if part.name == "State":
             own = path[cut] // STATE_UNIT
         elif part.name == "County":
-            own = path[cut] // COUNTY_UNIT % _COUNTIES + _KEPT
+            own = path[cut] // COUNTY_UNIT % _COUNTIES + _UNCHANGED
         number = _running(parent, own)
         width = max(part.running, len(str(int(number.max()))) if number.any() else 0)
         digits = above.digits + part.digits + width

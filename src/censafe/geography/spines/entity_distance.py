@@ -44,9 +44,9 @@ def entity_distances(spine: Spine, entity: NDArray[np.integer]) -> tuple[Integer
         key = level.parent[node].astype(np.int64) * max(len(areas), 1) + area
         keys, group = np.unique(key, return_inverse=True)
         node, area = np.divmod(keys, max(len(areas), 1))
-        # children that the area does not touch cost nothing inside and one each outside
-        untouched = np.diff(above.first_child)[node] - np.bincount(group, minlength=len(keys))
-        sum_in, sum_out = np.zeros(len(keys), np.int64), untouched.astype(np.int64)
+        # children that do not meet the area cost nothing inside and one each outside
+        others = np.diff(above.first_child)[node] - np.bincount(group, minlength=len(keys))
+        sum_in, sum_out = np.zeros(len(keys), np.int64), others.astype(np.int64)
         np.add.at(sum_in, group, inside)
         np.add.at(sum_out, group, outside)
         inside, outside = np.minimum(sum_in, sum_out + 1), np.minimum(sum_out, sum_in + 1)

@@ -16,9 +16,9 @@ from censafe.model.plan import NoiseSource
 __all__ = [
     "CoterminousChange",
     "CoterminousReport",
+    "FlaggedGroups",
     "GroupEstimates",
     "GroupNoise",
-    "MarkedGroups",
     "NoiseTerm",
 ]
 
@@ -134,7 +134,7 @@ class GroupEstimates:
 
 
 @dataclass(frozen=True, eq=False)
-class MarkedGroups:
+class FlaggedGroups:
     """Estimates with those groups named that the tables show as ``X``.
 
     Args:

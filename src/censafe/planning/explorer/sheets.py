@@ -14,6 +14,7 @@ __all__ = [
     "ExplorerSheet",
     "Extra",
     "Facet",
+    "MovedAnswers",
     "PaperLine",
     "PaperTable",
     "Question",
@@ -23,7 +24,6 @@ __all__ = [
     "SheetBound",
     "SheetRelation",
     "SheetSetting",
-    "Touch",
     "quadratic",
     "with_variants",
 ]
@@ -98,7 +98,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Touch:
+class MovedAnswers:
     """Answers of a row that a protected change moves: how many cells, by how much each, and what share of the budget they get."""
 
     cells: SheetBound
@@ -167,7 +167,7 @@ class Row:
         toml: section and key of our TOML; empty for shares of one total.
         json: path of keys in the Bureau's JSON.
         shares: histogram, level and query, where the budget is a share of one total.
-        touched: answers that a protected change moves; empty for derived rows and under pure DP.
+        moved: answers that a protected change moves; empty for derived rows and under pure DP.
     """
 
     id: str
@@ -187,7 +187,7 @@ class Row:
     toml: tuple[str, ...] = ()
     json: tuple[str, ...] = ()
     shares: tuple[str, ...] = ()
-    touched: tuple[Touch, ...] = ()
+    moved: tuple[MovedAnswers, ...] = ()
 
 
 @dataclass(frozen=True)

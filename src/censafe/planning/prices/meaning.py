@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from censafe.model import Definition
 from censafe.planning.numbers import decimal_text
-from censafe.privacy.loss.attack import TouchedQuery, best_attack, gaussian_power, largest_power
+from censafe.privacy.loss.attack import MovedQuery, best_attack, gaussian_power, largest_power
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 from censafe.privacy.loss.loss_law import EpsilonBracket, composed_epsilon, gathered, loss_of, spare_variance
 
@@ -18,7 +18,7 @@ __all__ = [
     "AttackRow",
     "DeltaRow",
     "Meaning",
-    "Reach",
+    "RecordQuestion",
     "meaning_of",
     "meaning_record",
     "meaning_sentences",
@@ -29,7 +29,7 @@ ALARMS: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 
 
 @dataclass(frozen=True)
-class Reach:
+class RecordQuestion:
     """One question about one record, and the measured cells that its answer moves.
 
     Args:
@@ -42,7 +42,7 @@ class Reach:
 
     name: str
     words: str
-    queries: tuple[TouchedQuery, ...]
+    queries: tuple[MovedQuery, ...]
     loss: Fraction
     definition: Definition
 
@@ -87,48 +87,52 @@ class AttackRow:
 class Meaning:
     """What the loss means for one question about a record."""
 
-    reach: Reach
+    question: RecordQuestion
     deltas: tuple[DeltaRow, ...]
     attacks: tuple[AttackRow, ...]
 
 
-def meaning_of(reach: Reach, deltas: Sequence[Fraction], alarms: Sequence[Fraction] = ALARMS) -> Meaning:
-    """Compose the noise of the touched cells and find the best attack; takes seconds for many different laws.
+def meaning_of(
+    question: RecordQuestion, deltas: Sequence[Fraction], alarms: Sequence[Fraction] = ALARMS
+) -> Meaning:
+    """Compose the noise of the cells that move and find the best attack; takes seconds for many different laws.
 
     Args:
-        reach: the question.
+        question: the question.
         deltas: for epsilon; not used under pure DP.
         alarms: chances of a false alarm, in (0, 1).
 
     Example:
-        >>> touched = (TouchedQuery(Fraction(100), 2),)
-        >>> found = meaning_of(Reach("r", "", touched, Fraction(1, 100), Definition.ZCDP), (Fraction(1, 10**6),))
+        >>> moved = (MovedQuery(Fraction(100), 2),)
+        >>> found = meaning_of(RecordQuestion("r", "", moved, Fraction(1, 100), Definition.ZCDP), (Fraction(1, 10**6),))
         >>> round(found.attacks[1].best, 3), found.attacks[1].bound
         (0.066, 0.0698)
     """
-    if reach.definition is not Definition.ZCDP:
+    if question.definition is not Definition.ZCDP:
         rows = tuple(
-            AttackRow(alarm, None, None, largest_power(reach.loss, reach.definition, alarm))
+            AttackRow(alarm, None, None, largest_power(question.loss, question.definition, alarm))
             for alarm in alarms
         )
-        return Meaning(reach, (), rows)
-    attack = best_attack(gathered(reach.queries)).powers([float(alarm) for alarm in alarms])
-    rho = loss_of(reach.queries)
+        return Meaning(question, (), rows)
+    attack = best_attack(gathered(question.queries)).powers([float(alarm) for alarm in alarms])
+    rho = loss_of(question.queries)
     rows = tuple(
-        AttackRow(alarm, best, gaussian_power(rho, float(alarm)), largest_power(rho, reach.definition, alarm))
+        AttackRow(
+            alarm, best, gaussian_power(rho, float(alarm)), largest_power(rho, question.definition, alarm)
+        )
         for alarm, best in zip(alarms, attack, strict=True)
     )
-    return Meaning(reach, tuple(_delta_row(reach, delta) for delta in deltas), rows)
+    return Meaning(question, tuple(_delta_row(question, delta) for delta in deltas), rows)
 
 
-def _delta_row(reach: Reach, delta: Fraction) -> DeltaRow:
-    stated = epsilons(reach.loss, delta)
+def _delta_row(question: RecordQuestion, delta: Fraction) -> DeltaRow:
+    stated = epsilons(question.loss, delta)
     return DeltaRow(
         delta,
         stated,
-        composed_epsilon(reach.queries, delta),
-        spare_variance(reach.queries, delta, stated.tight),
-        spare_variance(reach.queries, delta, stated.slide),
+        composed_epsilon(question.queries, delta),
+        spare_variance(question.queries, delta, stated.tight),
+        spare_variance(question.queries, delta, stated.slide),
     )
 
 
@@ -143,8 +147,8 @@ def meaning_sentences(meaning: Meaning) -> tuple[str, ...]:
           The best attack that knows all else and raises a false alarm 1 time in 100 finds it at most 1.11 times in 100; with 5 false alarms at most 5.53; with 10 at most 11.06.
           Without any data a random guess is right as often as it raises false alarms.
     """
-    reach = meaning.reach
-    lines = [f"{reach.name[:1].upper()}{reach.name[1:]}: {reach.words} ({_loss_text(reach)})."]
+    question = meaning.question
+    lines = [f"{question.name[:1].upper()}{question.name[1:]}: {question.words} ({_loss_text(question)})."]
     for row in meaning.deltas:
         lines.append(
             f"  At delta {float(row.delta):.3g} epsilon is {row.stated.slide:.2f} as the Bureau states it, "
@@ -187,20 +191,20 @@ def _per_hundred(share: float) -> str:
     return f"{100 * share:.2f}".rstrip("0").rstrip(".")
 
 
-def _loss_text(reach: Reach) -> str:
-    text = decimal_text(reach.loss)
-    return f"{reach.definition.symbol} {text if len(text) <= 12 else f'{float(reach.loss):.6g}'}"
+def _loss_text(question: RecordQuestion) -> str:
+    text = decimal_text(question.loss)
+    return f"{question.definition.symbol} {text if len(text) <= 12 else f'{float(question.loss):.6g}'}"
 
 
 def meaning_record(meaning: Meaning) -> dict[str, Any]:
     """As plain values for JSON; exact numbers are text."""
-    reach = meaning.reach
+    question = meaning.question
     return {
-        "question": reach.name,
-        "change": reach.words,
-        reach.definition.symbol: decimal_text(reach.loss),
-        f"{reach.definition.symbol}_float": float(reach.loss),
-        "cells": sum(query.cells for query in reach.queries),
+        "question": question.name,
+        "change": question.words,
+        question.definition.symbol: decimal_text(question.loss),
+        f"{question.definition.symbol}_float": float(question.loss),
+        "cells": sum(query.cells for query in question.queries),
         "epsilon": [
             {
                 "delta": decimal_text(row.delta),

@@ -207,13 +207,13 @@ def _covers(sigma2: Fraction, inside: int, confidence: Fraction) -> bool:
 
 
 def achieve(
-    requests: Sequence[Request], kept: Fraction = Fraction(0), total: Fraction | None = None
+    requests: Sequence[Request], fixed: Fraction = Fraction(0), total: Fraction | None = None
 ) -> tuple[dict[str, Fraction], tuple[Achieved, ...], Solution]:
     """Budgets of least total that meet all requests or, with a total, the same in that size: all margins change by one factor.
 
     Args:
         requests: at least one.
-        kept: spent on what no request is about.
+        fixed: spent on what no request is about.
         total: of everything; None for the least that meets the requests.
 
     Returns:
@@ -235,12 +235,12 @@ def achieve(
     budgets = dict(solution.budgets)
     scale = 1.0
     if total is not None:
-        if total <= kept:
+        if total <= fixed:
             raise ConfigError(
-                f"--total {decimal_text(total)}: {decimal_text(kept)} of it is spent on what no target is about; "
+                f"--total {decimal_text(total)}: {decimal_text(fixed)} of it is spent on what no target is about; "
                 "give a larger total, or set those budgets to 0"
             )
-        share = (total - kept) / solution.total
+        share = (total - fixed) / solution.total
         budgets = {name: round_budget(value * share, up=False) for name, value in budgets.items()}
         scale = float(share)
     found = tuple(

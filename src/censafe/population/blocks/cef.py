@@ -34,7 +34,7 @@ from censafe.population.blocks.layout import (
     facility_findings,
     finding,
     histograms_of,
-    nobody,
+    no_persons,
     occupancy_of,
 )
 from censafe.population.files.fixed_width import FixedFile, field_words, fixed_layout
@@ -143,7 +143,7 @@ def read_cef(
         _read_persons(person_path, unit_path, units, counts, problems)
     raise_if_fatal(merge_findings(problems), "Census Edited File")
     persons = _histograms(blocks.spine, counts)
-    problems += nobody(records["persons"][0].name, int(persons.count.sum(dtype=np.int64)))
+    problems += no_persons(records["persons"][0].name, int(persons.count.sum(dtype=np.int64)))
     problems += total_findings(records.get("totals", ()), blocks.spine, persons, counts.units)
     names = (records["persons"][0].name, records["units"][0].name)
     facilities = counts.units[:, : len(layout.unit_columns)].astype(np.int32)
@@ -205,8 +205,8 @@ def _texts(column: Any, name: str, found: list[Finding]) -> NDArray[np.uint8]:
     found += finding(name, "OIDTABBLK", "form", wrong, "identifiers that are empty or too long",
                      f"1 to {_BLOCK_TEXT} characters", "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
     out = np.zeros((len(texts), _BLOCK_TEXT), np.uint8)
-    kept = min(width, _BLOCK_TEXT)
-    out[:, :kept] = texts.view(np.uint8).reshape(len(texts), width)[:, :kept]
+    used = min(width, _BLOCK_TEXT)
+    out[:, :used] = texts.view(np.uint8).reshape(len(texts), width)[:, :used]
     return out
 
 

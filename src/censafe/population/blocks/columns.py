@@ -24,7 +24,7 @@ from censafe.population.blocks.layout import (
     facility_findings,
     finding,
     histograms_of,
-    nobody,
+    no_persons,
     occupancy_of,
 )
 from censafe.population.files.delimited import DELIMITER_NAMES
@@ -235,7 +235,7 @@ def read_columns(
     histograms = None
     if layout.schema is not None:
         histograms = _histograms(persons, spine, layout, layout.schema, problems)
-        problems += nobody(persons[0].name, int(histograms.count.sum(dtype=np.int64)))
+        problems += no_persons(persons[0].name, int(histograms.count.sum(dtype=np.int64)))
         problems += facility_findings(histograms, facilities, layout, (persons[0].name, units[0].name))
         raise_if_fatal(problems, "histograms of persons")
     occupancy = occupancy_of(spine, values[:, 0], values[:, -1]) if layout.occupied else None

@@ -18,7 +18,7 @@ from censafe.population.blocks.layout import (
     facility_findings,
     finding,
     histograms_of,
-    nobody,
+    no_persons,
 )
 from censafe.population.files.fixed_width import FixedFile, field_words, fixed_layout, number_at, outside
 from censafe.population.files.lines import next_line
@@ -311,7 +311,7 @@ def read_ipums(paths: tuple[Path, ...], layout: HistogramLayout, *, hispanic9: b
     )[0]
     facilities = found.units[:districts][order]
     name = paths[0].name
-    problems += nobody(name, int(persons.count.sum(dtype=np.int64)))
+    problems += no_persons(name, int(persons.count.sum(dtype=np.int64)))
     problems += facility_findings(persons, facilities, layout, (name, name))
     raise_if_fatal(merge_findings(problems), "extract of 1940")
     return BlockData(spine, persons, facilities, None, (), paths, findings=merge_findings(problems))

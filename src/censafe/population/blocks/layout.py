@@ -25,7 +25,7 @@ __all__ = [
     "facility_findings",
     "finding",
     "histograms_of",
-    "nobody",
+    "no_persons",
     "occupancy_of",
     "pl94_layout",
 ]
@@ -157,7 +157,7 @@ def finding(
     return [Finding(file, column, rule, severity, rows, problem, allowed, fix)] if rows else []
 
 
-def nobody(file: str, persons: int) -> list[Finding]:
+def no_persons(file: str, persons: int) -> list[Finding]:
     """A finding that stops where there is no person at all; nothing could be measured of such a file.
 
     Args:

@@ -23,7 +23,7 @@ from censafe.population.blocks.layout import (
     facility_findings,
     finding,
     histograms_of,
-    nobody,
+    no_persons,
     occupancy_of,
 )
 from censafe.population.findings import Finding, raise_if_fatal
@@ -120,7 +120,7 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
     }
     spine = build_spine(header.codes, layout.rules)
     raise_if_fatal(
-        [*_sum_findings(tables, files), *nobody(files[1].name, int(tables["P1"][:, 0].sum()))],
+        [*_sum_findings(tables, files), *no_persons(files[1].name, int(tables["P1"][:, 0].sum()))],
         "P.L. 94-171 tables",
     )
     housing, occupied = tables["H1"][:, 0].astype(np.int64), tables["H1"][:, 1].astype(np.int64)
@@ -156,7 +156,7 @@ def _header(path: Path) -> _Header:
     table = _read(path, _GEO_FIELDS, dict.fromkeys(fields, "string"))
     all_records = np.sort(_numbers(_texts(table, _LOGRECNO)))
     state = str(table.column(f"f{_STUSAB}")[0]) if table.num_rows else ""
-    wrong = _mark_findings(path.name, table, state, _FILE, "00")
+    wrong = _marker_findings(path.name, table, state, _FILE, "00")
     table = table.filter(pc.equal(table.column(f"f{_SUMLEV}"), "750"))
     if not table.num_rows:
         raise DataError(f"{path.name}: no block records; allowed: records of summary level 750")
@@ -190,7 +190,7 @@ def _header(path: Path) -> _Header:
     return _Header(state, all_records, records, codes, areas)
 
 
-def _mark_findings(name: str, table: Any, state: str, field: int, number: str) -> list[Finding]:
+def _marker_findings(name: str, table: Any, state: str, field: int, number: str) -> list[Finding]:
     """Records of another state than that of the header, or of another file than the name says."""
     others = int(np.count_nonzero(_texts(table, _STUSAB) != state))
     files = int(np.count_nonzero(np.char.zfill(_texts(table, field), 2) != number))
@@ -228,7 +228,7 @@ def _segment(path: Path, number: int, header: _Header, records: _Ints) -> _Table
     twice = int((np.searchsorted(numbers[order], records, side="right") - place > 1).sum())
     raise_if_fatal(
         [
-            *_mark_findings(path.name, table, header.state, _SEGMENT_FILE, f"{number + 1:02}"),
+            *_marker_findings(path.name, table, header.state, _SEGMENT_FILE, f"{number + 1:02}"),
             *finding(path.name, "LOGRECNO", "no-header", unknown, "records that the header does not have",
                      "one record of the header for each record", "copy the header and the three segments again"),
             *finding(path.name, "LOGRECNO", "missing", missing, "block records of the header that are not here",

@@ -151,7 +151,7 @@ class CefRecords:
     def _with_unit(
         self, con: duckdb.DuckDBPyConnection, areas: Areas
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        kept = np.zeros(areas.blocks, bool)
+        occupied = np.zeros(areas.blocks, bool)
         key = " || ".join(BLOCK_COLUMNS)
         for entry in self.cef.states:
             with engine_errors(entry.unit.name):
@@ -160,8 +160,8 @@ class CefRecords:
                 )
                 found = con.execute(f"SELECT k FROM ({query}) WHERE k IS NOT NULL").fetchnumpy()["k"]
             ordinals = areas.find(np.asarray(found, np.int64))
-            kept[ordinals[ordinals >= 0]] = True
-        return kept
+            occupied[ordinals[ordinals >= 0]] = True
+        return occupied
 
     def _repeated(self, con: duckdb.DuckDBPyConnection) -> list[Finding]:
         """Units, and householders, that share their MAFID with another."""

@@ -234,10 +234,10 @@ def without_checks(findings: Iterable[Finding], label: str, blocks: str, unusabl
         blocks: how messages call GRF-C, whose faults are not confidential and always stop.
         unusable: number of records that cannot be counted.
     """
-    kept = [finding for finding in findings if finding.rule in ALWAYS_STOP or finding.file == blocks]
+    remaining = [finding for finding in findings if finding.rule in ALWAYS_STOP or finding.file == blocks]
     if unusable:
-        kept.append(
+        remaining.append(
             Finding(label, "", "unusable", "warn", unusable, "records that cannot be counted are left out",
                     "records that pass the checks", "run validate to see why")
         )  # fmt: skip
-    return kept
+    return remaining

@@ -154,7 +154,7 @@ class Encoder:
     def no_rows(self) -> dict[str, NDArray[Any]]:
         """The columns of no record at all."""
         used = {field.use: np.empty(0, np.int32) for field in self._fields if field.use}
-        return {"BLOCK": np.empty(0, np.int32), **_kept(used), "COMBO": np.empty(0, np.int32)}
+        return {"BLOCK": np.empty(0, np.int32), **_counted_columns(used), "COMBO": np.empty(0, np.int32)}
 
     def encode(self, batch: pa.RecordBatch) -> Encoded:
         """Turn a batch into numbers.
@@ -178,7 +178,7 @@ class Encoder:
             usable &= (faults & np.uint32(self._never)) == 0
         inside = ordinal != OUTSIDE
         outside = np.bincount(state[~inside], minlength=100)
-        columns: dict[str, NDArray[Any]] = {"BLOCK": ordinal, **_kept(numbers.used)}
+        columns: dict[str, NDArray[Any]] = {"BLOCK": ordinal, **_counted_columns(numbers.used)}
         unusable = int(np.count_nonzero(inside)) - int(np.count_nonzero(usable))
         if unusable or outside.any():
             columns = {name: values[usable] for name, values in columns.items()}
@@ -226,7 +226,7 @@ class Encoder:
         return found
 
 
-def _kept(used: dict[str, NDArray[np.int32]]) -> dict[str, NDArray[Any]]:
+def _counted_columns(used: dict[str, NDArray[np.int32]]) -> dict[str, NDArray[Any]]:
     if "age" in used:
         bins = np.searchsorted(AGE_CUTS, np.arange(116), side="right").astype(np.uint8)
         return {"CELL": bins[used["age"]] + (used["sex"] * AGE_BINS).astype(np.uint8)}

@@ -208,10 +208,10 @@ class SafetabSource:
         fields, label = record_layout(self._name), self.labels[self._name]
         areas, findings = self._source.areas(con, self.states)
         batches = self._source.records(con)
-        kept = EXAMPLES if examples else 0
-        encoder = Encoder(fields, areas, self._codes, self._most, batches.null_text, kept)
+        most_examples = EXAMPLES if examples else 0
+        encoder = Encoder(fields, areas, self._codes, self._most, batches.null_text, most_examples)
         loaded = load_records(
-            con, self._table, batches, encoder, blocks=areas.blocks, threads=threads, examples=kept
+            con, self._table, batches, encoder, blocks=areas.blocks, threads=threads, examples=most_examples
         )
         findings += batches.findings
         places = "GRF-C" if self._source.whole_regions else self.labels["blocks"]

@@ -172,10 +172,10 @@ def _regions(
     for position, kind in enumerate(REGION_TYPES):
         rows = np.flatnonzero(valid & (raw.kind == position) & (raw.width == kind.width))
         region[rows] = areas.find_regions(kind.name, raw.number[rows])
-    kept = np.zeros(100, bool)
-    kept[[int(state) for state in areas.states]] = True
+    included = np.zeros(100, bool)
+    included[[int(state) for state in areas.states]] = True
     us_run = any(state != PUERTO_RICO for state in areas.states)
-    inside = np.where(raw.kind == _USA, us_run, kept[raw.state])
+    inside = np.where(raw.kind == _USA, us_run, included[raw.state])
     return region, np.where(raw.kind == _AIANNH, region >= 0, inside)
 
 

@@ -31,13 +31,13 @@ def without_listed(areas: Areas, path: Path) -> Areas:
         DataError: no such column, or codes of another form.
         StorageError: the file cannot be read.
     """
-    kept = np.ones(areas.blocks, bool)
+    included = np.ones(areas.blocks, bool)
     codes = _codes(path)
     for length in _LENGTHS:
         listed = [int(code) for code in codes if len(code) == length]
         if listed:
-            kept &= ~np.isin(areas.keys // 10 ** (_BLOCK - length), np.array(listed, np.int64))
-    return areas.restrict(kept)
+            included &= ~np.isin(areas.keys // 10 ** (_BLOCK - length), np.array(listed, np.int64))
+    return areas.restrict(included)
 
 
 def _codes(path: Path) -> list[str]:

@@ -27,7 +27,7 @@ __all__ = ["TextName", "copy_fields", "find_lines", "stage_lines"]
 
 TextName = Literal["phsafe_per", "phsafe_unit", "safetab_per", "safetab_unit"]
 _LINES_SHOWN = 10
-_MARK = b"\xef\xbb\xbf"  # byte order mark
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # byte order mark
 _ASCII = 127
 _Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]
@@ -178,7 +178,7 @@ class _TextLines:
         done = 0
         try:
             for chunk in line_chunks(self._path):
-                text = chunk[3:] if not done and chunk[:3].tobytes() == _MARK else chunk
+                text = chunk[3:] if not done and chunk[:3].tobytes() == _BYTE_ORDER_MARK else chunk
                 plain = not len(text) or int(text.max()) <= _ASCII
                 arrays, lines = self._plain(text, done) if plain else self._decoded(text, done)
                 done += lines
@@ -224,7 +224,7 @@ class _TextLines:
         import pyarrow as pa
 
         raw = text.tobytes().removesuffix(b"\n").split(b"\n")
-        kept = []
+        records = []
         for number, line in enumerate(raw, done + 1):
             try:
                 record = line.removesuffix(b"\r").decode()
@@ -232,8 +232,8 @@ class _TextLines:
                 self._unreadable.add(1, [number])
                 continue
             if len(record) == self._columns.width:
-                kept.append(record)
+                records.append(record)
             elif record:
                 self._wrong.add(1, [number])
         places = [slice(start, start + width) for start, width in self._places.tolist()]
-        return [pa.array([record[place] for record in kept], pa.string()) for place in places], len(raw)
+        return [pa.array([record[place] for record in records], pa.string()) for place in places], len(raw)

@@ -70,7 +70,7 @@ class TableSchema:
         return tuple(column.name for column in self.columns)
 
     @property
-    def kept(self) -> tuple[Column, ...]:
+    def stored(self) -> tuple[Column, ...]:
         """Columns that the loaded table holds."""
         return tuple(column for column in self.columns if column.typed)
 

@@ -171,7 +171,7 @@ def _digits_sql(column: Column, raw: str, integer: bool) -> str:
 def _select(relation: Relation, part: MafidRange, malformed: str = "") -> str:
     schema = layout(relation.table)
     columns = [
-        f"{typed_sql(column, column.name in relation.integers)} AS {column.typed}" for column in schema.kept
+        f"{typed_sql(column, column.name in relation.integers)} AS {column.typed}" for column in schema.stored
     ]
     if schema.checked:
         bits = " + ".join(
@@ -203,17 +203,17 @@ def _count_states(con: duckdb.DuckDBPyConnection, table: str, states: tuple[str,
 
 
 def _split_geo(con: duckdb.DuckDBPyConnection, prefix: str, states: tuple[str, ...], others: int) -> bool:
-    everything, kept = f"{prefix}_geo_all", f"{prefix}_geo"
+    everything, inside_states = f"{prefix}_geo_all", f"{prefix}_geo"
     with engine_errors("geo"):
-        con.execute(f"DROP TABLE IF EXISTS {kept}")
+        con.execute(f"DROP TABLE IF EXISTS {inside_states}")
         if not others:
-            con.execute(f"ALTER TABLE {everything} RENAME TO {kept}")
+            con.execute(f"ALTER TABLE {everything} RENAME TO {inside_states}")
             return False
         inside = f"coalesce(TABBLKST IN ({quote_list(states)}), false)"
-        con.execute(f"CREATE TABLE {kept} AS SELECT * FROM {everything} WHERE {inside}")
+        con.execute(f"CREATE TABLE {inside_states} AS SELECT * FROM {everything} WHERE {inside}")
         con.execute(
             f"CREATE OR REPLACE TABLE {prefix}_outside AS SELECT DISTINCT e.MAFID FROM {everything} e "
-            f"ANTI JOIN {kept} k USING (MAFID) WHERE e.MAFID IS NOT NULL AND NOT {inside}"
+            f"ANTI JOIN {inside_states} k USING (MAFID) WHERE e.MAFID IS NOT NULL AND NOT {inside}"
         )
         con.execute(f"DROP TABLE {everything}")
     return True

@@ -197,7 +197,7 @@ def _domain_checks(population: Population) -> list[Check]:
     }
     for name in TABLES:
         table, schema = tables[name], layout(name)
-        filled = {str(column.typed): table[str(column.typed)].count() for column in schema.kept}
+        filled = {str(column.typed): table[str(column.typed)].count() for column in schema.stored}
         with engine_errors(population.labels[name]):
             counts = fetch(table.aggregate(**filled, ROWS=table.count())).to_pylist()[0]
         faults = _fault_counts(population) if schema.checked else {}

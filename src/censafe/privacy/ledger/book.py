@@ -294,19 +294,19 @@ class Ledger:
             What became of each; every other reservation becomes ``void``, or ``lost`` under a strict ledger.
         """
         done: dict[str, list[str]] = {"commit": [], "void": [], "lost": []}
-        again: dict[str, Reservation] = {}
+        reopened: dict[str, Reservation] = {}
         for charge in self._state.charges_of(run, ChargeState.RESERVED):
             if finished and charge.part in finished:
                 file, sha256 = finished[charge.part]
                 self.commit(reservation_of(charge), file, sha256)
                 done["commit"].append(charge.part)
             elif charge.part in redo:
-                again[charge.part] = reservation_of(charge)
+                reopened[charge.part] = reservation_of(charge)
             else:
                 event = "lost" if self._strict else "void"
                 self._settle(charge, event, {})
                 done[event].append(charge.part)
-        return Settlement(tuple(done["commit"]), again, tuple(done["void"]), tuple(done["lost"]))
+        return Settlement(tuple(done["commit"]), reopened, tuple(done["void"]), tuple(done["lost"]))
 
     def close_run(self, plan: ReleasePlan) -> None:
         """Record that every part of the plan is committed.

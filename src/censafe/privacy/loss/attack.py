@@ -16,12 +16,12 @@ from censafe.model import Definition
 
 __all__ = [
     "Attack",
-    "TouchedQuery",
+    "MovedQuery",
     "best_attack",
     "discrete_gaussian_power",
     "gaussian_power",
     "largest_power",
-    "touched_queries",
+    "moved_queries",
     "zcdp_power",
 ]
 
@@ -89,7 +89,7 @@ _STEPS: Final = 10_000  # of the lattice, by standard deviation of the log-likel
 
 
 @dataclass(frozen=True)
-class TouchedQuery:
+class MovedQuery:
     """A query that one record touches.
 
     Args:
@@ -103,9 +103,9 @@ class TouchedQuery:
     step: int = 1
 
 
-def touched_queries(
+def moved_queries(
     rho: Fraction, shares: Mapping[str, Fraction], cells: Mapping[str, int] | None = None
-) -> tuple[TouchedQuery, ...]:
+) -> tuple[MovedQuery, ...]:
     """Queries by their shares of a budget, with the noise of the 2020 census: sigma2 is one over the query's rho.
 
     A query without a share is not asked. Two cells of each move, one down and one up, so that its loss is its rho.
@@ -116,11 +116,11 @@ def touched_queries(
         cells: answers that move, where it is not two.
 
     Example:
-        >>> touched_queries(Fraction(1, 10), {"total": Fraction(1, 5), "race": Fraction(4, 5)})[0].sigma2
+        >>> moved_queries(Fraction(1, 10), {"total": Fraction(1, 5), "race": Fraction(4, 5)})[0].sigma2
         Fraction(50, 1)
     """
     return tuple(
-        TouchedQuery(1 / (rho * share), (cells or {}).get(name, 2)) for name, share in shares.items() if share
+        MovedQuery(1 / (rho * share), (cells or {}).get(name, 2)) for name, share in shares.items() if share
     )
 
 
@@ -154,7 +154,7 @@ def zcdp_power(rho: Fraction, level: float) -> float:
 
 
 def discrete_gaussian_power(
-    queries: Sequence[TouchedQuery], levels: Sequence[float], *, randomised: bool = True
+    queries: Sequence[MovedQuery], levels: Sequence[float], *, randomised: bool = True
 ) -> list[float]:
     """Power of the likelihood-ratio test over the discrete Gaussian answers of all queries that a record touches.
 
@@ -175,7 +175,7 @@ def discrete_gaussian_power(
     Source: Neyman & Pearson; Canonne, Kamath & Steinke (2020) for the law.
 
     Example:
-        >>> query = TouchedQuery(Fraction(4), 1)
+        >>> query = MovedQuery(Fraction(4), 1)
         >>> [round(one, 4) for one in discrete_gaussian_power([query], [0.05])]
         [0.1248]
     """
@@ -199,7 +199,7 @@ class Attack:
         return _powers(self.null, self.other, levels, randomised=randomised)
 
 
-def best_attack(queries: Sequence[TouchedQuery]) -> Attack:
+def best_attack(queries: Sequence[MovedQuery]) -> Attack:
     """The likelihood-ratio test over all queries that a record touches.
 
     Raises:
@@ -226,7 +226,7 @@ class _Lattice:
     other: NDArray[np.float64]
 
 
-def _lattice(query: TouchedQuery, step: float) -> _Lattice:
+def _lattice(query: MovedQuery, step: float) -> _Lattice:
     """Law of one query's log-likelihood ratio on the lattice, under both hypotheses."""
     sigma2 = float(query.sigma2)
     reach = math.ceil(_DEVIATIONS * math.sqrt(sigma2 * query.cells)) + query.cells * query.step + 1

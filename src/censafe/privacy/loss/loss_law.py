@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.privacy.loss.attack import TouchedQuery
+from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.conversions import gaussian_epsilon
 from censafe.privacy.proofs import proven
 
@@ -46,32 +46,32 @@ class EpsilonBracket:
     upper: float
 
 
-def loss_of(queries: Sequence[TouchedQuery]) -> Fraction:
+def loss_of(queries: Sequence[MovedQuery]) -> Fraction:
     """Rho of the answers that a record touches: the sum of cells step^2 / (2 sigma2).
 
     Example:
-        >>> loss_of([TouchedQuery(Fraction(4), 2), TouchedQuery(Fraction(2), 1, 3)])
+        >>> loss_of([MovedQuery(Fraction(4), 2), MovedQuery(Fraction(2), 1, 3)])
         Fraction(5, 2)
     """
     return sum((query.cells * query.step**2 / (2 * query.sigma2) for query in queries), Fraction(0))
 
 
-def gathered(queries: Sequence[TouchedQuery]) -> tuple[TouchedQuery, ...]:
+def gathered(queries: Sequence[MovedQuery]) -> tuple[MovedQuery, ...]:
     """The same cells with those of one law and step in one entry, in order of first occurrence.
 
     Example:
-        >>> gathered([TouchedQuery(Fraction(4), 2), TouchedQuery(Fraction(4), 1)])
-        (TouchedQuery(sigma2=Fraction(4, 1), cells=3, step=1),)
+        >>> gathered([MovedQuery(Fraction(4), 2), MovedQuery(Fraction(4), 1)])
+        (MovedQuery(sigma2=Fraction(4, 1), cells=3, step=1),)
     """
     cells: dict[tuple[Fraction, int], int] = {}
     for query in queries:
         cells[query.sigma2, query.step] = cells.get((query.sigma2, query.step), 0) + query.cells
-    return tuple(TouchedQuery(sigma2, number, step) for (sigma2, step), number in cells.items())
+    return tuple(MovedQuery(sigma2, number, step) for (sigma2, step), number in cells.items())
 
 
 @proven("loss_law.proof.md", digest="6a6d266269770ce2")
 def composed_epsilon(
-    queries: Sequence[TouchedQuery], delta: Fraction, *, points: int = _POINTS
+    queries: Sequence[MovedQuery], delta: Fraction, *, points: int = _POINTS
 ) -> EpsilonBracket:
     """Smallest epsilon at delta of all answers together, for a record that touches exactly these cells.
 
@@ -86,7 +86,7 @@ def composed_epsilon(
     Source: Sommer, Meiser & Mohammadi (2019), privacy-loss distributions; Doroshenko et al. (2022), connecting the dots.
 
     Example:
-        >>> found = composed_epsilon([TouchedQuery(Fraction(4), 2)], Fraction(1, 10**6), points=1 << 14)
+        >>> found = composed_epsilon([MovedQuery(Fraction(4), 2)], Fraction(1, 10**6), points=1 << 14)
         >>> round(found.lower, 2), round(found.upper, 2)
         (3.29, 3.29)
     """
@@ -101,7 +101,7 @@ def composed_epsilon(
     return found
 
 
-def spare_variance(queries: Sequence[TouchedQuery], delta: Fraction, epsilon: float) -> float:
+def spare_variance(queries: Sequence[MovedQuery], delta: Fraction, epsilon: float) -> float:
     """Share of all variances that may be saved so that the composed answers still have this epsilon at delta.
 
     Args:
@@ -113,14 +113,14 @@ def spare_variance(queries: Sequence[TouchedQuery], delta: Fraction, epsilon: fl
         A share in [0, 1), a multiple of 1e-3, rounded down; the upper end of the bracket is below epsilon with it.
 
     Example:
-        >>> spare_variance([TouchedQuery(Fraction(4), 2)], Fraction(1, 10**6), 3.6)
+        >>> spare_variance([MovedQuery(Fraction(4), 2)], Fraction(1, 10**6), 3.6)
         0.134
     """
     laws = gathered(queries)
 
     def holds(parts: int) -> bool:
         factor = 1 - Fraction(parts, _PARTS)
-        less = [TouchedQuery(law.sigma2 * factor, law.cells, law.step) for law in laws]
+        less = [MovedQuery(law.sigma2 * factor, law.cells, law.step) for law in laws]
         return composed_epsilon(less, delta, points=_SEARCH_POINTS).upper <= epsilon
 
     if not holds(0):
@@ -151,7 +151,7 @@ def _next_parts(rho: Fraction, delta: Fraction, epsilon: float, low: int, high: 
 
 
 def _bracket(
-    laws: Sequence[TouchedQuery], rho: float, delta: float, guess: float, points: int
+    laws: Sequence[MovedQuery], rho: float, delta: float, guess: float, points: int
 ) -> EpsilonBracket:
     """Bounds by the tilt under which the mean loss is about ``guess``."""
     spread = math.sqrt(2 * rho)
@@ -172,7 +172,7 @@ class _Law:
     log_sum: float
 
 
-def _lattice(law: TouchedQuery, tilt: float, step: float) -> tuple[_Law, _Law]:
+def _lattice(law: MovedQuery, tilt: float, step: float) -> tuple[_Law, _Law]:
     """One law on the lattice, from below and from above."""
     first, mass, log_sum = _tilted_sum(law, tilt)
     loss = law.step * (first + np.arange(len(mass)) + law.cells * law.step / 2) / float(law.sigma2)
@@ -194,7 +194,7 @@ def _scaled(first: int, weights: NDArray[Any], log_sum: float) -> _Law:
     return _Law(first, weights / total, log_sum + math.log(total))
 
 
-def _tilted_sum(law: TouchedQuery, tilt: float) -> tuple[int, _Vector, float]:
+def _tilted_sum(law: MovedQuery, tilt: float) -> tuple[int, _Vector, float]:
     """Sum of the noises of all cells under the tilt: its first value, its law, and the log of exp(tilt loss)'s mean."""
     sigma2, sigma = float(law.sigma2), math.sqrt(law.sigma2)
     centre = tilt * law.step

@@ -194,7 +194,7 @@ def _walk(
     return walk(source.level, work, groups_at_once=groups_at_once, threads=threads)
 
 
-@proven("adaptive.proof.md", digest="ed9c20ebcf262f8f")
+@proven("adaptive.proof.md", digest="2b0a6d607d1d1996")
 def _adapt(
     block: GroupBlock,
     detailed_only: NDArray[np.bool_],
@@ -217,14 +217,14 @@ def _adapt(
         chosen = _groups(block, passed, -1)
         local = chosen.region - block.first, chosen.iteration
         total = checked_sum(totals[local], drawn[local])
-        kept = _published(total, bounds[0])
-        pieces.append((chosen.take(kept), 0, total[kept], total[kept, None]))
+        passing = _published(total, bounds[0])
+        pieces.append((chosen.take(passing), 0, total[passing], total[passing, None]))
     for stat_level, variant in enumerate(tables.variants):
         chosen = _groups(block, passed, stat_level)
         values = noisy_cells(block, chosen, variant, noise, STAGE2, tables.stride)
         if stat_level == 0:
-            kept = _published(values[:, 0], bounds[1])
-            chosen, values = chosen.take(kept), values[kept]
+            passing = _published(values[:, 0], bounds[1])
+            chosen, values = chosen.take(passing), values[passing]
         pieces.append((chosen, stat_level, stage1[chosen.region - block.first, chosen.iteration], values))
     return sorted_rows(pieces, iterations)
 

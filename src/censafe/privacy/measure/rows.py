@@ -128,9 +128,9 @@ class Chosen:
     region: NDArray[np.int64]
     iteration: NDArray[np.int64]
 
-    def take(self, kept: NDArray[np.bool_]) -> Chosen:
+    def take(self, selected: NDArray[np.bool_]) -> Chosen:
         """Those that are kept."""
-        return Chosen(self.region[kept], self.iteration[kept])
+        return Chosen(self.region[selected], self.iteration[selected])
 
 
 @proven("groups.proof.md", digest="d7d0d7d7c704d5b1")

@@ -39,22 +39,22 @@ def fill_counters(geounits, first, per_row, head, counters):  # type: ignore[no-
         row += 1
 
 
-@proven("sampler.proof.md", digest="348eb384cc23f087")
+@proven("sampler.proof.md", digest="a0661e81ff091503")
 @compiled(int64(uint64[::1], int64, int64, int64))
 def drop_odd_halves(words, first, blocks, per_row):  # type: ignore[no-untyped-def]
     """Move words together without the unused halves; see ``twins.drop_odd_halves``."""
     column = first % per_row
-    kept = 0
+    remaining = 0
     for block in range(blocks):
-        words[kept] = words[2 * block]
-        kept += 1
+        words[remaining] = words[2 * block]
+        remaining += 1
         column += 1
         if column == per_row:
             column = 0
         else:
-            words[kept] = words[2 * block + 1]
-            kept += 1
-    return kept
+            words[remaining] = words[2 * block + 1]
+            remaining += 1
+    return remaining
 
 
 @proven("alias.proof.md", digest="046565b78106b943")

@@ -45,9 +45,9 @@ def drop_odd_halves(words: NDArray[np.uint64], first: int, blocks: int, per_row:
     last = np.arange(first, first + blocks) % per_row == per_row - 1
     keep = np.ones(2 * blocks, dtype=np.bool_)
     keep[1::2] = ~last
-    kept = words[: 2 * blocks][keep]
-    words[: len(kept)] = kept
-    return len(kept)
+    remaining = words[: 2 * blocks][keep]
+    words[: len(remaining)] = remaining
+    return len(remaining)
 
 
 @proven("alias.proof.md", digest="d0b25a3a11f5935c")

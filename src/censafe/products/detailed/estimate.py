@@ -18,10 +18,10 @@ from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabConfig
 from censafe.products.detailed.keys import bureau_name
 from censafe.products.detailed.plan import plan_release
-from censafe.products.detailed.processing import area_classes
+from censafe.products.detailed.processing import configured_classes
 from censafe.products.detailed.release import SAME_AREAS, Published, files_of, publish
 from censafe.products.run.folder import finished_run
-from censafe.products.run.names import kept_names
+from censafe.products.run.names import stored_names
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.publication.groups.codebook import CLASSES_FILE, read_coterminous_classes
@@ -71,7 +71,7 @@ def estimate_with(load: LoadFinished, out: Path, options: EstimateOptions) -> Ru
             publish(
                 out,
                 folder.staging,
-                Published(config, universe, classes, kept_names(options.names, out, manifest)),
+                Published(config, universe, classes, stored_names(options.names, out, manifest)),
                 measured,
                 replace(manifest, config=_record(manifest, config, settings)),
                 ledger_total=None if manifest.test_key else manifest.plan.total,
@@ -185,4 +185,4 @@ def _from_geography(config: SafetabConfig, measured: list[GroupMeasurements], da
             f"{paths[0]}: other areas of {', '.join(other)} than those that were measured; name the geography file of "
             "the run"
         )
-    return area_classes(config, areas)
+    return configured_classes(config, areas)

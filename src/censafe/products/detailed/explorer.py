@@ -13,6 +13,7 @@ from censafe.planning.explorer.sheets import (
     ExplorerSheet,
     Extra,
     Facet,
+    MovedAnswers,
     PaperLine,
     PaperTable,
     Question,
@@ -21,7 +22,6 @@ from censafe.planning.explorer.sheets import (
     SheetBound,
     SheetRelation,
     SheetSetting,
-    Touch,
     with_variants,
 )
 from censafe.products.configuration.shipped import ShippedConfig
@@ -164,11 +164,11 @@ def _row(
     budget = config.budgets[table_class, level.key]
     area, title = _area(level), titles[position]
     one, step = Fraction(1), SheetBound(coefficients=(Fraction(1),))
-    own: dict[str, Any] = {"touched": (Touch(bound, step),)}
+    own: dict[str, Any] = {"moved": (MovedAnswers(bound, step),)}
     if isinstance(config, SafetabPConfig):
         stages = (Share(Fraction(0), one, _STAGE), Share(one, -one, _STAGE))
         own = {
-            "touched": tuple(Touch(bound, step, share) for share in stages),
+            "moved": tuple(MovedAnswers(bound, step, share) for share in stages),
             "share": Share(one, -one, _STAGE),
             "extras": (
                 Extra("totals of detailed-only groups", Share()),

@@ -13,13 +13,13 @@ from censafe.model.entries import nearest
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
 from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
-from censafe.planning.prices.meaning import Reach
+from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, plan_report
 from censafe.planning.prices.targets import Asked
-from censafe.privacy.loss.attack import TouchedQuery
+from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
-from censafe.products.detailed import budgets as knobs
+from censafe.products.detailed import budgets as budget_rules
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
@@ -40,7 +40,7 @@ __all__ = [
     "overrides",
     "paper",
     "questions",
-    "reaches",
+    "record_questions",
     "report",
     "table9_rows",
 ]
@@ -166,7 +166,7 @@ def _row(config: SafetabConfig, level: PopulationGroupLevel, target: Fraction, r
     return Table9Row(level.label, decimal_text(target), unbounded, unbounded, bounded, bounded)
 
 
-def reaches(plan: ReleasePlan) -> tuple[Reach, ...]:
+def record_questions(plan: ReleasePlan) -> tuple[RecordQuestion, ...]:
     """One question for each area, as no record is in both: is this record in the data?
 
     A record is in as many groups of a level as the noise is made for, and moves one cell of each by one in every query. In a part with
@@ -177,10 +177,10 @@ def reaches(plan: ReleasePlan) -> tuple[Reach, ...]:
         area = "Puerto Rico" if part.queries[0].level.startswith("pr_") else "the United States"
         areas.setdefault(area, []).append(part)
     return tuple(
-        Reach(
+        RecordQuestion(
             f"one {plan.unit.value}'s record of {area}, all tables",
             plan.settings[f"neighbours.{Neighbours.ADD_REMOVE.value}"],
-            tuple(query for part in parts for query in _touched(plan, part)),
+            tuple(query for part in parts for query in _moved_queries(plan, part)),
             sum((part.cost for part in parts), Fraction(0)),
             plan.definition,
         )
@@ -188,12 +188,12 @@ def reaches(plan: ReleasePlan) -> tuple[Reach, ...]:
     )
 
 
-def _touched(plan: ReleasePlan, part: PartPlan) -> list[TouchedQuery]:
+def _moved_queries(plan: ReleasePlan, part: PartPlan) -> list[MovedQuery]:
     if plan.definition is not Definition.ZCDP:
         return []
     positions = max(part.disjoint, key=len) if part.disjoint else range(len(part.queries))
     stable = int(plan.settings[f"stability.{part.queries[0].level}"])
-    return [TouchedQuery(part.queries[position].law.parameter, stable) for position in positions]
+    return [MovedQuery(part.queries[position].law.parameter, stable) for position in positions]
 
 
 CONFIDENCE: Final = Fraction(19, 20)
@@ -256,22 +256,22 @@ def paper(config: PlannedConfig) -> str:
 
 def budgets(config: PlannedConfig) -> dict[str, Fraction]:
     """Budgets above 0 by level, for SafeTab-H by class and level."""
-    return knobs.budgets_of(config.config)
+    return budget_rules.budgets_of(config.config)
 
 
 def asked(config: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
     """What a target names; every cell has one measurement, so there is nothing to combine."""
-    return knobs.asked(config.config, config.universe, name)
+    return budget_rules.asked(config.config, config.universe, name)
 
 
 def overrides(config: PlannedConfig, budgets: Mapping[str, Fraction]) -> dict[str, str]:
     """``--set`` keys and values of budgets."""
-    return knobs.overrides(config.config, budgets)
+    return budget_rules.overrides(config.config, budgets)
 
 
-def questions(config: PlannedConfig) -> tuple[Reach, ...]:
+def questions(config: PlannedConfig) -> tuple[RecordQuestion, ...]:
     """One for every area."""
-    return reaches(plan_release(config.config, config.universe))
+    return record_questions(plan_release(config.config, config.universe))
 
 
 def effort(config: PlannedConfig, size: int | None) -> Effort:

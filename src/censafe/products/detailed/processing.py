@@ -9,10 +9,10 @@ from typing import Any
 
 from censafe.estimation.detailed import (
     AreaClasses,
+    area_classes,
     coterminous,
     nonnegative,
     read_block_list,
-    same_blocks,
     totals,
 )
 from censafe.geography.areas import Areas
@@ -24,7 +24,7 @@ from censafe.products.detailed.plan import published_from
 from censafe.products.detailed.product_tables import tables_of
 from censafe.publication.groups.check import check_group_measurements
 
-__all__ = ["Processed", "area_classes", "process"]
+__all__ = ["Processed", "configured_classes", "process"]
 
 _STAGE2 = "stage2"
 
@@ -81,18 +81,18 @@ def process(
     return Processed(tuple(found), reports, _options(config), _notes(config))
 
 
-def area_classes(config: SafetabConfig, areas: Areas, water_blocks: Path | None = None) -> AreaClasses:
+def configured_classes(config: SafetabConfig, areas: Areas, water_blocks: Path | None = None) -> AreaClasses:
     """Areas of the levels of a run that consist of the same blocks.
 
     Args:
         config: whose levels count.
         areas: blocks of the regions.
         water_blocks: a public list of blocks that do not make two areas differ; see
-            :func:`censafe.estimation.detailed.same_blocks.read_block_list`.
+            :func:`censafe.estimation.detailed.area_classes.read_block_list`.
     """
     kinds = list(dict.fromkeys(level.region_type for level in config.levels))
     empty = None if water_blocks is None else read_block_list(water_blocks)
-    return same_blocks(areas, kinds, empty=empty)
+    return area_classes(areas, kinds, empty=empty)
 
 
 def _totals(

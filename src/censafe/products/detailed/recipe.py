@@ -22,7 +22,7 @@ from censafe.products.detailed.counting import GroupCounter
 from censafe.products.detailed.estimate import estimate_with
 from censafe.products.detailed.intake import DetailedIntake
 from censafe.products.detailed.plan import part_name, plan_release, stabilities
-from censafe.products.detailed.processing import area_classes
+from censafe.products.detailed.processing import configured_classes
 from censafe.products.detailed.release import Published, files_of, publish
 from censafe.products.run.account import one_file
 from censafe.products.run.door import Door, MeasurementFiles
@@ -210,11 +210,11 @@ class SafetabJob:
         """Take every part through the door; the records are read only when a part is still to be measured."""
         if door.done():
             if self._config.coterminous != "off":
-                self._classes = area_classes(self._config, source.areas(), reading.water_blocks)
+                self._classes = configured_classes(self._config, source.areas(), reading.water_blocks)
             return [door.read(part, GROUP_FILES) for part in self.plan.parts]
         data = source.load()
         if self._config.coterminous != "off":
-            self._classes = area_classes(self._config, data.areas, reading.water_blocks)
+            self._classes = configured_classes(self._config, data.areas, reading.water_blocks)
         with reading.observer.stage("sort by block"):
             counter = self._recipe.count(data, self._universe)
             if self._recipe.check is not None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-from censafe.estimation.detailed import AreaClasses, mark_x
+from censafe.estimation.detailed import AreaClasses, flag_contradictions
 from censafe.geography.name_files import NAMES
 from censafe.model import GroupMeasurements
 from censafe.products.detailed.codes.universe import Universe
@@ -24,15 +24,15 @@ from censafe.publication.generation import move_into_place
 from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.check import check_group_tables
 from censafe.publication.groups.codebook import write_coterminous_report, write_group_codebook
-from censafe.publication.groups.tables import write_group_tables, write_marked_tables
+from censafe.publication.groups.tables import write_flagged_tables, write_group_tables
 from censafe.publication.groups.tidy import GroupContext, write_group_tidy
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
 
-__all__ = ["MARKED", "SAME_AREAS", "Published", "files_of", "publish"]
+__all__ = ["FLAGGED", "SAME_AREAS", "Published", "files_of", "publish"]
 
-MARKED: Final = "tables_marked"
+FLAGGED: Final = "tables_marked"
 SAME_AREAS: Final = "coterminous"
 _TITLES: Final = {
     "safetab-p": "Detailed DHC-A: persons of detailed race and ethnicity groups, by SafeTab-P",
@@ -59,7 +59,7 @@ class Published:
 
 def files_of(config: SafetabConfig) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements, in the order in which it is put there."""
-    more = [MARKED] * config.mark_x + [SAME_AREAS] * (config.coterminous != "off")
+    more = [FLAGGED] * config.mark_x + [SAME_AREAS] * (config.coterminous != "off")
     return (*FILES[:-1], *more, FILES[-1])
 
 
@@ -105,11 +105,13 @@ def publish(
         if stamp:
             (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
     if config.mark_x:
-        marked = [
-            mark_x(one, [(a.code, b.code) for a, b in published.universe.pairs(one.level.iteration_level)])
+        flagged = [
+            flag_contradictions(
+                one, [(a.code, b.code) for a, b in published.universe.pairs(one.level.iteration_level)]
+            )
             for one in estimates
         ]
-        written += write_marked_tables(staging / MARKED, tables, marked, stamp=stamp)
+        written += write_flagged_tables(staging / FLAGGED, tables, flagged, stamp=stamp)
     statement = _statement(published, processed, manifest, rows, ledger_total, confidence)
     certificates = write_certificate(staging, statement, stamp=stamp)
     named = write_names(staging, published.names)
@@ -123,7 +125,7 @@ def publish(
     )
     write_manifest(staging / "manifest.json", whole)
     move_into_place(
-        out, (*(path.name for path in named), *files_of(config)), outdated=(MARKED, SAME_AREAS, NAMES)
+        out, (*(path.name for path in named), *files_of(config)), outdated=(FLAGGED, SAME_AREAS, NAMES)
     )
     require_nothing_else(out, whole)
 

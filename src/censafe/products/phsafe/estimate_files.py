@@ -134,8 +134,8 @@ def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSett
         options.observer.remark(
             f"{config}: {', '.join(ignored)} is not used; --measurements names the folder."
         )
-    kept = {key: value for key, value in values.items() if key not in IGNORED_KEYS}
-    return parse_estimate_settings({**kept, **options.settings}, start)
+    known = {key: value for key, value in values.items() if key not in IGNORED_KEYS}
+    return parse_estimate_settings({**known, **options.settings}, start)
 
 
 def _sources(measurements: Path) -> EstimateSources:

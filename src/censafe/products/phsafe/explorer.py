@@ -13,6 +13,7 @@ from censafe.planning.explorer.sheets import (
     Derived,
     ExplorerSheet,
     Facet,
+    MovedAnswers,
     PaperLine,
     PaperTable,
     Question,
@@ -20,7 +21,6 @@ from censafe.planning.explorer.sheets import (
     SheetBound,
     SheetRelation,
     SheetSetting,
-    Touch,
     quadratic,
     with_variants,
 )
@@ -29,7 +29,7 @@ from censafe.products.configuration.shipped import ShippedConfig
 from censafe.products.phsafe.budgets import query_facts
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables, truncated_tables
-from censafe.products.phsafe.planner import CONFIDENCE, largest_change, reaches
+from censafe.products.phsafe.planner import CONFIDENCE, largest_change, record_questions
 from censafe.products.phsafe.sensitivity import (
     SENSITIVITIES,
     loss_factor,
@@ -122,22 +122,24 @@ def _questions(config: PhsafeConfig, rows: tuple[Row, ...]) -> tuple[Question, .
     if config.definition is not Definition.ZCDP:
         return ()
     measured = tuple(row.id for row in rows if row.derived is None)
-    return tuple(Question(reach.name, reach.words, measured) for reach in reaches(config))
+    return tuple(Question(question.name, question.words, measured) for question in record_questions(config))
 
 
-def _touched(config: PhsafeConfig, table: str) -> tuple[Touch, ...]:
+def _moved_answers(config: PhsafeConfig, table: str) -> tuple[MovedAnswers, ...]:
     """The largest change that the noise is made for, in tau where the table has one."""
     if config.definition is not Definition.ZCDP:
         return ()
     if table not in truncated_tables():
         cells, step = largest_change(config.sensitivity, None)
         return (
-            Touch(SheetBound(coefficients=(Fraction(cells),)), SheetBound(coefficients=(Fraction(step),))),
+            MovedAnswers(
+                SheetBound(coefficients=(Fraction(cells),)), SheetBound(coefficients=(Fraction(step),))
+            ),
         )
     cells, _ = largest_change(config.sensitivity, 1)
     steps = quadratic(lambda tau: Fraction(largest_change(config.sensitivity, tau)[1]))
     return (
-        Touch(
+        MovedAnswers(
             SheetBound(coefficients=(Fraction(cells),)),
             SheetBound(setting=f"tau.{table}", coefficients=steps),
         ),
@@ -179,7 +181,7 @@ def _rows(config: PhsafeConfig, fact: QueryFacts, tables: tuple[str, ...]) -> It
             derived=None if measured else Derived(f"{fact.source}.{fact.level}", terms),
             toml=(f"budget.{fact.table}", fact.level) if measured else (),
             json=("privacy_budget", fact.table, fact.level) if measured else (),
-            touched=_touched(config, fact.source) if measured else (),
+            moved=_moved_answers(config, fact.source) if measured else (),
         )
 
 

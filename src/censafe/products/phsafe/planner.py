@@ -13,13 +13,13 @@ from censafe.model.entries import nearest
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
 from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
-from censafe.planning.prices.meaning import Reach
+from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, plan_report
 from censafe.planning.prices.targets import Asked
-from censafe.privacy.loss.attack import TouchedQuery
+from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
-from censafe.products.phsafe import budgets as knobs
+from censafe.products.phsafe import budgets as budget_rules
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
 from censafe.products.phsafe.plan import plan_release
@@ -38,7 +38,7 @@ __all__ = [
     "overrides",
     "paper",
     "questions",
-    "reaches",
+    "record_questions",
     "report",
     "table10_rows",
 ]
@@ -176,25 +176,27 @@ def largest_change(sensitivity: Sensitivity, tau: int | None) -> tuple[int, int]
     return 2, rows if sensitivity == "household-local" else 2 * rows
 
 
-def reaches(config: PhsafeConfig) -> tuple[Reach, ...]:
+def record_questions(config: PhsafeConfig) -> tuple[RecordQuestion, ...]:
     """One question: is the record of this person as supposed? Every query moves by the whole bound.
 
     Example:
         >>> from censafe.privacy.loss.loss_law import loss_of
         >>> from censafe.products.phsafe.config import load_phsafe_config
-        >>> found = reaches(load_phsafe_config("sdhc-us"))[0]
+        >>> found = record_questions(load_phsafe_config("sdhc-us"))[0]
         >>> found.loss == loss_of(found.queries)
         True
     """
     plan = plan_release(config)
-    touched = []
+    moved = []
     for part in plan.parts:
         for query in part.queries:
             cells, step = largest_change(config.sensitivity, config.tau_of(query.table))
             if plan.definition is Definition.ZCDP:
-                touched.append(TouchedQuery(query.law.parameter, cells, step))
+                moved.append(MovedQuery(query.law.parameter, cells, step))
     words = relation_text(config.sensitivity, neighbours_of(config.sensitivity))
-    return (Reach("one person's record, all tables", words, tuple(touched), plan.total, plan.definition),)
+    return (
+        RecordQuestion("one person's record, all tables", words, tuple(moved), plan.total, plan.definition),
+    )
 
 
 CONFIDENCE: Final = Fraction(9, 10)
@@ -207,9 +209,9 @@ _RUNS: Final = (
 )
 _RATE: Final = Rate("persons", 331_449_281, _RUNS, "benchmarks/phsafe_scale.py", "Parquet")
 
-budgets = knobs.budgets_of
-overrides = knobs.overrides
-questions = reaches
+budgets = budget_rules.budgets_of
+overrides = budget_rules.overrides
+questions = record_questions
 
 
 def load(
@@ -226,7 +228,7 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
     """Cost, noise and margins of every table and level."""
     found = plan_report(
         plan_release(config),
-        knobs.query_facts(config),
+        budget_rules.query_facts(config),
         origin=config.origin,
         confidence=confidence,
         delta=delta,
@@ -242,7 +244,7 @@ def paper(config: PhsafeConfig) -> str:
 
 def asked(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
     """What a target names; every answer has one measurement, so there is nothing to combine."""
-    return knobs.asked(config, name)
+    return budget_rules.asked(config, name)
 
 
 def effort(config: PhsafeConfig, size: int | None) -> Effort:

@@ -268,7 +268,7 @@ class _LedgerAccount:
             self._require_unchanged(part, file, sha256)
         complete = {part: found for part in held if (found := self._complete(part)) is not None}
         self._require_known(set(committed) | set(complete))
-        redo = _kept_reservations(
+        redo = _retained_reservations(
             [part for part in held if part not in complete],
             same_key=self._same_key,
             joint=self._plan.joint and bool(committed or complete),
@@ -356,8 +356,8 @@ def _require_own(folder: Path) -> None:
         )
 
 
-@proven("joint_parts.proof.md", digest="4a170ceb1a6640e0")
-def _kept_reservations(open_parts: list[str], *, same_key: bool, joint: bool, strict: bool) -> list[str]:
+@proven("joint_parts.proof.md", digest="60dbd082db84f5e7")
+def _retained_reservations(open_parts: list[str], *, same_key: bool, joint: bool, strict: bool) -> list[str]:
     """Parts of a killed run whose reservations stay as they are, to pay for what will be drawn again.
 
     Args:

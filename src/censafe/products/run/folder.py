@@ -62,7 +62,7 @@ class RunFolder:
         self._record = out / record
         self._work = out / WORK
         self._made = False
-        self._kept = False
+        self._retained = False
         self._lock: int | None = None
         self._run = ""
 
@@ -111,16 +111,16 @@ class RunFolder:
         if not (self._work / JOURNAL).exists():
             shutil.rmtree(self.staging, ignore_errors=True)
             finished = self._record.exists()
-            kept = self._kept or _holds_files(self.out) or _holds_files(self.parts)
-            if finished or not kept:
+            retained = self._retained or _holds_files(self.out) or _holds_files(self.parts)
+            if finished or not retained:
                 shutil.rmtree(self._work, ignore_errors=True)
-            if self._made and not kept:
+            if self._made and not retained:
                 shutil.rmtree(self.out, ignore_errors=True)
         self._release()
 
     def keep(self) -> None:
         """Leave the identity in place however the run stops, because something is charged to it, or may be."""
-        self._kept = True
+        self._retained = True
 
     def note_scratch(self, place: Path) -> tuple[Path, ...]:
         """Write down where this start makes its scratch folder, for the next one, should this one be killed.

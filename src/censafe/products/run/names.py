@@ -10,10 +10,10 @@ from censafe.geography.name_files import NAMES, names_text, read_area_names
 from censafe.publication.atomic import atomic_text
 from censafe.publication.manifest import Manifest, verify_outputs
 
-__all__ = ["kept_names", "write_names"]
+__all__ = ["stored_names", "write_names"]
 
 
-def kept_names(
+def stored_names(
     given: Path | None, out: Path, manifest: Manifest, *, census: bool = True
 ) -> Mapping[str, str]:
     """Names for published files that are made again: those of a new file, else those that the run keeps.

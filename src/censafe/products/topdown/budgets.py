@@ -166,14 +166,14 @@ def _terms(
         if (one := histogram.schema.query(name)).answers
         == math.prod(schema.shape[schema.position(a)] for a in one.attributes)
     }
-    for kept in itertools.product((False, True), repeat=len(size)):
+    for factors in itertools.product((False, True), repeat=len(size)):
         coefficient = Fraction(1)
-        for within, summed, levels in zip(kept, size, schema.shape, strict=True):
+        for within, summed, levels in zip(factors, size, schema.shape, strict=True):
             mean = Fraction(summed**2, levels)
             coefficient *= summed - mean if within else mean
         if not coefficient:
             continue
-        effect = {a for a, within in zip(schema.names, kept, strict=True) if within}
+        effect = {a for a, within in zip(schema.names, factors, strict=True) if within}
         yield Term(
             coefficient,
             {

@@ -18,12 +18,12 @@ from censafe.model import SparseLevel
 from censafe.model.entries import nearest
 from censafe.model.level_measurements import LevelMeasurements
 from censafe.products.run.folder import finished_run
-from censafe.products.run.names import kept_names
+from censafe.products.run.names import stored_names
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import CONFIGURATION, KEPT, read_facts
+from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, read_facts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
@@ -34,7 +34,7 @@ from censafe.publication.measurements.reader import read_noisy_measurements
 from censafe.publication.stamps import stamp_of
 from censafe.publication.sums import require_confidence
 
-__all__ = ["AFTERWARDS", "FROM_FILES", "estimate_again", "estimate_all"]
+__all__ = ["AFTERWARDS", "FROM_FILES", "estimate_all", "re_estimate"]
 
 AFTERWARDS: Final = (
     "passes",
@@ -52,7 +52,7 @@ FROM_FILES: Final = "public measurements"
 """What stands for the kind of key in the manifest of estimates from the files of others."""
 
 
-def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
+def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
     """Estimate and publish once more, in another way where other choices are given.
 
     Args:
@@ -70,11 +70,11 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
     with finished_run(out) as (folder, manifest):
         config = _rebuilt(out, manifest, options)
         with observer.stage("read"):
-            verify_outputs(out, replace(manifest, outputs=_kept(manifest)))
+            verify_outputs(out, replace(manifest, outputs=_run_facts(manifest)))
             public = read_facts(out, config, manifest.plan.digest())
         read = _reader(out, config, manifest, public)
         estimates = estimate_all(config, public, read, options)
-        names = kept_names(options.names, out, manifest, census=area_names(config).census)
+        names = stored_names(options.names, out, manifest, census=area_names(config).census)
         source = IntervalSource(config, estimates, read, options.workers, names)
         stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
         intervals = intervals_of(folder.staging, source, options, stamp=stamp)
@@ -102,8 +102,8 @@ def estimate_again(out: Path, options: EstimateOptions) -> RunResult:
     )
 
 
-def _kept(manifest: Manifest) -> dict[str, str]:
-    return {name: digest for name, digest in manifest.outputs.items() if name in KEPT}
+def _run_facts(manifest: Manifest) -> dict[str, str]:
+    return {name: digest for name, digest in manifest.outputs.items() if name in RUN_FACTS}
 
 
 def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> TopdownConfig:
@@ -129,7 +129,7 @@ def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> Topdown
             f"--set {', '.join(refused)}: what was measured stays as it is. After a run only {', '.join(AFTERWARDS)} can "
             f"change.{hints} For anything else start a new run in a new folder."
         )
-    verify_outputs(out, replace(manifest, parts=(), outputs=_kept(manifest)))
+    verify_outputs(out, replace(manifest, parts=(), outputs=_run_facts(manifest)))
     overrides: Mapping[str, str] = {**manifest.config.overrides, **options.settings}
     config = replace(load_config(out / CONFIGURATION, overrides), origin=manifest.config.origin)
     if plan_release(config).digest() != manifest.plan.digest():

@@ -10,12 +10,12 @@ from censafe.model import CellQuery, Definition
 from censafe.planning.explorer.sheets import (
     ExplorerSheet,
     Facet,
+    MovedAnswers,
     Question,
     Row,
     Shares,
     SheetBound,
     SheetRelation,
-    Touch,
 )
 from censafe.products.configuration.shipped import ShippedConfig
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
@@ -27,7 +27,9 @@ from censafe.products.topdown.readings import record_changes
 __all__ = ["sheet"]
 
 _BOUNDED: Final = "replace"
-_TWO_CELLS: Final = (Touch(SheetBound(coefficients=(Fraction(2),)), SheetBound(coefficients=(Fraction(1),))),)
+_TWO_CELLS: Final = (
+    MovedAnswers(SheetBound(coefficients=(Fraction(2),)), SheetBound(coefficients=(Fraction(1),))),
+)
 
 
 def sheet(shipped: ShippedConfig) -> ExplorerSheet:
@@ -105,7 +107,7 @@ def _rows(load: LevelWorkload, facets: tuple[Facet, ...]) -> Iterator[Row]:
             bound=SheetBound(coefficients=(plan.law.parameter * doubled * plan.cost,)),
             cells=query.answers,
             shares=(histogram, level, query.name),
-            touched=_TWO_CELLS if plan.law.kind == "gaussian" else (),
+            moved=_TWO_CELLS if plan.law.kind == "gaussian" else (),
         )
 
 

@@ -45,9 +45,9 @@ from censafe.publication.stamps import STAMP, Stamp
 __all__ = [
     "CONFIGURATION",
     "GEOGRAPHY",
-    "KEPT",
+    "RUN_FACTS",
     "TOTALS",
-    "KeptParts",
+    "StoredParts",
     "group_totals",
     "read_facts",
     "write_facts",
@@ -57,7 +57,7 @@ __all__ = [
 GEOGRAPHY: Final = "measurements/geography.parquet"
 TOTALS: Final = "measurements/exact_totals.csv"
 CONFIGURATION: Final = "measurements/configuration.toml"
-KEPT: Final = (GEOGRAPHY, TOTALS, CONFIGURATION)
+RUN_FACTS: Final = (GEOGRAPHY, TOTALS, CONFIGURATION)
 """Files of a run folder beside its measurements."""
 
 
@@ -157,7 +157,7 @@ _KEY: Final = 32  # bytes of a digest
 
 
 @dataclass(frozen=True)
-class KeptParts:
+class StoredParts:
     """Where the parts of one run are kept; a file appears there complete or not at all.
 
     Args:
@@ -179,7 +179,7 @@ class KeptParts:
         path = self.folder / f"{name}.parquet"
         return read_finished_level(path, plan_digest=self.plan_digest) if path.exists() else None
 
-    def keep_blocks(self, name: str, level: SparseLevel, report: dict[str, Any]) -> FinishedLevel:
+    def store_blocks(self, name: str, level: SparseLevel, report: dict[str, Any]) -> FinishedLevel:
         """Keep the final histograms of the blocks of a part."""
         finished = FinishedLevel.of(name, level, report, "seeded" if self.stamped else "system")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ class KeptParts:
             raise CheckError(f"{self.folder / name}.lower.npz is missing; start again in a new folder")
         return tuple(_level(found, depth) for depth in range(int(found["levels"])))
 
-    def keep_lower(self, name: str, lower: tuple[LowerLevel, ...], children: Children) -> None:
+    def store_lower(self, name: str, lower: tuple[LowerLevel, ...], children: Children) -> None:
         """Keep linear estimates of a part; what it hands up is written last and says that the rest is there."""
         arrays: dict[str, NDArray[Any]] = {"levels": np.array(len(lower))}
         for depth, level in enumerate(lower):

@@ -159,10 +159,10 @@ def check_spine(config: TopdownConfig) -> None:
 def _check_whole(config: TopdownConfig, histogram: MeasuredHistogram) -> None:
     """On a parted spine, totals are those of whole geounits only where all parts have one parent, or of the blocks."""
     exact = histogram.exact_totals
-    kept = ["US", "State", config.run_levels[-1].name]
+    whole = ["US", "State", config.run_levels[-1].name]
     if config.choices.spine == "aian" or config.root != "Block_Group":
-        kept.append(config.root)
-    if exact is not None and exact not in kept:
+        whole.append(config.root)
+    if exact is not None and exact not in whole:
         raise ConfigError(
             f"{config.origin}: histograms.{histogram.name}.exact_totals is {exact}: the spine {config.choices.spine} parts geounits "
             f"of level {exact} between parents, so that their totals cannot be kept; allowed: totals of the states and above, of "
@@ -293,11 +293,13 @@ def _relation(config: TopdownConfig) -> str:
         if histogram.exact_totals == lowest:
             clauses.append(f"{words} in the same {lowest}")
             continue
-        kept = [f"{histogram.exact_totals} totals"] if histogram.exact_totals else []
+        unchanged = [f"{histogram.exact_totals} totals"] if histogram.exact_totals else []
         if histogram.schema.facilities:
-            kept.append(f"counts of {_unit_words(histogram.schema.facilities)} by {lowest}")
+            unchanged.append(f"counts of {_unit_words(histogram.schema.facilities)} by {lowest}")
         words = f"{words}, possibly in another {lowest}"
-        clauses.append(words + (f", with the published {' and '.join(kept)} unchanged" if kept else ""))
+        clauses.append(
+            words + (f", with the published {' and '.join(unchanged)} unchanged" if unchanged else "")
+        )
     return "; and ".join(clauses)
 
 

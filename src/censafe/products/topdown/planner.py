@@ -15,10 +15,10 @@ from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
 from censafe.planning.prices.readings import QueryShare
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
-from censafe.products.topdown import budgets as knobs
+from censafe.products.topdown import budgets as budget_rules
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
-from censafe.products.topdown.readings import loss_readings, reaches
+from censafe.products.topdown.readings import loss_readings, record_questions
 
 __all__ = ["CONFIDENCE", "asked", "budgets", "effort", "load", "overrides", "paper", "questions", "report"]
 
@@ -43,10 +43,10 @@ _CONDITIONS: Final = (
 )
 _RATE: Final = Rate("blocks", 8_132_968, _RUNS, "benchmarks/topdown_scale.py", _CONDITIONS)
 
-asked = knobs.asked
-budgets = knobs.budgets_of
-overrides = knobs.overrides
-questions = reaches
+asked = budget_rules.asked
+budgets = budget_rules.budgets_of
+overrides = budget_rules.overrides
+questions = record_questions
 
 
 @dataclass(frozen=True)

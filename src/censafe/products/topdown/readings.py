@@ -10,9 +10,9 @@ from typing import Final
 from censafe.model import Definition, Neighbours
 from censafe.model.histograms import MeasuredHistogram
 from censafe.model.proven import proven
-from censafe.planning.prices.meaning import Reach
+from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.readings import LossReading
-from censafe.privacy.loss.attack import TouchedQuery
+from censafe.privacy.loss.attack import MovedQuery
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.moves import Paths, known_depth, move_words, moved_records, possible_paths
 from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, record_words, workloads
@@ -23,8 +23,8 @@ __all__ = [
     "levels_below",
     "loss_readings",
     "move_losses",
-    "reaches",
     "record_changes",
+    "record_questions",
 ]
 
 
@@ -113,12 +113,12 @@ def _below(
     )
 
 
-def reaches(config: TopdownConfig) -> tuple[Reach, ...]:
+def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
     """The questions of :func:`record_changes` with the noise of the cells that move.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
-        >>> for one in reaches(load_config("pl94-us")):
+        >>> for one in record_questions(load_config("pl94-us")):
         ...     print(one.name, round(float(one.loss), 7))
         the whole record 2.6311692
         Block within Block_Group, persons 0.1028976
@@ -126,18 +126,18 @@ def reaches(config: TopdownConfig) -> tuple[Reach, ...]:
         Block within Block_Group, a household 0.1209937
         Block within Block_Group, as printed 0.1119457
     """
-    return tuple(_reach(config, change) for change in record_changes(config))
+    return tuple(_record_question(config, change) for change in record_changes(config))
 
 
-def _reach(config: TopdownConfig, change: RecordChange) -> Reach:
+def _record_question(config: TopdownConfig, change: RecordChange) -> RecordQuestion:
     queries = [query for load, times in change.moved for query in load.part.queries * times]
-    touched = (
-        tuple(TouchedQuery(query.law.parameter) for query in queries)
+    moved = (
+        tuple(MovedQuery(query.law.parameter) for query in queries)
         if config.definition is Definition.ZCDP
         else ()
     )
     loss = sum((query.cost for query in queries), Fraction(0))
-    return Reach(change.name, change.words, touched, loss, config.definition)
+    return RecordQuestion(change.name, change.words, moved, loss, config.definition)
 
 
 @proven("moves.proof.md", digest="dbaea1eea5c6bc58")

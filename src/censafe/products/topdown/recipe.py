@@ -11,7 +11,7 @@ from censafe.population.findings import Finding
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.estimate import estimate_again
+from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.job import TopdownJob
@@ -98,7 +98,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
         CheckError: measurements, blocks or configuration are not those of the run.
         StorageError: there is no finished run.
     """
-    return estimate_again(out, options)
+    return re_estimate(out, options)
 
 
 def _load(config: str, settings: Mapping[str, str], reading: ReadOptions) -> TopdownConfig:

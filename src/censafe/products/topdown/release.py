@@ -19,7 +19,7 @@ from censafe.products.run.names import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.files import area_names, write_files
-from censafe.products.topdown.folder import KEPT, write_facts
+from censafe.products.topdown.folder import RUN_FACTS, write_facts
 from censafe.products.topdown.labels import COPIES, write_labeled
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
@@ -159,14 +159,14 @@ def publish(
         write_labeled(staging, config, stamp=stamp, workers=workers)
         named = write_names(staging, areas.by_code, census=areas.census)
     solves = estimates.reports
-    kept: tuple[str, ...] = ()
+    retained: tuple[str, ...] = ()
     if measured_here:
         statement = _statement(config, estimates, manifest, records, solves, ledger_total, confidence)
         write_certificate(staging, statement, stamp=stamp)
     if measured_here and config.choices.noisy_measurements == "stored":
         (staging / "measurements").mkdir()
         write_facts(staging, config, estimates.public, stamp=stamp)
-        kept = KEPT
+        retained = RUN_FACTS
     written = [path for path in staging.rglob("*") if path.is_file()]
     with stage("hash files"):
         hashes = hash_outputs(staging, written, workers=workers)
@@ -186,7 +186,9 @@ def publish(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     write_manifest(staging / "manifest.json", whole)
-    move_into_place(out, (*kept, *(path.name for path in named), *places), outdated=(*INTERVAL_FILES, NAMES))
+    move_into_place(
+        out, (*retained, *(path.name for path in named), *places), outdated=(*INTERVAL_FILES, NAMES)
+    )
     require_nothing_else(out, whole)
 
 

@@ -108,12 +108,12 @@ def constraints_of(schema: HistogramSchema, limits: LevelLimits, geounits: int) 
     found: list[Constraint] = []
     if rule is not None:
         shape = _only(schema.schema, rule.attribute, limits.upper.shape[1])
-        kept = tuple(name if name == rule.attribute else SUMMED for name in names)
-        found.append(Constraint(f"{rule.attribute}_total_ub", "<=", kept, shape, limits.upper))
-        found.append(Constraint(f"{rule.attribute}_total_lb", ">=", kept, shape, limits.lower))
+        factors = tuple(name if name == rule.attribute else SUMMED for name in names)
+        found.append(Constraint(f"{rule.attribute}_total_ub", "<=", factors, shape, limits.upper))
+        found.append(Constraint(f"{rule.attribute}_total_lb", ">=", factors, shape, limits.lower))
     for zero in schema.zeros:
-        kept = tuple(zero.name if name in zero.when else SUMMED for name in names)
-        found.append(Constraint(zero.name, "=", kept, single, _column(np.zeros(geounits, np.int64))))
+        factors = tuple(zero.name if name in zero.when else SUMMED for name in names)
+        found.append(Constraint(zero.name, "=", factors, single, _column(np.zeros(geounits, np.int64))))
     if limits.totals is not None:
         found.append(Constraint("total", "=", nothing, single, _column(limits.totals)))
     if not found:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model.groups.cells import GroupLayout, ProductTables
-from censafe.model.groups.estimates import GroupEstimates, MarkedGroups
+from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates
 from censafe.publication.atomic import atomic_folder, sha256_file
 from censafe.publication.groups.rows import CellRows, GroupOrder, Groups, cells_of, expand, group_orders
 from censafe.publication.stamps import STAMP, Stamp, require_publishable
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
 
-__all__ = ["MARK", "write_group_tables", "write_header", "write_marked_tables", "write_order"]
+__all__ = ["FLAG", "write_flagged_tables", "write_group_tables", "write_header", "write_order"]
 
 
 _Groups = TypeVar("_Groups", bound=Groups)
@@ -63,7 +63,7 @@ def write_order(
         stream.write(memoryview(lines.buffers()[2])[offsets[0] : offsets[-1]])
 
 
-MARK = "X"
+FLAG = "X"
 
 
 def write_group_tables(
@@ -96,14 +96,14 @@ def write_group_tables(
 
     Source: specification of SafeTab, section 7.
     """
-    marked = [_Written(found) for found in estimates]
-    return _write(folder, tables, marked, stamp=stamp, replace=replace)
+    flagged = [_Written(found) for found in estimates]
+    return _write(folder, tables, flagged, stamp=stamp, replace=replace)
 
 
-def write_marked_tables(
+def write_flagged_tables(
     folder: Path,
     tables: ProductTables,
-    marked: Sequence[MarkedGroups],
+    flagged: Sequence[FlaggedGroups],
     *,
     stamp: Stamp | None = None,
     replace: bool = False,
@@ -113,7 +113,7 @@ def write_marked_tables(
     Args:
         folder: final name, usually ``OUT/tables_marked``; never the folder of the unmarked tables.
         tables: files and cells of the product.
-        marked: of all levels and tables.
+        flagged: of all levels and tables.
         stamp: ``"NOT PRIVATE"`` for estimates from a test key.
         replace: whether a folder that stands there already gives way.
 
@@ -125,14 +125,14 @@ def write_marked_tables(
         CheckError: estimates of a table that the product does not have.
         StorageError: the disk is full, the folder exists or is not writable.
     """
-    written = [_Written(found.estimates, found) for found in marked]
+    written = [_Written(found.estimates, found) for found in flagged]
     return _write(folder, tables, written, stamp=stamp, replace=replace)
 
 
 @dataclass(frozen=True)
 class _Written:
     estimates: GroupEstimates
-    marks: MarkedGroups | None = None
+    flags: FlaggedGroups | None = None
 
 
 def _write(
@@ -152,7 +152,7 @@ def _write(
 
 
 def _write_table(folder: Path, layouts: Sequence[GroupLayout], written: Sequence[_Written]) -> None:
-    marks = {one.estimates.level.name: one.marks for one in written}
+    flags = {one.estimates.level.name: one.flags for one in written}
     orders = list(group_orders([one.estimates for one in written]))
     for layout in layouts:
         path = folder / layout.path
@@ -160,30 +160,30 @@ def _write_table(folder: Path, layouts: Sequence[GroupLayout], written: Sequence
         with path.open("xb") as stream:
             write_header(stream, layout)
             for order in orders:
-                write_order(stream, layout, order, partial(_counts, marks))
+                write_order(stream, layout, order, partial(_counts, flags))
             stream.write(b"\n")
 
 
 def _counts(
-    marks: dict[str, MarkedGroups | None], order: GroupOrder[GroupEstimates], rows: CellRows
+    flags: dict[str, FlaggedGroups | None], order: GroupOrder[GroupEstimates], rows: CellRows
 ) -> pa.Array:
     count: NDArray[np.int64] = rows.count
     hidden = np.zeros(len(count), np.bool_)
     level, row = order.level[rows.group], order.row[rows.group]
-    marked = False
+    flagged = False
     for position, found in enumerate(order.levels):
-        mark = marks[found.level.name]
-        if mark is not None:
-            marked = True
+        flag = flags[found.level.name]
+        if flag is not None:
+            flagged = True
             inside = level == position
-            hidden[inside] = mark.hidden[row[inside]]
-            if mark.negative == "X":
+            hidden[inside] = flag.hidden[row[inside]]
+            if flag.negative == "X":
                 hidden |= inside & (count < 0)
-            elif mark.negative == "zero":
+            elif flag.negative == "zero":
                 count = np.where(inside, np.maximum(count, 0), count)
-    if not marked:
+    if not flagged:
         return pa.array(count)
-    return compute.if_else(pa.array(hidden), pa.scalar(MARK), pa.array(count).cast(pa.string()))
+    return compute.if_else(pa.array(hidden), pa.scalar(FLAG), pa.array(count).cast(pa.string()))
 
 
 def _write_stamps(folder: Path) -> None:

@@ -32,7 +32,7 @@ __all__ = ["PublicAnswers", "read_answers"]
 
 _THREADS: Final = 2
 _NARROW: Final = np.iinfo(np.int32)
-_AGAIN: Final = "get the files again"
+_GET_FILES: Final = "get the files again"
 _KERNEL_TYPES: Final = (np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -126,7 +126,7 @@ class _Taking:
                 "that measures at this level what the files hold"
             )
         partly = there.any(axis=1) & ~there.all(axis=1)
-        self._faults.add("geounits with rows of some queries only", texts(self._codes[partly]), _AGAIN)
+        self._faults.add("geounits with rows of some queries only", texts(self._codes[partly]), _GET_FILES)
         self._faults.raise_if_any()
 
     def _take(self, rows: Rows, path: Path) -> None:
@@ -139,7 +139,7 @@ class _Taking:
                     "geounits that the constraints lack", rows.codes(np.flatnonzero(foreign)), COMPLETE
                 )
                 what = "variances that are missing, infinite or not above 0"
-                self._faults.add(what, rows.codes(np.flatnonzero(bad)), _AGAIN)
+                self._faults.add(what, rows.codes(np.flatnonzero(bad)), _GET_FILES)
         good = ~bad & ~foreign
         for own in rows.groups():
             row, shape = int(own[0]), tuple(rows.shapes[own[0]].tolist())
@@ -161,7 +161,7 @@ class _Taking:
             take_places(own, nodes, rows.starts, width, rows.variance.copy(), self.variances, query, state)
             name = self._queries[query]
             for what, code, fix in (
-                ("another number of answers than the shape has", FAULTY, _AGAIN),
+                ("another number of answers than the shape has", FAULTY, _GET_FILES),
                 ("rows there twice", REPEATED, "remove them"),
             ):
                 self._faults.add(f"{name}: {what}", rows.codes(own[state == code]), fix)

@@ -18,7 +18,7 @@ from censafe.publication.measurements.rows import Faults, Rows, letters, read_an
 __all__ = ["ListedLevel", "PublicConstraint", "list_level", "texts"]
 
 _NARROW: Final = np.iinfo(np.int32)
-_AGAIN: Final = "get the files again"
+_GET_FILES: Final = "get the files again"
 COMPLETE: Final = (
     "get the files of the level again; every geounit stands in the constraints, once for each of them"
 )
@@ -133,7 +133,7 @@ def _joined(
             )
         elif own is not None and own[1].shape[1] != max(widths):
             faults.add(
-                f"{name}: another number of figures", texts(_letters(part.codes, listing.width)), _AGAIN
+                f"{name}: another number of figures", texts(_letters(part.codes, listing.width)), _GET_FILES
             )
     faults.raise_if_any()
     values = np.concatenate([part.figures[name][1] for part in parts if name in part.figures])
@@ -172,7 +172,7 @@ class _Listing:
         if self.width < 0 and len(lengths):
             self.width = int(np.bincount(lengths).argmax())
         odd = np.flatnonzero(lengths != self.width)
-        self._faults.add("codes of different lengths", rows.codes(odd), _AGAIN)
+        self._faults.add("codes of different lengths", rows.codes(odd), _GET_FILES)
         if len(odd):
             return
         codes = np.zeros(len(lengths), f"S{max(1, self.width)}")
@@ -182,7 +182,9 @@ class _Listing:
             own = np.flatnonzero(rows.name == number)
             width = int(rows.starts[own[0] + 1] - rows.starts[own[0]])
             wrong = own[np.diff(rows.starts)[own] != width]
-            self._faults.add(f"{rows.names[number]}: another number of figures", rows.codes(wrong), _AGAIN)
+            self._faults.add(
+                f"{rows.names[number]}: another number of figures", rows.codes(wrong), _GET_FILES
+            )
             if not len(wrong):
                 sign = rows.signs[int(rows.sign[own[0]])]
                 yield rows.names[number], sign, codes[own], rows.matrix(own, width)
@@ -193,7 +195,9 @@ class _Listing:
         """Figures of every geounit of a folder."""
         widths = {one.shape[1] for one in values}
         if len(widths) > 1:
-            self._faults.add(f"{name}: another number of figures", texts(_letters(codes, self.width)), _AGAIN)
+            self._faults.add(
+                f"{name}: another number of figures", texts(_letters(codes, self.width)), _GET_FILES
+            )
             self._faults.raise_if_any()
         nodes = np.searchsorted(geounits, codes)
         count = np.bincount(nodes, minlength=len(geounits))

@@ -4,7 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from censafe.estimation.detailed import mark_x
+from censafe.estimation.detailed import flag_contradictions
 from censafe.model.groups.estimates import GroupEstimates, GroupNoise
 from support.group_measurements import level, persons, totals
 
@@ -30,16 +30,16 @@ def test_pairs_that_contradict_themselves_are_marked(suppress: str) -> None:
         for alone, other in PAIRS:
             if sums.get((region, alone), -(10**9)) > sums.get((region, other), 10**9):
                 expected |= {(region, alone)} | ({(region, other)} if suppress == "both" else set())
-    marked = mark_x(found, PAIRS, suppress=suppress)  # type: ignore[arg-type]
+    flagged = flag_contradictions(found, PAIRS, suppress=suppress)  # type: ignore[arg-type]
     assert len(expected) > 20
-    assert expected == _hidden(found, marked.hidden)
-    assert (marked.source, marked.negative) == ("system", "zero")
+    assert expected == _hidden(found, flagged.hidden)
+    assert (flagged.source, flagged.negative) == ("system", "zero")
 
 
 def test_equal_totals_are_not_a_contradiction() -> None:
     found = totals(persons(COUNTIES, share=1.0))
     same = replace(found, values=np.zeros_like(found.values))
-    assert not mark_x(same, PAIRS).hidden.any()
+    assert not flag_contradictions(same, PAIRS).hidden.any()
 
 
 def test_the_larger_variance_is_the_one_that_is_marked() -> None:
@@ -54,10 +54,10 @@ def test_the_larger_variance_is_the_one_that_is_marked() -> None:
         noise=np.array([0, 1, 1, 1], np.int32),
     )
     assert {(0, "1001"), (0, "2001"), (0, "2002")} == _hidden(
-        wide, mark_x(wide, PAIRS, suppress="larger-variance").hidden
+        wide, flag_contradictions(wide, PAIRS, suppress="larger-variance").hidden
     )
 
 
 def test_a_level_without_groups_has_no_marks() -> None:
     found = totals(persons(COUNTIES, Fraction(1), share=0.0))
-    assert not len(mark_x(found, PAIRS).hidden)
+    assert not len(flag_contradictions(found, PAIRS).hidden)

@@ -47,16 +47,16 @@ def test_the_hand_made_fixture_as_the_study_counts_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("zeros", "kept"),
+    ("zeros", "included"),
     [("all", C >= 0), ("either", (C > 0) | (P > 0)), ("confidential", C > 0), ("published", P > 0)],
 )
-def test_zero_cells_are_an_explicit_choice(zeros: Any, kept: np.ndarray) -> None:
+def test_zero_cells_are_an_explicit_choice(zeros: Any, included: np.ndarray) -> None:
     cells = [cells_of_counts(C, P)]
     found = values(accuracy(cells, zeros=zeros))
-    assert found["mean_ae"] == pytest.approx(np.abs(P - C)[kept].mean())
-    assert found["median_d"] == np.median((P - C)[kept])
+    assert found["mean_ae"] == pytest.approx(np.abs(P - C)[included].mean())
+    assert found["median_d"] == np.median((P - C)[included])
     pooled = pooled_residuals(cells, zeros=zeros)
-    expected, n = np.unique((P - C)[kept], return_counts=True)
+    expected, n = np.unique((P - C)[included], return_counts=True)
     assert (pooled.values.tolist(), pooled.counts.tolist()) == (expected.tolist(), n.tolist())
 
 

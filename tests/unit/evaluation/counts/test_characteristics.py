@@ -12,7 +12,7 @@ from censafe.evaluation.counts.characteristics import (
     Characteristic,
     characteristic_counts,
     characteristic_runs,
-    told_and_untold,
+    measured_and_unmeasured,
 )
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.histograms import HistogramSchema
@@ -119,7 +119,7 @@ def test_ages_are_told_where_the_levels_of_the_schema_end_there() -> None:
     assert levels(years, "age", "age 0-4 | age 85+") == [*range(5), *range(85, 116)]
     assert levels(PL94, "votingage", "age 18+") == [1]
     assert SETS.cells(PL94, ["age 65+"]) is None
-    assert SETS.untold(PL94, ["age 65+", "hispanic", "female"]) == ("age 65+", "female")
+    assert SETS.unmeasured(PL94, ["age 65+", "hispanic", "female"]) == ("age 65+", "female")
     assert levels(schema_of("household", hhage=9), "hhage", "householder age 25-44") == [1, 2]
     with pytest.raises(UsageError, match=r"Did you mean 'hispanic'"):
         SETS.cells(PL94, ["hispanc"])
@@ -151,9 +151,9 @@ def test_what_a_schema_cannot_count_is_told_with_the_reason() -> None:
         Characteristic("hispanic", "Hispanic", ("hispanic",)),
         Characteristic("vacant", "Vacant", ("vacant",), record=ProtectedUnit.HOUSEHOLD),
     ]
-    told, untold = told_and_untold(SMALL, asked)
-    assert [one.name for one in told] == ["hispanic"]
-    assert [(one.name, reason) for one, reason in untold] == [
+    measured, unmeasured = measured_and_unmeasured(SMALL, asked)
+    assert [one.name for one in measured] == ["hispanic"]
+    assert [(one.name, reason) for one, reason in unmeasured] == [
         ("women", "small does not tell: female"),
         ("vacant", "small holds no household records"),
     ]

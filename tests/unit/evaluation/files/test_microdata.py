@@ -72,7 +72,7 @@ def test_units_may_stand_in_any_order_and_comments_before_the_header(
 
 
 @pytest.mark.parametrize(
-    ("persons", "units", "told"),
+    ("persons", "units", "message"),
     [
         (("|17|", "|217|"), ("", ""), "QAGE: 1 codes are out of range"),
         (("|QAGE|", "|AGE|"), ("", ""), "no column QAGE"),
@@ -96,9 +96,9 @@ def test_files_that_break_the_layout_are_refused(
     tmp_path: Path,
     persons: tuple[str, str],
     units: tuple[str, str],
-    told: str,
+    message: str,
 ) -> None:
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         read_district_microdata(copy(release[0], tmp_path, persons, units), SCHEMA)
 
 

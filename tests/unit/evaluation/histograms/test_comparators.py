@@ -49,9 +49,9 @@ def test_a_sample_has_the_exact_moments_of_its_law() -> None:
 def test_replicates_differ_repeat_by_seed_and_have_the_size_of_the_sample() -> None:
     pair = pair_of(population(20, 1), [])
     one, two = sample_runs(pair, Fraction(1, 2), replicates=2, seed=3)
-    again = sample_runs(pair, Fraction(1, 2), replicates=2, seed=3)[0]
+    repeated = sample_runs(pair, Fraction(1, 2), replicates=2, seed=3)[0]
     assert not np.array_equal(one.histograms.count, two.histograms.count)
-    assert np.array_equal(one.histograms.count, again.histograms.count)
+    assert np.array_equal(one.histograms.count, repeated.histograms.count)
     size = round(Fraction(1, 2) * int(pair.confidential.count.sum()))
     assert (one.histograms.total, two.histograms.total, one.weight) == (size, size, 2)
     first, second = sample_runs(pair, Fraction(1, 2), replicates=2, seed=3, mode="as_published")
@@ -95,8 +95,8 @@ def test_blocks_are_fitted_as_an_independent_solver_fits_them() -> None:
     root = np.sqrt(np.repeat(weight, answers))
     for block in range(25):
         expected = np.zeros(8)
-        kept = np.flatnonzero(allowed[block])
-        expected[kept], _ = nnls(root[:, None] * design[:, kept], root * noisy[block])
+        possible = np.flatnonzero(allowed[block])
+        expected[possible], _ = nnls(root[:, None] * design[:, possible], root * noisy[block])
         assert np.abs(out[block] - expected).max() <= 1.001
         assert out[block].sum() == int(expected.sum() + 0.5)
         assert out[block, 3] == 0
@@ -119,9 +119,9 @@ def test_blocks_one_by_one_are_biased_upwards_and_do_not_know_their_neighbours()
     changed = true.copy()
     changed[8:] += 3
     other = pair_of(changed, [], pair.schema, pair.spine)
-    _, again = dense(other.with_runs([block_by_block(other, config, "persons", seed=2)]))
-    assert np.array_equal(again[:8], public[:8])
-    assert not np.array_equal(again[8:], public[8:])
+    _, repeated = dense(other.with_runs([block_by_block(other, config, "persons", seed=2)]))
+    assert np.array_equal(repeated[:8], public[:8])
+    assert not np.array_equal(repeated[8:], public[8:])
 
 
 def test_kinds_without_facilities_stay_empty() -> None:

@@ -12,7 +12,7 @@ from censafe.evaluation.pairs.inconsistencies import (
     COUNTED,
     INCONSISTENCIES,
     NOT_ASKED,
-    UNTOLD,
+    UNMEASURED,
     inconsistencies,
 )
 from censafe.evaluation.summary.counts import SummarySources
@@ -81,9 +81,9 @@ def test_the_kinds_are_the_23_of_the_bureau_in_their_order() -> None:
 def test_every_kind_of_persons_and_units_is_counted_once_more_than_in_the_truth() -> None:
     true, units, published, occupancy = grids()
     found = rows((pair_of(true, [published]), pair_of(units, [occupancy], UNITS)))
-    told = counts(found, "1")
+    counted = counts(found, "1")
     assert {hits for _, hits in counts(found, "truth").values()} == {0}
-    assert {kind: one for (kind, _), one in told.items()} == {
+    assert {kind: one for (kind, _), one in counted.items()} == {
         "total_differs": (5, 4),
         "households_above_persons": (5, 3),
         "everybody_under_18": (3, 1),
@@ -99,14 +99,14 @@ def test_every_kind_of_persons_and_units_is_counted_once_more_than_in_the_truth(
 def test_what_cannot_be_told_is_a_row_with_the_reason() -> None:
     true, _, published, _ = grids()
     found = rows((pair_of(true, [published]),))
-    untold = {(row["number"], row["kind"]): row["reason"] for row in found if row["status"] == UNTOLD}
-    assert untold[16, "one_sex"] == "needs SEX"
-    assert untold[20, "median_ages_apart"] == "needs AGE, SEX"
-    assert untold[5, "occupied_without_persons"] == "needs housing units"
-    assert untold[21, "minors_in_adult_quarters"] == "needs HHGQ"
+    unmeasured = {(row["number"], row["kind"]): row["reason"] for row in found if row["status"] == UNMEASURED}
+    assert unmeasured[16, "one_sex"] == "needs SEX"
+    assert unmeasured[20, "median_ages_apart"] == "needs AGE, SEX"
+    assert unmeasured[5, "occupied_without_persons"] == "needs housing units"
+    assert unmeasured[21, "minors_in_adult_quarters"] == "needs HHGQ"
     seen = {row["number"] for row in found}
     assert seen == set(range(1, 24))  # nothing is passed over in silence
-    assert all(row["universe"] is None and row["n"] is None for row in found if row["status"] == UNTOLD)
+    assert all(row["universe"] is None and row["n"] is None for row in found if row["status"] == UNMEASURED)
 
 
 def test_published_facilities_say_where_group_quarters_are() -> None:
@@ -179,7 +179,7 @@ def detailed() -> tuple[Pair, Pair]:
 def test_single_years_of_age_and_householders_are_counted_where_the_schemas_carry_them() -> None:
     pairs = detailed()
     found = counts(rows(pairs, "County"), "1")
-    told = {kind: one for (kind, group), one in found.items() if not group}
+    counted = {kind: one for (kind, group), one in found.items() if not group}
     assert found["children_without_women", "hispanic"] == (0, 0)  # nobody is
     assert {hits for _, hits in list(counts(rows(pairs, "County"), "truth").values())} == {0}
     expected = {
@@ -187,7 +187,7 @@ def test_single_years_of_age_and_householders_are_counted_where_the_schemas_carr
         "female_householders": (2, 0), "households_with_children": (2, 0), "missing_child_ages": (2, 1), "one_sex": (2, 0),
         "couples_above_15": (2, 0), "everybody_under_18": (2, 0), "minimum_above_persons": (2, 0),
     }  # fmt: skip
-    assert {kind: told[kind] for kind in expected} == expected
+    assert {kind: counted[kind] for kind in expected} == expected
 
 
 def test_few_persons_of_an_age_are_not_asked_for_at_the_lowest_level() -> None:

@@ -102,8 +102,8 @@ def test_tables_with_one_row_a_block_are_those_with_one_row_an_item(tables: Path
 def test_tables_without_housing_units_are_compared_by_persons(tables: Path, tmp_path: Path) -> None:
     whole = pq.read_table(tables / "tables" / "Block.parquet")
     (tmp_path / "tables").mkdir()
-    kept = whole.filter(pa.array([one != "H1" for one in whole.column("table").to_pylist()]))
-    pa_csv.write_csv(kept, tmp_path / "tables" / "Block.csv")
+    remaining = whole.filter(pa.array([one != "H1" for one in whole.column("table").to_pylist()]))
+    pa_csv.write_csv(remaining, tmp_path / "tables" / "Block.csv")
     pair = opened(tables, tmp_path)
     assert same(pair.persons)
     assert pair.units is None

@@ -188,10 +188,10 @@ def test_measures_that_cannot_be_made_are_told_with_the_reason() -> None:
     units = pair_of(*(lambda true: (true, [true]))(population(40, 3, cells=2)), UNITS)
     found = measure_pair(OpenedPair(units), PairChoices(("reliability", "bias")))
     assert set(found) == {"left_out"}
-    told = {row["measure"]: row["reason"] for row in found["left_out"].to_pylist()}
-    assert set(told) == {"reliability", "diversity", "homogeneity"}
-    assert "no race and Hispanic origin" in told["reliability"]
-    assert "name such a query with --groups" in told["diversity"]
+    message = {row["measure"]: row["reason"] for row in found["left_out"].to_pylist()}
+    assert set(message) == {"reliability", "diversity", "homogeneity"}
+    assert "no race and Hispanic origin" in message["reliability"]
+    assert "name such a query with --groups" in message["diversity"]
     persons = pair_of(*(lambda true: (true, [true]))(population(40, 3)))
     assert "left_out" not in measure_pair(OpenedPair(persons), PairChoices(("reliability", "bias")))
 
@@ -218,7 +218,7 @@ def test_areas_are_sorted_into_the_classes_of_their_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("queries = [1]", "give a list of queries"),
         ("colour = 1", "unknown key colour"),
@@ -232,22 +232,22 @@ def test_areas_are_sorted_into_the_classes_of_their_kind() -> None:
         ("= 3", "not TOML"),
     ],
 )
-def test_definitions_that_break_a_rule_are_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_definitions_that_break_a_rule_are_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         read_definitions(path)
 
 
 def test_defined_areas_need_blocks_of_their_own(tmp_path: Path) -> None:
     spine = pair_of(population(10, 1), []).spine
-    for codes, told in (
+    for codes, message in (
         ('{ x = ["99"] }', "no block has such a code"),
         ('{ x = ["1"], y = ["10"] }', "in another area"),
     ):
         path = tmp_path / "mine.toml"
         path.write_text(f'[[areas]]\nkind = "a"\ncodes = {codes}', encoding="utf-8")
-        with pytest.raises(DataError, match=told):
+        with pytest.raises(DataError, match=message):
             read_definitions(path).areas[0].areas(spine)
     with pytest.raises(StorageError, match=r"none\.toml"):
         read_definitions(tmp_path / "none.toml")
@@ -258,11 +258,11 @@ def test_what_nobody_is_and_areas_where_nobody_lives_are_measured_as_well() -> N
     true[:, :12] = 0  # nobody in households
     true[:10] = 0  # nobody in the first two counties
     pair = pair_of(true, [true])
-    nobody = Characteristic("home", "In households", ("household",))
+    no_persons = Characteristic("home", "In households", ("household",))
     empty = DefinedAreas("empty", {"first": ("10",)}).areas(pair.spine)
     found = measure_pair(
         OpenedPair(pair, lists=(empty,)),
-        PairChoices(asked=PairQuestions(characteristics=(nobody,)), residuals=True),
+        PairChoices(asked=PairQuestions(characteristics=(no_persons,)), residuals=True),
     )
     assert rows(found["side_by_side_long"], characteristic="home") == []
     assert {row["home_sf"] for row in found["side_by_side/County"].to_pylist()} == {0}

@@ -44,8 +44,10 @@ def opened(names: Sequence[str], *, runs: Sequence[int] = (0, 1, 2)) -> OpenedPa
 
 
 def of_vintage(frame: pa.Table, vintage: str, without: Sequence[str] = ()) -> pa.Table:
-    kept = frame.filter(pc.equal(frame.column("vintage"), vintage))
-    return kept.drop_columns([name for name in ("vintage", *without) if name in kept.column_names])
+    one_vintage = frame.filter(pc.equal(frame.column("vintage"), vintage))
+    return one_vintage.drop_columns(
+        [name for name in ("vintage", *without) if name in one_vintage.column_names]
+    )
 
 
 def test_a_vintage_is_measured_as_if_it_were_alone() -> None:

@@ -109,8 +109,8 @@ def test_an_epsilon_becomes_the_largest_loss_that_keeps_to_it() -> None:
 
 
 def test_a_rehearsal_repeats_itself_and_another_budget_changes_it(population: EvaluatedPopulation) -> None:
-    first, again = (rehearse(population.config, population.loaded, 7) for _ in range(2))
-    assert first.levels["persons"][-1].count.tolist() == again.levels["persons"][-1].count.tolist()
+    first, second = (rehearse(population.config, population.loaded, 7) for _ in range(2))
+    assert first.levels["persons"][-1].count.tolist() == second.levels["persons"][-1].count.tolist()
     large = rehearse(at_loss(population.config, Fraction(10**6)), population.loaded, 7)
     exact = population.pairs["persons"].confidential
     assert exact.cell.tolist() == large.levels["persons"][-1].cell.tolist()

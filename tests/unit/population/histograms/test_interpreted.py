@@ -61,10 +61,10 @@ def test_readers_and_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, la
     monkeypatch.setattr(ipums, "_FIRST_ROOM", 1)
     interpret(monkeypatch)
     same(expected, read_blocks(data, rules), rules.schema.cells)
-    again = tmp_path / "interpreted"
-    synthesize_fixed(again, persons=400, states=("44", "50"), seed=1, layout=layout)  # type: ignore[arg-type]
+    repeated = tmp_path / "interpreted"
+    synthesize_fixed(repeated, persons=400, states=("44", "50"), seed=1, layout=layout)  # type: ignore[arg-type]
     for path in data.iterdir():
-        assert path.read_bytes() == (again / path.name).read_bytes()
+        assert path.read_bytes() == (repeated / path.name).read_bytes()
 
 
 def test_what_is_wrong_is_counted_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

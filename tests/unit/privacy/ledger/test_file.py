@@ -348,10 +348,10 @@ def test_a_forged_ledger_with_a_valid_chain_still_has_to_add_up(path, change, me
 def test_closing_with_open_reservations_is_invalid(path, drops, message):
     spend(path, make_plan())
     bodies = [json.loads(line) for line in path.read_text().splitlines()]
-    kept = [body for index, body in enumerate(bodies) if index not in drops]
-    for seq, body in enumerate(kept, start=1):
+    remaining = [body for index, body in enumerate(bodies) if index not in drops]
+    for seq, body in enumerate(remaining, start=1):
         body["seq"] = seq
-    rechain(path, kept)
+    rechain(path, remaining)
     if message is None:
         assert verify(path).entries == 2
         return

@@ -104,11 +104,11 @@ def test_counters_and_dropped_halves_agree(per_row: int, first: int) -> None:
     assert one[0].tolist() == [head | first % per_row, int(geounits[first // per_row])]
     words = rng.integers(0, 1 << 63, 246).astype(np.uint64)
     left, right = words.copy(), words.copy()
-    kept = kernels.drop_odd_halves(left, first, 123, per_row)
-    assert kept == twins.drop_odd_halves(right, first, 123, per_row)
-    assert np.array_equal(left[:kept], right[:kept])
+    remaining = kernels.drop_odd_halves(left, first, 123, per_row)
+    assert remaining == twins.drop_odd_halves(right, first, 123, per_row)
+    assert np.array_equal(left[:remaining], right[:remaining])
     dropped = sum((first + block) % per_row == per_row - 1 for block in range(123))
-    assert 246 - dropped == kept
+    assert 246 - dropped == remaining
 
 
 def test_laws_and_keys_load_no_compiler() -> None:

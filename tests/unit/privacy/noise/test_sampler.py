@@ -204,9 +204,9 @@ def test_one_claim_adds_noise_to_a_geounit_once() -> None:
     values, key, claim = np.arange(15, dtype=np.int64).reshape(3, 5), known_part_key(), Claim(4)
     add_noise(values, LAWS[0], key, claim, geounits=GEOUNITS[:3])
     add_noise(values, LAWS[0], key, claim, geounits=GEOUNITS[3:])
-    for again in (GEOUNITS[2:5], np.full(3, 1 << 40, np.uint64)):
+    for others in (GEOUNITS[2:5], np.full(3, 1 << 40, np.uint64)):
         with pytest.raises(ReleaseError, match="answer of the same geounit before"):
-            add_noise(values, LAWS[0], key, claim, geounits=again)
+            add_noise(values, LAWS[0], key, claim, geounits=others)
 
 
 @pytest.mark.parametrize("extreme", [np.iinfo(np.int64).max, np.iinfo(np.int64).min])

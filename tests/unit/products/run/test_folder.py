@@ -41,9 +41,9 @@ def test_a_stopped_run_keeps_measurements_and_nothing_staged(tmp_path: Path) -> 
         raise RuntimeError
     assert (out / "measurements" / "PH2.parquet").exists()
     assert not folder.staging.exists()
-    with RunFolder(out) as again:
-        assert again.identify(IDENTITY) == "resumed"
-        assert again.run == folder.run
+    with RunFolder(out) as reopened:
+        assert reopened.identify(IDENTITY) == "resumed"
+        assert reopened.run == folder.run
 
 
 def test_another_run_is_refused_and_left_alone(tmp_path: Path) -> None:

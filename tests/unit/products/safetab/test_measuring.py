@@ -198,9 +198,9 @@ def test_with_suppression_small_totals_are_missing_below_the_states_only(
         assert len(found.region) == found.level.groups
         return
     bound = suppression_threshold(found.laws["stage2"], config.zero_suppression_chance)
-    kept = (everything.stat_level > 0) | (everything.sums > bound)
-    np.testing.assert_array_equal(everything.sums[kept], found.sums)
-    np.testing.assert_array_equal(everything.iteration[kept], found.iteration)
+    passing = (everything.stat_level > 0) | (everything.sums > bound)
+    np.testing.assert_array_equal(everything.sums[passing], found.sums)
+    np.testing.assert_array_equal(everything.iteration[passing], found.iteration)
 
 
 def test_detailed_only_groups_have_a_total_and_no_ages(persons: GroupCounter) -> None:

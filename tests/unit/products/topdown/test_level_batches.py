@@ -121,9 +121,9 @@ def test_one_and_two_workers_give_the_same_bits(monkeypatch):
     monkeypatch.setattr("censafe.estimation.topdown.levels.parents._BATCH_WORK", 2e4)
     shares: list[float] = []
     one, report = estimated(spine, parents, task, chosen)
-    two, again = estimate_level(task, chosen, parents, spine.levels[1], workers=2, progress=shares.append)
+    two, repeated = estimate_level(task, chosen, parents, spine.levels[1], workers=2, progress=shares.append)
     assert same(one, two)
-    assert report.document() == again.document()
+    assert report.document() == repeated.document()
     assert len(shares) > 3
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError, ReleaseError, StorageError
-from censafe.estimation.detailed import mark_x
-from censafe.model.groups.estimates import GroupEstimates, MarkedGroups
+from censafe.estimation.detailed import flag_contradictions
+from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates
 from censafe.publication.atomic import sha256_file
 from censafe.publication.groups.rows import cells_of, expand, group_orders
-from censafe.publication.groups.tables import write_group_tables, write_marked_tables
+from censafe.publication.groups.tables import write_flagged_tables, write_group_tables
 from support.group_measurements import CODES, H_TABLES, P_TABLES, TABLES, households, level, persons, totals
 
 AGES = {
@@ -150,14 +150,14 @@ def test_rows_do_not_depend_on_how_many_groups_are_written_at_a_time() -> None:
 
 def test_marked_tables_show_x_for_all_counts_of_a_marked_group(tmp_path: Path) -> None:
     pairs = [("1001", "1002"), ("2001", "2002")]
-    marked = [mark_x(found, pairs, negative="keep") for found in PERSONS]
-    assert sum(int(found.hidden.sum()) for found in marked) > 3
+    flagged = [flag_contradictions(found, pairs, negative="keep") for found in PERSONS]
+    assert sum(int(found.hidden.sum()) for found in flagged) > 3
     hidden = {
         (str(m.estimates.level.regions[m.estimates.region[i]]), m.estimates.level.region_type,
          m.estimates.level.iterations[m.estimates.iteration[i]])
-        for m in marked for i in np.flatnonzero(m.hidden)
+        for m in flagged for i in np.flatnonzero(m.hidden)
     }  # fmt: skip
-    paths = write_marked_tables(tmp_path / "tables_marked", P_TABLES, marked)
+    paths = write_flagged_tables(tmp_path / "tables_marked", P_TABLES, flagged)
     for path in paths:
         expected = [
             row if row[:3] not in hidden else (*row[:-1], "X") for row in _expected(PERSONS)[path.stem]
@@ -167,8 +167,8 @@ def test_marked_tables_show_x_for_all_counts_of_a_marked_group(tmp_path: Path) -
 
 @pytest.mark.parametrize(("negative", "shown"), [("zero", "0"), ("X", "X"), ("keep", None)])
 def test_negative_counts_are_shown_as_asked(tmp_path: Path, negative: str, shown: str | None) -> None:
-    none = [MarkedGroups(found, np.zeros(found.rows, np.bool_), negative) for found in HOUSEHOLDS]  # type: ignore[arg-type]
-    paths = write_marked_tables(tmp_path / "tables_marked", H_TABLES, none)
+    none = [FlaggedGroups(found, np.zeros(found.rows, np.bool_), negative) for found in HOUSEHOLDS]  # type: ignore[arg-type]
+    paths = write_flagged_tables(tmp_path / "tables_marked", H_TABLES, none)
     negatives = 0
     for path in paths:
         before = _expected(HOUSEHOLDS)[path.stem]

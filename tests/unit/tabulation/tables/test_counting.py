@@ -64,10 +64,10 @@ def test_parts_add_up_and_regions_unite(backend: Any) -> None:
 
 
 def test_truncation_keeps_four_of_five(backend: Any) -> None:
-    for tau, kept in ((4, 8), (5, 9)):
+    for tau, counted in ((4, 8), (5, 9)):
         counts = CountAccumulator(PHSAFE, tables=["PH1_num"], tau={"PH1_num": tau})
         counts.add(typed(SOUTH, backend))
-        assert [0, kept] == counts.finish({"PH1_num": ["usa_*"]})["PH1_num", "usa_*"].values.tolist()
+        assert [0, counted] == counts.finish({"PH1_num": ["usa_*"]})["PH1_num", "usa_*"].values.tolist()
 
 
 def test_only_the_asked_levels_are_counted(backend: Any) -> None:

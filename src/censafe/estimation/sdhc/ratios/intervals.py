@@ -104,8 +104,8 @@ def _shortest(
     nearest = inner[1] - _SPARE * (inner[1] - inner[0])  # since the approximation's quantile may be too high
     highs = np.linspace(nearest, min(model.largest, inner[0] + length), _SCAN)
     below, at = (np.array([near(float(x)) for x in points]) for points in (lows, highs))
-    at, kept = np.unique(at, return_index=True)
-    ends = PchipInterpolator(at, highs[kept], extrapolate=False)(np.maximum(below + level, at[0]))
+    at, unique_at = np.unique(at, return_index=True)
+    ends = PchipInterpolator(at, highs[unique_at], extrapolate=False)(np.maximum(below + level, at[0]))
     if not np.isfinite(ends).any():  # the approximation holds less between its ends than the interval must
         return equal if near is curve else _shortest(curve, curve, model, least, equal)
     best = int(np.nanargmin(ends - lows))

@@ -17,7 +17,7 @@ __all__ = ["CountWeights", "RatioLattice", "convolved"]
 _POINTS = 64  # ratios at which the distribution function is asked for at once
 _CLOSE = 1e-10
 _BLOCK = 1 << 19  # pairs at a time
-_KEPT = 1 << 23  # pairs up to which the sums are kept
+_STORED_PAIRS = 1 << 23  # pairs up to which the sums are kept
 _MOST_PAIRS = 1 << 26  # noise of a standard deviation of 500 on both sides
 _SLACK = 1e-12
 _RARE = 1e-9  # of the likeliest pair among its like; rarer ones cannot move an interval
@@ -177,13 +177,13 @@ class RatioLattice:
             yield from self._stored
             return
         width = self._num.weight.size
-        kept: list[tuple[slice, Floats]] = []
+        blocks: list[tuple[slice, Floats]] = []
         for rows in _blocks(self._d.size, width):
             block = (rows, np.cumsum(self._weights(rows), axis=1))
-            if width * self._d.size <= _KEPT:
-                kept.append(block)
+            if width * self._d.size <= _STORED_PAIRS:
+                blocks.append(block)
             yield block
-        self._stored = kept or None
+        self._stored = blocks or None
 
     def _weights(self, rows: slice) -> Floats:
         """Weights of pairs of denominator and numerator."""

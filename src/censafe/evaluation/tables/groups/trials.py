@@ -35,7 +35,7 @@ from censafe.products.detailed.households.variants import household_tables
 from censafe.products.detailed.persons.recipe import measure_level as measure_persons
 from censafe.products.detailed.persons.tables import table_variants
 from censafe.products.detailed.plan import part_name, stabilities
-from censafe.products.detailed.processing import area_classes, process
+from censafe.products.detailed.processing import configured_classes, process
 from censafe.products.detailed.product_tables import tables_of
 from censafe.publication.groups.rows import Groups
 
@@ -190,11 +190,19 @@ class LevelTrials:
             return
         # Below the states only noisy totals above a limit are seen. Of groups with a record all noise is taken, that of
         # groups that were left out from its addresses: otherwise it would be conditional on publication.
-        kept = np.flatnonzero(sizes > 0)
-        width = np.diff(truth.indptr)[kept]
+        occupied = np.flatnonzero(sizes > 0)
+        width = np.diff(truth.indptr)[occupied]
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(width)])
-        cells = np.repeat(truth.indptr[kept] - starts[:-1], width) + np.arange(starts[-1])
-        add_errors(tally, self.kinds, truth.stat_level[kept], starts, errors[cells], only[kept], sizes[kept])
+        cells = np.repeat(truth.indptr[occupied] - starts[:-1], width) + np.arange(starts[-1])
+        add_errors(
+            tally,
+            self.kinds,
+            truth.stat_level[occupied],
+            starts,
+            errors[cells],
+            only[occupied],
+            sizes[occupied],
+        )
         hidden = self.hidden(measured)
         add_errors(
             tally,
@@ -260,7 +268,7 @@ def run_group_trials(
         done: told the number of finished draws.
     """
     records, config = levels[0].records, levels[0].config
-    classes = area_classes(config, records.data.areas) if config.coterminous != "off" else None
+    classes = configured_classes(config, records.data.areas) if config.coterminous != "off" else None
     with TestKey(seed) as run_key:
 
         def key_of(part: PartPlan, trial: int) -> TestPartKey:

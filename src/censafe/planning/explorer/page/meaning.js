@@ -5,10 +5,10 @@ const SLICE_MS = 8, PAUSE_MS = 200;
 // Laws of the answers that a question's rows let a record move.
 function lawsOf(state, question) {
   const rows = question.rows.map((id) => rowOf(state.sheet, id)).filter((row) => spent(state, row).n !== 0n);
-  return rows.flatMap((row) => row.touched.map((touch) => ({
-    sigma2: toNumber(lawParameter("gaussian", boundOf(state, row), times(spent(state, row), shareOf(state, touch.share)))),
-    cells: Number(boundOf(state, { bound: touch.cells }).n),
-    step: Number(boundOf(state, { bound: touch.step }).n),
+  return rows.flatMap((row) => row.moved.map((answers) => ({
+    sigma2: toNumber(lawParameter("gaussian", boundOf(state, row), times(spent(state, row), shareOf(state, answers.share)))),
+    cells: Number(boundOf(state, { bound: answers.cells }).n),
+    step: Number(boundOf(state, { bound: answers.step }).n),
   })));
 }
 

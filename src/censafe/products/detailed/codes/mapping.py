@@ -80,9 +80,9 @@ class IterationMap:
             chunk = np.asarray(combinations[start : start + _CHUNK], dtype=np.int64)
             self._check(chunk)
             table = _iterations_of(chunk, self.ordinal_of)
-            kept = table != _ABSENT
-            indptr[start + 1 : start + len(chunk) + 1] = kept.sum(axis=1)
-            pieces.append(table[kept])
+            present = table != _ABSENT
+            indptr[start + 1 : start + len(chunk) + 1] = present.sum(axis=1)
+            pieces.append(table[present])
         ordinals = np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int32)
         return IterationRows(np.cumsum(indptr), ordinals)
 

@@ -13,7 +13,7 @@ from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.estimate import FROM_FILES
 from censafe.products.topdown.files import named_areas
-from censafe.products.topdown.folder import TOTALS, KeptParts
+from censafe.products.topdown.folder import TOTALS, StoredParts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.public.files import open_files
@@ -69,8 +69,8 @@ def estimate_files(
             found = open_files(chosen, measurements, _table(measurements, totals))
         for remark in found.remarks:
             observer.remark(f"Warning: {remark}")
-        kept = KeptParts(folder.parts, manifest.plan.digest(), found.stamped)
-        estimates = estimate_files_run(chosen, found, kept, options)
+        stored = StoredParts(folder.parts, manifest.plan.digest(), found.stamped)
+        estimates = estimate_files_run(chosen, found, stored, options)
         source = IntervalSource(chosen, estimates, found.read, options.workers, names)
         intervals = intervals_of(folder.staging, source, options, stamp=found.stamp)
         with observer.stage("publish"):

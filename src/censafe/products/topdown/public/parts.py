@@ -25,7 +25,7 @@ from censafe.model.plan import NoiseSource
 from censafe.products.run.options import EstimateOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.estimate import estimate_all
-from censafe.products.topdown.folder import KeptParts
+from censafe.products.topdown.folder import StoredParts
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.public.files import FilesRun
 from censafe.products.topdown.public.tree import PartedTree
@@ -37,14 +37,14 @@ __all__ = ["PartedHistogram", "estimate_files_run"]
 
 
 def estimate_files_run(
-    config: TopdownConfig, found: FilesRun, kept: KeptParts, options: EstimateOptions
+    config: TopdownConfig, found: FilesRun, stored: StoredParts, options: EstimateOptions
 ) -> Estimates:
     """Every histogram of public files, part by part where the files allow it.
 
     Args:
         config: whose histograms and choices are used.
         found: the files.
-        kept: where parts are kept.
+        stored: where finished parts are stored.
         options: workers, and who is told of stages.
 
     Raises:
@@ -58,7 +58,7 @@ def estimate_files_run(
     facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
     source: NoiseSource = "seeded" if found.stamped else "system"
     for histogram in estimation_order(config):
-        own = PartedHistogram(histogram, config, found, kept, options)
+        own = PartedHistogram(histogram, config, found, stored, options)
         blocks, reports[histogram.name] = own.estimated(bounded_facts(config, histogram, found.facts, levels))
         with options.observer.stage("add up"):
             levels[histogram.name] = _standard(found.facts.run, blocks, histogram.schema.schema.cells)
@@ -86,7 +86,7 @@ class PartedHistogram:
         histogram: its schema and passes.
         config: chooses the information.
         found: the files.
-        kept: where parts are kept.
+        stored: where finished parts are stored.
         options: workers, and who is told of stages.
     """
 
@@ -95,13 +95,13 @@ class PartedHistogram:
         histogram: MeasuredHistogram,
         config: TopdownConfig,
         found: FilesRun,
-        kept: KeptParts,
+        stored: StoredParts,
         options: EstimateOptions,
     ) -> None:
         self._histogram = histogram
         self._config = config
         self._found = found
-        self._kept = kept
+        self._stored = stored
         self._options = options
         self.loads = tuple(load for load in workloads(config) if load.histogram.name == histogram.name)
 
@@ -109,7 +109,7 @@ class PartedHistogram:
         """The linear estimates from below."""
         found, observer = self._found, self._options.observer
         return PartedTree(
-            self._histogram, found.facts, found.parts, self.loads, self._objective, self._kept, observer
+            self._histogram, found.facts, found.parts, self.loads, self._objective, self._stored, observer
         )
 
     def estimated(self, bounds: PublicFacts) -> tuple[SparseLevel, tuple[dict[str, Any], ...]]:
@@ -126,7 +126,7 @@ class PartedHistogram:
         documents += [[] for _ in self.loads[depth + 1 :]]
         finished = []
         for number, part in enumerate(parts, 1):
-            done = self._kept.blocks(f"{self._histogram.name}_{part.name}")
+            done = self._stored.blocks(f"{self._histogram.name}_{part.name}")
             if done is None:
                 self._options.observer.remark(
                     f"{self._histogram.name}: {part.name}, {number} of {len(parts)}"
@@ -148,7 +148,7 @@ class PartedHistogram:
         documents = list(self._descended(descent, loads, own))
         with self._options.observer.stage("keep parts"):
             name = f"{self._histogram.name}_{part.name}"
-            return self._kept.keep_blocks(name, descent.levels[-1], {"levels": documents})
+            return self._stored.store_blocks(name, descent.levels[-1], {"levels": documents})
 
     def _descent(self, facts: PublicFacts) -> Descent:
         options = self._options

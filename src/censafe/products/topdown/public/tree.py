@@ -17,7 +17,7 @@ from censafe.estimation.topdown.whole_tree.upward import handed_up, lower_estima
 from censafe.geography.spines.subtrees import Subtree
 from censafe.model.histograms import MeasuredHistogram
 from censafe.model.observer import Observer
-from censafe.products.topdown.folder import KeptParts
+from censafe.products.topdown.folder import StoredParts
 from censafe.products.topdown.plan import LevelWorkload
 
 __all__ = ["PartedTree", "ReadObjective"]
@@ -38,7 +38,7 @@ class PartedTree:
         parts: of the tree, whose widest geounits are all of one level.
         loads: of the histogram, the widest level first.
         read: reads answers.
-        kept: where the estimates of parts are.
+        stored: where the estimates of parts are stored.
         observer: who is told of stages.
     """
 
@@ -49,7 +49,7 @@ class PartedTree:
         parts: Sequence[Subtree],
         loads: Sequence[LevelWorkload],
         read: ReadObjective,
-        kept: KeptParts,
+        stored: StoredParts,
         observer: Observer,
     ) -> None:
         self._histogram = histogram
@@ -57,7 +57,7 @@ class PartedTree:
         self._parts = parts
         self._loads = loads
         self._read = read
-        self._kept = kept
+        self._stored = stored
         self._observer = observer
         self._depth = parts[0].depth
         self.blocks: CellBlocks = cell_blocks(
@@ -116,7 +116,7 @@ class PartedTree:
 
     def _children(self, part: Subtree) -> Children:
         """What a part hands up, from disk or from its answers."""
-        found = self._kept.children(self._name(part))
+        found = self._stored.children(self._name(part))
         if found is not None:
             return found
         levels = self._levels(part)
@@ -125,12 +125,12 @@ class PartedTree:
             nodes = part.nodes(part.depth)
             children = handed_up(self.blocks, levels[0], lower[0], nodes.stop - nodes.start)
         with self._observer.stage("keep parts"):
-            self._kept.keep_lower(self._name(part), lower, children)
+            self._stored.store_lower(self._name(part), lower, children)
         return children
 
     def _below(self, part: Subtree) -> tuple[list[TreeLevel], tuple[LowerLevel, ...]]:
         self._children(part)
-        return self._levels(part), self._kept.lower(self._name(part))
+        return self._levels(part), self._stored.lower(self._name(part))
 
     def _levels(self, part: Subtree) -> list[TreeLevel]:
         """The levels of a part below its widest, with their answers."""

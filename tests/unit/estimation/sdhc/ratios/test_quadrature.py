@@ -51,13 +51,13 @@ def test_quantiles_of_the_parts_against_draws() -> None:
     z, model = (20.0, -10.0, 30.0), RatioModel(2)
     draws = rng.normal(z, V**0.5, (3_000_000, 3))
     total = draws[:, 0] + draws[:, 1]
-    kept = (draws[:, :2] >= 0).all(axis=1) & (draws[:, 2] >= 1)
-    kept &= (total >= 2 * draws[:, 2]) & (total <= 10 * draws[:, 2])
+    accepted = (draws[:, :2] >= 0).all(axis=1) & (draws[:, 2] >= 1)
+    accepted &= (total >= 2 * draws[:, 2]) & (total <= 10 * draws[:, 2])
     found = estimate_joint(*((value, V) for value in z), model)
     for part in (0, 1):
-        ratios = draws[kept, part] / draws[kept, 2]
+        ratios = draws[accepted, part] / draws[accepted, 2]
         share = [np.mean(ratios <= end) for end in (found[part + 1].low, found[part + 1].high)]
-        assert share == pytest.approx([0.05, 0.95], abs=4 * (0.0475 / kept.sum()) ** 0.5)
+        assert share == pytest.approx([0.05, 0.95], abs=4 * (0.0475 / accepted.sum()) ** 0.5)
 
 
 def test_numerator_far_below_the_denominator_still_has_weights() -> None:

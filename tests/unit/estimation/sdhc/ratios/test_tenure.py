@@ -27,12 +27,12 @@ RULES = RatioRules("PH8", "PH8_num", "PH8_denom", 1, "apart")
 def drawn(part: tuple[tuple[float, float], ...], rng: np.random.Generator) -> np.ndarray:
     """Draws of numerator and denominator by rejection, one in each row."""
     (zn, vn), (zd, vd) = part
-    kept = np.empty((0, 2))
-    while len(kept) < DRAWS:
+    accepted = np.empty((0, 2))
+    while len(accepted) < DRAWS:
         pairs = rng.normal((zn, zd), (vn**0.5, vd**0.5), (DRAWS, 2))
         inside = (pairs[:, 1] >= 1) & (pairs[:, 0] >= pairs[:, 1]) & (pairs[:, 0] <= 10 * pairs[:, 1])
-        kept = np.concatenate([kept, pairs[inside]])
-    return kept[:DRAWS]
+        accepted = np.concatenate([accepted, pairs[inside]])
+    return accepted[:DRAWS]
 
 
 @pytest.mark.parametrize(("owners", "renters"), CASES)

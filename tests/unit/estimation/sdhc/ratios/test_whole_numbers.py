@@ -133,12 +133,12 @@ def test_windows_of_sums_are_those_of_single_differences() -> None:
 
 
 def test_recomputed_and_kept_sums_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
+    stored = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
     monkeypatch.setattr("censafe.estimation.sdhc.ratios.lattice._KEPT", 0)
     monkeypatch.setattr("censafe.estimation.sdhc.ratios.lattice._BLOCK", 64)
-    again = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
+    recomputed = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
     # sums in another order differ in their last digits
-    for one, other in zip(again, kept, strict=True):
+    for one, other in zip(recomputed, stored, strict=True):
         assert astuple(one) == pytest.approx(astuple(other), rel=1e-9)
 
 

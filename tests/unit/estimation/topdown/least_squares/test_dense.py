@@ -9,25 +9,25 @@ def test_inverse_and_factor(size):
     rng = np.random.default_rng(size)
     root = rng.normal(size=(size, size))
     matrix = root @ root.T + np.eye(size)
-    inverse, lower, kept = matrix.copy(), matrix.copy(), np.ones(size, bool)
+    inverse, lower, used = matrix.copy(), matrix.copy(), np.ones(size, bool)
     invert(inverse)
     assert inverse @ matrix == pytest.approx(np.eye(size), abs=1e-9)
-    factor(lower, kept)
+    factor(lower, used)
     sides = rng.normal(size=(size, 2))
     answer = sides.copy()
-    solve_factored(lower, kept, answer)
-    assert (matrix @ answer, kept.all()) == (pytest.approx(sides, abs=1e-9), True)
+    solve_factored(lower, used, answer)
+    assert (matrix @ answer, used.all()) == (pytest.approx(sides, abs=1e-9), True)
     vector = sides[:, 0].copy()
-    solve_vector(lower, kept, vector)
+    solve_vector(lower, used, vector)
     assert vector == pytest.approx(answer[:, 0], abs=1e-12)
 
 
 def test_a_dependent_equation_is_left_out():
-    matrix, kept = np.array([[2.0, 2, 0], [2, 2, 0], [0, 0, 5]]), np.ones(3, bool)
+    matrix, used = np.array([[2.0, 2, 0], [2, 2, 0], [0, 0, 5]]), np.ones(3, bool)
     lower, sides = matrix.copy(), np.array([[4.0], [4], [10]])
-    factor(lower, kept)
-    solve_factored(lower, kept, sides)
-    assert (kept.tolist(), matrix @ sides) == (
+    factor(lower, used)
+    solve_factored(lower, used, sides)
+    assert (used.tolist(), matrix @ sides) == (
         [True, False, True],
         pytest.approx(np.array([[4.0], [4], [10]])),
     )

@@ -39,9 +39,9 @@ def test_answers_of_cells_that_the_parent_lacks_change_nothing():
     level = objective(1, 3)
     support = np.array([0, 5, 70, 300])
     before = level.equations(0, 3, support)
-    touched = level.source.values[3].copy()
-    touched[:, np.setdiff1d(np.arange(2016), support)] += 1000
-    changed = replace(level, source=StoredAnswers((*level.source.values[:3], touched)))
+    raised = level.source.values[3].copy()
+    raised[:, np.setdiff1d(np.arange(2016), support)] += 1000
+    changed = replace(level, source=StoredAnswers((*level.source.values[:3], raised)))
     for one, two in zip(before, changed.equations(0, 3, support), strict=True):
         assert np.array_equal(one, two)
 

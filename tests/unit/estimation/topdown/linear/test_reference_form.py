@@ -19,16 +19,16 @@ QUERIES = tuple(
     )
 )  # fmt: skip
 HHGQ, VOTING, HISPANIC, RACE = np.indices(PERSONS.schema.shape).reshape(4, -1)
-KEPT, RACES = 32, 63
+CELLS, RACES = 32, 63
 ALLOWED = PERSONS.allowed()
 PARENTS = (np.array([-1]), np.zeros(3, np.int64), np.array([0, 0, 0, 1, 1, 2]))
 
 
 def maps(weights: np.ndarray) -> np.ndarray:
     """Precision of own answers on pairs of a race's cells and the sums over races, shape (64, 64)."""
-    same, summed = np.zeros((KEPT, KEPT)), np.zeros((KEPT, KEPT))
+    same, summed = np.zeros((CELLS, CELLS)), np.zeros((CELLS, CELLS))
     for query, weight in zip(QUERIES, weights, strict=True):
-        label = query.label.reshape(KEPT, RACES)
+        label = query.label.reshape(CELLS, RACES)
         agree = weight * (label[:, :1] == label[None, :, 0])
         if (label[:, 0] == label[:, 1]).all():
             summed += agree
@@ -47,14 +47,14 @@ def inverse(form: np.ndarray, support: np.ndarray) -> np.ndarray:
 def act(form: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """The map on all cells, through the cells of each race and their sums."""
     pairs = np.vstack([cells, np.repeat(cells.sum(axis=1, keepdims=True), RACES, axis=1)])
-    return (form @ pairs)[:KEPT]
+    return (form @ pairs)[:CELLS]
 
 
 def right_side(values: list[np.ndarray], weights: np.ndarray, node: int) -> np.ndarray:
-    found = np.zeros(KEPT * RACES)
+    found = np.zeros(CELLS * RACES)
     for query, weight, answers in zip(QUERIES, weights, values, strict=True):
         found += weight * answers[node][query.label]
-    return found.reshape(KEPT, RACES)
+    return found.reshape(CELLS, RACES)
 
 
 def test_the_blocks_are_the_published_form() -> None:
@@ -94,9 +94,9 @@ def test_the_blocks_are_the_published_form() -> None:
             covariance[depth, node], estimate[depth, node] = form, act(form, right)
             own = found[depth]
             pattern = own.pattern[node]
-            unit = np.zeros((KEPT, RACES))
+            unit = np.zeros((CELLS, RACES))
             unit[2, 7] = 1.0  # a cell of households, which may hold records everywhere
-            for vector in (unit, np.ones((KEPT, RACES))):
+            for vector in (unit, np.ones((CELLS, RACES))):
                 wanted = act(form, vector).ravel()
                 spread = blocks.spread(vector.reshape(1, -1))
                 cells = blocks.flat(blocks.apply(own.covariance[pattern][None], spread))[0]

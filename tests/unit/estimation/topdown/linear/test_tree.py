@@ -99,7 +99,7 @@ def test_sums_before_cells_have_the_curvature_of_the_sums_alone():
 
 
 def test_larger_blocks_and_covariances_that_are_not_shared_change_nothing():
-    small, wide, apart = small_tree(6), small_tree(6, kept=True), small_tree(6, apart=True)
+    small, wide, apart = small_tree(6), small_tree(6, third_alike=True), small_tree(6, apart=True)
     assert small.tree.blocks.sizes == (2, 4)
     assert wide.tree.blocks.sizes == (4,)
     assert len(apart.tree.lower[3].kind) > len(small.tree.lower[3].kind)

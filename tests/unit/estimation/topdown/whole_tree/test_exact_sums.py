@@ -57,13 +57,13 @@ def test_exact_totals_at_any_level_beside_any_shares(power: int, exact: int, apa
 def test_totals_of_different_types_fix_the_sums_of_the_types_above_them() -> None:
     small = small_tree(2, exact=4, apart_types=True)
     assert small.tree.lower[0].groups.max() == 2
-    kept = small.tree.blocks.combination
+    combination = small.tree.blocks.combination
     for depth in range(4):
         own = small.tree.lower[depth]
         groups = own.groups[own.pattern]
         for node, found in enumerate(small.tree.estimate(depth, np.arange(SIZES[depth]))):
             for number in range(groups[node].max() + 1):
-                cells = groups[node][kept] == number
+                cells = groups[node][combination] == number
                 truth = small.truth[depth][node][cells].sum()
                 np.testing.assert_allclose(found[cells].sum(), truth, atol=1e-8)
                 vector = Weights(np.zeros(1, np.int64), np.array([node]), cells[None].astype(float))

@@ -17,7 +17,7 @@ from support.linear_trees import AXES, CELLS, LABELS, SIZES, small_tree
 TREES = [
     {"seed": 1, "exact": 2},
     {"seed": 3, "alone": True},
-    {"seed": 4, "alone": True, "exact": 1, "kept": True},
+    {"seed": 4, "alone": True, "exact": 1, "third_alike": True},
     {"seed": 5, "alone": True, "apart": True, "exact": 4},
     {"seed": 6, "parted": True, "exact": 2},
 ]

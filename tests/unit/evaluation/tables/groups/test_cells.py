@@ -74,12 +74,12 @@ def test_errors_of_sums_are_sums_of_errors() -> None:
 
 def test_a_tally_gives_what_all_errors_together_give() -> None:
     rng = np.random.default_rng(1)
-    tally, kept = ErrorTally(), []
+    tally, added = ErrorTally(), []
     for _ in range(7):
         keys, errors = rng.integers(0, 3, 500), rng.integers(-40, 60, 500)
         tally.add(keys, errors)
-        kept.append((keys, errors))
-    keys, errors = (np.concatenate(columns) for columns in zip(*kept, strict=True))
+        added.append((keys, errors))
+    keys, errors = (np.concatenate(columns) for columns in zip(*added, strict=True))
     assert tally.keys == [0, 1, 2]
     for wanted in ([0], [1, 2], [0, 1, 2]):
         theirs, found = errors[np.isin(keys, wanted)], tally.of(wanted)

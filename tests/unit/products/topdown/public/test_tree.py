@@ -15,7 +15,7 @@ from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.folder import KeptParts
+from censafe.products.topdown.folder import StoredParts
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
@@ -57,8 +57,8 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Trees:
 
     histogram = config.histograms[0]
     parts = subtrees(facts.spine, facts.spine.names.index(STATE), ())
-    kept = KeptParts(place / "kept", "0" * 64, stamped=True)
-    parted = PartedTree(histogram, facts, parts, loads, read, kept, SilentObserver())
+    store = StoredParts(place / "store", "0" * 64, stamped=True)
+    parted = PartedTree(histogram, facts, parts, loads, read, store, SilentObserver())
     return linear_tree(histogram, facts, own), parted, parts
 
 
@@ -115,11 +115,11 @@ def test_objectives_have_the_bits_of_the_whole(trees: Trees) -> None:
 
 
 def test_damaged_parts_are_named(trees: Trees, tmp_path: Path) -> None:
-    kept = KeptParts(tmp_path, "0" * 64, stamped=True)
-    assert kept.children("x") is None
-    assert kept.blocks("x") is None
+    store = StoredParts(tmp_path, "0" * 64, stamped=True)
+    assert store.children("x") is None
+    assert store.blocks("x") is None
     with pytest.raises(CheckError, match=r"x\.lower\.npz is missing"):
-        kept.lower("x")
+        store.lower("x")
     (tmp_path / "x.children.npz").write_bytes(b"no archive")
     with pytest.raises(CheckError, match=r"x\.children\.npz is damaged"):
-        kept.children("x")
+        store.children("x")

@@ -15,7 +15,7 @@ from censafe.errors import DataError, StorageError
 from censafe.estimation.detailed.additive import GOLDEN, mixed
 from censafe.geography.areas import Areas
 
-__all__ = ["AreaClasses", "read_block_list", "same_blocks"]
+__all__ = ["AreaClasses", "area_classes", "read_block_list"]
 
 _DIGITS = 15
 _COLUMN = "block"
@@ -80,7 +80,7 @@ def read_block_list(path: Path) -> NDArray[np.int64]:
     return np.unique(texts.astype(np.int64))
 
 
-def same_blocks(
+def area_classes(
     areas: Areas,
     region_types: Sequence[str],
     *,
@@ -103,13 +103,13 @@ def same_blocks(
 
     Source: SafeTab-H paper, section 6.4 (equal areas get equal statistics).
     """
-    kept = np.ones(areas.blocks, np.bool_)
+    included = np.ones(areas.blocks, np.bool_)
     if populated is not None:
-        kept &= np.isin(areas.keys, populated)
+        included &= np.isin(areas.keys, populated)
     if empty is not None:
-        kept &= ~np.isin(areas.keys, empty)
+        included &= ~np.isin(areas.keys, empty)
     hashes = mixed(areas.keys.astype(np.uint64) + GOLDEN)
-    sets = [_BlockSets.of(areas, kind, kept, hashes) for kind in region_types]
+    sets = [_BlockSets.of(areas, kind, included, hashes) for kind in region_types]
     kinds = np.repeat(np.arange(len(sets)), [len(found.sizes) for found in sets])
     regions = (
         np.concatenate([np.arange(len(found.sizes)) for found in sets]) if sets else np.empty(0, np.int64)
@@ -149,9 +149,11 @@ class _BlockSets:
         return self.order[self.starts[region] : self.starts[region + 1]]
 
     @classmethod
-    def of(cls, areas: Areas, kind: str, kept: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> _BlockSets:
+    def of(
+        cls, areas: Areas, kind: str, included: NDArray[np.bool_], hashes: NDArray[np.uint64]
+    ) -> _BlockSets:
         ordinals = areas.ordinals(kind)
-        inside = np.flatnonzero(kept & (ordinals >= 0))
+        inside = np.flatnonzero(included & (ordinals >= 0))
         found = ordinals[inside]
         if np.any(found[1:] < found[:-1]):
             turn = np.argsort(found, kind="stable")

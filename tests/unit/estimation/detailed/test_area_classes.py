@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from censafe.errors import DataError, StorageError
-from censafe.estimation.detailed import read_block_list, same_blocks
-from censafe.estimation.detailed.same_blocks import _BlockSets, _verified
+from censafe.estimation.detailed import area_classes, read_block_list
+from censafe.estimation.detailed.area_classes import _BlockSets, _verified
 from censafe.geography.areas import NO_AIANNH, NO_PLACE, Areas
 
 TYPES = ("USA", "STATE", "COUNTY", "TRACT", "PLACE", "AIANNH")
@@ -45,20 +45,20 @@ def test_classes_are_areas_of_different_types_with_equal_blocks() -> None:
         (("STATE", "11"), ("COUNTY", "11001"), ("PLACE", "1150000")),
         (("TRACT", "44003000100"), ("PLACE", "4400010")),
     )
-    assert expected == same_blocks(AREAS, TYPES).classes
+    assert expected == area_classes(AREAS, TYPES).classes
 
 
 def test_blocks_of_a_public_list_do_not_count() -> None:
     water = np.array([440010099000001], np.int64)
     pair = (("COUNTY", "44001"), ("TRACT", "44001000100"))
-    assert pair in same_blocks(AREAS, TYPES, empty=water).classes
-    assert same_blocks(AREAS, TYPES, empty=water).classes == same_blocks(
+    assert pair in area_classes(AREAS, TYPES, empty=water).classes
+    assert area_classes(AREAS, TYPES, empty=water).classes == area_classes(
         AREAS, TYPES, populated=AREAS.keys[~np.isin(AREAS.keys, water)]
     ).classes  # fmt: skip
 
 
 def test_areas_left_without_blocks_are_in_no_class() -> None:
-    assert same_blocks(AREAS, TYPES, empty=AREAS.keys).classes == ()
+    assert area_classes(AREAS, TYPES, empty=AREAS.keys).classes == ()
 
 
 def test_a_collision_of_hashes_is_found_out_block_by_block() -> None:
@@ -84,7 +84,7 @@ def test_classes_agree_with_comparing_all_sets() -> None:
             sets.setdefault(blocks, []).append((kind, name))
     expected = {tuple(members) for members in sets.values() if len(members) > 1}
     assert expected
-    assert expected == set(same_blocks(areas, TYPES).classes)
+    assert expected == set(area_classes(areas, TYPES).classes)
 
 
 def test_a_list_of_blocks_is_read_with_leading_zeros(tmp_path: Path) -> None:
