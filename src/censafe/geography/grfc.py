@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ class BlockAreas:
         aiannh: American Indian, Alaska Native or Hawaiian area, 9999 for none; int32, shape (blocks,).
         place: place, 99999 for none; int32, shape (blocks,).
         cousub: county subdivision, 99999 for none; int32, shape (blocks,).
+        keys: by name of a crosswalk, a number for every block that is the same for all blocks of an area; int64, shape
+            (blocks,). ``prim`` and ``districts`` (school districts) serve the spine of the DHC.
+        notes: in sentences, where the keys come from.
 
     Raises:
         ValueError: the arrays are not of one length.
@@ -39,9 +43,12 @@ class BlockAreas:
     aiannh: NDArray[np.int32] = field(repr=False)
     place: NDArray[np.int32] = field(repr=False)
     cousub: NDArray[np.int32] = field(repr=False)
+    keys: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not len(self.codes) == len(self.aiannh) == len(self.place) == len(self.cousub):
+        columns: tuple[NDArray[Any], ...] = (self.aiannh, self.place, self.cousub, *self.keys.values())
+        if any(len(column) != len(self.codes) for column in columns):
             raise ValueError("areas must have one value a block")
 
 

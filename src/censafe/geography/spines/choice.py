@@ -1,4 +1,4 @@
-"""The spine of a run: the standard levels, states divided by American Indian areas, or optimized block groups as well."""
+"""The spine of a run: the standard levels, states divided by American Indian areas, optimized block groups as well, or that of the DHC."""
 
 from __future__ import annotations
 
@@ -18,8 +18,17 @@ from censafe.geography.geocodes import unpack_geocodes
 from censafe.geography.grfc import NO_AIANNH, BlockAreas
 from censafe.geography.spines.block_groups import BlockTraits, optimised_groups
 from censafe.geography.spines.bypass import BypassRule, bypass
-from censafe.geography.spines.codes import COUNTY_UNIT, STATE_UNIT, TRACT_UNIT, parted_spine, split_spine
+from censafe.geography.spines.codes import (
+    COUNTY_UNIT,
+    PRIM_PARTS,
+    STATE_UNIT,
+    TRACT_UNIT,
+    PartedPath,
+    parted_spine,
+    split_spine,
+)
 from censafe.geography.spines.path_sums import LevelShares, check_path_sums
+from censafe.geography.spines.prim import PRIM_LEVELS, prim_blocks, prim_cuts
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model.sparse import ExactHistograms, SparseLevel
@@ -75,6 +84,7 @@ _Histograms = TypeVar("_Histograms", ExactHistograms, SparseLevel)
 
 _CENSUS_DIGITS = 16
 _BLOCK_GROUP_UNIT = 10**4
+_PRIM_ROOTS = PRIM_LEVELS[:3]
 
 
 @dataclass(frozen=True)
@@ -83,16 +93,20 @@ class SpineChoice:
 
     Args:
         name: ``standard``; ``aian``: states parted by American Indian, Alaska Native and Hawaiian areas; ``optimised``:
-            these, with block groups that follow places and facilities.
+            these, with block groups that follow places and facilities; ``prim``: that of the DHC, with the levels
+            :data:`censafe.geography.spines.prim.PRIM_LEVELS`.
         bypass: when parents are passed over; None for never.
         shares: of every histogram, the share of every level of the run, root first; their sum is what each path spends.
         fanout_cutoff: a tract of n blocks has optimised block groups of at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
+        counties: where blocks of an area have the area for their county: ``nowhere``, ``in_strong_MCDs`` (states of strong
+            minor civil divisions) or ``everywhere``. Only ``prim`` knows it.
     """
 
     name: str
     bypass: BypassRule | None
     shares: Mapping[str, Sequence[Fraction]]
     fanout_cutoff: int = 12
+    counties: str = "nowhere"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +119,7 @@ class RunSpine:
         standard: the tree under whose levels and codes everything is published.
         order: position in the standard order of every block of the run's order, shape (blocks,); None where they agree.
         shares: of every histogram, the share of every geounit, one entry a level, root first.
+        notes: in sentences, where the areas come from that the spine follows.
     """
 
     name: str
@@ -112,6 +127,7 @@ class RunSpine:
     standard: Spine
     order: NDArray[np.int64] | None = field(repr=False)
     shares: Mapping[str, tuple[LevelShares, ...]] = field(repr=False)
+    notes: tuple[str, ...] = ()
 
 
 def build_run_spine(
@@ -124,7 +140,7 @@ def build_run_spine(
 
     Args:
         standard: the tree over the blocks; other spines than the standard one need levels among US, State, County, Tract,
-            Block_Group and Block with the codes of census blocks.
+            Block_Group and Block with the codes of census blocks. The levels of ``prim`` start at the root of this tree.
         choice: how it is made.
         areas: of the blocks, in the order of the standard spine; the standard spine needs none.
         patterns: number that tells apart which kinds of group quarters a block has, shape (blocks,); optimised block groups
@@ -143,20 +159,24 @@ def build_run_spine(
         >>> parted.spine.levels[0].geounits.tolist(), parted.spine.levels[1].geounits.tolist()
         (['044', '144'], ['044100010', '144100010'])
     """
-    order, path = None, standard.leaf.codes
-    starts = standard.starts
+    parted = None
     if choice.name != "standard":
-        order, path, starts = _parted(standard, choice, _checked(standard, areas), patterns)
+        cut = _prim if choice.name == "prim" else _parted
+        parted = cut(standard, choice, _checked(standard, areas), patterns)
+    starts = standard.starts if parted is None else tuple(parted.starts.values())
     done = bypass(starts, choice.shares, choice.bypass)
-    if order is not None:
-        spine = parted_spine(standard, done.starts, path)
+    if parted is not None:
+        moved = dict(zip(parted.starts, done.starts, strict=True))
+        spine = parted_spine(moved, standard.levels[0], parted.path)
     elif any(len(cut) != level.nodes for cut, level in zip(done.starts, standard.levels, strict=True)):
         spine = split_spine(standard, done.starts)
     else:
         spine = standard
     for name, own in choice.shares.items():
         check_path_sums(spine, done.shares[name], sum(own, Fraction(0)))
-    return RunSpine(choice.name, spine, standard, order, done.shares)
+    if parted is None:
+        return RunSpine(choice.name, spine, standard, None, done.shares)
+    return RunSpine(choice.name, spine, standard, parted.order, done.shares, parted.notes)
 
 
 def standard_levels(run: RunSpine, levels: Sequence[_Histograms], cells: int) -> tuple[_Histograms, ...]:
@@ -196,10 +216,20 @@ def _checked(standard: Spine, areas: BlockAreas | None) -> BlockAreas:
     return areas
 
 
+@dataclass(frozen=True, eq=False)
+class _Parted:
+    """Blocks in the order of a parted spine, where the geounits of the levels of the run begin, and how they are named."""
+
+    order: NDArray[np.int64]
+    starts: Mapping[str, NDArray[np.int64]]
+    path: PartedPath
+    notes: tuple[str, ...] = ()
+
+
 def _parted(
     standard: Spine, choice: SpineChoice, areas: BlockAreas, patterns: NDArray[np.integer] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[NDArray[np.int64], ...]]:
-    """Blocks in the order of a parted spine, their codes with the flag of the areas, and where the geounits of every level of the run begin."""
+) -> _Parted:
+    """The standard levels within parted states, with block groups of their own where these are wanted."""
     codes = standard.leaf.codes
     inside = inside_areas(areas.aiannh)
     order = np.argsort(inside, kind="stable").astype(np.int64)
@@ -212,7 +242,7 @@ def _parted(
             aiannh=np.where(inside, areas.aiannh, NO_AIANNH)[order].astype(np.int64),
             place=areas.place[order].astype(np.int64),
             cousub=areas.cousub[order].astype(np.int64),
-            pattern=np.zeros(len(order), np.int64) if patterns is None else patterns[order].astype(np.int64),
+            pattern=_patterns(patterns, len(order))[order],
         )
         within, group = optimised_groups(traits, choice.fanout_cutoff)
         order, path = order[within], path[within]
@@ -224,7 +254,30 @@ def _parted(
         "Block_Group": lambda: group,
         "Block": lambda: np.arange(len(order), dtype=np.int64),
     }
-    return order, path, tuple(np.flatnonzero(np.diff(keys[name](), prepend=-1)) for name in standard.names)
+    starts = {name: np.flatnonzero(np.diff(keys[name](), prepend=-1)) for name in standard.names}
+    return _Parted(order, starts, PartedPath(path))
+
+
+def _prim(
+    standard: Spine, choice: SpineChoice, areas: BlockAreas, patterns: NDArray[np.integer] | None
+) -> _Parted:
+    """The levels of the DHC from the root of the standard tree down."""
+    root = standard.names[0]
+    if root not in _PRIM_ROOTS:
+        raise ValueError(f"the spine prim starts at {', '.join(_PRIM_ROOTS)}, not at {root}")
+    blocks, notes = prim_blocks(
+        areas, inside_areas(areas.aiannh), _patterns(patterns, len(areas.codes)), choice.counties
+    )
+    cuts = prim_cuts(blocks, choice.fanout_cutoff)
+    whole = {"US": np.zeros(1, np.int64), **cuts.starts}
+    starts = {name: whole[name] for name in PRIM_LEVELS[PRIM_LEVELS.index(root) :]}
+    path = _paths(areas.codes, blocks.inside, cuts.order)
+    return _Parted(cuts.order, starts, PartedPath(path, PRIM_PARTS, blocks.county[cuts.order]), notes)
+
+
+def _patterns(given: NDArray[np.integer] | None, blocks: int) -> NDArray[np.int64]:
+    """Patterns of group quarters, or none of them anywhere."""
+    return np.zeros(blocks, np.int64) if given is None else given.astype(np.int64)
 
 
 def _paths(

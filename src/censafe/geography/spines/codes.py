@@ -11,27 +11,59 @@ from numpy.typing import NDArray
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.arrays import Integers
 
-__all__ = ["COUNTY_UNIT", "STATE_UNIT", "TRACT_UNIT", "parents_of", "parted_spine", "split_spine"]
+__all__ = [
+    "COUNTY_UNIT",
+    "PRIM_PARTS",
+    "REDISTRICTING_PARTS",
+    "STATE_UNIT",
+    "TRACT_UNIT",
+    "CodePart",
+    "PartedPath",
+    "parents_of",
+    "parted_spine",
+    "split_spine",
+]
 
 
 # the path of a block is the flag of the areas before its 16 digits; what is left of it at a level
 STATE_UNIT, COUNTY_UNIT, TRACT_UNIT = 10**14, 10**11, 10**5
 _COUNTIES = 1000
 _UNCHANGED = 10_000  # a county that keeps its code has the digits 10 before it
-_MOST_DIGITS = 18
 _BLOCK_DIGITS = 16
+_MOST_DIGITS = 19  # of a code that begins with a flag of 0 or 1
 
 
 @dataclass(frozen=True)
-class _Part:
-    """What a level adds to the code of its parent: digits of its own, then a running number."""
+class CodePart:
+    """What a level adds to the code of its parent: digits of its own, then a running number.
+
+    Args:
+        name: of the level.
+        digits: of its own.
+        running: fewest digits of the running number.
+        first: running number of the first of several.
+    """
 
     name: str
     digits: int
     running: int
+    first: int = 0
 
 
-_PARTS = (_Part("State", 3, 0), _Part("County", 5, 1), _Part("Tract", 0, 4), _Part("Block_Group", 0, 2))
+REDISTRICTING_PARTS = (
+    CodePart("State", 3, 0),
+    CodePart("County", 5, 1),
+    CodePart("Tract", 0, 4),
+    CodePart("Block_Group", 0, 2),
+)
+PRIM_PARTS = (
+    CodePart("State", 3, 0),
+    CodePart("County", 5, 0),
+    CodePart("Prim", 0, 1, 1),
+    CodePart("Tract_Subset_Group", 0, 1, 1),
+    CodePart("Tract_Subset", 0, 1, 1),
+    CodePart("Block_Group", 0, 1, 1),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +73,21 @@ class _Cut:
     starts: Integers = field(repr=False)
     codes: Integers = field(repr=False)
     digits: int
+
+
+@dataclass(frozen=True, eq=False)
+class PartedPath:
+    """The blocks of a parted spine, in its order, and how the codes of the geounits above them are made.
+
+    Args:
+        codes: of every block, its 16 digits with the flag of the areas before them.
+        parts: what every level adds, the widest first.
+        county: five digits of the county of every block within its half state; None for ``10`` and the county.
+    """
+
+    codes: Integers = field(repr=False)
+    parts: tuple[CodePart, ...] = REDISTRICTING_PARTS
+    county: Integers | None = field(default=None, repr=False)
 
 
 def parents_of(above: Integers, starts: Integers) -> NDArray[np.int32]:
@@ -53,36 +100,35 @@ def parents_of(above: Integers, starts: Integers) -> NDArray[np.int32]:
     return (np.searchsorted(above, starts, side="right") - 1).astype(np.int32)
 
 
-def parted_spine(standard: Spine, starts: Sequence[Integers], path: Integers) -> Spine:
+def parted_spine(starts: Mapping[str, Integers], root: SpineLevel, path: PartedPath) -> Spine:
     """The tree of cuts of blocks that are ordered by the flag of the areas first.
 
-    Codes are those of the Census Bureau's noisy measurement files: flag 1, state 2, county 5 and a running number, a running
-    number of the tract, one of the block group, then the 16 digits of the block.
+    Codes are those of the Census Bureau's noisy measurement files: flag 1, state 2, county 5, running numbers of the levels below,
+    then the 16 digits of the block.
 
     Args:
-        standard: for the names of the levels.
-        starts: first block of every geounit, one array a level, root first.
-        path: of every block in the order of the run, its 16 digits with the flag before them.
+        starts: by name of the level, the first block of each of its geounits, root first.
+        root: the whole, where the first level is none of the parts.
+        path: of the blocks.
 
     Raises:
-        ValueError: codes above the blocks do not fit 18 digits.
+        ValueError: codes above the blocks do not fit 19 digits.
     """
-    cuts = _part_cuts(dict(zip(standard.names, starts, strict=True)), path)
+    cuts = _part_cuts(starts, path)
+    names, places = tuple(starts), tuple(starts.values())
     levels = []
-    for depth, level in enumerate(standard.levels):
-        parent, edges = _links(starts, depth)
-        if level.digits == 0:
-            levels.append(SpineLevel(level.name, 0, level.constant, level.codes, parent, edges))
-        elif level.name in cuts:
-            cut = cuts[level.name]
-            levels.append(SpineLevel(level.name, cut.digits, "", cut.codes, parent, edges))
+    for depth, (name, own) in enumerate(starts.items()):
+        parent, edges = _links(places, depth)
+        if name in cuts:
+            cut = cuts[name]
+            levels.append(SpineLevel(name, cut.digits, "", cut.codes, parent, edges))
+        elif name != names[-1]:
+            levels.append(SpineLevel(name, 0, root.constant, root.codes, parent, edges))
         else:
-            above = cuts[_PARTS[-1].name]
-            prefix = above.codes[parents_of(above.starts, starts[depth])]
-            codes = path % 10**_BLOCK_DIGITS
-            levels.append(
-                SpineLevel(level.name, _BLOCK_DIGITS, "", codes, parent, edges, prefix, above.digits)
-            )
+            above = cuts[path.parts[-1].name]
+            prefix = above.codes[parents_of(above.starts, own)]
+            codes = path.codes % 10**_BLOCK_DIGITS
+            levels.append(SpineLevel(name, _BLOCK_DIGITS, "", codes, parent, edges, prefix, above.digits))
     return Spine(tuple(levels))
 
 
@@ -108,26 +154,27 @@ def split_spine(standard: Spine, starts: Sequence[Integers]) -> Spine:
     return Spine(tuple(levels))
 
 
-def _part_cuts(starts: Mapping[str, Integers], path: Integers) -> dict[str, _Cut]:
+def _part_cuts(starts: Mapping[str, Integers], path: PartedPath) -> dict[str, _Cut]:
     """Cuts and codes from the states down to the block groups, those above the root of the run included."""
     found: dict[str, _Cut] = {}
     above = _Cut(np.zeros(1, np.int64), np.zeros(1, np.int64), 0)
     units = {"State": STATE_UNIT, "County": COUNTY_UNIT, "Tract": TRACT_UNIT}
-    for part in _PARTS:
+    for part in path.parts:
         cut = starts.get(part.name)
         if cut is None:
-            cut = np.flatnonzero(np.diff(path // units.get(part.name, 10**4), prepend=-1))
+            cut = np.flatnonzero(np.diff(path.codes // units.get(part.name, 10**4), prepend=-1))
         parent = parents_of(above.starts, cut)
         own = np.zeros(len(cut), np.int64)
         if part.name == "State":
-            own = path[cut] // STATE_UNIT
+            own = path.codes[cut] // STATE_UNIT
         elif part.name == "County":
-            own = path[cut] // COUNTY_UNIT % _COUNTIES + _UNCHANGED
-        number = _running(parent, own)
+            own = path.codes[cut] // COUNTY_UNIT % _COUNTIES + _UNCHANGED
+            own = own if path.county is None else path.county[cut]
+        number = _running(parent, own) + part.first
         width = max(part.running, len(str(int(number.max()))) if number.any() else 0)
         digits = above.digits + part.digits + width
         if digits > _MOST_DIGITS:
-            raise ValueError("the codes of a parted spine have more than 18 digits above the blocks")
+            raise ValueError("the codes of a parted spine have more than 19 digits above the blocks")
         codes = (above.codes[parent] * 10**part.digits + own) * 10**width + number
         above = found[part.name] = _Cut(cut, codes, digits)
     return found

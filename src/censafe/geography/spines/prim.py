@@ -1,0 +1,239 @@
+"""The spine of the DHC: counties in parts by county subdivision and place (Prim), subsets of tracts, block groups that follow areas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
+from censafe.geography.spines.block_groups import STRONG_MCD_STATES
+from censafe.geography.spines.nesting import fanout_limits, first_members, joined_keys, nested_order, runs
+from censafe.model.arrays import Flags, Integers
+
+__all__ = [
+    "GUESSED",
+    "NO_DISTRICTS",
+    "PRIM_LEVELS",
+    "PrimBlocks",
+    "PrimCuts",
+    "StatusCodes",
+    "guessed_prim_keys",
+    "prim_blocks",
+    "prim_cuts",
+    "prim_keys",
+]
+
+PRIM_LEVELS: Final = (
+    "US", "State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block",
+)  # fmt: skip
+"""Names of the levels of the spine; a run of one state or of Puerto Rico has no US."""
+
+GUESSED: Final = (
+    "The input has no functional status of places and county subdivisions and no crosswalk to Prims: a Prim is a county, by place "
+    "everywhere and by county subdivision in the states where these govern."
+)
+NO_DISTRICTS: Final = "The input has no school districts: none were told apart in block groups."
+"""What a run says of its spine where the input lacks columns."""
+
+_REDEFINED: Final = ("nowhere", "in_strong_MCDs", "everywhere")
+_NONE: Final = NO_PLACE
+_PUERTO_RICO: Final = 72
+_SUBDIVISIONS: Final = ("A", "B", "C")
+_PLACES: Final = ("A", "B", "F")
+# consolidated and other governments that the status of their place does not show
+_NAMED_PLACES: Final = ((22, 36255), (11, 50000), (15, 71550), (20, 71450))
+_STATE: Final = 10**14
+_COUNTY: Final = 10**11
+_TRACT: Final = 10**5
+_GROUP: Final = 10**4
+_UNCHANGED_COUNTY: Final = 10_000  # a county that keeps its code has the digits 10 before it
+_FIVE: Final = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class StatusCodes:
+    """Functional status of the county subdivision and the place of every block: one capital letter, blank for none.
+
+    Args:
+        place: shape (blocks,).
+        cousub: shape (blocks,).
+    """
+
+    place: NDArray[np.str_] = field(repr=False)
+    cousub: NDArray[np.str_] = field(repr=False)
+
+
+def prim_keys(
+    codes: Integers, place: NDArray[np.integer], cousub: NDArray[np.integer], status: StatusCodes
+) -> Integers:
+    """Prim of every block by the rule of the 2020 production: state 2, county 3, county subdivision 5, place 5 digits.
+
+    The county subdivision counts in counties where any county subdivision has the functional status A, B or C. The place
+    counts where its status is A, B or F, and in four named places. In Puerto Rico neither counts.
+
+    Args:
+        codes: geocodes of 16 digits as numbers, shape (blocks,). The blocks must be all of their counties, because one block
+            decides whether the county subdivisions of its county count.
+        place: 99999 for none, shape (blocks,).
+        cousub: county subdivision, 99999 for none, shape (blocks,).
+        status: of both.
+
+    Source: 2020 production of the DHC, primitive geounits from GRF-C.
+
+    Example:
+        >>> codes = np.array([44, 48, 48, 72]) * 10**14 + 10**11
+        >>> status = StatusCodes(np.array(["S", "A", "", "A"]), np.array(["A", "S", "S", "A"]))
+        >>> prim_keys(codes, np.array([7, 7, 99999, 7]), np.array([5, 5, 5, 5]), status).tolist()
+        [440010000599999, 480019999900007, 480019999999999, 720019999999999]
+    """
+    county = codes // _COUNTY
+    governed = np.unique(county[np.isin(status.cousub, _SUBDIVISIONS)])
+    named = np.zeros(len(codes), np.bool_)
+    for state, code in _NAMED_PLACES:
+        named |= (codes // _STATE == state) & (place == code)
+    return _keys(codes, place, cousub, np.isin(county, governed), named | np.isin(status.place, _PLACES))
+
+
+def guessed_prim_keys(codes: Integers, place: NDArray[np.integer], cousub: NDArray[np.integer]) -> Integers:
+    """The same without functional status: all places count, and county subdivisions in the states where they govern.
+
+    Example:
+        >>> codes = np.array([44, 48]) * 10**14 + 10**11
+        >>> guessed_prim_keys(codes, np.array([7, 7]), np.array([5, 5])).tolist()
+        [440010000500007, 480019999900007]
+    """
+    strong = np.isin(codes // _STATE, STRONG_MCD_STATES)
+    return _keys(codes, place, cousub, strong, np.ones(len(codes), np.bool_))
+
+
+def _keys(
+    codes: Integers, place: NDArray[np.integer], cousub: NDArray[np.integer], subdivided: Flags, placed: Flags
+) -> Integers:
+    mainland = codes // _STATE != _PUERTO_RICO
+    subdivision = np.where(subdivided & mainland, cousub, _NONE).astype(np.int64)
+    own = np.where(placed & mainland, place, _NONE).astype(np.int64)
+    return (codes // _COUNTY * _FIVE + subdivision) * _FIVE + own
+
+
+@dataclass(frozen=True, eq=False)
+class PrimBlocks:
+    """What decides where a block stands on the spine, in the order of the geocodes.
+
+    Args:
+        codes: geocodes of 16 digits as numbers, rising, shape (blocks,).
+        inside: whether the block is in the part of its state inside American Indian, Alaska Native and Hawaiian areas.
+        aiannh: that area, 9999 outside.
+        prim: any number, the same for all blocks of a Prim of a county.
+        districts: any number, the same for blocks of the same three school districts.
+        pattern: which major kinds of group quarters there are, one bit each, the first kind the highest.
+        redefined: blocks whose county is their area; none in the 2020 production.
+    """
+
+    codes: Integers = field(repr=False)
+    inside: Flags = field(repr=False)
+    aiannh: Integers = field(repr=False)
+    prim: Integers = field(repr=False)
+    districts: Integers = field(repr=False)
+    pattern: Integers = field(repr=False)
+    redefined: Flags = field(repr=False)
+
+    @property
+    def county(self) -> Integers:
+        """Digits of the county within its half state: ``10`` and the county, or ``0`` and the area."""
+        return np.where(self.redefined, self.aiannh, self.codes // _COUNTY % 1000 + _UNCHANGED_COUNTY)
+
+
+def prim_blocks(
+    areas: BlockAreas, inside: Flags, pattern: Integers, counties: str = "nowhere"
+) -> tuple[PrimBlocks, tuple[str, ...]]:
+    """The keys of the blocks from their areas, and in sentences where they come from.
+
+    Args:
+        areas: with the keys ``prim`` and ``districts`` where the input has them. Without the first, Prims are guessed
+            (:func:`guessed_prim_keys`); without the second, no school district is told apart.
+        inside: whether a block is in an area of a type that parts its state, shape (blocks,).
+        pattern: which major kinds of group quarters a block has, shape (blocks,).
+        counties: where the county of a block inside is its area: ``nowhere``, ``in_strong_MCDs`` or ``everywhere``.
+
+    Raises:
+        ValueError: another word for the counties.
+    """
+    if counties not in _REDEFINED:
+        raise ValueError(f"counties may be redefined {', '.join(_REDEFINED)}, not {counties}")
+    codes, none = areas.codes, np.zeros(len(areas.codes), np.int64)
+    notes = list(areas.notes)
+    prim, districts = areas.keys.get("prim"), areas.keys.get("districts")
+    if prim is None:
+        prim = guessed_prim_keys(codes, areas.place, areas.cousub)
+        notes.append(GUESSED)
+    if districts is None:
+        notes.append(NO_DISTRICTS)
+    strong = np.isin(codes // _STATE, STRONG_MCD_STATES)
+    redefined = {"nowhere": np.zeros_like(inside), "in_strong_MCDs": inside & strong, "everywhere": inside}
+    blocks = PrimBlocks(
+        codes=codes,
+        inside=inside,
+        aiannh=np.where(inside, areas.aiannh, NO_AIANNH).astype(np.int64),
+        prim=prim,
+        districts=none if districts is None else districts,
+        pattern=pattern,
+        redefined=redefined[counties],
+    )
+    return blocks, tuple(notes)
+
+
+@dataclass(frozen=True, eq=False)
+class PrimCuts:
+    """Blocks in the order of the spine, and where its geounits begin.
+
+    Args:
+        order: position in the order of the geocodes of every block, shape (blocks,).
+        starts: by name of the level, its first blocks in the new order, rising.
+    """
+
+    order: Integers = field(repr=False)
+    starts: Mapping[str, Integers] = field(repr=False)
+
+
+def prim_cuts(blocks: PrimBlocks, fanout_cutoff: int) -> PrimCuts:
+    """Cut the blocks into half states, counties, Prims, tract-subset groups, tract subsets and block groups.
+
+    A tract subset is a tract inside a Prim. Tract subsets of a Prim are put together, in the order of their tracts, in runs of at
+    most int(sqrt(tract subsets of the Prim) + fanout_cutoff + 1). Blocks of a tract subset that agree in area, kinds of group
+    quarters, school districts and block group are put together in runs of at most int(sqrt(blocks of the tract subset) +
+    fanout_cutoff + 1). No areas off the spine are weighed against each other here.
+
+    Args:
+        blocks: with their keys.
+        fanout_cutoff: 12 in the 2020 production.
+
+    Source: 2020 production of the DHC, Prim branch of the optimized spine.
+
+    Example:
+        >>> codes = np.array([440010001001000, 440010001001001, 440010002001000]) * 10 + 1
+        >>> zero, flags = np.zeros(3, np.int64), np.array([False, True, False])
+        >>> cuts = prim_cuts(PrimBlocks(codes, flags, zero + 9999, zero, zero, zero, flags & False), 12)
+        >>> cuts.order.tolist(), {name: starts.tolist() for name, starts in cuts.starts.items()}["Tract_Subset"]
+        ([0, 2, 1], [0, 1, 2])
+    """
+    half = blocks.inside * 100 + blocks.codes // _STATE
+    wide = [half, blocks.county, blocks.prim, blocks.codes // _TRACT]
+    order, (state, county, prim, subset) = nested_order(wide)
+    firsts = first_members(prim, subset)
+    sizes = np.diff(firsts, append=len(subset))
+    group = subset[runs(firsts, len(subset), fanout_limits(sizes, fanout_cutoff))]
+    held = np.diff(subset, append=len(order))
+    ordinal = np.repeat(np.arange(len(subset), dtype=np.int64), held)
+    own = [blocks.aiannh, blocks.pattern, blocks.districts, blocks.codes // _GROUP % 10]
+    within, (_, alike) = nested_order([ordinal, joined_keys(own)[order]])
+    limits = fanout_limits(held, fanout_cutoff)[ordinal[alike]]
+    block_group = runs(alike, len(order), limits)
+    starts = {
+        "State": state, "County": county, "Prim": prim, "Tract_Subset_Group": group, "Tract_Subset": subset,
+        "Block_Group": block_group, "Block": np.arange(len(order), dtype=np.int64),
+    }  # fmt: skip
+    return PrimCuts(order[within], starts)
