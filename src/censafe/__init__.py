@@ -5,12 +5,13 @@ What is listed here is the public interface; everything loads when it is first u
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from censafe.lazy import lazy_names
 from censafe.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from censafe.api.comparisons import compare
     from censafe.api.data import (
         SyntheticData,
         demonstrate,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from censafe.api.evaluations import (
         Evaluation,
         attack_power,
-        compare,
         evaluate,
         public_report,
         redraw_report,
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
     from censafe.estimation.topdown.least_squares.problem import ParentProblem
     from censafe.model.laws import NoiseLaw
 
-_SOLVING = "censafe.estimation.topdown.least_squares"
-_PLACES = {
-    "censafe.api.data": (
+_SOLVING = "estimation.topdown.least_squares"
+_NAMES = {
+    "api.comparisons": ("compare",),
+    "api.data": (
         "SyntheticData",
         "demonstrate",
         "explorer_page",
         "release_histograms",
         "synthesize",
     ),
-    "censafe.api.estimates": ("estimate", "estimate_public"),
-    "censafe.api.evaluations": (
+    "api.estimates": ("estimate", "estimate_public"),
+    "api.evaluations": (
         "Evaluation",
         "attack_power",
-        "compare",
         "evaluate",
         "public_report",
         "redraw_report",
@@ -60,16 +60,15 @@ _PLACES = {
         "true_tables",
         "uncertainty",
     ),
-    "censafe.api.ledger": ("read_ledger",),
-    "censafe.api.frames": ("Frame", "Frames"),
-    "censafe.api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
-    "censafe.api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
-    "censafe.api.releases": ("Findings", "Release", "open_release", "release", "validate"),
+    "api.ledger": ("read_ledger",),
+    "api.frames": ("Frame", "Frames"),
+    "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
+    "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
+    "api.releases": ("Findings", "Release", "open_release", "release", "validate"),
     f"{_SOLVING}.own_solver": ("ParentSolver",),
     f"{_SOLVING}.problem": ("ParentProblem",),
-    "censafe.model.laws": ("NoiseLaw",),
+    "model.laws": ("NoiseLaw",),
 }
-_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "Configuration",
@@ -112,11 +111,7 @@ __all__ = [
     "validate",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACE_OF:
-        raise AttributeError(f"module 'censafe' has no attribute {name!r}")
-    return getattr(import_module(_PLACE_OF[name]), name)
+__getattr__ = lazy_names(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:

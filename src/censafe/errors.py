@@ -13,7 +13,8 @@ CensafeError                  exit code
 └── StorageError              1   disk full, folder not writable, file vanished
 
 Messages say what is wrong, where (file, column, how many rows), what is allowed and what to do;
-they never contain a confidential value.
+they never contain a confidential value. The name of an argument stands in single backquotes, as Python has it (`areas_of`);
+the command line writes it as its option (--areas-of).
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def synthesize(
         raise UsageError(f"layout {layout!r} is none of {', '.join(LAYOUTS)}")
     if areas_of is not None and layout not in ("phsafe", "safetab", "all"):
         raise UsageError(
-            f"--areas-of: files of the layout {layout} have the areas of their own persons; leave it out"
+            f"`areas_of`: files of the layout {layout} have the areas of their own persons; leave it out"
         )
     observer = progress or SilentObserver()
     counter = getattr(observer, "counter", None)
@@ -137,7 +137,7 @@ def _blocks(
     from censafe.population.synthetic.blocks import synthesize_histograms
 
     if file_format != "parquet":
-        raise UsageError("format: block histograms are written as Parquet only; leave --format out")
+        raise UsageError("`file_format`: block histograms are written as Parquet only; leave it out")
     with observer.stage("synthetic histograms"):
         report = synthesize_histograms(out, layout=layout, **asked)
     return SyntheticData(

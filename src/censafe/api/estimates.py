@@ -127,7 +127,7 @@ def estimate_public(
         from censafe.products.phsafe.estimate_files import estimate_noisy_files
 
         if totals is not None:
-            raise UsageError("--totals belongs to topdown; phsafe needs none")
+            raise UsageError("`totals` belongs to topdown; phsafe needs none")
         own = None if source is None else Path(source)
         return estimate_noisy_files(own, Path(measurements), Path(out), chosen).summary()
     if product != "topdown":
@@ -163,17 +163,15 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
 
 def _intervals(product: str, given: Mapping[str, Any]) -> IntervalOptions | None:
     """Which intervals are asked for; None where none are."""
-    names = {"areas": "areas", "queries": "query", "simulations": "simulations", "seed": "seed"}
+    names = ("areas", "queries", "simulations", "seed", "confidences")
     if not given.get("intervals"):
-        alone = [word for name, word in names.items() if given.get(name) not in (None, ())]
-        if given.get("confidences"):
-            alone.append("confidence given more than once")
+        alone = [name for name in names if given.get(name) not in (None, (), [])]
         if alone:
-            raise UsageError(f"--{alone[0]} belongs to --intervals")
+            raise UsageError(f"`{alone[0]}` belongs to `intervals`")
         return None
     if product != "topdown":
         raise UsageError(
-            f"--intervals belongs to topdown; counts of {product} have margins of error in their tables, and estimates of phsafe "
+            f"`intervals` belongs to topdown; counts of {product} have margins of error in their tables, and estimates of phsafe "
             "their intervals in OUT/estimates"
         )
     from censafe.products.run.options import IntervalOptions

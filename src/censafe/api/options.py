@@ -122,7 +122,7 @@ def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:
 
     given = _given(keywords)
     if "t1" in given and product != "safetab-h":
-        raise UsageError(f"--t1: {product} reads no totals of population groups; leave it out.")
+        raise UsageError(f"`t1`: {product} reads no totals of population groups; leave it out.")
     if "progress" in given:
         given["observer"] = given.pop("progress")
     return ReadOptions(**given)
@@ -141,7 +141,7 @@ def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
     given = _given(keywords)
     if given.get("published_data") and product != "topdown":
         raise UsageError(
-            f"--published-data: {product} reads records, which nobody has published; leave it out."
+            f"`published_data`: {product} reads records, which nobody has published; leave it out."
         )
     require_names_are_used(product, given.get("names"))
     for name in ("cap", "confidence"):
@@ -158,7 +158,7 @@ def require_names_are_used(product: str, names: Path | None) -> None:
         UsageError: they are given and the product is PHSafe.
     """
     if names is not None and product == "phsafe":
-        raise UsageError("--names: phsafe knows the names of all its regions; leave it out.")
+        raise UsageError("`names`: phsafe knows the names of all its regions; leave it out.")
 
 
 def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from censafe.cli.faults import FAULT, fault_message, printable, system_message
+from censafe.cli.faults import FAULT, fault_message, in_options, printable, system_message
 from censafe.cli.interrupts import listening
 from censafe.cli.lazy import LazyGroup
 from censafe.errors import CensafeError, StorageError
@@ -81,7 +81,7 @@ def _explained(error: BaseException) -> int:
         error.show()
         return 2
     if isinstance(error, CensafeError):
-        click.echo(printable(f"Error: {error}"), err=True)
+        click.echo(printable(f"Error: {in_options(str(error))}"), err=True)
         return error.exit_code
     if isinstance(error, OSError | MemoryError):
         click.echo(printable(f"Error: {system_message(error)}"), err=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -15,10 +16,21 @@ from typing import Final
 
 from censafe.version import __version__
 
-__all__ = ["FAULT", "fault_message", "printable", "system_message"]
+__all__ = ["FAULT", "fault_message", "in_options", "printable", "system_message"]
 
 FAULT: Final = 70
 """Exit code of a fault of the program itself (EX_SOFTWARE)."""
+# Arguments of the public interface whose option has another name.
+_OPTIONS: Final = {
+    "confidences": "confidence given more than once",
+    "configuration": "config",
+    "file_format": "format",
+    "margins": "moe",
+    "parameters": "config",
+    "queries": "query",
+    "settings": "set",
+    "targets": "target",
+}
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -30,6 +42,20 @@ def printable(text: str) -> str:
         'data\\\\udcff'
     """
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def in_options(text: str) -> str:
+    """A message whose arguments, named as Python has them, are written as options.
+
+    Example:
+        >>> in_options("`areas_of` belongs to files of persons; see `queries`")
+        '--areas-of belongs to files of persons; see --query'
+    """
+    return re.sub(r"`([a-z][a-z0-9_]*)`", lambda found: _option(found[1]), text)
+
+
+def _option(name: str) -> str:
+    return "--" + _OPTIONS.get(name, name.replace("_", "-"))
 
 
 def system_message(error: OSError | MemoryError) -> str:

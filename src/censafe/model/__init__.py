@@ -5,8 +5,9 @@ draws noise or spends budget. A name is loaded from its module when it is first 
 of its own data alone.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from censafe.lazy import lazy_names
 
 if TYPE_CHECKING:
     from censafe.model.counts import Axis, ExactCounts, KeyDomain
@@ -32,7 +33,6 @@ _NAMES = {
     "schema": ("Attribute", "CellQuery", "Recode", "Schema", "make_query"),
     "sparse": ("ExactHistograms", "SparseLevel"),
 }
-_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Attribute",
@@ -61,10 +61,4 @@ __all__ = [
     "make_query",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _NAMES)

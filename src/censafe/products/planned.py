@@ -119,15 +119,15 @@ def planned(
         UsageError: options that do not go together.
     """
     if wishes.aim == "maximise" and wishes.total is None:
-        raise UsageError("--maximise accuracy needs --total, the budget to be shared out")
+        raise UsageError("`maximise` accuracy needs `total`, the budget to be shared out")
     if wishes.total is not None and wishes.aim != "maximise":
-        raise UsageError("--total goes with --maximise accuracy")
+        raise UsageError("`total` goes with `maximise` accuracy")
     if wishes.total is not None and wishes.total <= 0:
-        raise ConfigError(f"--total {wishes.total}: give a budget above 0")
+        raise ConfigError(f"`total` {wishes.total}: give a budget above 0")
     if wishes.total is not None and not _LEAST_TOTAL <= wishes.total <= _MOST_TOTAL:
-        raise ConfigError("--total is out of reach; give a budget from 0.000000001 to 1000000000")
+        raise ConfigError("`total` is out of reach; give a budget from 0.000000001 to 1000000000")
     if wishes.aim == "minimise" and not wishes.targets:
-        raise UsageError("--minimise rho needs at least one --target")
+        raise UsageError("`minimise` rho needs `targets`, at least one")
     if not wishes.targets and wishes.aim == "own":
         return {}, None
     budgets = planner.budgets(config)

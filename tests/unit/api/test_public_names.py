@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 import censafe
-from censafe.api import estimates, evaluations, options, plans
+from censafe.api import comparisons, estimates, options, plans
 
 FUNCTIONS = [name for name in censafe.__all__ if inspect.isfunction(getattr(censafe, name))]
 CLASSES = [name for name in censafe.__all__ if inspect.isclass(getattr(censafe, name))]
@@ -20,7 +20,7 @@ KEYWORDS = [
     options.EvaluateKeywords,
     plans.PlanKeywords,
     estimates.EstimateKeywords,
-    evaluations.CompareKeywords,
+    comparisons.CompareKeywords,
 ]
 
 

@@ -21,7 +21,7 @@ def path(tmp_path):
     return tmp_path / "censafe-ledger.jsonl"
 
 
-def refused(path, files, plan=None, match="--spend-more", **options):
+def refused(path, files, plan=None, match="`spend_more`", **options):
     before = path.read_bytes()
     with pytest.raises(OverspendError, match=match):
         spend(path, plan or make_plan(SMALL), files=files, **options)
@@ -55,7 +55,7 @@ def test_a_chain_of_files_read_together_is_one_dataset(path):
 
 def test_a_named_account_is_shared_by_all_files_charged_under_it(path):
     spend_named(path, PERSONS, "acs")
-    with pytest.raises(OverspendError, match="--spend-more"):
+    with pytest.raises(OverspendError, match="`spend_more`"):
         spend_named(path, OTHER, "acs")
     spend_named(path, OTHER, "other")
     spend_named(path, UNITS, "acs", spend_more=True)
@@ -86,7 +86,7 @@ def test_what_published_nothing_links_nothing(path):
 def test_a_run_goes_on_under_the_accounts_it_was_opened_with(path):
     plan = make_plan()
     spend(path, plan, files=PERSONS, commit=False, run=RUN)
-    with open_ledger(path) as ledger, pytest.raises(LedgerError, match="another input or --dataset"):
+    with open_ledger(path) as ledger, pytest.raises(LedgerError, match="another input or `dataset`"):
         ledger.open_run(plan, accounts=ledger.accounts(PERSONS.values(), "name"), run=RUN)
 
 
@@ -106,7 +106,7 @@ def test_a_cap_binds_later_runs_and_their_own_cap_never_loosens_it(path):
     spend(path, make_plan(), cap=Fraction(3, 4), files=PERSONS)
     refused(path, PERSONS, make_plan(), match="cap of rho = 3/4", spend_more=True)
     refused(path, PERSONS, make_plan(), match="cap of rho = 3/4", spend_more=True, cap=Fraction(5))
-    refused(path, {**PERSONS, **UNITS}, make_plan(), match="--raise-cap", spend_more=True)
+    refused(path, {**PERSONS, **UNITS}, make_plan(), match="`raise_cap`", spend_more=True)
     record = spend(path, make_plan(), spend_more=True, cap=Fraction(1), raise_cap=True, files=PERSONS)
     assert (record.cap.amount, stated(path)) == (1, [1])
     assert [cap.amount for cap in verify(path).totals[0].caps] == [1]

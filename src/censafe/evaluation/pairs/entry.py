@@ -30,7 +30,7 @@ _OF_TABLES = ("truth", "published", "out", "suites", "mode", "count", "by", "alp
 
 @dataclass(frozen=True)
 class PairRequest:
-    """What is asked; see :class:`censafe.api.evaluations.CompareKeywords` for every field.
+    """What is asked; see :class:`censafe.api.comparisons.CompareKeywords` for every field.
 
     Args:
         truth: the true side.
@@ -98,7 +98,7 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
     given = [one.name for one in fields(request) if one.name not in _OF_TABLES and getattr(request, one.name)]
     if given:
         raise UsageError(
-            "Tables take --by, --count and --mode only; the other options are for histograms and need --config."
+            "Tables take `by`, `count` and `mode` only; the other options are for histograms and need `configuration`."
         )
     matched = match_tables(request.truth, request.published, count=request.count, by=request.by)
     choices = PairChoices(request.suites, request.mode, standing=request.standing)
@@ -107,7 +107,7 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
 
 def _histograms(request: PairRequest, config: TopdownConfig, reading: ReadOptions) -> Evaluated:
     if request.count or request.by:
-        raise UsageError("--count and --by are for tables; leave out --config.")
+        raise UsageError("`count` and `by` are for tables; leave out `configuration`.")
     defined = read_definitions(request.characteristics) if request.characteristics else Definitions()
     opened = _opened(request, config, defined, reading)
     choices = PairChoices(
@@ -135,11 +135,11 @@ def _opened(
     request: PairRequest, config: TopdownConfig, defined: Definitions, reading: ReadOptions
 ) -> OpenedPair:
     if bool(request.true_units) != bool(request.published_units):
-        raise UsageError("--true-units and --published-units go together.")
+        raise UsageError("`true_units` and `published_units` go together.")
     names = [one.name for one in config.histograms]
     chosen = request.histogram or names[0]
     if chosen not in names:
-        raise UsageError(f"--histogram {chosen}: the configuration has {', '.join(names)}.")
+        raise UsageError(f"`histogram` {chosen}: the configuration has {', '.join(names)}.")
     numbers = itertools.count(1)
     runs = {name or str(next(numbers)): path for name, path in (("", request.published), *request.also)}
     units = None

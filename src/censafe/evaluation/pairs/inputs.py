@@ -188,7 +188,7 @@ def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...
         twice = [one for one in kinds if one in named]
         if twice:
             raise UsageError(
-                f"two files list areas of one kind: {', '.join(twice)}; choose with --area-kinds"
+                f"two files list areas of one kind: {', '.join(twice)}; choose with `area_kinds`"
             )
         if kinds or not areas.kinds:
             named |= {one.level: one for one in read_area_lists(path, spine, kinds) if one.number}
@@ -198,7 +198,7 @@ def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...
     clash = [one for one in found if one in spine.names]
     if missing:
         raise UsageError(
-            f"no list of {', '.join(missing)}; name a file with a column of this name with --areas"
+            f"no list of {', '.join(missing)}; name a file with a column of this name with `areas`"
         )
     if clash:
         raise UsageError(f"areas {', '.join(clash)} have the name of a level; give the column another name")

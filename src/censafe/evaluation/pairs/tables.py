@@ -259,7 +259,7 @@ def _count_column(names: Sequence[str], path: Path, wanted: str | None) -> str:
     if not found:
         raise DataError(
             f"{path.name}: no column {wanted or ' or '.join(_COUNTS)}; the columns are {', '.join(names)}; fix: name the "
-            "column of counts with --count"
+            "column of counts with `count`"
         )
     return found[0]
 
@@ -278,7 +278,7 @@ def _check(path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Seq
         )
     unknown = [name for name in by if name not in keys]
     if unknown:
-        raise DataError(f"--by {', '.join(unknown)}: no such column; allowed: {', '.join(keys)}")
+        raise DataError(f"`by` {', '.join(unknown)}: no such column; allowed: {', '.join(keys)}")
     if not table.num_rows:
         raise DataError(f"{path.name}: the table has no rows")
     kind = table.schema.field(count).type

@@ -378,7 +378,7 @@ def public_report(folder: Path, out: Path, reading: ReadOptions) -> Evaluated:
     if not (folder / CONFIGURATION).exists() or "geounits" not in document:
         raise UsageError(
             f"{folder} did not keep a configuration of topdown, so nothing is known of its noise; make the evaluation again "
-            "with --config, or see 'censafe plan' for the noise of another product."
+            "with `configuration`, or see 'censafe plan' for the noise of another product."
         )
     config = load_config(folder / CONFIGURATION, document["overrides"])
     config = replace(config, origin=document["configuration"])

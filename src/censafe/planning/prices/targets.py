@@ -237,7 +237,7 @@ def achieve(
     if total is not None:
         if total <= fixed:
             raise ConfigError(
-                f"--total {decimal_text(total)}: {decimal_text(fixed)} of it is spent on what no target is about; "
+                f"`total` {decimal_text(total)}: {decimal_text(fixed)} of it is spent on what no target is about; "
                 "give a larger total, or set those budgets to 0"
             )
         share = (total - fixed) / solution.total

@@ -182,7 +182,7 @@ class _Table:
             )
         if Fraction(value) != change:
             raise ConfigError(
-                f"{facts.table}, {facts.label}: the workbook has no formula for this calibration; use --csv"
+                f"{facts.table}, {facts.label}: the workbook has no formula for this calibration; use its table (censafe plan --csv)"
             )
         return formula, value
 
@@ -206,7 +206,7 @@ class _Table:
         """Groups of the level that a record can be in, by the number of its race codes."""
         if self._codes is None or facts.stability is None:
             raise ConfigError(
-                f"{facts.table}, {facts.label}: the groups of a record are not known; use --csv"
+                f"{facts.table}, {facts.label}: the groups of a record are not known; use its table (censafe plan --csv)"
             )
         numbers = ",".join(map(str, facts.stability_by_codes))
         return self._sheet.formula(place, 2, f"=CHOOSE({self._codes.name},{numbers})", facts.stability)

@@ -228,8 +228,8 @@ def open_cef_input(
         if not t1 and not folder:
             raise ConfigError(
                 f"{ini.name}: key pop_dir is missing in [paths]; allowed: the folder of pop-group-totals.txt; fix: add "
-                "it, or name the totals of population groups with --t1"
+                "it, or name the totals of population groups with `t1`"
             )
-        totals = find_totals(t1) if t1 else find_input(ini.parent / str(folder), "totals", "csv")
+        totals = find_totals(t1) if t1 else find_input(ini.parent / str(folder), "totals")
         raise_if_fatal(check_headers(totals, "totals"), "input files")
     return CefRecords(name, cef, totals, work / "cef-scratch")

@@ -64,13 +64,12 @@ class InputFiles:
         return name_in(self.paths, path)
 
 
-def find_input(folder: Path, name: str, reader: str) -> InputFiles:
-    """Find the files of a table: one file, a folder of files or several files named ``person-records-*``.
+def find_input(folder: Path, name: str) -> InputFiles:
+    """Find the files of a table, text or Parquet: one file, a folder of files or several files named ``person-records-*``.
 
     Args:
         folder: the data folder.
         name: key of :data:`FILE_NAMES`.
-        reader: ``csv`` (pipe-delimited text, or Parquet when there is none) or ``parquet``.
 
     Raises:
         DataError: there are none, or there are several candidates.
@@ -78,14 +77,14 @@ def find_input(folder: Path, name: str, reader: str) -> InputFiles:
     """
     require_folder(folder, "the input files")
     stem = FILE_NAMES[name]
-    endings = ("parquet",) if reader == "parquet" and name != "blocks" else (*_TEXT, "parquet")
+    endings = (*_TEXT, "parquet")
     found = [files for ending in endings for files in _candidates(folder, stem, ending)]
     if found:
         return _only(found, stem)
     ending = endings[0]
     raise DataError(
         f"{stem}: no input file found; allowed: {stem}.{ending}, {stem}/*.{ending}, {stem}-*.{ending}; "
-        "fix: add the table to the data folder" + (", or name it with --t1" if name == "totals" else "")
+        "fix: add the table to the data folder" + (", or name it with `t1`" if name == "totals" else "")
     )
 
 
@@ -106,7 +105,7 @@ def find_totals(path: Path) -> InputFiles:
     stem, endings = FILE_NAMES["totals"], (*_TEXT, "parquet")
     named = [files for ending in endings for files in _candidates(path, stem, ending)]
     if named:
-        return _only(named, stem, ", or name the file with --t1")
+        return _only(named, stem, ", or name the file with `t1`")
     for folder in (path / "tables" / "t1", path / "t1", path):
         parts = [
             InputFiles(_kind(ending), paths, f"{folder.name}/*.{ending}")
@@ -114,7 +113,7 @@ def find_totals(path: Path) -> InputFiles:
             if (paths := _tables(folder, f"*.{ending}"))
         ]
         if parts:
-            return _only(parts, stem, ", or name the file with --t1")
+            return _only(parts, stem, ", or name the file with `t1`")
     raise DataError(
         f"{path}: no totals of population groups (T1) found; allowed: a pipe-delimited file, a folder of such "
         "files, or the output folder of a SafeTab-P run; fix: correct the path"

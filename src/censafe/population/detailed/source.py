@@ -285,11 +285,11 @@ def open_safetab(
     """Open the input of SafeTab-P or SafeTab-H and check its headers; no record is read yet.
 
     Args:
-        data: for the readers ``csv`` (pipe-delimited text, or Parquet when there is none) and ``parquet`` the folder
+        data: for the reader ``csv`` (pipe-delimited text, or Parquet when there is none) the folder
             with GRF-C and person-records, or GRF-C, household-records, pop-group-totals and, where it is there, the list
             areas-without-units.csv; for ``cef`` the .ini file.
         product: which records to read.
-        reader: ``csv``, ``parquet`` or ``cef``.
+        reader: ``csv`` or ``cef``.
         states: two-digit codes to keep, of the US run and of the PR run together.
         codes: race and ethnicity codes that records may have.
         max_race_codes: most race codes of a record, 1 to 8; a record with more always stops.
@@ -312,11 +312,8 @@ def open_safetab(
     """
     _check_arguments(reader, states, max_race_codes)
     name: RecordName = "persons" if product == "safetab-p" else "households"
-    source: _Input
-    if reader == "cef":
-        source = open_cef_input(data, name, states, t1, work)
-    else:
-        source = _open_files(data, name, reader, t1)
+    cef = reader == "cef"
+    source: _Input = open_cef_input(data, name, states, t1, work) if cef else _open_files(data, name, t1)
     return SafetabSource(source, name, states, frozenset(codes), max_race_codes, missing_blocks, backend)
 
 
@@ -327,20 +324,20 @@ def _check_arguments(reader: str, states: tuple[str, ...], max_race_codes: int) 
             f"states: {len(unknown)} unknown codes; allowed: at least one two-digit state code of "
             f"{', '.join(state_codes())}; fix: correct the state filter"
         )
-    if reader not in ("csv", "parquet", "cef"):
-        raise ConfigError("reader: unknown reader; allowed: csv, parquet, cef; fix: correct reader")
+    if reader not in ("csv", "cef"):
+        raise ConfigError("reader: unknown reader; allowed: csv, cef; fix: correct reader")
     if not 1 <= max_race_codes <= RACES:
         raise ConfigError(f"max_race_codes: allowed: 1 to {RACES}; fix: correct max_race_codes")
 
 
-def _open_files(folder: Path, name: RecordName, reader: str, t1: Path | None) -> _Files:
+def _open_files(folder: Path, name: RecordName, t1: Path | None) -> _Files:
     tables: dict[str, InputFiles] = {}
     problems: list[str] = []
     wanted = ["blocks", str(name)] + (["totals"] if name == "households" else [])
     for table in wanted:
         try:
             outside = t1 if table == "totals" else None
-            tables[table] = find_totals(outside) if outside else find_input(folder, table, reader)
+            tables[table] = find_totals(outside) if outside else find_input(folder, table)
         except DataError as error:
             problems.append(str(error))
     if problems:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import duckdb
 
@@ -26,6 +26,9 @@ __all__ = [
     "quote_text",
     "require_folder",
 ]
+
+
+_KINDS: Final[tuple[Literal["csv", "parquet"], ...]] = ("csv", "parquet")
 
 
 @contextmanager
@@ -54,7 +57,7 @@ def engine_errors(what: str) -> Iterator[None]:
         raise
     except duckdb.OutOfMemoryException:
         translated = StorageError(
-            f"{what}: memory ran out; give the engine more with --memory, or fewer --threads"
+            f"{what}: memory ran out; give the engine more with `memory`, or fewer `threads`"
         )
     except (duckdb.IOException, duckdb.HTTPException, OSError) as error:
         full = "No space left" in str(error) or getattr(error, "errno", None) == 28
@@ -173,13 +176,12 @@ def require_folder(folder: Path, content: str) -> None:
         raise StorageError(f"{folder}: {found}; name the folder that holds {content}")
 
 
-def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parquet"], ...]) -> TableFiles:
-    """Find the files of a table: ``persons.csv``, ``persons/*.csv`` or ``persons-*.csv``, or Parquet alike.
+def find_table(folder: Path, table: TableName) -> TableFiles:
+    """Find the files of a table: ``persons.csv``, ``persons/*.csv`` or ``persons-*.csv``, or Parquet alike; both are refused.
 
     Args:
         folder: the data folder.
         table: which table.
-        kinds: formats to look for; a table that is there in two of them is refused.
 
     Returns:
         The files, sorted by name.
@@ -191,7 +193,7 @@ def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parq
     require_folder(folder, "the input tables")
     found: list[TableFiles] = []
     try:
-        for kind in kinds:
+        for kind in _KINDS:
             single = folder / f"{table}.{kind}"
             if single.is_file():
                 found.append(TableFiles(table, kind, (single,), single.name))
@@ -201,7 +203,7 @@ def find_table(folder: Path, table: TableName, kinds: tuple[Literal["csv", "parq
                     found.append(TableFiles(table, kind, paths, pattern))
     except OSError:
         raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
-    looked = " or ".join(f"{table}.{kind}, {table}/*.{kind}, {table}-*.{kind}" for kind in kinds)
+    looked = " or ".join(f"{table}.{kind}, {table}/*.{kind}, {table}-*.{kind}" for kind in _KINDS)
     if not found:
         raise DataError(
             f"{table}: no input file found; allowed: {looked}; fix: add the table to the data folder"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from censafe.errors import CensafeError, ConfigError, DataError
@@ -177,9 +177,9 @@ def open_population(
     """Open the three PHSafe input tables and check their headers; no row is read yet.
 
     Args:
-        folder: for the readers ``csv`` and ``parquet`` the folder with persons, units and geo, each one
+        folder: for the reader ``csv`` the folder with persons, units and geo, each one
             file, a folder of files or several files named ``persons-*.csv``; for ``cef`` the .ini file.
-        reader: ``csv`` (or Parquet files when there is no CSV; both of one table are an error), ``parquet`` or ``cef``.
+        reader: ``csv`` (or Parquet files when there is no CSV; both of one table are an error) or ``cef``.
         states: two-digit codes to keep.
         backend: Ibis DuckDB backend that will hold the tables.
         work: private folder for files with records.
@@ -205,13 +205,9 @@ def open_population(
         cef = open_cef(folder, states)
         paths = InputPaths(cef.record_files, cef.public_files)
         return PopulationSource(cef.labels, paths, states, backend, work, cef.stage)
-    kinds: dict[str, tuple[Literal["csv", "parquet"], ...]] = {
-        "csv": ("csv", "parquet"),
-        "parquet": ("parquet",),
-    }
-    if reader not in kinds:
-        raise ConfigError("reader: unknown reader; allowed: csv, parquet, cef; fix: correct reader")
-    tables = _find_all(folder, kinds[reader])
+    if reader != "csv":
+        raise ConfigError("reader: unknown reader; allowed: csv, cef; fix: correct reader")
+    tables = _find_all(folder)
     opened = {name: _relation(files) for name, files in tables.items()}
     raise_if_fatal((f for relation in opened.values() for f in relation.findings), "input files")
     paths = InputPaths(tuple(path for files in tables.values() for path in files.paths))
@@ -219,12 +215,12 @@ def open_population(
     return PopulationSource(labels, paths, states, backend, work, lambda con, scratch: (opened, []))
 
 
-def _find_all(folder: Path, kinds: tuple[Literal["csv", "parquet"], ...]) -> dict[TableName, TableFiles]:
+def _find_all(folder: Path) -> dict[TableName, TableFiles]:
     found: dict[TableName, TableFiles] = {}
     problems: list[str] = []
     for name in TABLES:
         try:
-            found[name] = find_table(folder, name, kinds)
+            found[name] = find_table(folder, name)
         except DataError as error:
             problems.append(str(error))
     if problems:

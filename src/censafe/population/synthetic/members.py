@@ -137,45 +137,45 @@ def _relative_age(code: int, head: int, parent: int, words: Words) -> int:
 
 
 @_kernel
-def _relatives(
-    c: Chances, home: Home, kind: int, words: Words, o: People, members: _Members, more: float
-) -> int:
-    p, n, room = members
-    needed = kind == 6 or kind == 10
+def _relative(c: Chances, kind: int, words: Words, o: People, p: int, i: int) -> None:
     head = o.age[p]
     parent = _youngest_parent(kind, o, p)
     row = 0 if head < 35 else (1 if head < 55 else 2)
-    while n < room and (needed or uniform(words) < more):
-        i = p + n
-        code = _possible(25 + pick(c.relatives[row], words), head, parent, kind)
-        o.relship[i] = code
-        o.age[i] = _relative_age(code, head, parent, words)
-        o.sex[i] = sex(0.49, words)
-        _kin_race(c, home, c.kin_other, words, o, i, p)
-        needed = False
-        n += 1
-    return n
+    code = _possible(25 + pick(c.relatives[row], words), head, parent, kind)
+    o.relship[i] = code
+    o.age[i] = _relative_age(code, head, parent, words)
+    o.sex[i] = sex(0.49, words)
 
 
 @_kernel
-def _nonrelatives(
-    c: Chances, home: Home, kind: int, words: Words, o: People, members: _Members, more: float
-) -> int:
-    p, n, room = members
-    needed = kind == 7 or kind == 11
+def _nonrelative(c: Chances, words: Words, o: People, p: int, i: int) -> None:
     head = o.age[p]
+    code = 34 + pick(c.nonrelatives, words)
+    if code == 35 and head < 25:
+        code = 34
+    o.relship[i] = code
+    if code == 34:
+        o.age[i] = max(16, min(100, head + int((uniform(words) - 0.5) * 16.0)))
+    else:
+        o.age[i] = int(uniform(words) * 18.0) if code == 35 else 12 + int(uniform(words) * 58.0)
+    o.sex[i] = sex(0.53, words)
+
+
+@_kernel
+def _others(
+    c: Chances, home: Home, kind: int, words: Words, o: People, members: _Members, more: float, related: bool
+) -> int:
+    """Draw further relatives, or nonrelatives, each with chance `more`; how many members there are then."""
+    p, n, room = members
+    needed = (kind == 6 or kind == 10) if related else (kind == 7 or kind == 11)
+    other = c.kin_other if related else 1.0 - c.nonrelative_same
     while n < room and (needed or uniform(words) < more):
         i = p + n
-        code = 34 + pick(c.nonrelatives, words)
-        if code == 35 and head < 25:
-            code = 34
-        o.relship[i] = code
-        if code == 34:
-            o.age[i] = max(16, min(100, head + int((uniform(words) - 0.5) * 16.0)))
+        if related:
+            _relative(c, kind, words, o, p, i)
         else:
-            o.age[i] = int(uniform(words) * 18.0) if code == 35 else 12 + int(uniform(words) * 58.0)
-        o.sex[i] = sex(0.53, words)
-        _kin_race(c, home, 1.0 - c.nonrelative_same, words, o, i, p)
+            _nonrelative(c, words, o, p, i)
+        _kin_race(c, home, other, words, o, i, p)
         needed = False
         n += 1
     return n
@@ -201,6 +201,6 @@ def draw_household(c: Chances, home: Home, words: Words, o: People, p: int, room
     if kind == 0 or kind == 2 or kind == 5 or kind == 9:
         n = _minors(c, home, kind, words, o, p, n, room)
     more = c.crowded_more if crowded and c.more_relatives[kind] > 0.0 else c.more_relatives[kind]
-    n = _relatives(c, home, kind, words, o, (p, n, room), more)
+    n = _others(c, home, kind, words, o, (p, n, room), more, True)
     more = c.crowded_more if crowded else c.more_nonrelatives[kind]
-    return _nonrelatives(c, home, kind, words, o, (p, n, room), more)
+    return _others(c, home, kind, words, o, (p, n, room), more, False)

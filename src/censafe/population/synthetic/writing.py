@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import StorageError, UsageError
+from censafe.model.closing import Closing
 from censafe.model.compiled import compiled
 from censafe.population.synthetic.plan import PopulationPlan, synthetic_states
 from censafe.population.synthetic.structures import DrawnUnits, People
@@ -179,7 +179,7 @@ def _arrow(column: Column) -> pa.Array:
     return pa.array(column)
 
 
-class PartWriter:
+class PartWriter(Closing):
     """Open files of one part, one for each table; every call of `write` makes one row group of Parquet."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
@@ -191,12 +191,8 @@ class PartWriter:
             self._open.callback(writer.close)
             self._writers[table] = writer
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Finish the files."""
         self._open.close()
 
     def write(self, table: str, columns: Mapping[str, Column]) -> None:

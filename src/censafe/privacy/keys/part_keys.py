@@ -49,9 +49,8 @@ class Planned:
     paid: bool
 
 
-@sealed
-class ReleasePartKey:
-    """The key of one part of a production run; made by :func:`plan_part_key` or :func:`derive_part_key`."""
+class _PartKey:
+    """What both part keys do; neither is the other's base, and one that is only this is refused as a key."""
 
     __slots__ = ("_planned", "_secret", "_usage", "part")
 
@@ -91,47 +90,20 @@ class ReleasePartKey:
 
 
 @sealed
-class TestPartKey:
+class ReleasePartKey(_PartKey):
+    """The key of one part of a production run; made by :func:`plan_part_key` or :func:`derive_part_key`."""
+
+    __slots__ = ()
+
+
+@sealed
+class TestPartKey(_PartKey):
     """The key of one part of a test run; made by :func:`plan_part_key` or :func:`derive_part_key`."""
 
     # The unused slot gives the two part key types different layouts: no ``__class__`` assignment turns one
     # into the other.
-    __slots__ = ("_planned", "_secret", "_seeded", "_usage", "part")
+    __slots__ = ("_seeded",)
     __test__ = False  # not a test case
-
-    def __init__(
-        self, secret: Secret, part: str, usage: Usage | None = None, planned: Planned | None = None
-    ) -> None:
-        self._secret = secret
-        self._usage = Usage() if usage is None else usage
-        self._planned = planned
-        self.part = part
-
-    @property
-    def planned(self) -> Planned | None:
-        """What the key may measure; None for a key that knows no plan."""
-        return self._planned
-
-    def reserve(self, blocks: int) -> None:
-        """Count cipher blocks drawn under this key; ReleaseError beyond 2^40."""
-        self._usage.reserve(blocks)
-
-    def claim(self, ordinal: int, answers: bytes) -> Claim:
-        """The right to measure a query; see :meth:`censafe.privacy.measure.claims.Usage.claim`."""
-        self._usage.claim(ordinal, answers)
-        return Claim(ordinal)
-
-    def claim_geounits(self, ordinals: Iterable[int], first: int, answers: Sequence[bytes]) -> None:
-        """Note which answers the noise of some geounits belongs to; ReleaseError when it belongs to others."""
-        self._usage.claim_geounits(ordinals, first, answers)
-
-    def require_claimed(self, ordinal: int) -> None:
-        """ReleaseError unless it was noted which answers the noise of a query belongs to."""
-        self._usage.require_claimed(ordinal)
-
-    def close(self) -> None:
-        """Overwrite the key with zeros."""
-        self._secret.close()
 
 
 def derive_part_key(

@@ -11,10 +11,10 @@ import hmac
 import os
 import stat
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from censafe.errors import StorageError
+from censafe.model.closing import Closing
 from censafe.privacy.keys.entropy import SECRET_BYTES, Secret, sealed
 from censafe.privacy.measure.claims import Usage
 
@@ -26,7 +26,7 @@ _FILE_HEADER = b"censafe run key 1\n"
 
 
 @sealed
-class ReleaseKey:
+class ReleaseKey(Closing):
     """The key of a production run: 32 bytes of the operating system's entropy, held in memory only.
 
     It undoes the noise, so it is as confidential as the records. Use it as a context manager, or call
@@ -110,14 +110,6 @@ class ReleaseKey:
         """Overwrite the key with zeros."""
         self._secret.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
@@ -128,7 +120,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @sealed
-class TestKey:
+class TestKey(Closing):
     """The key of tests and demonstrations: a function of a seed, never private.
 
     Args:
@@ -152,14 +144,6 @@ class TestKey:
     def close(self) -> None:
         """Overwrite the key with zeros."""
         self._secret.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def keyed_commitment(key: ReleaseKey | TestKey, data: bytes) -> bytes:

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from censafe.errors import LedgerError
 from censafe.model import PartPlan, ReleasePlan
+from censafe.model.closing import Closing
 from censafe.privacy.keys.commitments import (
     commit_to_file,
     commit_to_key,
@@ -72,7 +72,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NO_NOTES = RunNotes()
 
 
-class Ledger:
+class Ledger(Closing):
     """An exclusively locked, verified ledger; use it as a context manager.
 
     Build one with :meth:`open`.
@@ -116,14 +116,6 @@ class Ledger:
         except BaseException:
             file.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give up the lock and forget the key; a ledger without lines keeps none."""

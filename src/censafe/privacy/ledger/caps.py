@@ -40,7 +40,7 @@ def named_cap(state: LedgerState, accounts: frozenset[str], loss: Loss, amount: 
             return Cap(limit, promise, accounts)
     raise OverspendError(
         f"a cap on {loss.promise.symbol} cannot be kept: these records were charged losses that bound no "
-        f"{loss.promise.symbol} of {loss.promise.relation} ({_listed(state, accounts)}); leave --cap out, or plan this "
+        f"{loss.promise.symbol} of {loss.promise.relation} ({_listed(state, accounts)}); leave `cap` out, or plan this "
         "release under the definition of privacy of the earlier ones"
     )
 
@@ -78,9 +78,9 @@ def require_within(path: Path, state: LedgerState, run: RunState, due: Collectio
     before = state.total(run.accounts, cap.promise)
     amounts = [loss_under(loss, cap.promise) for loss in due]
     named = "" if cap is run.cap else ", which was named for these records before"
-    ways = "lower the budgets, or raise --cap on purpose"
+    ways = "lower the budgets, or raise `cap` on purpose"
     if named:
-        ways = "lower the budgets, or lift the cap on purpose with --cap and --raise-cap"
+        ways = "lower the budgets, or lift the cap on purpose with `cap` and `raise_cap`"
     if before is None or None in amounts:
         what = f"losses are added that bound no {cap.promise.symbol} of {cap.promise.relation}"
     else:

@@ -220,8 +220,8 @@ def _require_this_format(line: bytes, path: Path) -> None:
     if isinstance(first, dict) and "format" not in first and "dataset" in first:
         raise LedgerError(
             f"{path}: the ledger was written by an earlier version, which recognised only whole sets of files; what a "
-            "single file has spent cannot be read from it. Keep it as a record, name a new file with --ledger or "
-            "CENSAFE_LEDGER, and count what the old one holds when you choose --cap"
+            "single file has spent cannot be read from it. Keep it as a record, name a new file with `ledger` or "
+            "CENSAFE_LEDGER, and count what the old one holds when you choose `cap`"
         )
 
 

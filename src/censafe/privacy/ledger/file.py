@@ -45,7 +45,7 @@ class LedgerFile:
         except OSError as error:
             raise LedgerError(
                 f"{path}: the ledger cannot be opened for writing: {error.strerror}; nothing is measured without a "
-                "ledger; set CENSAFE_LEDGER or --ledger to a file in a folder that can be written, the same one for "
+                "ledger; set CENSAFE_LEDGER or `ledger` to a file in a folder that can be written, the same one for "
                 "every run on these records"
             ) from error
         try:

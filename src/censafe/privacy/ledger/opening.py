@@ -117,7 +117,7 @@ def _known_run(path: Path, state: LedgerState, name: str, request: OpeningReques
     if known and (known.plan, known.accounts) != (request.plan.digest(), request.accounts):
         same_plan = known.plan == request.plan.digest()
         raise LedgerError(
-            f"{path}: run {name} was opened with another {'input or --dataset' if same_plan else 'plan'}; "
+            f"{path}: run {name} was opened with another {'input or `dataset`' if same_plan else 'plan'}; "
             "restore what it was opened with, or start a run in a new folder"
         )
     return known

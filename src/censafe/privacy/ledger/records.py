@@ -164,5 +164,5 @@ def second_release_text(
     return (
         f"files of this run, or files that were read together with them ({', '.join(sorted(set(labels)))}), have already "
         f"spent {before}; this run would add {promise_of(plan).amount(plan.total)}. "
-        f"To spend more on purpose, give --spend-more{hint}"
+        f"To spend more on purpose, give `spend_more`{hint}"
     )

@@ -121,7 +121,7 @@ def _rebuilt(
             f"{source}: its parameter files are not those of the run; name those that the run used"
             if source
             else "the run used iterations of a parameter folder, not the shipped ones; name its configuration or "
-            f"folder with --config (it was {manifest.config.origin})"
+            f"folder with `parameters` (it was {manifest.config.origin})"
         )
     if plan_release(config, universe).digest() != manifest.plan.digest():
         raise CheckError(
@@ -161,14 +161,14 @@ def _classes(
         )
     if data is None:
         raise UsageError(
-            "areas of the same blocks are found in the geography file. Name GRF-C or its folder with --data; no other "
+            "areas of the same blocks are found in the geography file. Name GRF-C or its folder with `data`; no other "
             "file there is opened."
         )
     return _from_geography(config, measured, data)
 
 
 def _from_geography(config: SafetabConfig, measured: list[GroupMeasurements], data: Path) -> AreaClasses:
-    paths = (data,) if data.is_file() else find_input(data, "blocks", config.reader).paths
+    paths = (data,) if data.is_file() else find_input(data, "blocks").paths
     areas, problems = read_areas(paths, config.all_states)
     if problems:
         lines = "\n".join(f"  - {problem.text()}" for problem in problems)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from censafe.geography.areas import Areas
+from censafe.model.closing import Closing
 from censafe.population.detailed.source import SafetabInput, SafetabSource, open_safetab
 from censafe.population.findings import Finding
 from censafe.products.detailed.codes.universe import Universe
@@ -20,7 +20,7 @@ from censafe.tabulation.engine import connect
 __all__ = ["DetailedIntake"]
 
 
-class DetailedIntake:
+class DetailedIntake(Closing):
     """CONFIDENTIAL. One opened data folder; a context manager that closes the engine.
 
     Args:
@@ -52,14 +52,6 @@ class DetailedIntake:
             t1=options.t1,
             missing_blocks="drop" if scope.missing_blocks == "drop" else "fail",
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Drop the records and stop the engine."""

@@ -265,5 +265,5 @@ def _require_private(files: tuple[Path, ...]) -> None:
             if (folder / stamp).exists():
                 raise ReleaseError(
                     f"{folder}: {reason} ({stamp}), so no release may depend on these files. Name the folder of a "
-                    "SafeTab-P release, or rehearse with --test-key."
+                    "SafeTab-P release, or rehearse with `test_key`."
                 )

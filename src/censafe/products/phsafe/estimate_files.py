@@ -77,9 +77,9 @@ def estimate_noisy_files(
     """
     if options.data is not None or options.config is not None:
         raise UsageError(
-            "--data and --config change nothing when public files are estimated: --measurements names the noisy tables, and "
+            "`data` and `parameters` change nothing when public files are estimated: `measurements` names the noisy tables, and "
             "settings come from the file named before OUT ('censafe estimate phsafe CONFIG OUT --measurements DIR') or from "
-            "--set. Leave them out."
+            "`settings`. Leave them out."
         )
     settings = load_settings(config, options)
     observer = options.observer
@@ -132,7 +132,7 @@ def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSett
     ignored = [key for key in values if key in IGNORED_KEYS]
     if ignored:
         options.observer.remark(
-            f"{config}: {', '.join(ignored)} is not used; --measurements names the folder."
+            f"{config}: {', '.join(ignored)} is not used; the folder of measurements is named apart."
         )
     known = {key: value for key, value in values.items() if key not in IGNORED_KEYS}
     return parse_estimate_settings({**known, **options.settings}, start)

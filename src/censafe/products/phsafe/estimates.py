@@ -23,8 +23,12 @@ from censafe.publication.manifest import Manifest, hash_outputs
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import key_columns, region_type_of
 from censafe.publication.tables.codebook import CodebookInput, TableLabel
-from censafe.publication.tables.sdhc import write_estimate_files
-from censafe.publication.tables.sdhc_statement import StatementInput, write_estimate_table, write_statement
+from censafe.publication.tables.sdhc import (
+    StatementInput,
+    write_estimate_files,
+    write_estimate_table,
+    write_statement,
+)
 
 __all__ = [
     "STATEMENT",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from censafe.errors import DataError
+from censafe.model.closing import Closing
 from censafe.population.households.source import Population, PopulationSource, open_population
 from censafe.population.households.validation import ValidationReport, validate
 from censafe.products.run.options import ReadOptions
@@ -17,7 +17,7 @@ from censafe.tabulation.tables.counting import CountAccumulator
 __all__ = ["HouseholdIntake"]
 
 
-class HouseholdIntake:
+class HouseholdIntake(Closing):
     """CONFIDENTIAL. One opened data folder; a context manager that closes the engine.
 
     Args:
@@ -40,12 +40,8 @@ class HouseholdIntake:
             data, reader=reader, states=states, backend=self._backend, work=scratch
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Stop the engine."""
         self._backend.disconnect()
 
     @property

@@ -104,7 +104,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     require_confidence(options.confidence)
     if options.data or options.config:
         raise UsageError(
-            "PHSafe estimates from the measurements of the run alone, so --data and --config change nothing. Leave them out."
+            "PHSafe estimates from the measurements of the run alone, so `data` and `parameters` change nothing. Leave them out."
         )
     # loaded where estimates are asked for: a release needs none of it
     from censafe.estimation.sdhc.settings import parse_estimate_settings

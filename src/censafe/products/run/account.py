@@ -170,7 +170,7 @@ def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> 
             test.key.close()
         return
     if options.raise_cap and options.cap is None:
-        raise UsageError("--raise-cap needs --cap: the cap that takes the place of those named before.")
+        raise UsageError("`raise_cap` needs `cap`: the cap that takes the place of those named before.")
     with Ledger.open(spending.ledger, label=spending.label, strict=options.strict_ledger) as ledger:
         release = _LedgerAccount(spending, folder, options, ledger)
         try:
@@ -331,7 +331,7 @@ class _LedgerAccount:
         if unknown:
             raise CheckError(
                 f"{self._folder.measurements}: {self._ledger.path} has no entry for the measurements of "
-                f"{', '.join(unknown)}. Name the ledger of this run with --ledger."
+                f"{', '.join(unknown)}. Name the ledger of this run with `ledger`."
             )
 
     def _complete(self, part: str) -> tuple[str, str] | None:
@@ -352,7 +352,7 @@ def _require_own(folder: Path) -> None:
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid not in (os.getuid(), 0):
         raise StorageError(
             f"{folder}: others may write in this key folder, and whoever replaces a key undoes the noise. Allow its owner "
-            "only (chmod 700), or name another folder with --key-dir."
+            "only (chmod 700), or name another folder with `key_dir`."
         )
 
 

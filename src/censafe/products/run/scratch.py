@@ -49,7 +49,7 @@ def private_scratch(
     root = scratch_place(data, scratch)
     if out is not None and root.is_relative_to(out.resolve()):
         raise UsageError(
-            f"{root} lies in the output folder {out}, which will be published. Name a private folder elsewhere with --scratch."
+            f"{root} lies in the output folder {out}, which will be published. Name a private folder elsewhere with `scratch`."
         )
     for place in earlier:
         with suppress(OSError):  # not there any more, or not for us to see
@@ -61,7 +61,7 @@ def private_scratch(
     except OSError as error:
         raise StorageError(
             f"{root}: no scratch folder for the records can be made there ({error.strerror}). Name a private folder with "
-            "room for a copy of the records with --scratch."
+            "room for a copy of the records with `scratch`."
         ) from error
     try:
         yield folder
@@ -81,7 +81,7 @@ def _require_safe(root: Path) -> None:
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         raise StorageError(
             f"{root}: everybody may write in this folder, so scratch with records is not safe there. Allow its owner only "
-            "(chmod o-w), or name a private folder with --scratch."
+            "(chmod o-w), or name a private folder with `scratch`."
         )
 
 
@@ -98,7 +98,7 @@ def _locked_folder(root: Path) -> tuple[Path, int]:
             return folder, handle
         os.close(handle)
     raise StorageError(
-        f"{root}: other processes remove new scratch folders; name another place with --scratch"
+        f"{root}: other processes remove new scratch folders; name another place with `scratch`"
     )
 
 

@@ -69,7 +69,7 @@ def asked(config: TopdownConfig, name: str, *, combined: bool) -> tuple[Asked, .
         if own is None:
             raise ConfigError(
                 f"{name}: this query is not measured at {level}, so it has no budget of its own; "
-                "add '--minimise rho' or '--maximise accuracy', which combine what is measured"
+                "add '`minimise` rho' or '`maximise` accuracy', which combine what is measured"
             )
         return (Asked(written, (Term(Fraction(1), {own: Fraction(1)}),), True),)
     sizes = dict.fromkeys(_group_sizes(histogram, query))

@@ -121,7 +121,9 @@ def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> Topdown
             "there is nothing to estimate from again. Start a new run with --set noisy_measurements=stored."
         )
     if options.data is not None or options.config is not None:
-        raise UsageError("a run of topdown holds all that its estimate needs; leave out --data and --config")
+        raise UsageError(
+            "a run of topdown holds all that its estimate needs; leave out `data` and `parameters`"
+        )
     refused = [key for key in options.settings if key not in AFTERWARDS]
     if refused:
         hints = "".join(nearest(key, AFTERWARDS) for key in refused)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import PublicFacts
@@ -14,6 +12,7 @@ from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, ProtectedUnit
+from censafe.model.closing import Closing
 from censafe.model.histograms import MeasuredHistogram
 from censafe.population.blocks import BlockData, block_files, read_block_files
 from censafe.population.findings import Finding, raise_if_fatal
@@ -41,7 +40,7 @@ class Loaded:
     findings: tuple[Finding, ...] = ()
 
 
-class BlockIntake:
+class BlockIntake(Closing):
     """CONFIDENTIAL. One opened data folder; a context manager.
 
     Args:
@@ -62,13 +61,8 @@ class BlockIntake:
         self._strict = options.checks == "strict"
         self._files = block_files(data, config.reader, persons=self._layout.schema is not None)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
+    def close(self) -> None:
+        """Nothing is held between counts."""
 
     @property
     def files(self) -> tuple[Path, ...]:

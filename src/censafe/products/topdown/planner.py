@@ -72,7 +72,7 @@ def load(
     """
     if margins:
         raise ConfigError(
-            "--moe: a query of topdown has a share of one total; change the total (--set rho.persons=...) or the "
+            "`margins`: a query of topdown has a share of one total; change the total (--set rho.persons=...) or the "
             "shares (--set query_shares.persons.County.total=...) and look at the margins"
         )
     return load_config(source, overrides)

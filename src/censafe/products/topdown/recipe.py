@@ -81,7 +81,7 @@ def _require_demonstration(options: RunOptions) -> None:
     if options.test_key is None and not options.published_data:
         raise UsageError(
             "reader=pl94 makes up records from tables that were published: a release from them protects nobody. Give "
-            "--published-data for a demonstration, which is stamped as one and pays from the ledger, or --test-key SEED for a "
+            "`published_data` for a demonstration, which is stamped as one and pays from the ledger, or `test_key` for a "
             "test; confidential records are read by reader=histogram or reader=cef."
         )
 

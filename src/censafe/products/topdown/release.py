@@ -25,8 +25,8 @@ from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
 from censafe.products.topdown.spines import spine_document, spine_remarks
-from censafe.publication.certificate.certificate import write_certificate
 from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
+from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.generation import move_into_place
 from censafe.publication.intervals.files import INTERVAL_FILES

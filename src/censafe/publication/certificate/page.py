@@ -1,15 +1,23 @@
-"""The certificate as one self-contained page, made from its JSON values alone."""
+"""The certificate: what was protected and how, as one self-contained page made from its JSON values alone."""
 
 from __future__ import annotations
 
 import calendar
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib import resources
+from pathlib import Path
 from typing import Final
 
-from censafe.publication.certificate.statement import CertificateContents
+from censafe.publication.atomic import atomic_text
+from censafe.publication.certificate.statement import (
+    CertificateContents,
+    CertificateInput,
+    CheckGroup,
+    certificate_document,
+)
 from censafe.publication.certificate.tables import SYMBOLS, Document
 from censafe.publication.pages.markup import (
     HtmlCell,
@@ -22,9 +30,16 @@ from censafe.publication.pages.markup import (
     section,
     table,
 )
-from censafe.publication.stamps import DEMONSTRATION, STAMP
+from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp
 
-__all__ = ["certificate_page"]
+__all__ = [
+    "CertificateInput",
+    "CheckGroup",
+    "certificate_document",
+    "certificate_page",
+    "write_certificate",
+]
+
 
 _USELESS = 99.0  # percent of power from which the bound says nothing
 _BANNERS: Final[Mapping[str, tuple[str, str]]] = {
@@ -337,3 +352,29 @@ def _code(text: str) -> HtmlCell:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def write_certificate(
+    folder: Path, source: CertificateInput, *, stamp: Stamp | None = None
+) -> tuple[Path, Path]:
+    """Write ``certificate.html`` and ``certificate.json`` into the run folder.
+
+    Args:
+        folder: the run folder.
+        source: what to state; compared with ledger total and plan before anything is written.
+        stamp: ``"NOT PRIVATE"`` for a run with a test key; the page then begins with a banner that says so.
+
+    Returns:
+        the two paths.
+
+    Raises:
+        ReleaseError: the stamp does not fit the source of the noise.
+        CheckError: ledger, plan and published tables disagree.
+        StorageError: the disk is full or the folder not writable.
+    """
+    document = certificate_document(source, stamp=stamp)
+    page, values = folder / "certificate.html", folder / "certificate.json"
+    atomic_text(page, certificate_page(document, source.contents))
+    text = json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    atomic_text(values, text + "\n")
+    return page, values

@@ -1,21 +1,39 @@
-"""S-DHC estimates in the Bureau's layout: one file a table and type of region."""
+"""S-DHC estimates in the Bureau's layout, one file a table and type of region, and the statement beside them."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.model.sdhc import CountEstimates, EstimatedFile, EstimateSettings, RatioEstimates
-from censafe.publication.atomic import atomic_text
+from censafe.geography.area_names import AREA_COLUMNS
+from censafe.geography.identifiers import region_geoids, region_gisjoins
+from censafe.model.sdhc import CountEstimates, Estimated, EstimatedFile, EstimateSettings, RatioEstimates
+from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
+from censafe.publication.tables.codebook import CodebookInput
 
-__all__ = ["COUNT_COLUMNS", "RATIO_COLUMNS", "TENURE_COLUMNS", "write_estimate_files"]
+__all__ = [
+    "BIAS_NOTICE",
+    "COUNT_COLUMNS",
+    "RATIO_COLUMNS",
+    "TENURE_COLUMNS",
+    "TRUNCATION_NOTICE",
+    "StatementInput",
+    "write_estimate_files",
+    "write_estimate_table",
+    "write_statement",
+]
+
 
 _KEYS = ("GEOID", "REGION_TYPE", "ITERATION_CODE", "DATA_CELL")
 COUNT_COLUMNS = (*_KEYS, "COUNT_NOISY", "VARIANCE", "MOE_NOISY", "PRED", "PRED_LO", "PRED_HI")
@@ -164,3 +182,196 @@ def _number(value: np.generic) -> str:
     if isinstance(plain, int):
         return str(plain)
     return "NaN" if math.isnan(plain) else format(plain, _DIGITS)
+
+
+TRUNCATION_NOTICE = (
+    "Intervals cover the noise only. What truncation to at most tau persons of a household takes away from a count of "
+    "persons is not in them; 'censafe evaluate phsafe' measures it."
+)
+BIAS_NOTICE = (
+    "Estimates of small counts are too high on average: by 0.90 standard deviations of the noise when the true count is "
+    "0, 0.42 when it is 1 standard deviation, 0.14 at 2, 0.03 at 3. Add up noisy counts, not estimates, when a sum must "
+    "be unbiased."
+)
+_NOTICES = (
+    TRUNCATION_NOTICE,
+    BIAS_NOTICE,
+    "An equal-tailed interval of a count with a standard deviation of noise above 16 cannot hold 0; the shortest can.",
+    "In the files of the S-DHC layout GEOID 01 is the nation where REGION_TYPE is USA and Alabama where it is STATE.",
+)
+_FORMAT = "censafe S-DHC estimates 1"
+_CODE = pa.dictionary(pa.int32(), pa.string())
+_TEXTS = ("table", "region_type", "region_id", *AREA_COLUMNS, "iteration", "cell", "cell_label", "kind")
+_COLUMNS: Mapping[str, pa.DataType] = {
+    **dict.fromkeys(_TEXTS, _CODE),
+    "noisy": pa.float64(),
+    "variance": pa.float64(),
+    "estimate": pa.float64(),
+    "estimate_unrounded": pa.float64(),
+    "low": pa.float64(),
+    "high": pa.float64(),
+    "noisy_num": pa.int64(),
+    "variance_num": pa.float64(),
+    "noisy_denom": pa.int64(),
+    "variance_denom": pa.float64(),
+    "estimate_num": pa.float64(),
+    "estimate_denom": pa.float64(),
+    "confidence": pa.float64(),
+    "private": pa.bool_(),
+}
+
+
+@dataclass(frozen=True)
+class StatementInput:
+    """What is stated beside the estimates.
+
+    Args:
+        settings: how they were made.
+        codebook: labels of regions and of the cells of every table, tables of ratios included.
+        inputs: SHA-256 of the files with the noisy counts, by name.
+        stamp: ``"NOT PRIVATE"`` for results drawn with a test key.
+    """
+
+    settings: EstimateSettings
+    codebook: CodebookInput
+    inputs: Mapping[str, str]
+    stamp: Stamp | None
+
+
+def write_estimate_table(path: Path, parts: Mapping[str, Estimated], about: StatementInput) -> None:
+    """Write all estimates as one Parquet table; the notices stand in its metadata.
+
+    Columns noisy, variance, estimate, low and high of a ratio are ratios (variance empty); the columns that end in
+    ``num`` and ``denom`` are empty for counts.
+
+    Args:
+        path: of the file.
+        parts: estimates by prefix of their file names.
+        about: settings and labels.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    schema = pa.schema(list(_COLUMNS.items()))
+    blocks = [
+        _block(file.estimates, about).cast(schema) for part in parts.values() for file in part.files
+    ] or [schema.empty_table()]
+    metadata = {
+        "format": _FORMAT,
+        "product": "phsafe",
+        "private": "false" if about.stamp else "true",
+        "notice": "\n".join(_NOTICES),
+        "settings": json.dumps(about.settings.document(), sort_keys=True),
+        **({"stamp": about.stamp} if about.stamp == STAMP else {}),
+    }
+    table = pa.concat_tables(blocks).unify_dictionaries().combine_chunks().replace_schema_metadata(metadata)
+    with atomic_write(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def write_statement(
+    path: Path, parts: Mapping[str, Estimated], about: StatementInput, outputs: Mapping[str, str]
+) -> None:
+    """Write settings, notices, findings and the digests of inputs and outputs as JSON.
+
+    Args:
+        path: of the file.
+        parts: estimates by prefix of their file names.
+        about: settings and inputs.
+        outputs: SHA-256 of the files written, by name.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    findings = [finding.document() for part in parts.values() for finding in part.findings]
+    document = {
+        "format": _FORMAT,
+        "stamp": about.stamp,
+        "settings": about.settings.document(),
+        "notices": list(_NOTICES),
+        "remarks": _remarks(parts),
+        "findings": findings,
+        "tables": [
+            {
+                "table": file.estimates.table,
+                "file_prefix": prefix,
+                "region_type": file.region_type,
+                "groups": len(file.estimates.keys),
+                "cells": len(file.estimates.cells),
+            }
+            for prefix, part in parts.items()
+            for file in part.files
+        ],
+        "inputs": dict(about.inputs),
+        "outputs": dict(outputs),
+    }
+    atomic_text(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def _remarks(parts: Mapping[str, Estimated]) -> list[str]:
+    return list(dict.fromkeys(remark for part in parts.values() for remark in part.remarks))
+
+
+def _block(found: CountEstimates | RatioEstimates, about: StatementInput) -> pa.Table:
+    groups, cells = len(found.keys), len(found.cells)
+    numbers = _numbers(found)
+    book = about.codebook
+    words = {
+        "table": [found.table] * (groups * cells),
+        "region_type": _each(found, [key[0] for key in found.keys]),
+        "region_id": _each(found, [key[1] for key in found.keys]),
+        "GEOID": _each(found, [_code(region_geoids, key) for key in found.keys]),
+        "GISJOIN": _each(found, [_code(region_gisjoins, key) for key in found.keys]),
+        "NAME": _each(found, [book.regions.get((key[0], key[1]), "") for key in found.keys]),
+        "iteration": _each(found, [key[2] for key in found.keys]),
+        "cell": [str(cell) for cell in found.cells] * groups,
+        "cell_label": [book.cell_label(found.table, str(cell)) for cell in found.cells] * groups,
+        "kind": ["count" if isinstance(found, CountEstimates) else "ratio"] * (groups * cells),
+    }
+    columns: dict[str, Any] = {name: pa.array(values, pa.string()) for name, values in words.items()}
+    for name, kind in _COLUMNS.items():
+        if name in columns:
+            continue
+        if name in numbers:
+            columns[name] = pa.array(numbers[name].reshape(-1), kind)
+        elif name == "confidence":
+            columns[name] = pa.array(np.full(groups * cells, 1 - 2 * about.settings.alpha))
+        elif name == "private":
+            columns[name] = pa.array([about.stamp is None] * (groups * cells))
+        else:
+            columns[name] = pa.nulls(groups * cells, kind)
+    return pa.table({name: columns[name] for name in _COLUMNS})
+
+
+def _code(codes: Callable[[str, NDArray[np.str_]], NDArray[np.str_]], key: Sequence[str]) -> str:
+    """A code of the region of a key, without the area that its type belongs to."""
+    return str(codes(key[0].removeprefix("PR-"), np.array([key[1]]))[0])
+
+
+def _each(found: CountEstimates | RatioEstimates, texts: Sequence[str]) -> list[str]:
+    return [text for text in texts for _ in found.cells]
+
+
+def _numbers(found: CountEstimates | RatioEstimates) -> dict[str, np.ndarray[Any, Any]]:
+    if isinstance(found, CountEstimates):
+        return {
+            "noisy": found.noisy,
+            "variance": found.variance,
+            "estimate": found.pred,
+            "estimate_unrounded": found.mean,
+            "low": found.low,
+            "high": found.high,
+        }
+    return {
+        "noisy": found.noisy,
+        "estimate": found.ratio,
+        "estimate_unrounded": found.ratio,
+        "low": found.low,
+        "high": found.high,
+        "noisy_num": found.num,
+        "variance_num": found.num_variance,
+        "noisy_denom": found.den,
+        "variance_denom": found.den_variance,
+        "estimate_num": found.num_mean,
+        "estimate_denom": found.den_mean,
+    }

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import ibis
 import numpy as np
 from ibis.expr import types as ir
 from numpy.typing import NDArray
 
+from censafe.model.closing import Closing
 from censafe.model.fetching import fetch
 from censafe.model.proven import proven
 from censafe.tabulation.engine import count_by, drop_non_unique, recode, repeated_keys, stored, where
@@ -137,7 +137,7 @@ class Profile:
         )
 
 
-class Scan:
+class Scan(Closing):
     """CONFIDENTIAL. The joined records of a population, ready to be profiled; a context manager.
 
     Args:
@@ -176,14 +176,6 @@ class Scan:
             places = place.semi_join(self._repeated, definitions.household)
             self._misplaced = stack.enter_context(stored(repeated_keys(places, definitions.household)))
             self._stored = stack.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Drop the intermediate tables."""

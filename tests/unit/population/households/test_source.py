@@ -133,15 +133,13 @@ def test_a_folder_may_have_any_name(tmp_path: Path, write: Callable[[Path], Path
         assert next(parts).persons.count().to_pyarrow().as_py() == len(PERSONS)
 
 
-def test_csv_beside_parquet_stops_and_parquet_can_be_asked_for(tmp_path: Path) -> None:
+def test_csv_beside_parquet_stops(tmp_path: Path) -> None:
     folder = write_parquet_folder(write_folder(tmp_path / "data"), persons=PERSONS[:1])
     with (
         pytest.raises(DataError, match=r"persons.csv, persons.parquet.*move the others away"),
         opened(folder),
     ):
         pass
-    with opened(folder, reader="parquet") as parts:
-        assert next(parts).persons.count().to_pyarrow().as_py() == 1
 
 
 def test_scratch_is_removed_and_tables_are_dropped(tmp_path: Path) -> None:
@@ -169,7 +167,7 @@ def test_unknown_states_are_refused(tmp_path: Path, states: tuple[str, ...]) -> 
 
 
 def test_an_unknown_reader_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="allowed: csv, parquet, cef"):
+    with pytest.raises(ConfigError, match="allowed: csv, cef"):
         check(write_folder(tmp_path / "data"), reader="sas")
 
 

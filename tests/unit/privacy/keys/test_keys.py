@@ -29,9 +29,15 @@ def one_of_each() -> list[object]:
     ]
 
 
-def test_key_types_are_unrelated() -> None:
+def test_no_key_type_is_the_base_of_another() -> None:
     for one in ALL_TYPES:
-        assert one.__mro__ == (one, object)
+        assert [other for other in ALL_TYPES if issubclass(one, other)] == [one]
+
+
+def test_what_part_keys_share_is_no_key() -> None:
+    (shared,) = {base for one in (ReleasePartKey, TestPartKey) for base in one.__bases__}
+    with pytest.raises(TypeError, match="not a key of censafe"):
+        source_of(shared(Secret(bytearray(32)), "PH2"))
 
 
 @pytest.mark.parametrize("position", range(5))

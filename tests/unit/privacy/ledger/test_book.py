@@ -91,7 +91,7 @@ def test_report_rows(path):
 
 def test_a_second_release_needs_the_operators_word(path):
     spend(path, make_plan())
-    with pytest.raises(OverspendError, match=r"already spent rho = 1/2.*add rho = 1/2.*--spend-more"):
+    with pytest.raises(OverspendError, match=r"already spent rho = 1/2.*add rho = 1/2.*`spend_more`"):
         spend(path, make_plan())
     assert stated(path) == [HALF]
     record = spend(path, make_plan(), spend_more=True)
@@ -102,7 +102,7 @@ def test_a_second_release_needs_the_operators_word(path):
 def test_files_are_known_by_their_content_not_by_names(path):
     spend(path, make_plan())
     renamed = dict(zip(("x.csv", "y.csv"), FILES.values(), strict=True))
-    with pytest.raises(OverspendError, match="--spend-more"):
+    with pytest.raises(OverspendError, match="`spend_more`"):
         spend(path, make_plan(), files=renamed)
     spend(path, make_plan(), files={"persons.csv": "f" * 64})
     assert stated(path) == [HALF, HALF]

@@ -428,7 +428,7 @@ def test_a_missing_or_empty_ledger_beside_its_key_stops(path, remains):
         with pytest.raises(LedgerError, match="missing or empty: what was spent would be forgotten"):
             verify(path)
     path.write_bytes(whole)
-    with pytest.raises(OverspendError, match="--spend-more"):
+    with pytest.raises(OverspendError, match="`spend_more`"):
         spend(path, make_plan())
 
 

@@ -70,5 +70,5 @@ def test_a_folder_that_strangers_may_change_is_refused(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_says_which_option_to_set(tmp_path: Path) -> None:
     data = _data(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="--scratch"), private_scratch(data, tmp_path / "file" / "scratch"):
+    with pytest.raises(StorageError, match="`scratch`"), private_scratch(data, tmp_path / "file" / "scratch"):
         pass

@@ -91,7 +91,7 @@ class SortedRecords:
             DataError: there are none.
         """
         if self.data.totals is None:
-            raise DataError("SafeTab-H needs totals of population groups (T1). Name them with --t1.")
+            raise DataError("SafeTab-H needs totals of population groups (T1). Name them with `t1`.")
         return self.data.totals
 
     def public(self, level: PopulationGroupLevel) -> PublicLevel:

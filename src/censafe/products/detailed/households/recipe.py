@@ -139,7 +139,7 @@ def _measure(task: PartTask, key: Key) -> GroupMeasurements:
     if not isinstance(task.config, SafetabHConfig):
         raise ReleaseError("a part of SafeTab-H needs a configuration of SafeTab-H")
     if task.data.totals is None:
-        raise DataError("SafeTab-H needs totals of population groups (T1). Name them with --t1.")
+        raise DataError("SafeTab-H needs totals of population groups (T1). Name them with `t1`.")
     return measure_level(
         task.counter,
         task.config,

@@ -69,7 +69,7 @@ def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tup
     if missing:
         offered = sorted({word for one in config.histograms for word in _offered(one)})
         raise UsageError(
-            f"--query {missing[0]}: no such query.{nearest(missing[0], offered)} Allowed: {', '.join(offered)}, and attributes or recodes joined by *"
+            f"`queries` {missing[0]}: no such query.{nearest(missing[0], offered)} Allowed: {', '.join(offered)}, and attributes or recodes joined by *"
         )
     return found
 

@@ -269,7 +269,7 @@ def _totals(
         if not table:
             raise DataError(
                 f"level {level.name}, {files.folder}: the files hold no exact totals (total_con) of {histogram.name}, which the "
-                "configuration declares; fix: give a table with the columns geocode, name and value by --totals"
+                "configuration declares; fix: give a table with the columns geocode, name and value by `totals`"
             )
         if run.standard.levels[depth].digits == 0:
             own = [one for one in table if one.histogram in ("", histogram.name) and one.level in ("", STATE)]

@@ -54,7 +54,7 @@ def test_any_query_of_a_schema_of_ones_own():
 
 def test_a_name_that_nothing_has():
     with pytest.raises(
-        UsageError, match=r"--query cenrac: no such query. Did you mean 'cenrace'\? Allowed: H1, P1"
+        UsageError, match=r"`queries` cenrac: no such query. Did you mean 'cenrace'\? Allowed: H1, P1"
     ):
         chosen_queries(load_config("pl94-us"), ("total", "cenrac"))
     with pytest.raises(UsageError, match="no such query"):

@@ -9,7 +9,7 @@ import pytest
 
 from censafe.errors import CheckError, ReleaseError
 from censafe.model import Definition
-from censafe.publication.certificate.certificate import CheckGroup, certificate_document, write_certificate
+from censafe.publication.certificate.page import CheckGroup, certificate_document, write_certificate
 from support.publication import make_certificate_input, make_plan
 
 _VOID = {"meta", "br", "hr", "img", "link", "input"}
