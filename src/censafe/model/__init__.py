@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from censafe.model.laws import NoiseLaw
     from censafe.model.measurements import Measurements, PublishedQuery
     from censafe.model.plan import Definition, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-    from censafe.model.schema import Attribute, CellQuery, Recode, Schema, make_query
+    from censafe.model.schema import Attribute, CellQuery, Factor, Recode, Schema, make_query
     from censafe.model.sparse import ExactHistograms, SparseLevel
 
 _NAMES = {
@@ -30,7 +30,7 @@ _NAMES = {
     "laws": ("NoiseLaw",),
     "measurements": ("Measurements", "PublishedQuery"),
     "plan": ("Definition", "Neighbours", "PartPlan", "ProtectedUnit", "QueryPlan", "ReleasePlan"),
-    "schema": ("Attribute", "CellQuery", "Recode", "Schema", "make_query"),
+    "schema": ("Attribute", "CellQuery", "Factor", "Recode", "Schema", "make_query"),
     "sparse": ("ExactHistograms", "SparseLevel"),
 }
 
@@ -41,6 +41,7 @@ __all__ = [
     "Definition",
     "ExactCounts",
     "ExactHistograms",
+    "Factor",
     "GroupBlock",
     "GroupLevel",
     "GroupMeasurements",

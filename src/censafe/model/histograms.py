@@ -97,13 +97,15 @@ class HistogramSchema:
             >>> int(shipped_schemas()["pl94-persons"].allowed().sum())
             1890
         """
-        allowed = np.ones(self.schema.cells, dtype=np.bool_)
+        shape = self.schema.shape
+        allowed = np.ones(shape, dtype=np.bool_)
         for rule in self.zeros:
-            hit = np.ones(self.schema.cells, dtype=np.bool_)
-            for name, levels in rule.when.items():
-                hit &= np.isin(self.schema.levels_of(name), levels)
-            allowed &= ~hit
-        return allowed
+            levels = [
+                list(rule.when.get(attribute.name, range(attribute.levels)))
+                for attribute in self.schema.attributes
+            ]
+            allowed[np.ix_(*levels)] = False
+        return allowed.reshape(-1)
 
     @property
     def digest(self) -> str:

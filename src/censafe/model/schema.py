@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Attribute", "CellQuery", "Recode", "Schema", "make_query"]
+__all__ = ["Attribute", "CellQuery", "Factor", "Recode", "Schema", "make_query"]
 
 _TOTAL = "total"
 _DETAILED = "detailed"
@@ -112,14 +113,39 @@ class Recode:
 
 
 @dataclass(frozen=True, eq=False)
+class Factor:
+    """What a query makes of one attribute: keeps its levels, groups them, or sums them (one group).
+
+    Args:
+        groups: number of groups.
+        of_level: int32, shape (levels,): the group of every level; -1 for levels that are in none.
+    """
+
+    groups: int
+    of_level: NDArray[np.int32] = field(repr=False)
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        """Equal for factors that group alike."""
+        return self.groups, self.of_level.tobytes()
+
+    def refines(self, coarse: Factor) -> bool:
+        """Whether each group lies in one group of ``coarse``, or in none of them."""
+        grouped = self.of_level >= 0
+        pairs = np.stack([self.of_level, coarse.of_level])[:, grouped]
+        return np.unique(pairs, axis=1).shape[1] == len(np.unique(self.of_level[grouped]))
+
+
+@dataclass(frozen=True, eq=False)
 class CellQuery:
-    """A query in which every cell counts towards exactly one answer.
+    """A query in which every cell counts towards at most one answer: the product of one factor an attribute.
+
+    Answers are in C order of the kept and recoded axes, in the attribute order of the schema.
 
     Args:
         name: as it was written, names joined by ``*``.
         answers: number of answers.
-        label: int32, shape (cells,): the answer of every cell. Answers are in C order of the kept and recoded
-            axes, in the attribute order of the schema.
+        factors: of every attribute, in flattening order.
         attributes: the attributes that it tells apart, in schema order; an attribute coarsened to one group is not
             among them.
         shape: length of every kept or recoded axis.
@@ -127,55 +153,115 @@ class CellQuery:
 
     name: str
     answers: int
-    label: NDArray[np.int32] = field(repr=False)
+    factors: tuple[Factor, ...] = field(repr=False)
     attributes: tuple[str, ...] = ()
     shape: tuple[int, ...] = ()
+
+    @classmethod
+    def of_labels(
+        cls, name: str, answers: int, label: NDArray[np.int32], attributes: tuple[str, ...] = ()
+    ) -> CellQuery:
+        """A query that is no product of factors, from the answer of every cell.
+
+        Args:
+            name: of the query.
+            answers: number of answers.
+            label: int32, shape (cells,): the answer of every cell; -1 for cells in none.
+            attributes: that it tells apart.
+        """
+        return cls(name, answers, (Factor(answers, label),), attributes, (answers,))
+
+    @cached_property
+    def label(self) -> NDArray[np.int32]:
+        """The answer of every cell, int32, shape (cells,), made when it is first used; -1 for cells in none."""
+        label, outside = np.zeros((), np.int64), np.zeros((), np.bool_)
+        for factor in self.factors:
+            label = label[..., None] * factor.groups + np.maximum(factor.of_level, 0)
+            outside = outside[..., None] | (factor.of_level < 0)
+        return np.where(outside, -1, label).reshape(-1).astype(np.int32)
+
+    def labels(self, cells: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The answers of some cells, without those of all others.
+
+        Args:
+            cells: flat indices, any shape.
+
+        Returns:
+            int64, the same shape; -1 for cells in no answer.
+        """
+        shape = tuple(len(factor.of_level) for factor in self.factors)
+        label, outside = np.zeros(cells.shape, np.int64), np.zeros(cells.shape, np.bool_)
+        for factor, levels in zip(self.factors, np.unravel_index(cells, shape), strict=True):
+            groups = factor.of_level[levels]
+            label = label * factor.groups + groups
+            outside |= groups < 0
+        return np.where(outside, -1, label)
+
+    @property
+    def covers(self) -> bool:
+        """Whether every cell counts towards an answer; only such a query can be measured."""
+        return all(bool((factor.of_level >= 0).all()) for factor in self.factors)
+
+    @cached_property
+    def key(self) -> tuple[tuple[int, bytes], ...]:
+        """Equal for queries of one schema whose answers sum the same cells."""
+        return tuple(factor.key for factor in self.factors)
+
+    def refines(self, coarse: CellQuery) -> bool:
+        """Whether every answer of ``coarse`` is a sum of answers, whichever cells are empty."""
+        return all(own.refines(other) for own, other in zip(self.factors, coarse.factors, strict=True))
 
     def answer(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
         """Answers of one histogram, int64, shape (answers,), from its cells, shape (cells,)."""
         sums = np.zeros(self.answers, dtype=np.int64)
-        np.add.at(sums, self.label, histogram)
+        counted = self.label >= 0
+        np.add.at(sums, self.label[counted], histogram[counted])
         return sums
 
 
-def make_query(schema: Schema, text: str, recodes: Mapping[str, Recode]) -> CellQuery:
+def make_query(
+    schema: Schema, text: str, recodes: Mapping[str, Recode], *, measured: bool = True
+) -> CellQuery:
     """The query that ``text`` names: attributes and recodes joined by ``*``, or ``total``, or ``detailed``.
 
     Args:
         schema: the histogram.
         text: for example ``hispanic * cenrace``; the order of the names does not matter.
         recodes: by name.
+        measured: whether every cell must count towards an answer; constraints may leave cells out.
 
     Raises:
-        ValueError: a name is unknown or takes an attribute a second time, or a recode does not put every level of
-            its attribute into exactly one group.
+        ValueError: a name is unknown or takes an attribute a second time, or a recode puts a level of its attribute into more
+            than one group, or into none where the query is measured.
 
     Example:
         >>> schema = Schema("pair", (Attribute("adult", 2), Attribute("race", 3)))
         >>> make_query(schema, "race", {}).label.tolist()
         [0, 1, 2, 0, 1, 2]
+        >>> white = {"white": Recode("white", "race", ((0,),), partition=False)}
+        >>> make_query(schema, "adult * white", white, measured=False).label.tolist()
+        [0, -1, -1, 1, -1, -1]
     """
-    maps = _level_maps(schema, text, recodes)
-    label = np.zeros(schema.cells, dtype=np.int64)
-    for position, attribute in enumerate(schema.attributes):
-        if position in maps:
-            groups, of_level = maps[position]
-            label = label * groups + of_level[schema.levels_of(attribute.name)]
-    shape = tuple(maps[position][0] for position in sorted(maps))
-    attributes = tuple(schema.names[position] for position in sorted(maps) if maps[position][0] > 1)
-    return CellQuery(text, math.prod(shape), label.astype(np.int32), attributes, shape)
+    maps = _named_factors(schema, text, recodes, measured=measured)
+    factors = tuple(
+        maps.get(position, Factor(1, np.zeros(attribute.levels, np.int32)))
+        for position, attribute in enumerate(schema.attributes)
+    )
+    shape = tuple(maps[position].groups for position in sorted(maps))
+    attributes = tuple(schema.names[position] for position in sorted(maps) if maps[position].groups > 1)
+    return CellQuery(text, math.prod(shape), factors, attributes, shape)
 
 
-def _level_maps(
-    schema: Schema, text: str, recodes: Mapping[str, Recode]
-) -> dict[int, tuple[int, NDArray[np.int64]]]:
-    """By position of an attribute: the number of its groups, and the group of every level."""
+def _named_factors(
+    schema: Schema, text: str, recodes: Mapping[str, Recode], *, measured: bool
+) -> dict[int, Factor]:
+    """The factors of the named attributes, by position."""
     names = [name.strip() for name in text.split("*")]
     if names == [_TOTAL]:
         return {}
     if names == [_DETAILED]:
         names = list(schema.names)
-    maps: dict[int, tuple[int, NDArray[np.int64]]] = {}
+    maps: dict[int, Factor] = {}
     for name in names:
         attribute = recodes[name].attribute if name in recodes else name
         if attribute not in schema.names:
@@ -185,21 +271,25 @@ def _level_maps(
         position = schema.position(attribute)
         if position in maps:
             raise ValueError(f"query {text!r} takes the attribute {attribute} twice")
-        maps[position] = _level_map(schema, text, recodes.get(name), schema.shape[position])
+        levels = schema.shape[position]
+        recode = recodes.get(name)
+        if recode is None:
+            maps[position] = Factor(levels, np.arange(levels, dtype=np.int32))
+        else:
+            maps[position] = _recoded(schema, text, recode, levels, measured=measured)
     return maps
 
 
-def _level_map(
-    schema: Schema, text: str, recode: Recode | None, levels: int
-) -> tuple[int, NDArray[np.int64]]:
-    if recode is None:
-        return levels, np.arange(levels, dtype=np.int64)
-    if not recode.covers(levels):
+def _recoded(schema: Schema, text: str, recode: Recode, levels: int, *, measured: bool) -> Factor:
+    members = [level for group in recode.groups for level in group]
+    good = recode.covers(levels) if measured else len(set(members)) == len(members)
+    if not good:
+        rule = f"each of the {levels} levels" if measured else "no level"
+        groups = "exactly one group" if measured else "two groups"
         raise ValueError(
-            f"query {text!r} of {schema.name}: recode {recode.name} must put each of the {levels} levels of "
-            f"{recode.attribute} into exactly one group"
+            f"query {text!r} of {schema.name}: recode {recode.name} must put {rule} of {recode.attribute} into {groups}"
         )
-    of_level = np.empty(levels, dtype=np.int64)
-    for group, members in enumerate(recode.groups):
-        of_level[list(members)] = group
-    return len(recode.groups), of_level
+    of_level = np.full(levels, -1, np.int32)
+    for group, own in enumerate(recode.groups):
+        of_level[list(own)] = group
+    return Factor(len(recode.groups), of_level)

@@ -56,6 +56,41 @@ def test_a_query_is_its_kronecker_matrix(problem, seed):
         name for name, factor in zip(schema.names, factors, strict=True) if factor.shape[0] > 1
     )
     assert attributes == query.attributes
+    cells = np.random.default_rng(seed).integers(0, schema.cells, 7)
+    np.testing.assert_array_equal(query.label[cells], query.labels(cells))
+
+
+def test_a_constraint_may_leave_cells_out():
+    schema = Schema("s", (Attribute("a", 3), Attribute("b", 2)))
+    recodes = {
+        "some": Recode("some", "a", ((2,), (0,)), partition=False),
+        "twice": Recode("twice", "a", ((0, 1), (1, 2)), partition=False),
+    }
+    query = make_query(schema, "some * b", recodes, measured=False)
+    assert [2, 3, -1, -1, 0, 1] == query.label.tolist() == query.labels(np.arange(6)).tolist()
+    assert not query.covers
+    assert query.answer(np.array([1, 2, 3, 4, 6, 7])).tolist() == [6, 7, 1, 2]
+    with pytest.raises(ValueError, match="no level of a into two groups"):
+        make_query(schema, "twice", recodes, measured=False)
+
+
+def test_finer_queries_refine_coarser_ones():
+    schema = Schema("s", (Attribute("a", 4), Attribute("b", 2)))
+    halves = {
+        name: Recode(name, "a", groups, partition=True)
+        for name, groups in {
+            "low": ((0, 1), (2, 3)),
+            "ends": ((0, 3), (1, 2)),
+            "three": ((0, 1), (2,), (3,)),
+        }.items()
+    }
+    low, ends, three = (make_query(schema, name, halves) for name in halves)
+    assert three.refines(low)
+    assert not low.refines(three)
+    assert not ends.refines(low)
+    assert make_query(schema, "b * three", halves).refines(low)
+    assert not three.refines(make_query(schema, "b * low", halves))
+    assert make_query(schema, "detailed", {}).key == make_query(schema, "b * a", {}).key
 
 
 def test_the_order_of_names_does_not_matter():

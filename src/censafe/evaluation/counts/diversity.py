@@ -53,7 +53,7 @@ def race_groups(schema: HistogramSchema, query: str | None = None) -> CellQuery:
     levels = schema.schema.levels_of(race)
     label = np.where(schema.schema.levels_of("hispanic") == 1, 0, 1 + np.minimum(levels, _ALONE))
     answers = 1 + min(int(levels.max()) + 1, _ALONE + 1)
-    return CellQuery("hispanic, or race", answers, label.astype(np.int32), ("hispanic", race), (answers,))
+    return CellQuery.of_labels("hispanic, or race", answers, label.astype(np.int32), ("hispanic", race))
 
 
 def diversity_index(pair: Pair, areas: ComparedAreas, groups: CellQuery) -> NDArray[np.float64]:

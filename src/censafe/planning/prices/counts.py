@@ -60,14 +60,19 @@ def counts_of_queries(queries: Sequence[CellQuery], allowed: NDArray[np.bool_]) 
         queries: each one table.
         allowed: cells that may hold records, shape (cells,); answers without such cells are always 0 and not independent.
     """
+    independent = _independent(queries, allowed)
+    return TableCounts(len(queries), sum(query.answers for query in queries), independent)
+
+
+def _independent(queries: Sequence[CellQuery], allowed: NDArray[np.bool_]) -> int:
+    if any(query.answers == len(allowed) for query in queries):
+        return int(allowed.sum())
     labels = np.unique(np.stack([query.label[allowed] for query in queries]), axis=1)
     answers = [len(np.unique(label)) for label in labels]
     if max(answers) == labels.shape[1]:
-        independent = labels.shape[1]
-    else:
-        rows = [label == answer for label in labels for answer in np.unique(label)]
-        independent = int(np.linalg.matrix_rank(np.array(rows, np.float64)))
-    return TableCounts(len(queries), sum(query.answers for query in queries), independent)
+        return labels.shape[1]
+    rows = [label == answer for label in labels for answer in np.unique(label)]
+    return int(np.linalg.matrix_rank(np.array(rows, np.float64)))
 
 
 def with_counts(report: PlanReport) -> PlanReport:

@@ -72,7 +72,7 @@ def asked(config: TopdownConfig, name: str, *, combined: bool) -> tuple[Asked, .
                 "add '`minimise` rho' or '`maximise` accuracy', which combine what is measured"
             )
         return (Asked(written, (Term(Fraction(1), {own: Fraction(1)}),), True),)
-    sizes = dict.fromkeys(_group_sizes(histogram, query))
+    sizes = dict.fromkeys(_group_sizes(query))
     answers = []
     for size in sizes:
         terms = tuple(_terms(histogram, query, level, size))
@@ -141,18 +141,15 @@ def _own_name(
     for load in workloads(config):
         if load.histogram is histogram and load.level.name == level:
             for one, plan in zip(load.queries, load.part.queries, strict=True):
-                if np.array_equal(one.label, query.label):
+                if one.key == query.key:
                     return f"{plan.table}/{level}"
     return None
 
 
-def _group_sizes(histogram: MeasuredHistogram, query: CellQuery) -> Iterator[tuple[int, ...]]:
-    """For every answer, how many levels of each attribute are summed in it."""
-    schema = histogram.schema.schema
-    columns = [schema.levels_of(name) for name in schema.names]
-    for answer in range(query.answers):
-        cells = np.flatnonzero(query.label == answer)
-        yield tuple(len(np.unique(column[cells])) for column in columns)
+def _group_sizes(query: CellQuery) -> Iterator[tuple[int, ...]]:
+    """For every kind of answer, how many levels of each attribute are summed in it."""
+    sizes = [dict.fromkeys(np.bincount(factor.of_level).tolist()) for factor in query.factors]
+    return itertools.product(*sizes)
 
 
 def _terms(

@@ -13,7 +13,7 @@ from censafe.products.registry import planner_of
 
 
 def query(name: str, label: list[int]) -> CellQuery:
-    return CellQuery(name, max(label) + 1, np.array(label, np.int32))
+    return CellQuery.of_labels(name, max(label) + 1, np.array(label, np.int32))
 
 
 def notes(product: str, config: str, settings: dict[str, str] | None = None) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model import CellQuery
 from censafe.model.choices import Choices
 from censafe.model.histograms import MeasuredHistogram, Passes
 
-__all__ = ["measured_fits", "named_chains", "passes_of", "rounding_chains"]
+__all__ = ["measured_fits", "passes_of", "query_chains", "rounding_chains"]
 
 _Labels = NDArray[np.int32]
 
@@ -36,9 +37,9 @@ def measured_fits(
     histogram: MeasuredHistogram, level: str, outer: tuple[tuple[str, ...], ...]
 ) -> tuple[tuple[int, ...], ...]:
     """Ordinals of the measured queries of every inner pass; a pass of which nothing is measured is left out."""
-    measured = [histogram.schema.query(text).label.tobytes() for text in histogram.query_shares[level]]
-    named = [[histogram.schema.query(text).label.tobytes() for text in inner] for inner in outer]
-    fits = (tuple(q for q, label in enumerate(measured) if label in inner) for inner in named)
+    measured = [histogram.schema.query(text).key for text in histogram.query_shares[level]]
+    named = [[histogram.schema.query(text).key for text in inner] for inner in outer]
+    fits = (tuple(q for q, key in enumerate(measured) if key in inner) for inner in named)
     return tuple(fit for fit in fits if fit)
 
 
@@ -46,26 +47,25 @@ def rounding_chains(
     histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
 ) -> tuple[tuple[_Labels, ...], ...]:
     """Groups of the cells in every inner pass of rounding: the totals alone where they come first, then the chain."""
-    return tuple(tuple(label for _, label in inner) for inner in named_chains(histogram, outer))
+    return tuple(tuple(query.label for query in inner) for inner in query_chains(histogram, outer))
 
 
-def named_chains(
+def query_chains(
     histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
-) -> tuple[tuple[tuple[str, _Labels], ...], ...]:
-    """The chains with the names of their queries."""
+) -> tuple[tuple[CellQuery, ...], ...]:
+    """The queries of the chains."""
     schema = histogram.schema
     rule = schema.facilities
     queries = [[schema.query(text) for text in inner] for inner in outer]
     first = len(outer) > 1 and all(query.answers == 1 for query in queries[0])
     kinds = [] if rule is None else [schema.query(rule.attribute)]
-    seen: set[bytes] = set()
-    chains: list[tuple[tuple[str, _Labels], ...]] = []
+    seen: set[object] = set()
+    chains: list[tuple[CellQuery, ...]] = []
     if first:
-        chains.append(((queries[0][0].name, queries[0][0].label),))
+        chains.append((queries[0][0],))
     for ordinal, inner in enumerate(queries[int(first) :]):
-        chain = {query.label.tobytes(): query for query in (kinds if ordinal == 0 else []) + inner}
+        chain = {query.key: query for query in (kinds if ordinal == 0 else []) + inner}
         own = {key: query for key, query in chain.items() if key not in seen}
         seen |= set(own)
-        wanted = (one for one in own.values() if 1 < one.answers < schema.schema.cells)
-        chains.append(tuple((one.name, one.label) for one in wanted))
+        chains.append(tuple(one for one in own.values() if 1 < one.answers < schema.schema.cells))
     return tuple(chains)

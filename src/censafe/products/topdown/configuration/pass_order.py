@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
-from censafe.estimation.topdown.levels.pass_order import measured_fits, named_chains, passes_of
+from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
+from censafe.model import CellQuery
 from censafe.model.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 
 __all__ = ["check_pass_order"]
 
-_Labels = NDArray[np.int32]
 _ORDINARY_FITS: Final = 2
 
 
@@ -44,37 +44,43 @@ def _check_level(
     """One level; ``joined`` when all its outer passes are rounded down one tree."""
     place = f"{config.origin}: histograms.{histogram.name}.passes, level {level}"
     passes = passes_of(histogram, level, config.choices)
-    chains = [named_chains(histogram, outer) for outer in passes.rounding]
+    chains = [query_chains(histogram, outer) for outer in passes.rounding]
     fits = [measured_fits(histogram, level, outer) for outer in passes.l2]
     used = [chain for chain, fit in zip(chains, fits, strict=True) if fit]
     for chain in used:
-        first = len(chain) > 1 and len(chain[0]) == 1 and not chain[0][0][1].any()
+        first = len(chain) > 1 and len(chain[0]) == 1 and chain[0][0].answers == 1
         if len(chain) > 1 + first:
             raise ConfigError(
                 f"{place}: {len(chain)} inner passes of rounding in one outer pass; allowed: one, or the total alone and then "
                 "one; fix: put the queries of one inner pass into one list, coarse to fine"
             )
-    trees = [[named for chain in chains for inner in chain for named in inner]] if joined else []
-    for tree in trees or [[named for inner in chain for named in inner] for chain in used]:
+    trees = [[query for chain in chains for inner in chain for query in inner]] if joined else []
+    for tree in trees or [[query for inner in chain for query in inner] for chain in used]:
         _check_tree(histogram, tree, place)
     general = root or len(used) > 1 or any(len(fit) > _ORDINARY_FITS for fit in fits)
     if used and general and not joined and config.choices.information == "level":
         _check_cells(histogram, level, next(fit for fit in reversed(fits) if fit)[-1], used[-1], place)
 
 
-def _check_tree(histogram: MeasuredHistogram, tree: list[tuple[str, _Labels]], place: str) -> None:
-    allowed = histogram.schema.allowed()
-    above, coarse = "the total", np.zeros(int(allowed.sum()), np.int32)
-    for name, label in tree:
-        fine = label[allowed]
-        pairs = np.unique(np.stack([fine, coarse]), axis=1).shape[1]
-        if pairs != len(np.unique(fine)):
+def _check_tree(histogram: MeasuredHistogram, tree: list[CellQuery], place: str) -> None:
+    schema = histogram.schema
+    coarse = schema.query("total")
+    for query in tree:
+        if not query.refines(coarse) and not _splits(query, coarse, schema.allowed()):
+            above = "the total" if coarse.answers == 1 else coarse.name
             raise ConfigError(
-                f"{place}: rounding goes from coarse to fine, but {name} does not split the groups of {above}, which comes "
-                f"before it; fix: name {_joined(above, name)}, or leave one of them out of rounding"
+                f"{place}: rounding goes from coarse to fine, but {query.name} does not split the groups of {above}, which comes "
+                f"before it; fix: name {_joined(above, query.name)}, or leave one of them out of rounding"
             )
-        if 1 < len(np.unique(fine)) < len(fine):
-            above, coarse = name, fine
+        if 1 < query.answers < schema.schema.cells:
+            coarse = query
+
+
+def _splits(query: CellQuery, coarse: CellQuery, allowed: NDArray[np.bool_]) -> bool:
+    """Whether each answer lies in one of ``coarse``, cells that are always empty left out."""
+    fine = query.label[allowed].astype(np.int64)
+    pairs = fine * coarse.answers + coarse.label[allowed]
+    return len(np.unique(pairs)) == len(np.unique(fine))
 
 
 def _joined(above: str, name: str) -> str:
@@ -86,16 +92,18 @@ def _check_cells(
     histogram: MeasuredHistogram,
     level: str,
     fit: tuple[int, ...],
-    chain: tuple[tuple[tuple[str, _Labels], ...], ...],
+    chain: tuple[tuple[CellQuery, ...], ...],
     place: str,
 ) -> None:
     """The queries of the last fit and of the last rounding, and the kinds of units, must tell all cells apart."""
-    queries, rule = tuple(histogram.query_shares[level]), histogram.schema.facilities
-    names = [queries[one] for one in fit] + ([] if rule is None else [rule.attribute])
-    labels = [histogram.schema.query(name).label for name in names]
-    labels += [label for inner in chain for _, label in inner]
-    allowed = histogram.schema.allowed()
-    stacked = np.array(labels, np.int32).reshape(len(labels), -1)[:, allowed]
+    schema = histogram.schema
+    texts, rule = tuple(histogram.query_shares[level]), schema.facilities
+    names = [texts[one] for one in fit] + ([] if rule is None else [rule.attribute])
+    queries = [schema.query(name) for name in names] + [query for inner in chain for query in inner]
+    if any(query.answers == schema.schema.cells for query in queries):
+        return
+    allowed = schema.allowed()
+    stacked = np.stack([query.label[allowed] for query in queries])
     if np.unique(stacked, axis=1).shape[1] < allowed.sum():
         raise ConfigError(
             f"{place}: the last pass does not tell all cells apart, so that it determines no cells; fix: measure detailed at "
