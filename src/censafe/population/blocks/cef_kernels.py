@@ -165,18 +165,22 @@ def _same_place(text: _Bytes, one: int, other: int) -> bool:
 
 
 @_kernel
+def _block_of(table: BlockTable, text: _Bytes, at: int, before: int, last: int) -> int:
+    """Position of the block of the unit at `at`, which often is that of the unit at `before`."""
+    if last >= 0 and _same_place(text, before + _BLOCK_AT.start, at + _BLOCK_AT.start):
+        return last
+    return _find_block(table, text, at + _BLOCK_AT.start, at + _BLOCK_AT.start + _BLOCK_AT.width)
+
+
+@_kernel
 def _unit(
-    text: _Bytes, at: int, kinds: NDArray[np.int8], table: BlockTable, seen: NDArray[np.uint64], bad: _Ints,
-    units: UnitColumns, row: int, before: int,
+    text: _Bytes, at: int, block: int, kinds: NDArray[np.int8], seen: NDArray[np.uint64], bad: _Ints,
+    units: UnitColumns, row: int,
 ) -> None:  # fmt: skip
     rtype, mafid = number_at(text, at, _RTYPE_AT), number_at(text, at, _MAFID_AT)
     code, vacancy = number_at(text, at, _QUARTERS_AT), number_at(text, at, _VACS_AT)
     persons = number_at(text, at, _POP_AT)
     kind = int(kinds[code]) if code >= 0 else -1
-    if row > 0 and _same_place(text, before + _BLOCK_AT.start, at + _BLOCK_AT.start):
-        block = int(units.block[row - 1])
-    else:
-        block = _find_block(table, text, at + _BLOCK_AT.start, at + _BLOCK_AT.start + _BLOCK_AT.width)
     bad[_RTYPE] += outside(_TYPES, rtype)
     bad[_MAFID] += mafid < 0
     bad[_QGQTYP] += kind < 0
@@ -219,11 +223,12 @@ def parse_units(
         units: takes the units; as long as the chunk has lines.
     """
     row = 0
-    at, before = start, start - 1
+    at, before, block = start, start, -1
     while at < len(text):
         length, after = next_line(text, at, UNIT_WIDTH)
         if length == UNIT_WIDTH:
-            _unit(text, at, kinds, table, seen, bad, units, row, before)
+            block = _block_of(table, text, at, before, block)
+            _unit(text, at, block, kinds, seen, bad, units, row)
             row += 1
             before = at
         else:

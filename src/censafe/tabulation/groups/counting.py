@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.model import GroupBlock, GroupLevel
+from censafe.model.named_arrays import read_only
 from censafe.model.proven import proven
 
 __all__ = ["Batch", "ExactGroups", "GroupedRecords", "Memberships", "RegionBlocks", "sort_by_block"]
@@ -209,7 +210,7 @@ class ExactGroups:
         """Number of most detailed cells."""
         return self._cells
 
-    @proven("groups.proof.md", digest="e934c6072dbf1a30")
+    @proven("groups.proof.md", digest="0f51240f7f2d559a")
     def block(self, first: int, stop: int) -> GroupBlock:
         """CONFIDENTIAL. The counts of regions ``first`` to ``stop - 1``; safe to call from several threads.
 
@@ -223,12 +224,12 @@ class ExactGroups:
         rows = np.zeros((stop - first, len(self._level.iterations)), dtype=np.int32)
         # Untouched pages of zeros cost no memory, so there is a row for every group.
         counts = np.zeros((rows.size + 1, self._cells), dtype=np.int32)
-        used = 0
-        for records, groups in self._parts:
-            used = kernels.count_groups(
-                first, self._regions.starts, self._regions.blocks, records.starts, records.codes, records.bits,
-                groups.indptr, groups.ordinals, rows, counts, used,
-            )  # fmt: skip
+        regions = kernels.ListedRegions(*read_only(self._regions.starts, self._regions.blocks))
+        found, used = kernels.RegionCounts(rows, counts), 0
+        for part, memberships in self._parts:
+            records = kernels.PartRecords(*read_only(part.starts, part.codes), part.bits)
+            groups = kernels.CombinationGroups(*read_only(memberships.indptr, memberships.ordinals))
+            used = kernels.count_groups(first, regions, records, groups, found, used)
         return GroupBlock(first, rows, counts[: used + 1])
 
     def __reduce__(self) -> NoReturn:

@@ -2,16 +2,73 @@
 
 from __future__ import annotations
 
-from numba import int32, int64, types, uint32
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numba import int32, int64, uint32
+from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
+from censafe.model.named_arrays import read_only_type, tuple_type
 from censafe.model.proven import proven
 
-__all__ = ["count_blocks", "count_groups", "place_records"]
+__all__ = [
+    "CombinationGroups",
+    "ListedRegions",
+    "RegionCounts",
+    "PartRecords",
+    "count_blocks",
+    "count_groups",
+    "place_records",
+]
 
-_INT32 = types.Array(int32, 1, "C", readonly=True)
-_INT64 = types.Array(int64, 1, "C", readonly=True)
-_CODES = types.Array(uint32, 1, "C", readonly=True)
+
+class ListedRegions(NamedTuple):
+    """Blocks of the regions of one type."""
+
+    start: NDArray[np.int64]  # (regions + 1,) where the blocks of every region start
+    block: NDArray[np.int32]
+
+
+class PartRecords(NamedTuple):
+    """CONFIDENTIAL. The records of one part, sorted by block."""
+
+    start: NDArray[np.int64]  # (blocks + 1,) where the records of every block start
+    code: NDArray[np.uint32]  # combination and cell of every record
+    bits: int  # of the cell, the last ones of a code
+
+    def __repr__(self) -> str:
+        return f"PartRecords({len(self.start) - 1} blocks)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("records are confidential and cannot be pickled")
+
+
+class CombinationGroups(NamedTuple):
+    """Groups of every combination of codes."""
+
+    start: NDArray[np.int64]  # (combinations + 1,) where the groups of every combination start
+    ordinal: NDArray[np.int32]  # iteration of every group
+
+
+class RegionCounts(NamedTuple):
+    """CONFIDENTIAL. Counts of the groups of consecutive regions."""
+
+    row: NDArray[np.int32]  # (regions, iterations) row of every group, 0 for an empty one
+    count: NDArray[np.int32]  # (rows, cells)
+
+    def __repr__(self) -> str:
+        return f"RegionCounts({len(self.row)} regions)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("exact counts are confidential and cannot be pickled")
+
+
+_INT32, _INT64, _CODES = read_only_type(int32), read_only_type(int64), read_only_type(uint32)
+_REGIONS = tuple_type(ListedRegions, _INT64, _INT32)
+_RECORDS = tuple_type(PartRecords, _INT64, _CODES, int64)
+_GROUPS = tuple_type(CombinationGroups, _INT64, _INT32)
+_COUNTS = tuple_type(RegionCounts, int32[:, ::1], int32[:, ::1])
 
 
 @proven("groups.proof.md", digest="63e00a72c43083e3")
@@ -44,31 +101,27 @@ def place_records(block, code, place, stop, out):  # type: ignore[no-untyped-def
     return lost
 
 
-@proven("groups.proof.md", digest="319c5c1354a82651")
-@compiled(
-    int64(int64, _INT64, _INT32, _INT64, _CODES, int64, _INT64, _INT32, int32[:, ::1], int32[:, ::1], int64)
-)
-def count_groups(  # type: ignore[no-untyped-def]
-    first, region_start, region_block, block_start, codes, bits, combo_start, combo_group, rows, counts, used
-):
+@proven("groups.proof.md", digest="dbf23470a66cb065")
+@compiled(int64(int64, _REGIONS, _RECORDS, _GROUPS, _COUNTS, int64))
+def count_groups(first, regions, records, groups, counts, used):  # type: ignore[no-untyped-def]
     """Count the records of consecutive regions in their groups; returns the number of rows in use.
 
     Every record adds one to its cell in each group of its combination. An empty group has row 0; a group gets the
     next free row of ``counts`` when its first record is met.
     """
-    mask = (1 << bits) - 1
-    for region in range(rows.shape[0]):
-        for listed in range(region_start[first + region], region_start[first + region + 1]):
-            block = region_block[listed]
-            for record in range(block_start[block], block_start[block + 1]):
-                combo = codes[record] >> bits
-                cell = codes[record] & mask
-                for entry in range(combo_start[combo], combo_start[combo + 1]):
-                    group = combo_group[entry]
-                    row = rows[region, group]
+    mask = (1 << records.bits) - 1
+    for region in range(counts.row.shape[0]):
+        for listed in range(regions.start[first + region], regions.start[first + region + 1]):
+            block = regions.block[listed]
+            for record in range(records.start[block], records.start[block + 1]):
+                combo = records.code[record] >> records.bits
+                cell = records.code[record] & mask
+                for entry in range(groups.start[combo], groups.start[combo + 1]):
+                    group = groups.ordinal[entry]
+                    row = counts.row[region, group]
                     if row == 0:
                         used += 1
                         row = used
-                        rows[region, group] = row
-                    counts[row, cell] += 1
+                        counts.row[region, group] = row
+                    counts.count[row, cell] += 1
     return used
