@@ -11,15 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.geocodes import pack_geocodes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NO_AIANNH", "NO_PLACE", "BlockAreas", "read_grfc"]
+__all__ = [
+    "BLOCK_NUMBER",
+    "NO_AIANNH",
+    "NO_PLACE",
+    "BlockAreas",
+    "block_codes",
+    "column_names",
+    "read_grfc",
+]
 
 
 NO_AIANNH: Final = 9999
 NO_PLACE: Final = 99999
+
+BLOCK_NUMBER: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
+"""Columns of GRF-C that make the number of a block; the block group is the first digit of the last one."""
+
+_BLOCK_DIGITS: Final = (2, 3, 6, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +89,7 @@ def read_grfc(
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    names = _header(path)
+    names = column_names(path)
     missing = [name for name in columns if name not in names]
     if missing:
         raise DataError(
@@ -114,7 +128,44 @@ def read_grfc(
     return table
 
 
-def _header(path: Path) -> list[str]:
+def block_codes(table: pa.Table) -> NDArray[np.int64]:
+    """Geocodes of 16 digits of the rows of GRF-C, as numbers.
+
+    Args:
+        table: with the columns BLOCK_NUMBER, text or dictionaries of text.
+
+    Returns:
+        int64, shape (rows,); -1 where one of the columns has another form.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> columns = {"TABBLKST": ["44", "4"], "TABBLKCOU": ["001"] * 2, "TABTRACTCE": ["000100"] * 2, "TABBLK": ["2001"] * 2}
+        >>> block_codes(pa.table(columns)).tolist()
+        [4400100010022001, -1]
+    """
+    import pyarrow as pa
+
+    codes = np.zeros(table.num_rows, np.int64)
+    bad = np.zeros(table.num_rows, np.bool_)
+    for name, digits in zip(BLOCK_NUMBER, _BLOCK_DIGITS, strict=True):
+        column = table.column(name).combine_chunks()
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        texts = np.array([*encoded.dictionary.to_pylist(), ""], np.str_)
+        part = pack_geocodes(texts, digits)[encoded.indices.fill_null(len(texts) - 1).to_numpy()]
+        bad |= part < 0
+        if name == "TABBLK":
+            codes = codes * 10 + part // 1000
+        codes = codes * 10**digits + part
+    return np.where(bad, -1, codes)
+
+
+def column_names(path: Path) -> list[str]:
+    """Names of the columns of a GRF-C file, in their order.
+
+    Raises:
+        DataError: the file is empty or no text.
+        StorageError: it cannot be opened.
+    """
     try:
         with path.open("rb") as stream:
             line = stream.readline()

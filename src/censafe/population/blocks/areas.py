@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.geography.geocodes import pack_geocodes
-from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas, read_grfc
+from censafe.geography.grfc import BLOCK_NUMBER, NO_AIANNH, NO_PLACE, BlockAreas, block_codes, read_grfc
 from censafe.population.blocks.layout import finding
 from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding
@@ -23,11 +23,6 @@ AREA_COLUMNS: Final[Mapping[str, tuple[int, int]]] = {
     "cousubfp": (5, NO_PLACE),
 }
 """Digits of the codes of every kind of area, and the code of none."""
-
-BLOCK_NUMBER: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
-"""Columns of GRF-C that make the number of a block; the block group is the first digit of the last one."""
-
-_BLOCK_DIGITS: Final = (2, 3, 6, 4)
 
 
 def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Finding]) -> NDArray[np.int32]:
@@ -84,21 +79,12 @@ def in_order(columns: Mapping[str, NDArray[np.int32]], codes: NDArray[np.int64])
 
 def block_numbers(table: Any, file: str, found: list[Finding]) -> NDArray[np.int64]:
     """Geocodes of 16 digits of the rows of GRF-C, as numbers; -1 where they are wrong."""
-    codes = np.zeros(table.num_rows, np.int64)
-    bad = np.zeros(table.num_rows, np.bool_)
-    for name, digits in zip(BLOCK_NUMBER, _BLOCK_DIGITS, strict=True):
-        encoded = table.column(name).combine_chunks().fill_null("").dictionary_encode()
-        texts = np.array(readable_texts(encoded.dictionary), np.str_)
-        part = pack_geocodes(texts, digits)[encoded.indices.to_numpy()]
-        bad |= part < 0
-        if name == "TABBLK":
-            codes = codes * 10 + part // 1000
-        codes = codes * 10**digits + part
+    codes = block_codes(table)
     found += finding(
-        file, ", ".join(BLOCK_NUMBER), "form", int(bad.sum()), "codes of another form", "2, 3, 6 and 4 digits",
+        file, ", ".join(BLOCK_NUMBER), "form", int((codes < 0).sum()), "codes of another form", "2, 3, 6 and 4 digits",
         "use the GRF-C file of the 2020 tabulation geography",
     )  # fmt: skip
-    return np.where(bad, -1, codes)
+    return codes
 
 
 def areas_from_grfc(paths: tuple[Path, ...], codes: NDArray[np.int64], found: list[Finding]) -> BlockAreas:

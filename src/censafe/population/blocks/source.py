@@ -33,6 +33,7 @@ _WANTED: Final[Mapping[Reader, str]] = {
 }
 _PERSONS = "histogram"
 _KINDS = ("parquet", "csv")
+_CROSSWALKS: Final = "*crosswalk*.csv"
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,13 @@ class BlockFiles:
         reader: that reads them.
         records: files with records, by what they hold.
         public: block files GRF-C.
+        crosswalks: tables of blocks and Prims.
     """
 
     reader: Reader
     records: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     public: tuple[Path, ...] = ()
+    crosswalks: tuple[Path, ...] = ()
 
     @property
     def all(self) -> tuple[Path, ...]:
@@ -60,7 +63,8 @@ def block_files(folder: Path, reader: Reader | None = None, *, persons: bool = T
 
     The folder holds the files of one reader: ``histogram`` and ``units`` (each one file, Parquet or CSV, or a folder of them),
     a state's published P.L. 94-171 files in the legacy layout, an extract of the 1940 census, or Census Edited Files. Block
-    files ``GRF-C*.txt`` may stand beside the first and must stand beside the last.
+    files ``GRF-C*.txt`` may stand beside the first and must stand beside the last. A crosswalk of blocks to Prims,
+    ``*crosswalk*.csv``, may stand beside all of them.
 
     Args:
         folder: the data folder.
@@ -96,7 +100,7 @@ def block_files(folder: Path, reader: Reader | None = None, *, persons: bool = T
         allowed = ", or ".join(_WANTED.values()) if reader is None or not records else _WANTED[chosen]
         raise DataError(f"{folder}: {what}; allowed: {allowed}")
     public = tuple(sorted(folder.glob("GRF-C*.txt")))
-    return BlockFiles(chosen, records, public)
+    return BlockFiles(chosen, records, public, tuple(sorted(folder.glob(_CROSSWALKS))))
 
 
 def read_block_files(files: BlockFiles, layout: HistogramLayout, *, hispanic9: bool = False) -> BlockData:

@@ -33,6 +33,7 @@ __all__ = [
 
 _FORMAT: Final = "censafe geography 1"
 _AREAS: Final = ("aiannh", "place", "cousub")
+_KEY: Final = "key_"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class Blocks:
 
 
 def write_geography(path: Path, blocks: Blocks, *, stamp: Stamp | None = None) -> None:
-    """Write one row a block: ``geocode``, ``units_0``, ``units_1`` and so on, and the areas where there are any.
+    """Write one row a block: ``geocode``, ``units_0``, ``units_1`` and so on, and the areas with their keys where there are any.
 
     Args:
         path: final name; the file appears there complete or not at all.
@@ -72,6 +73,7 @@ def write_geography(path: Path, blocks: Blocks, *, stamp: Stamp | None = None) -
         columns[f"units_{kind}"] = pa.array(np.ascontiguousarray(counts))
     if blocks.areas is not None:
         columns |= {name: pa.array(getattr(blocks.areas, name)) for name in _AREAS}
+        columns |= {_KEY + name: pa.array(key) for name, key in blocks.areas.keys.items()}
     metadata = {
         "format": _FORMAT,
         "imputed": json.dumps(blocks.imputed),
@@ -79,6 +81,8 @@ def write_geography(path: Path, blocks: Blocks, *, stamp: Stamp | None = None) -
     }
     if blocks.form.alphabet != DIGITS:
         metadata["alphabet"] = blocks.form.alphabet
+    if blocks.areas is not None and blocks.areas.notes:
+        metadata["areas"] = json.dumps(blocks.areas.notes)
     if stamp is not None:
         metadata["stamp"] = stamp
     with atomic_write(path) as temporary:
@@ -112,7 +116,13 @@ def read_geography(path: Path) -> Blocks:
         imputed = tuple(json.loads(metadata[b"imputed"]))
         areas = None
         if _AREAS[0] in table.schema.names:
-            areas = BlockAreas(codes, *(table[name].to_numpy() for name in _AREAS))
+            keys = {
+                name.removeprefix(_KEY): table[name].to_numpy()
+                for name in table.schema.names
+                if name.startswith(_KEY)
+            }
+            notes = tuple(json.loads(metadata.get(b"areas", b"[]")))
+            areas = BlockAreas(codes, *(table[name].to_numpy() for name in _AREAS), keys=keys, notes=notes)
     except (KeyError, ValueError, IndexError, OSError, pa.ArrowException) as error:
         raise CheckError(
             f"{path} is missing, damaged or no file of blocks; restore it from a copy"

@@ -45,6 +45,20 @@ def test_blocks_come_back(tmp_path: Path, with_areas: bool) -> None:
     assert pq.read_metadata(path).metadata[b"stamp"] == b"NOT PRIVATE"
 
 
+def test_keys_of_areas_come_back_with_their_notes(tmp_path: Path) -> None:
+    one = np.array([1, 2], np.int32)
+    keys = {"prim": CODES * 2, "districts": CODES}
+    path = tmp_path / "g.parquet"
+    areas = BlockAreas(CODES, one, one, one, keys, ("Prims are made up.",))
+    write_geography(path, Blocks(CODES, GeocodeForm(15), UNITS, areas))
+    found = read_geography(path).areas
+    assert found is not None
+    assert {name: key.tolist() for name, key in keys.items()} == {
+        name: key.tolist() for name, key in found.keys.items()
+    }
+    assert found.notes == ("Prims are made up.",)
+
+
 def test_blocks_come_back_where_no_units_were_counted(tmp_path: Path) -> None:
     write_geography(tmp_path / "g.parquet", Blocks(CODES, GeocodeForm(15), np.zeros((2, 0), np.int32), None))
     found = read_geography(tmp_path / "g.parquet")

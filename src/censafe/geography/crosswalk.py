@@ -1,0 +1,142 @@
+"""Crosswalks: tables that say in which area every block lies, for levels that no geocode holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from censafe.errors import DataError, StorageError
+from censafe.geography.geocodes import GeocodeForm, unpack_geocodes
+from censafe.model.arrays import Integers
+
+__all__ = ["read_crosswalk"]
+
+_BLOCK: Final = ("block", "tabblk")
+_BUREAU: Final[Mapping[str, str]] = {"prim": "primgeo"}
+_SHORT: Final = 15
+_DIGITS: Final = 16
+_NAMED: Final = 5
+
+
+def read_crosswalk(path: Path, names: Sequence[str], codes: Integers) -> dict[str, Integers]:
+    """Areas of some blocks from a comma-delimited table with a header, which may have more blocks and columns.
+
+    Args:
+        path: the table. The column ``block`` (or ``tabblk``) has geocodes of 16 digits, or of 15 without the block group.
+        names: columns wanted; for ``prim``, ``primgeo`` serves as well.
+        codes: geocodes of 16 digits of the blocks as numbers, rising, shape (blocks,).
+
+    Returns:
+        By name, a number for every block: that of the area where all areas of the column are digits of one length,
+        otherwise its place among the areas of the column in the order of their texts. int64, shape (blocks,).
+
+    Raises:
+        DataError: a column is missing, geocodes of another form, blocks given twice, blocks without an area.
+        StorageError: the file cannot be opened.
+
+    Source: crosswalk of tabulation blocks to primitive geounits, 2020 production of the DHC (columns tabblk, primgeo).
+    """
+    table = _read(path)
+    block = _column(table, path, _BLOCK)
+    columns = {name: _column(table, path, (name, _BUREAU.get(name, name))) for name in names}
+    known = _blocks(table.column(block), path, block)
+    order = np.argsort(known, kind="stable")
+    known = known[order]
+    again = known[1:][np.diff(known) == 0]
+    _refuse(path, block, again, "blocks are given twice", "one row a block", "remove the others")
+    place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+    missing = codes[known[place] != codes]
+    _refuse(path, block, missing, "blocks of the data are not in the crosswalk", "every block of the data",
+            "use the crosswalk of the same blocks")  # fmt: skip
+    rows = order[place]
+    found = {}
+    for name, column in columns.items():
+        numbers = _areas(table.column(column))[rows]
+        _refuse(
+            path,
+            column,
+            codes[numbers < 0],
+            "blocks have no area",
+            "an area for every block",
+            "fill the column",
+        )
+        found[name] = numbers
+    return found
+
+
+def _read(path: Path) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    try:
+        with path.open(encoding="utf-8-sig") as stream:
+            header = stream.readline().strip().split(",")
+        kinds = {name.strip('"'): pa.string() for name in header}
+        convert = arrow_csv.ConvertOptions(column_types=kinds, strings_can_be_null=False)
+        table = arrow_csv.read_csv(path, convert_options=convert)
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be opened; check that it exists") from None
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        raise DataError(
+            f"{path.name}: no comma-delimited table of UTF-8 text; allowed: a header and one row a block; fix: copy it again"
+        ) from None
+    if not table.num_rows:
+        raise DataError(f"{path.name}: the file has no blocks; allowed: one row a block; fix: copy it again")
+    return table
+
+
+def _column(table: Any, path: Path, allowed: Sequence[str]) -> str:
+    for name in allowed:
+        if name in table.column_names:
+            return name
+    raise DataError(
+        f"{path.name}: column missing: {allowed[0]}; allowed: a header with {' or '.join(dict.fromkeys(allowed))}; "
+        "fix: name the column"
+    )
+
+
+def _blocks(column: Any, path: Path, name: str) -> Integers:
+    """Geocodes of 16 digits as numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = pc.utf8_length(column).to_numpy()
+    wrong = int(
+        np.count_nonzero(
+            (lengths != lengths[0]) | ~pc.ascii_is_decimal(column).to_numpy(zero_copy_only=False)
+        )
+    )
+    if wrong or lengths[0] not in (_SHORT, _DIGITS):
+        raise DataError(
+            f"{path.name}: {name}: {wrong or len(lengths)} rows have geocodes of another form; allowed: {_DIGITS} digits, or "
+            f"{_SHORT} without the block group, leading zeros included; fix: correct the column"
+        )
+    numbers: Integers = pc.cast(column, pa.int64()).to_numpy()
+    if lengths[0] == _DIGITS:
+        return numbers
+    within = numbers % 10**4
+    return (numbers // 10**4 * 10 + within // 1000) * 10**4 + within
+
+
+def _areas(column: Any) -> Integers:
+    """Numbers of the areas; -1 for none."""
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = np.char.strip(np.array(encoded.dictionary.to_pylist(), np.str_))
+    form = GeocodeForm(max(int(np.char.str_len(texts).max()), 1))
+    numbers = form.pack(texts) if form.length <= form.longest else np.full(len(texts), -1)
+    if (numbers[texts != ""] < 0).any():
+        numbers = np.unique(texts, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    numbers = np.where(texts == "", -1, numbers)
+    found: Integers = numbers[encoded.indices.to_numpy()]
+    return found
+
+
+def _refuse(path: Path, column: str, wrong: Integers, what: str, allowed: str, fix: str) -> None:
+    if len(wrong):
+        some = ", ".join(unpack_geocodes(wrong[:_NAMED], _DIGITS).tolist())
+        raise DataError(
+            f"{path.name}: {column}: {len(wrong)} {what}, such as {some}; allowed: {allowed}; fix: {fix}"
+        )

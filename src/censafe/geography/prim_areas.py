@@ -1,0 +1,149 @@
+"""Prims and school districts of blocks, from a crosswalk and the block file GRF-C."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.geography.crosswalk import read_crosswalk
+from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
+from censafe.geography.grfc import BLOCK_NUMBER, NO_PLACE, BlockAreas, block_codes, column_names, read_grfc
+from censafe.geography.spines.prim import StatusCodes, prim_keys
+from censafe.model.arrays import Integers
+
+__all__ = ["with_prim_keys"]
+
+_STATUS: Final = ("PLACEFP", "PLACEFS", "COUSUBFP", "COUSUBFS")
+_DISTRICTS: Final = ("SDUNILEA", "SDSECLEA", "SDELMLEA")
+_FIVE: Final = 100_000
+_NAMED: Final = 5
+
+
+def with_prim_keys(areas: BlockAreas, grfc: Sequence[Path], crosswalk: Path | None = None) -> BlockAreas:
+    """The areas of blocks with the keys of the spine of the DHC, and sentences on where they come from.
+
+    The Prim of a block is that of the crosswalk. Without one, it follows from county subdivision and place with their functional
+    status (:func:`censafe.geography.spines.prim.prim_keys`), where all files GRF-C have PLACEFP, PLACEFS, COUSUBFP and COUSUBFS;
+    the rule sees all blocks of the files. Where they do not, there is no key, and the spine guesses. School districts are
+    there where all files have SDUNILEA, SDSECLEA and SDELMLEA; blank ones are 99999.
+
+    Args:
+        areas: of the blocks, in the order of their geocodes.
+        grfc: block files GRF-C, which may have more blocks; none where there are none.
+        crosswalk: table of blocks and Prims (:func:`censafe.geography.crosswalk.read_crosswalk`).
+
+    Raises:
+        DataError: codes of another form, blocks that a file gives twice or lacks.
+        StorageError: a file cannot be opened.
+    """
+    columns = _common_columns(grfc)
+    keys: dict[str, Integers] = {}
+    notes = []
+    if crosswalk is not None:
+        keys |= read_crosswalk(crosswalk, ("prim",), areas.codes)
+        notes.append(f"Prims are those of the crosswalk {crosswalk.name}.")
+    elif set(_STATUS) <= columns:
+        notes.append(
+            "No crosswalk of blocks to Prims was given: Prims were computed from GRF-C by the rule of the 2020 production (county, "
+            "county subdivision, place, functional status)."
+        )
+    wanted = () if crosswalk is not None or not set(_STATUS) <= columns else _STATUS
+    districts = _DISTRICTS if set(_DISTRICTS) <= columns else ()
+    if wanted or districts:
+        keys |= _keys_of_files(grfc, (*wanted, *districts), areas.codes)
+    return replace(areas, keys={**areas.keys, **keys}, notes=(*areas.notes, *notes))
+
+
+def _common_columns(grfc: Sequence[Path]) -> frozenset[str]:
+    """Columns that all files have."""
+    headers = [frozenset(column_names(path)) for path in grfc]
+    return frozenset.intersection(*headers) if headers else frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class _File:
+    """Blocks of one file and their keys, in the order of its rows."""
+
+    codes: Integers
+    keys: dict[str, Integers]
+
+
+def _keys_of_files(grfc: Sequence[Path], columns: tuple[str, ...], codes: Integers) -> dict[str, Integers]:
+    files = [_keys_of_file(path, columns) for path in grfc]
+    known = np.concatenate([file.codes for file in files])
+    order = np.argsort(known, kind="stable")
+    known = known[order]
+    _refuse(grfc[0], known[1:][np.diff(known) == 0], "blocks are given twice; allowed: one row a block")
+    place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+    _refuse(
+        grfc[0],
+        codes[known[place] != codes],
+        "blocks of the data are not here; allowed: every block of the data",
+    )
+    rows = order[place]
+    return {name: np.concatenate([file.keys[name] for file in files])[rows] for name in files[0].keys}
+
+
+def _keys_of_file(path: Path, columns: tuple[str, ...]) -> _File:
+    """Keys by the rule: a county is whole in one file."""
+    table = read_grfc(path, (*BLOCK_NUMBER, *columns), coded=True).unify_dictionaries()
+    codes = block_codes(table)
+    if (codes < 0).any():
+        raise DataError(
+            f"{path.name}: {', '.join(BLOCK_NUMBER)}: {int((codes < 0).sum())} codes of another form; allowed: 2, 3, 6 and 4 digits; "
+            "fix: use the GRF-C file of the 2020 tabulation geography"
+        )
+    keys = {}
+    if set(_STATUS) <= set(columns):
+        status = StatusCodes(_letters(table, "PLACEFS", path), _letters(table, "COUSUBFS", path))
+        keys["prim"] = prim_keys(codes, _five(table, "PLACEFP", path), _five(table, "COUSUBFP", path), status)
+    if set(_DISTRICTS) <= set(columns):
+        unified, secondary, elementary = (_five(table, name, path) for name in _DISTRICTS)
+        keys["districts"] = (unified * _FIVE + secondary) * _FIVE + elementary
+    return _File(codes, keys)
+
+
+def _coded(table: Any, name: str) -> tuple[NDArray[np.str_], NDArray[np.integer]]:
+    """Different texts of a column without blanks around them, and which of them every row has."""
+    column = table.column(name).combine_chunks()
+    texts = np.char.strip(np.array([*column.dictionary.to_pylist(), ""], np.str_))
+    return texts, column.indices.fill_null(len(texts) - 1).to_numpy()
+
+
+def _five(table: Any, name: str, path: Path) -> Integers:
+    """Codes of five digits as numbers; 99999 for none."""
+    texts, row = _coded(table, name)
+    numbers = np.where(texts == "", NO_PLACE, pack_geocodes(texts, 5))
+    _check(path, name, int((numbers < 0)[row].sum()), "5 digits, 99999 or blank for none")
+    found: Integers = numbers[row]
+    return found
+
+
+def _letters(table: Any, name: str, path: Path) -> NDArray[np.str_]:
+    """Functional status: one letter or none."""
+    texts, row = _coded(table, name)
+    wrong = (np.char.str_len(texts) > 1) | ((texts != "") & ~np.char.isupper(texts))
+    _check(path, name, int(wrong[row].sum()), "one capital letter, blank for none")
+    return texts.astype("U1")[row]
+
+
+def _check(path: Path, name: str, rows: int, allowed: str) -> None:
+    if rows:
+        raise DataError(
+            f"{path.name}: {name}: {rows} rows have codes of another form; allowed: {allowed}; fix: use the GRF-C file of the 2020 "
+            "tabulation geography"
+        )
+
+
+def _refuse(path: Path, wrong: Integers, what: str) -> None:
+    if len(wrong):
+        some = ", ".join(unpack_geocodes(wrong[:_NAMED], 16).tolist())
+        raise DataError(
+            f"{path.name}: {len(wrong)} {what}; such as {some}; fix: use the GRF-C file of the 2020 tabulation geography"
+        )
