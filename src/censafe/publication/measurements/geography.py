@@ -122,7 +122,8 @@ def read_geography(path: Path) -> Blocks:
                 if name.startswith(_KEY)
             }
             notes = tuple(json.loads(metadata.get(b"areas", b"[]")))
-            areas = BlockAreas(codes, *(table[name].to_numpy() for name in _AREAS), keys=keys, notes=notes)
+            aiannh, place, cousub = (table[name].to_numpy() for name in _AREAS)
+            areas = BlockAreas(codes, aiannh, place, cousub, keys, notes)
     except (KeyError, ValueError, IndexError, OSError, pa.ArrowException) as error:
         raise CheckError(
             f"{path} is missing, damaged or no file of blocks; restore it from a copy"
