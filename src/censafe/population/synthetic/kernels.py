@@ -26,7 +26,7 @@ from censafe.population.synthetic.structures import (
     waiting,
 )
 
-__all__ = ["draw_tracts"]
+__all__ = ["describe_household", "draw_facilities", "draw_residents", "draw_tracts"]
 
 _kernel = compiled()
 
@@ -65,7 +65,9 @@ def _tenure(c: Chances, hht2: int, age: int, race: int, hispanic: int, words: Wo
 
 
 @_kernel
-def _describe(c: Chances, words: Words, o: People, p: int, n: int, units: DrawnUnits, u: int) -> None:
+def describe_household(
+    c: Chances, words: Words, o: People, p: int, n: int, units: DrawnUnits, u: int
+) -> None:
     """Fill the codes of occupied housing unit `u` from its members."""
     partner = 0
     family = 0
@@ -114,7 +116,7 @@ def _blocks(c: Chances, persons: int, words: Words) -> tuple[_Floats, _Ints]:
 
 
 @_kernel
-def _facilities(c: Chances, persons: int, words: Words) -> tuple[_Ints, _Ints, _Floats, int]:
+def draw_facilities(c: Chances, persons: int, words: Words) -> tuple[_Ints, _Ints, _Floats, int]:
     """Kind, size and place (in persons, ascending) of the group quarters of a tract, and the persons left for homes.
 
     The quarters are the points of a Poisson process along the tract and take at most half of its persons.
@@ -138,7 +140,8 @@ def _facilities(c: Chances, persons: int, words: Words) -> tuple[_Ints, _Ints, _
 
 
 @_kernel
-def _residents(c: Chances, home: Home, kind: int, words: Words, o: People, p: int, size: int) -> None:
+def draw_residents(c: Chances, home: Home, kind: int, words: Words, o: People, p: int, size: int) -> None:
+    """Draw the `size` residents of group quarters from person `p` on."""
     for i in range(p, p + size):
         years = waiting(c.facility_years[kind], words)
         o.age[i] = min(c.facility_ages[kind, 1], c.facility_ages[kind, 0] + years)
@@ -163,7 +166,7 @@ def _draw_tract(
     home = (t.state[index], t.dominant[index])
     words[0] = t.seed[index]
     ends, numbers = _blocks(c, persons, words)
-    kinds, sizes, places, homes = _facilities(c, persons, words)
+    kinds, sizes, places, homes = draw_facilities(c, persons, words)
     mafid = t.first_mafid[index] - u
     block = facility = done = 0
     while done < persons:
@@ -173,12 +176,12 @@ def _draw_tract(
         _place_unit(units, u, 4 if quarters else 2, mafid + u, index, numbers[block])
         if quarters:
             size = sizes[facility]
-            _residents(c, home, kinds[facility], words, o, p, size)
+            draw_residents(c, home, kinds[facility], words, o, p, size)
             units.quarters[u] = 1 + kinds[facility]
             facility += 1
         else:
             size = draw_household(c, home, words, o, p, homes)
-            _describe(c, words, o, p, size, units, u)
+            describe_household(c, words, o, p, size, units, u)
             homes -= size
         units.pop[u] = size
         o.mafid[p : p + size] = mafid + u

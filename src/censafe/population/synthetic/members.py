@@ -9,6 +9,8 @@ __all__ = ["Home", "draw_household", "draw_race"]
 
 _kernel = compiled()
 
+_OLDEST_CHILD = 89  # by the Bureau's edit rules
+
 Home = tuple[int, int]
 """Row of the state, and the group that is more frequent in the tract."""
 _Members = tuple[int, int, int]  # first person of the household, members so far, most members
@@ -84,6 +86,14 @@ def _minor_age(parent: int, words: Words) -> int:
 
 
 @_kernel
+def _youngest_child(o: People, p: int) -> int:
+    """The age that the Bureau's edit rules ask of an own child of householder `p`."""
+    if o.age[p] >= 75:
+        return 18 if o.sex[p] == 2 else 6
+    return 6 if o.age[p] >= 60 and o.sex[p] == 2 else 0
+
+
+@_kernel
 def _child_race(c: Chances, home: Home, kind: int, words: Words, o: People, p: int, i: int) -> None:
     of = p + 1 if kind < 4 and uniform(words) < 0.5 else p
     _kin_race(c, home, c.kin_other, words, o, i, of)
@@ -99,7 +109,7 @@ def _minors(c: Chances, home: Home, kind: int, words: Words, o: People, p: int, 
         i = p + n
         code = 25 + pick(c.own_minor, words)
         o.relship[i] = 25 if code == 27 and kind >= 4 else code
-        o.age[i] = _minor_age(parent, words)
+        o.age[i] = max(_minor_age(parent, words), _youngest_child(o, p))
         o.sex[i] = sex(0.512, words)
         _child_race(c, home, kind, words, o, p, i)
         n += 1
@@ -124,7 +134,7 @@ def _possible(code: int, head: int, parent: int, kind: int) -> int:
 @_kernel
 def _relative_age(code: int, head: int, parent: int, words: Words) -> int:
     if code <= 27:
-        return min(parent - 15, 18 + waiting(9.0, words))
+        return min(_OLDEST_CHILD, parent - 15, 18 + waiting(9.0, words))
     if code == 28:
         return max(0, min(100, head + int((uniform(words) - 0.5) * 20.0)))
     if code == 29 or code == 31:

@@ -30,6 +30,7 @@ __all__ = [
     "make_plan",
     "marginals",
     "race_codes",
+    "rows_of_data",
     "share_out",
     "synthetic_states",
 ]
@@ -58,7 +59,8 @@ class County:
     population: int
 
 
-def _rows(name: str) -> list[dict[str, str]]:
+def rows_of_data(name: str) -> list[dict[str, str]]:
+    """The rows of a CSV file of the folder `data`, by column."""
     text = files(__package__).joinpath("data").joinpath(name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
@@ -83,7 +85,7 @@ def synthetic_states() -> tuple[SyntheticState, ...]:
         SyntheticState(
             row["state"], row["region"], row["division"], tuple(float(row[group]) for group in _GROUPS)
         )
-        for row in _rows("states.csv")
+        for row in rows_of_data("states.csv")
     )
 
 
@@ -95,7 +97,9 @@ def counties() -> tuple[County, ...]:
         >>> sum(county.population for county in counties() if county.state != "72")
         331449281
     """
-    return tuple(County(row["state"], row["county"], int(row["population"])) for row in _rows("counties.csv"))
+    return tuple(
+        County(row["state"], row["county"], int(row["population"])) for row in rows_of_data("counties.csv")
+    )
 
 
 def race_codes() -> tuple[tuple[int, ...], ...]:
@@ -116,7 +120,7 @@ def _cumulative(shares: ArrayLike) -> NDArray[np.float64]:
 def _race_shares() -> NDArray[np.float64]:
     """Cumulative shares of codes 01-63: multiple not Hispanic, Hispanic, Hispanic in Puerto Rico."""
     facts = marginals()["published"]["hispanic_race"]
-    rows = _rows("race_combinations.csv")
+    rows = rows_of_data("race_combinations.csv")
     hispanic = np.array([float(row["hispanic"]) for row in rows])
     multiple = np.zeros(63)
     multiple[6:] = [float(row["not_hispanic"]) for row in rows]

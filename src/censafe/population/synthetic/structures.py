@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from censafe.model.compiled import compiled
 __all__ = [
     "Chances",
     "DrawnUnits",
+    "NamedValues",
     "People",
     "Tracts",
     "Words",
@@ -165,10 +167,20 @@ _WIDE = {
     "block": np.int16,
     "pop": np.int32,
     "npf": np.int16,
+    "place": np.int32,
 }
 
 
-def packed(chances: Chances) -> Any:
+class NamedValues(Protocol):
+    """A named tuple, whatever its fields."""
+
+    @property
+    def _fields(self) -> tuple[str, ...]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+def packed(chances: NamedValues) -> Any:
     """The chances as one numpy record with the same field names, which a kernel passes on as one pointer."""
     values = [np.asarray(value) for value in chances]
     fields = [(name, value.dtype, value.shape) for name, value in zip(chances._fields, values, strict=True)]
@@ -178,7 +190,7 @@ def packed(chances: Chances) -> Any:
     return record[0]
 
 
-def records(kind: type[People | DrawnUnits], rows: int) -> Any:
+def records(kind: type[Any], rows: int) -> Any:
     """A zeroed record array with a field for every array of `kind`: what the kernels fill."""
     dtype = np.dtype([(name, _WIDE.get(name, np.int8)) for name in kind._fields], align=True)
     return np.zeros(rows, dtype).view(np.recarray)

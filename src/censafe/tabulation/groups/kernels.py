@@ -15,8 +15,8 @@ from censafe.model.proven import proven
 __all__ = [
     "CombinationGroups",
     "ListedRegions",
-    "RegionCounts",
     "PartRecords",
+    "RegionCounts",
     "count_blocks",
     "count_groups",
     "place_records",

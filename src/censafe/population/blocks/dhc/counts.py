@@ -1,0 +1,244 @@
+"""Exact histograms of the blocks from recoded records: persons, households, units, redistricting data, facilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.geography.grfc import BlockAreas
+from censafe.geography.spines.tree import Spine
+from censafe.model.sparse import ExactHistograms
+from censafe.population.blocks.dhc.kernels import (
+    PERSON_RULES,
+    UNIT_RULES,
+    PersonFields,
+    UnitFacts,
+    UnitFields,
+    enter_units,
+    find_units,
+    merge_keys,
+    recode_persons,
+    recode_units,
+    sum_groups,
+)
+from censafe.population.blocks.dhc.tables import (
+    AGES,
+    HOUSEHOLD_SHAPE,
+    PERSON_SHAPE,
+    PL94_SHAPE,
+    UNIT_LEVELS,
+    household_recodes,
+    household_rules,
+    person_recodes,
+    quarters,
+)
+from censafe.population.findings import Finding
+
+__all__ = [
+    "HOUSEHOLD_CELLS",
+    "PERSON_CELLS",
+    "DhcData",
+    "PersonPart",
+    "UnitPart",
+    "UnitTable",
+    "dhc_data",
+    "histograms_from_keys",
+    "recode_unit_part",
+    "redistricting_persons",
+]
+
+PERSON_CELLS: Final = int(np.prod(PERSON_SHAPE))
+HOUSEHOLD_CELLS: Final = int(np.prod(HOUSEHOLD_SHAPE))
+_Ints = NDArray[np.int64]
+_VACANT: Final = (4, 11)  # levels of tenvacgq that are vacant housing units
+
+
+@dataclass(frozen=True, eq=False)
+class DhcData:
+    """CONFIDENTIAL. The histograms of all blocks for the DHC, and what is published about them as it is.
+
+    Args:
+        spine: the standard tree over the blocks; public.
+        histograms: exact histograms by name, blocks in the order of the spine. ``dhc-persons``: relgq 42, sex 2, age 116,
+            hispanic 2, cenrace 63; ``dhc-households``: sex 2, hhage 9, hisp 2, race 7, elderly 4, hhtenshort_3lev 3,
+            hhtype_dhch 522; ``dhc-units``: tenvacgq 35; and, of the same records, the redistricting ``pl94-persons``: hhgq 8,
+            votingage 2, hispanic 2, cenrace 63; ``pl94-units``: vacant, occupied.
+        facilities: int32, shape (blocks, 25): housing units, vacant ones included, and facilities of every kind of group
+            quarters, published as they are.
+        files: the files read; none for a population that was drawn in memory.
+        areas: areas of the blocks; None where they were not read. Public.
+        findings: what deserves a warning.
+    """
+
+    spine: Spine
+    histograms: Mapping[str, ExactHistograms] = field(repr=False)
+    facilities: NDArray[np.int32] = field(repr=False)
+    files: tuple[Path, ...] = ()
+    areas: BlockAreas | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("block data are confidential and cannot be pickled")
+
+
+@dataclass(frozen=True, eq=False)
+class UnitPart:
+    """Some units after their recode.
+
+    Args:
+        facts: what persons need of them.
+        keys: of their households in the histogram, rising.
+        levels: tenvacgq of every unit.
+        bad: units that break each rule of the kernels.
+        edits: households that break each edit rule.
+    """
+
+    facts: UnitFacts
+    keys: _Ints
+    levels: NDArray[np.int8]
+    bad: _Ints
+    edits: _Ints
+
+
+@dataclass(frozen=True, eq=False)
+class PersonPart:
+    """Some persons after their recode: position of their units, keys that rise, and what is wrong, as in :class:`UnitPart`."""
+
+    unit: NDArray[np.int32]
+    keys: _Ints
+    bad: _Ints
+    edits: _Ints
+
+
+def recode_unit_part(columns: UnitFields, block: NDArray[np.int32]) -> UnitPart:
+    """Recode some units.
+
+    Args:
+        columns: their fields.
+        block: position of their blocks in the spine, -1 where it is unknown.
+    """
+    rows = len(block)
+    facts = UnitFacts(
+        columns.mafid, block, np.zeros(rows, np.int32), np.zeros(rows, np.int8), np.zeros(rows, np.bool_)
+    )
+    keys, levels = np.empty(rows, np.int64), np.zeros(rows, np.int8)
+    bad, edits = np.zeros(len(UNIT_RULES), np.int64), np.zeros(len(household_rules()), np.int64)
+    recode_units(household_recodes(), columns, facts, bad, edits, keys, levels)
+    return UnitPart(facts, _rising(keys), levels, bad, edits)
+
+
+def _rising(keys: _Ints) -> _Ints:
+    """The keys that are not -1, sorted."""
+    known = keys[keys >= 0]
+    known.sort()
+    return known
+
+
+class UnitTable:
+    """All units, found by MAFID.
+
+    Args:
+        parts: of the units.
+    """
+
+    def __init__(self, parts: Iterable[UnitPart]) -> None:
+        facts = UnitFacts._make(
+            np.concatenate(columns) for columns in zip(*(part.facts for part in parts), strict=True)
+        )
+        rows = len(facts.mafid)
+        self.facts = facts
+        self._slots = np.full(1 << max(4, (2 * rows - 1).bit_length()), -1, np.int32)
+        self.repeated = int(enter_units(self._slots, facts.mafid))
+
+    def recode(self, people: PersonFields) -> PersonPart:
+        """Find the units of some persons, and recode them."""
+        rows = len(people.mafid)
+        unit, keys = np.empty(rows, np.int32), np.empty(rows, np.int64)
+        bad, edits = np.zeros(len(PERSON_RULES), np.int64), np.zeros(PERSON_SHAPE[0], np.int64)
+        find_units(self._slots, self.facts, people.mafid, unit, bad)
+        recode_persons(person_recodes(), people, unit, self.facts, bad, edits, keys)
+        return PersonPart(unit, _rising(keys), bad, edits)
+
+
+def histograms_from_keys(spine: Spine, parts: list[_Ints], cells: int) -> ExactHistograms:
+    """Sparse histograms from the keys of records.
+
+    Args:
+        spine: the tree; its blocks give the order.
+        parts: of the keys, each rising; emptied, so that keys and histograms need not both stay.
+        cells: of the histogram.
+    """
+    keys = np.concatenate([np.zeros(0, np.int64), *parts])
+    parts.clear()
+    if bool((keys[1:] < keys[:-1]).any()):
+        keys.sort(kind="stable")  # merges parts that rise, which costs little where they hardly overlap
+    return ExactHistograms(spine.leaf.geounits, *merge_keys(keys, cells, spine.leaf.nodes))
+
+
+def redistricting_persons(persons: ExactHistograms) -> ExactHistograms:
+    """The redistricting histograms of the same persons: relgq as hhgq 8, age as votingage, without sex.
+
+    Args:
+        persons: histograms of the DHC persons.
+    """
+    hhgq = np.zeros(PERSON_SHAPE[0], np.int16)
+    for kind in quarters():
+        hhgq[17 + kind.level] = kind.hhgq8
+    adult = (np.arange(AGES) >= 18).astype(np.int16)
+    one = np.arange(PL94_SHAPE[2] * PL94_SHAPE[3], dtype=np.int16).reshape(PL94_SHAPE[2:])
+    group = (hhgq[:, None, None] * 2 + adult)[..., None, None] * one.size + one
+    cells = np.ascontiguousarray(np.broadcast_to(group.reshape(42, 1, AGES, 2, 63), PERSON_SHAPE)).reshape(-1)
+    pointer = np.zeros_like(persons.node_ptr)
+    cell, count = np.empty_like(persons.cell), np.empty_like(persons.count)
+    sums = np.zeros(int(np.prod(PL94_SHAPE)), np.int32)
+    sum_groups(
+        persons.node_ptr, persons.cell, persons.count, cells.astype(np.int16), sums, pointer, cell, count
+    )
+    held = int(pointer[-1])
+    return ExactHistograms(persons.geounits, pointer, cell[:held].copy(), count[:held].copy())
+
+
+def dhc_data(
+    spine: Spine, persons: list[_Ints], households: list[_Ints], units: Iterable[UnitPart]
+) -> DhcData:
+    """The histograms of all records.
+
+    Args:
+        spine: the standard tree over the blocks.
+        persons: keys of the persons; emptied.
+        households: keys of the households; emptied.
+        units: all units; those of unknown blocks are left out.
+    """
+    blocks = spine.leaf.nodes
+    levels = np.zeros((blocks, UNIT_LEVELS), np.int64)
+    for part in units:
+        known = part.facts.block >= 0
+        key = part.facts.block[known].astype(np.int64) * UNIT_LEVELS + part.levels[known]
+        levels += np.bincount(key, minlength=blocks * UNIT_LEVELS).reshape(blocks, UNIT_LEVELS)
+    first, last = _VACANT
+    homes = levels[:, :last].sum(axis=1)
+    vacant = levels[:, first:last].sum(axis=1)
+    people = histograms_from_keys(spine, persons, PERSON_CELLS)
+    histograms = {
+        "dhc-persons": people,
+        "dhc-households": histograms_from_keys(spine, households, HOUSEHOLD_CELLS),
+        "dhc-units": _from_counts(spine, levels),
+        "pl94-persons": redistricting_persons(people),
+        "pl94-units": _from_counts(spine, np.stack([vacant, homes - vacant], axis=1)),
+    }
+    facilities = np.concatenate([homes[:, None], levels[:, last:]], axis=1).astype(np.int32)
+    return DhcData(spine, histograms, facilities)
+
+
+def _from_counts(spine: Spine, counts: NDArray[np.int64]) -> ExactHistograms:
+    """Sparse histograms from counts of all cells, shape (blocks, cells)."""
+    block, cell = np.nonzero(counts)
+    pointer = np.searchsorted(block, np.arange(len(counts) + 1)).astype(np.int64)
+    return ExactHistograms(
+        spine.leaf.geounits, pointer, cell.astype(np.int32), counts[block, cell].astype(np.int32)
+    )

@@ -1,0 +1,101 @@
+"""Chances of a draw of persons and households for the DHC, from the data files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.population.synthetic.dhc.structures import DhcChances
+from censafe.population.synthetic.plan import chances, marginals, rows_of_data
+from censafe.population.synthetic.structures import Chances
+
+__all__ = ["QuarterKind", "dhc_chances", "people_chances", "quarter_kinds"]
+
+
+@dataclass(frozen=True)
+class QuarterKind:
+    """A kind of group quarters.
+
+    Args:
+        code: as the microdata names it; 997 stands for five input codes.
+        input_codes: values of QGQTYP.
+        relship: 37 institutional, 38 noninstitutional.
+        persons: in it, in thousands.
+        mean_size: persons of a facility.
+        male: share.
+        ages: youngest and oldest.
+        mean_years: mean of the age beyond the youngest.
+    """
+
+    code: int
+    input_codes: tuple[int, ...]
+    relship: int
+    persons: float
+    mean_size: float
+    male: float
+    ages: tuple[int, int]
+    mean_years: float
+
+
+@cache
+def quarter_kinds() -> tuple[QuarterKind, ...]:
+    """The 24 kinds, in the order of their levels.
+
+    Example:
+        >>> kinds = quarter_kinds()
+        >>> len(kinds), kinds[9].code, kinds[-1].input_codes
+        (24, 301, (702, 704, 706, 903, 904))
+    """
+    return tuple(
+        QuarterKind(
+            int(row["code"]),
+            tuple(int(code) for code in row["input_codes"].split()),
+            int(row["relship"]),
+            float(row["thousands"]),
+            float(row["mean_size"]),
+            float(row["male"]),
+            (int(row["youngest"]), int(row["oldest"])),
+            float(row["mean_years"]),
+        )
+        for row in rows_of_data("group_quarters.csv")
+    )
+
+
+def _cumulative(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.cumsum(shares) / shares.sum()
+
+
+@cache
+def people_chances() -> Chances:
+    """The chances of the other layouts, with all kinds of group quarters."""
+    kinds = quarter_kinds()
+    size = np.array([kind.mean_size for kind in kinds])
+    persons = np.array([kind.persons for kind in kinds])
+    per_person = persons / persons.sum() * marginals()["published"]["group_quarters"]["person_share"] / size
+    return chances()._replace(
+        facilities=float(per_person.sum()),
+        facility=_cumulative(per_person),
+        facility_size=size - 0.5,
+        facility_relship=np.array([kind.relship for kind in kinds]),
+        facility_male=np.array([kind.male for kind in kinds]),
+        facility_ages=np.array([kind.ages for kind in kinds]),
+        facility_years=np.array([kind.mean_years for kind in kinds]),
+    )
+
+
+@cache
+def dhc_chances() -> DhcChances:
+    """Chances of blocks and vacancies."""
+    blocks, own = marginals()["model"]["blocks"], marginals()["model"]["dhc"]
+    return DhcChances(
+        inhabited=blocks["inhabited_persons"] - 1.0,
+        empty=blocks["empty"],
+        vacant_block=own["vacant_block"],
+        block_group=own["block_group"],
+        beside=own["beside"],
+        apart=own["apart"],
+        reasons=_cumulative(np.array(own["reasons"])),
+    )

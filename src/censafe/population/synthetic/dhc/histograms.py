@@ -1,0 +1,90 @@
+"""Exact block histograms of a population drawn in memory, without files."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.geography.spines.tree import PL94_PR, PL94_US, LevelRule, build_spine
+from censafe.population.blocks.dhc.counts import (
+    HOUSEHOLD_CELLS,
+    PERSON_CELLS,
+    DhcData,
+    PersonPart,
+    UnitPart,
+    UnitTable,
+    dhc_data,
+    recode_unit_part,
+)
+from censafe.population.synthetic.dhc.columns import block_codes, person_numbers, unit_numbers
+from censafe.population.synthetic.dhc.population import draw_dhc
+from censafe.population.synthetic.plan import PopulationPlan, make_plan
+
+__all__ = ["draw_histograms"]
+
+_CHUNK_PERSONS = 1_000_000
+_THREADS = 2  # that draw; results do not depend on it
+_Part = tuple[NDArray[np.int64], UnitPart, PersonPart]
+
+
+def draw_histograms(
+    persons: int, states: tuple[str, ...] | None, seed: int, *, rules: Sequence[LevelRule] | None = None
+) -> DhcData:
+    """Draw a synthetic population and hold its block histograms, in about 100 bytes a person.
+
+    Args:
+        persons: how many, exactly, 1 to 399,999,999.
+        states: two-digit state codes; None for the 50 states and the District of Columbia.
+        seed: zero or more; the same records as those of the files with the same persons, states and seed.
+        rules: levels of the spine; by default those of the redistricting data, from the state for one state.
+
+    Returns:
+        The histograms, with the standard spine and without areas.
+
+    Raises:
+        UsageError: a number out of range, or an unknown or repeated state.
+
+    Example:
+        >>> data = draw_histograms(1000, ("44",), seed=1)
+        >>> int(data.histograms["dhc-persons"].count.sum()), data.facilities.shape[1]
+        (1000, 25)
+    """
+    plan = make_plan(persons, states, seed)
+    codes, units = list[NDArray[np.int64]](), list[UnitPart]()
+    people, households = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
+    before = 0
+    for geocodes, unit_part, person_part in _parts(plan):
+        unit_part.facts.block[:] += before
+        codes.append(geocodes)
+        units.append(unit_part)
+        people.append(person_part.keys + before * PERSON_CELLS)
+        households.append(unit_part.keys + before * HOUSEHOLD_CELLS)
+        before += len(geocodes)
+    levels = rules or (PL94_PR if len(np.unique(plan.tracts.state)) == 1 else PL94_US)
+    return dhc_data(build_spine(np.concatenate(codes), levels), people, households, units)
+
+
+def _parts(plan: PopulationPlan) -> Iterator[_Part]:
+    """Geocodes, units and persons of chunks of tracts in order; the next ones are being drawn meanwhile."""
+    waiting: deque[Future[_Part]] = deque()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for low, high in plan.cuts(_CHUNK_PERSONS):
+            waiting.append(pool.submit(_part, plan.slice(low, high)))
+            if len(waiting) > _THREADS:
+                yield waiting.popleft().result()
+        for coming in waiting:
+            yield coming.result()
+
+
+def _part(plan: PopulationPlan) -> _Part:
+    draw = draw_dhc(plan)
+    units = recode_unit_part(unit_numbers(draw), np.ascontiguousarray(draw.units.place, np.int32))
+    people = UnitTable([units]).recode(person_numbers(draw))
+    wrong = sum(int(part.sum()) for part in (units.bad, units.edits, people.bad, people.edits))
+    if wrong:
+        raise RuntimeError(f"{wrong} synthetic records break a rule of the DHC")
+    return block_codes(draw), units, people
