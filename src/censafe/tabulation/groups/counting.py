@@ -210,7 +210,7 @@ class ExactGroups:
         """Number of most detailed cells."""
         return self._cells
 
-    @proven("groups.proof.md", digest="0f51240f7f2d559a")
+    @proven("groups.proof.md", digest="2d5eca7e5cdcb3a8")
     def block(self, first: int, stop: int) -> GroupBlock:
         """CONFIDENTIAL. The counts of regions ``first`` to ``stop - 1``; safe to call from several threads.
 
@@ -227,7 +227,8 @@ class ExactGroups:
         regions = kernels.ListedRegions(*read_only(self._regions.starts, self._regions.blocks))
         found, used = kernels.RegionCounts(rows, counts), 0
         for part, memberships in self._parts:
-            records = kernels.PartRecords(*read_only(part.starts, part.codes), part.bits)
+            start, code = read_only(part.starts, part.codes)
+            records = kernels.PartRecords(start, code, part.bits)
             groups = kernels.CombinationGroups(*read_only(memberships.indptr, memberships.ordinals))
             used = kernels.count_groups(first, regions, records, groups, found, used)
         return GroupBlock(first, rows, counts[: used + 1])

@@ -55,7 +55,7 @@ class RegionCounts(NamedTuple):
     """CONFIDENTIAL. Counts of the groups of consecutive regions."""
 
     row: NDArray[np.int32]  # (regions, iterations) row of every group, 0 for an empty one
-    count: NDArray[np.int32]  # (rows, cells)
+    cells: NDArray[np.int32]  # (rows, cells) records of every cell
 
     def __repr__(self) -> str:
         return f"RegionCounts({len(self.row)} regions)"
@@ -101,7 +101,7 @@ def place_records(block, code, place, stop, out):  # type: ignore[no-untyped-def
     return lost
 
 
-@proven("groups.proof.md", digest="dbf23470a66cb065")
+@proven("groups.proof.md", digest="12428ba3c2a5b534")
 @compiled(int64(int64, _REGIONS, _RECORDS, _GROUPS, _COUNTS, int64))
 def count_groups(first, regions, records, groups, counts, used):  # type: ignore[no-untyped-def]
     """Count the records of consecutive regions in their groups; returns the number of rows in use.
@@ -123,5 +123,5 @@ def count_groups(first, regions, records, groups, counts, used):  # type: ignore
                         used += 1
                         row = used
                         counts.row[region, group] = row
-                    counts.count[row, cell] += 1
+                    counts.cells[row, cell] += 1
     return used
