@@ -14,7 +14,13 @@ from censafe.model import ProtectedUnit
 from censafe.model.pl94 import RACE_ITEMS
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.schema_checks import check_schemas
-from censafe.products.topdown.configuration.shipped import gq_kinds, gq_types, race_sets, shipped_schemas
+from censafe.products.topdown.configuration.shipped import (
+    gq_kinds,
+    gq_types,
+    race_sets,
+    shipped_schemas,
+    shipped_text,
+)
 from censafe.products.topdown.words import answer_words
 from support.shared import shared_data
 
@@ -87,10 +93,10 @@ def test_kinds_of_units_nest() -> None:
 
 def test_digests_tell_schemas_apart_and_ignore_their_names() -> None:
     schemas = shipped_schemas()
-    assert len({schema.digest for schema in schemas.values()}) == 3
+    assert len({schema.digest for schema in schemas.values()}) == len(schemas)
     problems = Problems()
     raw = {"attributes": [{"name": "h1", "levels": whole(2)}], "record": "household"}
-    other = check_schemas({"mine": raw}, "schemas", problems)["mine"]
+    other = check_schemas({"mine": raw}, "schemas", problems, shipped_text)["mine"]
     assert schemas["pl94-units"].digest == other.digest
     assert ProtectedUnit.HOUSEHOLD is other.record
 
@@ -118,7 +124,7 @@ def test_every_breach_of_a_schema_is_named_at_once() -> None:
         },
     }
     problems = Problems()
-    assert check_schemas(raw, "schemas", problems) == {}
+    assert check_schemas(raw, "schemas", problems, shipped_text) == {}
     with pytest.raises(ConfigError) as caught:
         problems.raise_if_any("mine.toml")
     for part in (
@@ -192,7 +198,7 @@ OWN = {
 
 def test_a_schema_names_its_levels_and_groups() -> None:
     problems = Problems()
-    schema = check_schemas({"own": OWN}, "schemas", problems)["own"]
+    schema = check_schemas({"own": OWN}, "schemas", problems, shipped_text)["own"]
     assert problems.messages == []
     assert schema.labels == {"adult": ("under 18", "18 and over"), "latin": ("other", "Latin")}
     assert list(answer_words(schema, schema.query("adult * latin"))) == [
@@ -204,7 +210,7 @@ def test_a_schema_names_its_levels_and_groups() -> None:
     plain = check_schemas(
         {"own": {"attributes": [{"name": "adult", "levels": Fraction(2)}]}}, "schemas", problems
     )
-    named = check_schemas({"own": {"attributes": OWN["attributes"][:1]}}, "schemas", problems)
+    named = check_schemas({"own": {"attributes": OWN["attributes"][:1]}}, "schemas", problems, shipped_text)
     assert plain["own"].digest == named["own"].digest
 
 
@@ -214,5 +220,5 @@ def test_a_schema_names_its_levels_and_groups() -> None:
 def test_labels_are_one_text_a_level(labels: object) -> None:
     problems = Problems()
     attribute = {"name": "adult", "levels": Fraction(2), "labels": labels}
-    assert check_schemas({"own": {"attributes": [attribute]}}, "schemas", problems) == {}
+    assert check_schemas({"own": {"attributes": [attribute]}}, "schemas", problems, shipped_text) == {}
     assert "schemas.own.attributes[0].labels: give 2 different texts" in problems.messages[0]

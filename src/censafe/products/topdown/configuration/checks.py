@@ -17,15 +17,15 @@ from censafe.privacy.loss.budget import NotFinite
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_budget, check_choice, listed, shown
 from censafe.products.topdown.configuration.keys import LOSSES
+from censafe.products.topdown.configuration.level_sets import whole
 from censafe.products.topdown.configuration.schema_checks import (
     Queries,
     check_entry,
     check_passes,
     check_schema_table,
     check_schemas,
-    whole,
 )
-from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.products.topdown.configuration.shipped import shipped_schemas, shipped_text
 
 __all__ = ["check_geocodes", "check_histograms", "check_levels", "check_loss", "check_root"]
 
@@ -123,7 +123,7 @@ def check_histograms(
     if not document.has("histograms", problems):
         return ()
     table = check_schema_table(document.values["histograms"], "histograms", problems)
-    own = check_schemas(document.values.get("schemas", {}), "schemas", problems)
+    own = check_schemas(document.values.get("schemas", {}), "schemas", problems, shipped_text)
     schemas = {**shipped_schemas(), **own}
     for name in sorted(set(own) & set(shipped_schemas())):
         problems.add(f"schemas.{name}", "a shipped schema has this name; choose another")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -11,8 +11,9 @@ from censafe.model import Attribute, ProtectedUnit, Recode, Schema
 from censafe.model.entries import nearest
 from censafe.model.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
+from censafe.products.topdown.configuration.level_sets import LevelSets, LevelTable, read_level_table, whole
 
-__all__ = ["Queries", "check_entry", "check_passes", "check_schema_table", "check_schemas", "whole"]
+__all__ = ["Queries", "check_entry", "check_passes", "check_schema_table", "check_schemas"]
 
 
 _KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
@@ -21,18 +22,23 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", re.ASCII)
 _MOST_CELLS: Final = 2**31 - 1
 
 
-def check_schemas(raw: object, key: str, problems: Problems) -> dict[str, HistogramSchema]:
+ReadText = Callable[[str], str]
+"""Text of a shipped file by its name; raises OSError where there is none."""
+
+
+def check_schemas(raw: object, key: str, problems: Problems, read: ReadText) -> dict[str, HistogramSchema]:
     """Schemas by name; those that break a rule are left out.
 
     Args:
         raw: the raw table.
         key: its key path.
         problems: takes the breaches.
+        read: text of a shipped table of levels.
     """
     schemas = {}
     for name, value in check_schema_table(raw, key, problems).items():
         _check_name(name, f"{key}.{name}", "schema", problems)
-        schema = _check_schema(name, value, f"{key}.{name}", problems)
+        schema = _check_schema(name, value, f"{key}.{name}", problems, read)
         if schema is not None:
             schemas[name] = schema
     return schemas
@@ -58,14 +64,9 @@ def check_entry(raw: object, key: str, allowed: Sequence[str], problems: Problem
     return table
 
 
-def whole(value: object) -> int | None:
-    """A whole number of 0 or more, or None."""
-    if isinstance(value, Fraction) and value.denominator == 1 and value >= 0:
-        return int(value)
-    return None
-
-
-def _check_schema(name: str, raw: object, key: str, problems: Problems) -> HistogramSchema | None:
+def _check_schema(
+    name: str, raw: object, key: str, problems: Problems, read: ReadText
+) -> HistogramSchema | None:
     before = len(problems.messages)
     table = check_entry(raw, key, _KEYS, problems)
     record = check_choice(table.get("record", "person"), f"{key}.record", ("person", "household"), problems)
@@ -78,25 +79,46 @@ def _check_schema(name: str, raw: object, key: str, problems: Problems) -> Histo
             f"{key}.attributes", f"the schema has {schema.cells} cells; at most {_MOST_CELLS} are allowed"
         )
         return None
-    recodes = _check_recodes(table.get("recodes", {}), f"{key}.recodes", schema, problems)
-    zeros = _check_zeros(table.get("zeros", []), f"{key}.zeros", schema, problems)
+    tables = _check_tables(table["attributes"], f"{key}.attributes", schema, problems, read)
+    sets = {item.name: LevelSets(item.levels, tables[item.name]) for item in attributes}
+    recodes = _check_recodes(table.get("recodes", {}), f"{key}.recodes", schema, sets, problems)
+    zeros = _check_zeros(table.get("zeros", []), f"{key}.zeros", schema, sets, problems)
     facilities = None
     if "facilities" in table:
         facilities = _check_facilities(table["facilities"], f"{key}.facilities", schema, problems)
     if len(problems.messages) > before:
         return None
-    labels = _check_labels(table, key, schema, recodes, problems)
+    labels = _check_labels(table, key, schema, recodes, tables, problems)
     if len(problems.messages) > before:
         return None
     return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities, labels)
 
 
+def _check_tables(
+    raw: list[Mapping[str, Any]], key: str, schema: Schema, problems: Problems, read: ReadText
+) -> dict[str, LevelTable]:
+    """Tables of the levels, by attribute; empty ones for those that name none."""
+    return {
+        attribute.name: read_level_table(
+            item["table"], f"{key}[{place}].table", attribute.levels, read, problems
+        )
+        if "table" in item
+        else {}
+        for place, (item, attribute) in enumerate(zip(raw, schema.attributes, strict=True))
+    }
+
+
 def _check_labels(
-    table: Mapping[str, Any], key: str, schema: Schema, recodes: Mapping[str, Recode], problems: Problems
+    table: Mapping[str, Any],
+    key: str,
+    schema: Schema,
+    recodes: Mapping[str, Recode],
+    tables: Mapping[str, LevelTable],
+    problems: Problems,
 ) -> dict[str, tuple[str, ...]]:
-    """Words for the levels of attributes and the groups of recodes that have any."""
+    """Words for the levels of attributes, which may stand in their tables, and for the groups of recodes that have any."""
     named = [
-        (item["name"], f"{key}.attributes[{place}].labels", item.get("labels"), size)
+        (item["name"], f"{key}.attributes[{place}].labels", _words(item, tables), size)
         for place, (item, size) in enumerate(zip(table["attributes"], schema.shape, strict=True))
     ]
     named += [
@@ -110,11 +132,16 @@ def _check_labels(
         texts = (
             [text for text in labels if isinstance(text, str) and text] if isinstance(labels, list) else []
         )
-        if len(texts) != size or len(set(texts)) < size or len(labels) != size:
+        if len(texts) != size or len(set(texts)) < size or texts != labels:
             problems.add(where, f"give {size} different texts in quotes, one for every level or group")
             continue
         found[name] = tuple(texts)
     return found
+
+
+def _words(item: Mapping[str, Any], tables: Mapping[str, LevelTable]) -> object:
+    column = tables[item["name"]].get("label")
+    return item.get("labels", None if column is None else list(column))
 
 
 def _check_name(name: str, key: str, what: str, problems: Problems) -> None:
@@ -130,7 +157,7 @@ def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attrib
     attributes: list[Attribute] = []
     for position, item in enumerate(raw):
         where = f"{key}[{position}]"
-        table = check_entry(item, where, ("name", "levels", "labels"), problems)
+        table = check_entry(item, where, ("name", "levels", "labels", "table"), problems)
         name, levels = table.get("name"), whole(table.get("levels"))
         if not isinstance(name, str) or not levels:
             problems.add(where, "give a name in quotes and a whole number of levels, 1 or more")
@@ -147,11 +174,13 @@ def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attrib
     return tuple(attributes)
 
 
-def _check_recodes(raw: object, key: str, schema: Schema, problems: Problems) -> dict[str, Recode]:
+def _check_recodes(
+    raw: object, key: str, schema: Schema, sets: Mapping[str, LevelSets], problems: Problems
+) -> dict[str, Recode]:
     recodes = {}
     for name, item in check_schema_table(raw, key, problems).items():
         where = f"{key}.{name}"
-        table = check_entry(item, where, ("attribute", "groups", "labels"), problems)
+        table = check_entry(item, where, ("attribute", "groups", "by", "labels"), problems)
         attribute = check_choice(table.get("attribute"), f"{where}.attribute", schema.names, problems)
         _check_name(name, where, "recode", problems)
         if name in schema.names or name in ("total", "detailed"):
@@ -162,7 +191,12 @@ def _check_recodes(raw: object, key: str, schema: Schema, problems: Problems) ->
         if attribute is None:
             continue
         levels = schema.shape[schema.position(attribute)]
-        groups = _check_groups(table.get("groups"), f"{where}.groups", levels, problems)
+        if "by" in table and "groups" in table:
+            problems.add(where, "give groups or by, not both")
+        if "by" in table:
+            groups = sets[attribute].read_by(table["by"], f"{where}.by", problems)
+        else:
+            groups = sets[attribute].read_groups(table.get("groups"), f"{where}.groups", problems)
         if groups:
             recode = Recode(name, attribute, groups, partition=True)
             covers = recode.covers(levels)
@@ -170,26 +204,9 @@ def _check_recodes(raw: object, key: str, schema: Schema, problems: Problems) ->
     return recodes
 
 
-def _check_groups(raw: object, key: str, levels: int, problems: Problems) -> tuple[tuple[int, ...], ...]:
-    if not isinstance(raw, list) or not raw or not all(isinstance(group, list) and group for group in raw):
-        problems.add(key, "give a list of groups, each a list of levels, such as [[0], [1, 2]]")
-        return ()
-    read = tuple(_check_levels(group, key, levels, problems) for group in raw)
-    return read if all(read) else ()
-
-
-def _check_levels(raw: object, key: str, levels: int, problems: Problems) -> tuple[int, ...]:
-    """Distinct levels of an attribute; empty when they break a rule."""
-    items = raw if isinstance(raw, list) else [raw]
-    numbers = [whole(item) for item in items]
-    read = tuple(number for number in numbers if number is not None and number < levels)
-    if not numbers or len(read) < len(numbers) or len(set(read)) < len(read):
-        problems.add(key, f"give distinct levels, whole numbers from 0 to {levels - 1}")
-        return ()
-    return read
-
-
-def _check_zeros(raw: object, key: str, schema: Schema, problems: Problems) -> tuple[EmptyCells, ...]:
+def _check_zeros(
+    raw: object, key: str, schema: Schema, sets: Mapping[str, LevelSets], problems: Problems
+) -> tuple[EmptyCells, ...]:
     if not isinstance(raw, list):
         problems.add(key, f"{shown(raw)} is not a list of rules")
         return ()
@@ -203,12 +220,7 @@ def _check_zeros(raw: object, key: str, schema: Schema, problems: Problems) -> t
             problems.add(where, "give a name in quotes and the levels, such as when = { hhgq = [3] }")
             continue
         levels = {
-            attribute: _check_levels(
-                when[attribute],
-                f"{where}.when.{attribute}",
-                schema.shape[schema.position(attribute)],
-                problems,
-            )
+            attribute: sets[attribute].read(when[attribute], f"{where}.when.{attribute}", problems)
             for attribute in when
             if attribute in schema.names
         }

@@ -15,8 +15,18 @@ from censafe.privacy.loss.budget import parse_toml_exact
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.schema_checks import check_schemas
 
-__all__ = ["GqKind", "GqType", "RaceSet", "gq_kinds", "gq_types", "race_sets", "shipped_schemas"]
+__all__ = [
+    "GqKind",
+    "GqType",
+    "RaceSet",
+    "gq_kinds",
+    "gq_types",
+    "race_sets",
+    "shipped_schemas",
+    "shipped_text",
+]
 
+_DATA: Final = resources.files("censafe.products.topdown.configuration").joinpath("data")
 _RACES: Final = ("white", "black", "aian", "asian", "nhopi", "sor")
 
 
@@ -83,11 +93,14 @@ def shipped_schemas() -> Mapping[str, HistogramSchema]:
 
     Example:
         >>> [(name, schema.schema.cells) for name, schema in shipped_schemas().items()]
-        [('e2e-1940', 192), ('pl94-persons', 2016), ('pl94-units', 2)]
+        [('dhc-persons', 1227744), ('dhc-households', 1578528), ('dhc-units', 35), ('e2e-1940', 192), ('pl94-persons', 2016), ('pl94-units', 2)]
     """
     problems = Problems()
-    schemas = check_schemas(parse_toml_exact(_text("schemas.toml"), "schemas.toml"), "schemas", problems)
-    problems.raise_if_any("schemas.toml")
+    schemas = {}
+    for place in sorted(_DATA.joinpath("schemas").iterdir(), key=lambda place: place.name):
+        raw = parse_toml_exact(place.read_text(encoding="utf-8"), place.name)
+        schemas.update(check_schemas(raw, "schemas", problems, shipped_text))
+    problems.raise_if_any("schemas")
     return MappingProxyType(schemas)
 
 
@@ -151,13 +164,14 @@ def gq_types() -> tuple[GqType, ...]:
     )
 
 
-def _text(name: str) -> str:
-    return (
-        resources.files("censafe.products.topdown.configuration")
-        .joinpath("data", name)
-        .read_text(encoding="utf-8")
-    )
+def shipped_text(name: str) -> str:
+    """Text of a file of schemas or levels.
+
+    Raises:
+        OSError: there is none of that name.
+    """
+    return _DATA.joinpath(name).read_text(encoding="utf-8")
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(_text(name).splitlines()))
+    return list(csv.DictReader(shipped_text(name).splitlines()))

@@ -1,0 +1,201 @@
+"""Sets of levels of an attribute as a schema writes them: numbers, ranges, and the values of columns of its table."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any, Final
+
+from censafe.products.configuration.source import Problems, check_choice, listed, shown
+
+__all__ = ["LevelSets", "LevelTable", "read_level_table", "whole"]
+
+_ENTRY: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+_FILE: Final = re.compile(r"[A-Za-z0-9_-]+\.csv", re.ASCII)
+_EACH: Final = "each "
+
+LevelTable = Mapping[str, tuple[str, ...]]
+"""Columns of a table with one row for every level, by name."""
+
+
+def whole(value: object) -> int | None:
+    """A whole number of 0 or more, or None."""
+    if isinstance(value, Fraction) and value.denominator == 1 and value >= 0:
+        return int(value)
+    return None
+
+
+def read_level_table(
+    raw: object, key: str, levels: int, read: Callable[[str], str], problems: Problems
+) -> LevelTable:
+    """The table of an attribute: columns with one value for every level, or a shipped CSV file with one row for every level.
+
+    Args:
+        raw: a list of values by column, or the name of the file.
+        key: its key path.
+        levels: of the attribute.
+        read: text of a shipped file by its name; raises OSError where there is none.
+        problems: takes the breaches.
+    """
+    if isinstance(raw, Mapping):
+        columns = {title: _column(values) for title, values in raw.items()}
+    else:
+        columns = _file_columns(raw, key, read, problems)
+    counted = tuple(map(str, range(levels)))
+    for title, values in columns.items():
+        if len(values) != levels:
+            problems.add(f"{key}.{title}", f"give {levels} values, one for each level")
+        elif title == "level" and values != counted:
+            problems.add(f"{key}.{title}", f"the column level must count from 0 to {levels - 1}")
+    return columns
+
+
+def _file_columns(
+    name: object, key: str, read: Callable[[str], str], problems: Problems
+) -> dict[str, tuple[str, ...]]:
+    if not isinstance(name, str) or not _FILE.fullmatch(name):
+        problems.add(
+            key,
+            f"{shown(name)} is neither columns, such as {{ size = [1, 2] }}, nor the name of a shipped table",
+        )
+        return {}
+    try:
+        titles, *rows = csv.reader(read(name).splitlines())
+    except OSError:
+        problems.add(key, f"there is no shipped table {name}; give columns, such as {{ size = [1, 2] }}")
+        return {}
+    return {title: tuple(row[place] for row in rows) for place, title in enumerate(titles)}
+
+
+def _column(raw: object) -> tuple[str, ...]:
+    items = raw if isinstance(raw, list) else [raw]
+    return tuple(item if isinstance(item, str) else str(whole(item)) for item in items)
+
+
+@dataclass(frozen=True)
+class LevelSets:
+    """Reads sets of levels of one attribute.
+
+    Args:
+        levels: of the attribute.
+        table: its columns; none without a table.
+    """
+
+    levels: int
+    table: LevelTable
+
+    def read(self, raw: object, key: str, problems: Problems) -> tuple[int, ...]:
+        """Distinct levels in the order in which they stand; empty when they break a rule.
+
+        Args:
+            raw: a number, text such as ``0-17, 20``, a list of both, or values by column of the table.
+            key: its key path.
+            problems: takes the breaches.
+
+        Example:
+            >>> LevelSets(9, {"size": tuple("112233445")}).read("0-2, 7", "when", Problems())
+            (0, 1, 2, 7)
+            >>> LevelSets(9, {"size": tuple("112233445")}).read({"size": ["1", "5"]}, "when", Problems())
+            (0, 1, 8)
+        """
+        if isinstance(raw, Mapping):
+            return self._of_columns(raw, key, problems)
+        entries = [_span(item) for item in _items(raw)]
+        found = tuple(level for span in entries if span is not None for level in span if level < self.levels)
+        expected = sum(len(span) for span in entries if span is not None)
+        if not entries or None in entries or not found or len(set(found)) < expected:
+            problems.add(
+                key,
+                f'give distinct levels, whole numbers from 0 to {self.levels - 1}, or ranges such as "0-1"',
+            )
+            return ()
+        return found
+
+    def read_groups(self, raw: object, key: str, problems: Problems) -> tuple[tuple[int, ...], ...]:
+        """Groups of levels; ``each 0-14`` stands for one group for every level.
+
+        Example:
+            >>> LevelSets(9, {}).read_groups(["each 0-1", "2-6, 8", ["7"]], "groups", Problems())
+            ((0,), (1,), (2, 3, 4, 5, 6, 8), (7,))
+        """
+        lists = isinstance(raw, list) and all(isinstance(group, list | str) and group for group in raw)
+        if not raw or not isinstance(raw, list) or not lists:
+            problems.add(key, "give a list of groups, each a list of levels, such as [[0], [1, 2]]")
+            return ()
+        groups: list[tuple[int, ...]] = []
+        for group in raw:
+            each = isinstance(group, str) and group.startswith(_EACH)
+            own = self.read(group.removeprefix(_EACH) if each else group, key, problems)
+            groups += [(level,) for level in own] if each else [own]
+        return tuple(groups) if all(groups) else ()
+
+    def read_by(self, raw: object, key: str, problems: Problems) -> tuple[tuple[int, ...], ...]:
+        """One group for each combination of the values of some columns that a level has, the last column fastest.
+
+        Example:
+            >>> LevelSets(4, {"sex": tuple("mfmf"), "old": tuple("nnny")}).read_by({"old": ["n", "y"], "sex": ["f", "m"]}, "by", Problems())
+            ((1,), (0, 2), (3,))
+        """
+        if not isinstance(raw, Mapping) or not raw:
+            problems.add(
+                key,
+                'give the values of columns of the table, such as by = { size = [1, 2], couple = ["none"] }',
+            )
+            return ()
+        values = [self._values(column, raw[column], f"{key}.{column}", problems) for column in raw]
+        if not all(values):
+            return ()
+        places: dict[tuple[str, ...], list[int]] = {one: [] for one in product(*values)}
+        for level, combination in enumerate(zip(*(self.table[column] for column in raw), strict=True)):
+            if combination in places:
+                places[combination].append(level)
+        return tuple(tuple(group) for group in places.values() if group)
+
+    def _of_columns(self, raw: Mapping[str, Any], key: str, problems: Problems) -> tuple[int, ...]:
+        values = {column: self._values(column, raw[column], f"{key}.{column}", problems) for column in raw}
+        if not values or not all(values.values()):
+            return ()
+        found = tuple(
+            level
+            for level in range(self.levels)
+            if all(self.table[column][level] in own for column, own in values.items())
+        )
+        if not found:
+            problems.add(key, "no level has these values")
+        return found
+
+    def _values(self, column: str, raw: object, key: str, problems: Problems) -> tuple[str, ...]:
+        if not self.table:
+            problems.add(key, "the attribute has no table; name one, such as table = { size = [1, 2] }")
+            return ()
+        if check_choice(column, key, tuple(self.table), problems) is None:
+            return ()
+        texts = _column(raw)
+        there = set(self.table[column])
+        if not texts or len(set(texts)) < len(texts) or not there.issuperset(texts):
+            problems.add(
+                key, f"give distinct values of the column {column}, which are {listed(sorted(there))}"
+            )
+            return ()
+        return texts
+
+
+def _items(raw: object) -> Sequence[object]:
+    items = raw if isinstance(raw, list) else [raw]
+    return [part for item in items for part in (item.split(",") if isinstance(item, str) else [item])]
+
+
+def _span(item: object) -> range | None:
+    """The levels from one to another; None for what is neither a number nor a range."""
+    number = whole(item)
+    if number is not None:
+        return range(number, number + 1)
+    found = _ENTRY.fullmatch(item.strip()) if isinstance(item, str) else None
+    if found is None:
+        return None
+    first, last = int(found[1]), int(found[2] or found[1])
+    return range(first, last + 1) if first <= last else None
