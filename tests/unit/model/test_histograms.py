@@ -169,6 +169,7 @@ def test_names_in_a_schema_are_no_paths() -> None:
         },
         "schemas",
         problems,
+        shipped_text,
     )
     named = [
         message for message in problems.messages if "is not allowed; give letters, digits, - and _" in message
@@ -208,7 +209,10 @@ def test_a_schema_names_its_levels_and_groups() -> None:
         "18 and over, Latin",
     ]
     plain = check_schemas(
-        {"own": {"attributes": [{"name": "adult", "levels": Fraction(2)}]}}, "schemas", problems
+        {"own": {"attributes": [{"name": "adult", "levels": Fraction(2)}]}},
+        "schemas",
+        problems,
+        shipped_text,
     )
     named = check_schemas({"own": {"attributes": OWN["attributes"][:1]}}, "schemas", problems, shipped_text)
     assert plain["own"].digest == named["own"].digest
