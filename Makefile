@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 STAMP  := $(VENV)/.synced
 
-# The suite starts some hundred processes: without kept bytecode each of them compiles every module that it imports.
+# The suite starts some hundred processes: without stored bytecode each of them compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-long lint bench browser coverage kernels clean help
@@ -47,7 +47,7 @@ test: $(STAMP) browser kernels
 test-long: $(STAMP) browser kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
-# The suite again with its lines counted, which takes half as long again.
+# The suite again with its lines counted, which takes one and a half times as long.
 coverage: $(STAMP) browser kernels
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=

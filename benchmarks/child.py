@@ -73,7 +73,7 @@ def table(stages: Mapping[str, float], seconds: float) -> list[str]:
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """A parser of what all scale benchmarks can be told."""
+    """A parser of the options of all scale benchmarks."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--data", type=Path, help="keep populations here for the next call")

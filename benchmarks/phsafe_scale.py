@@ -5,7 +5,7 @@
 Makes a synthetic population of the nation, or takes the one that an earlier call left in DIR, then runs
 `censafe run phsafe` on it in a process of its own: reading, full validation, counting, measuring, publishing.
 `seconds` is the wall time of that process, start of the interpreter included and synthesis not; `peak_gib` its
-largest resident memory. The test key is used, so no ledger is touched; the draws cost the same.
+largest resident memory. The test key is used, so no ledger is used; the draws cost the same.
 Marks on two cores: 33 million persons in 60 s and 6 GiB; time per person not growing with size.
 """
 

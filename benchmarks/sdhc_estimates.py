@@ -14,7 +14,7 @@ the integral over the noise that the table has at eight points, at each cell's o
 `expected_shortest` are the same integrals with the same rounding. Sums in every twentieth repetition.
 Ratios: K fits a repetition, drawn from all; root mean squared errors of estimate and raw ratio against the true ratio of the
 truncated counts; groups whose true ratio is outside its bounds are left out of the errors.
-With --truth the true counts (before they are multiplied) are kept in a file, and read from there when it exists. --set changes
+With --truth the true counts (before they are multiplied) are stored in a file, and read from there when it exists. --set changes
 settings of the estimates that are timed.
 """
 

@@ -3,7 +3,7 @@
     .venv/bin/python docs/area_unions.py [--only ri2010,hi2020] [--designs production,equal-1/2] [--draws 20]
 
 Writes the L1 errors of every draw, added up over unions, to docs/area_unions.csv, which docs/make_full_information.py shows; draws that are there
-already are not made again.
+already are not repeated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Make docs/accuracy.md and its figures again: evaluate TopDown on published counts that stand in for records.
+"""Rewrite docs/accuracy.md and its figures: evaluate TopDown on published counts that stand in for records.
 
     .venv/bin/python docs/make_accuracy.py --work FOLDER [--only ri2018,hi2020] [--runs 4] [--sweep NAME=FOLDER ...]
 
-The counts are published data, so what is compared here is no secret. A folder that holds finished evaluations is used again.
+The counts are published data, so what is compared here is no secret. A folder that holds finished evaluations is reused.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ empty ones included.
 | Fitted blocks | the whole budget on each block, fitted to whole numbers of zero or more block by block, then added up |
 | Noisy blocks | the same without fitting |
 
-Totals that are published exactly have error 0. `.venv/bin/python docs/make_accuracy.py --work FOLDER` makes this page again."""
+Totals that are published exactly have error 0. `.venv/bin/python docs/make_accuracy.py --work FOLDER` rewrites this page."""
 TAIL = """
 ## What the tables say
 

@@ -1,9 +1,9 @@
-"""Make docs/full_information.md again: TopDown with both choices of information, on the same noise.
+"""Rewrite docs/full_information.md: TopDown with both choices of information, on the same noise.
 
     .venv/bin/python docs/make_full_information.py [--only ri2018,hi2020] [--draws 20] [--page]
 
 Measures and estimates published counts, which stand in for records, with test keys, and writes the errors of every draw to
-docs/full_information.csv; draws that are there already are not made again. With --page nothing is run, and the page is written.
+docs/full_information.csv; draws that are there already are not repeated. With --page nothing is run, and the page is written.
 """
 
 from __future__ import annotations
@@ -336,7 +336,7 @@ HEAD = """# Full information
 What TopDown makes of the same noisy answers with both choices of `information`. Every number here is the mean over draws of the
 noise (production budgets, test keys) and its standard error; differences are paired, on the same noise. An error is the sum over the cells of a
 query of |estimate - truth|, averaged over geounits. This page is made by `docs/make_full_information.py`, from the errors of every draw in
-`docs/full_information.csv`; draws that are missing (of twenty for every case) are made when it is called again.
+`docs/full_information.csv`; draws that are missing (of twenty for every case) are made at the next call.
 
 | `information` | a geounit is fitted to |
 |---|---|
@@ -375,7 +375,7 @@ TRIED = """Paired changes of the mean L1 error against `lower`, of a few draws e
 - **true block groups**: blocks under the true counts of their block groups; what no better parent can beat.
 - **lower without facility zeros**: estimates from below that do not know which kinds of group quarters an area has.
 - **block groups with their blocks**: the blocks of a tract and the answers of its block groups in one problem, in which no block is
-  negative; block groups are the rounded sums. Foresight of the blocks' limits, in place of their linear estimates. Not kept.
+  negative; block groups are the rounded sums. Foresight of the blocks' limits, in place of their linear estimates. Not adopted.
 """
 
 

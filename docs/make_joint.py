@@ -1,4 +1,4 @@
-"""Make docs/joint.md again: what keeping persons and units possible together costs, and which blocks it makes possible.
+"""Rewrite docs/joint.md: what keeping persons and units possible together costs, and which blocks it makes possible.
 
     .venv/bin/python docs/make_joint.py [--draws 20] [--work FOLDER]
 

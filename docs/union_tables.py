@@ -145,7 +145,7 @@ def _place(design: str) -> tuple[bool, str]:
 
 
 def tables(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
-    """Every row, one table a case; rows that are worse or better by the joint test are marked."""
+    """Every row, one table a case; rows that are worse or better by the joint test are flagged."""
     keys = list(rows)
     worse = {keys[one] for one in holm([rows[key].worse for key in keys])}
     better = {keys[one] for one in holm([rows[key].better for key in keys])}

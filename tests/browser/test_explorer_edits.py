@@ -122,7 +122,7 @@ def test_tables_and_levels_are_switched_off_and_on(explorer: ExplorerPage) -> No
     assert explorer.rows()["PH5_num.state_A-G"]["moe"] == "", "what is summed from PH4 goes with it"
     table.click()
     assert remaining + config.budgets["PH3", "state_A-G"] == Fraction(explorer.total()), (
-        "a half switch goes on"
+        "a half switch turns on at a click"
     )
     level.click()
     assert explorer.total() == "1.257281"

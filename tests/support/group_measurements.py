@@ -1,4 +1,4 @@
-"""Levels and noisy groups drawn with a seed, for everything right of the door."""
+"""Levels and noisy groups drawn with a seed, for everything that follows measurement."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class _Account:
         """A test key spends nothing."""
 
     def commit(self, part: PartPlan, file: str, sha256: str) -> None:
-        """Nothing is kept."""
+        """Nothing is stored."""
 
 
 class _MemoryDoor(Door):

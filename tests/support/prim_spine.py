@@ -44,8 +44,8 @@ def prim_of(block: Block, governed: set[str]) -> str:
     if state == "72":
         return county + "9" * 10
     cousub = block.cousub if county in governed else "99999"
-    kept = block.place_status in ("A", "B", "F") or (state, block.place) in NAMED
-    return county + cousub + (block.place if kept else "99999")
+    named = block.place_status in ("A", "B", "F") or (state, block.place) in NAMED
+    return county + cousub + (block.place if named else "99999")
 
 
 def county_of(block: Block, redefined: str) -> str:

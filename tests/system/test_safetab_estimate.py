@@ -1,4 +1,4 @@
-"""Tables made again from the measurements of a finished SafeTab run: what may change, and that nothing is opened."""
+"""Tables rewritten from the measurements of a finished SafeTab run: what may change, and that nothing is opened."""
 
 from __future__ import annotations
 

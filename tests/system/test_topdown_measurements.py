@@ -1,4 +1,4 @@
-"""All post-processing again: from a run's own folder, and from public noisy measurement files."""
+"""Repeated post-processing: from a run's own folder, and from public noisy measurement files."""
 
 from __future__ import annotations
 

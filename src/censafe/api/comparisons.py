@@ -42,7 +42,7 @@ class CompareKeywords(TypedDict, total=False):
         beta: reliability: share of areas that may differ by more.
         published_data: the truth was published before; then nothing is stamped as confidential.
         names: file with names of areas for the column NAME.
-        progress: who is told of stages; nobody without.
+        progress: receives stages; none without.
     """
 
     configuration: Configuration | None

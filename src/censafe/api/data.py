@@ -82,7 +82,7 @@ def synthesize(
         layout: whose input files: records (phsafe, safetab, all, cef, ipums-1940) or block histograms (pl94, e2e-1940).
         file_format: of records and histograms.
         areas_of: tracts and places of a population of this many persons.
-        progress: who is told how many persons are written; nobody without.
+        progress: receives how many persons are written; none without.
 
     Raises:
         UsageError: a folder that is not empty, or arguments that do not go together.
@@ -283,7 +283,7 @@ def demonstrate(
         persons: of the state, 1,000 or more.
         state: two-digit code.
         seed: of records and test keys.
-        progress: who is told of stages; nobody without.
+        progress: receives stages; none without.
 
     Returns:
         What to open, in a few lines.

@@ -1,4 +1,4 @@
-"""All post-processing again, from stored or public measurements; nothing is opened that is confidential, nothing is spent."""
+"""Repeat all post-processing from stored or public measurements; nothing is opened that is confidential, nothing is spent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["EstimateKeywords", "estimate", "estimate_public"]
 
 
 class EstimateKeywords(TypedDict, total=False):
-    """What changes when measurements are estimated again.
+    """What changes when measurements are re-estimated.
 
     Args:
         settings: keys that say what is done to measurements, such as ``{"passes": "one"}``.
@@ -37,7 +37,7 @@ class EstimateKeywords(TypedDict, total=False):
         names: topdown, safetab: file with names of areas for the column NAME.
         workers: threads; results do not depend on them.
         solver: topdown: solves parents in the place of ours; see :class:`censafe.ParentSolver`.
-        progress: who is told of stages; nobody without.
+        progress: receives stages; none without.
     """
 
     settings: Mapping[str, object]
@@ -64,7 +64,7 @@ def estimate(run: Release | Path | str, **options: Unpack[EstimateKeywords]) -> 
         options: see :class:`EstimateKeywords`.
 
     Raises:
-        UsageError: a run that kept no measurements, a key that may not change, or keywords that do not go together.
+        UsageError: a run that stored no measurements, a key that may not change, or keywords that do not go together.
         CheckError: measurements, blocks or configuration are not those of the run, or a point of `solver` breaks a limit.
         StorageError: there is no finished run.
 

@@ -285,7 +285,7 @@ def uncertainty(
         seed: of their noise.
         workers: runs at the same time.
         confidence: level of the intervals.
-        progress: who is told of stages; nobody without.
+        progress: receives stages; none without.
 
     Raises:
         StorageError: there is no finished run.
@@ -322,7 +322,7 @@ def attack_power(
     Args:
         configuration: of any product.
         out: a new or empty folder.
-        progress: who is told of stages; nobody without.
+        progress: receives stages; none without.
 
     Raises:
         UsageError: the folder holds something else.
@@ -345,7 +345,7 @@ def attack_power(
 
 
 def redraw_report(folder: Path | str) -> tuple[Path, ...]:
-    """Draw figures and page of a finished evaluation again, from the files in its folder.
+    """Redraw figures and page of a finished evaluation from the files in its folder.
 
     Args:
         folder: of the evaluation.
@@ -378,7 +378,7 @@ def public_report(folder: Path | str, out: Path | str) -> Evaluation:
     Raises:
         UsageError: the folder holds no evaluation of topdown.
 
-    Source: noise laws and levels of the configuration that the evaluation kept.
+    Source: noise laws and levels of the configuration that the evaluation stored.
 
     Example:
         >>> public_report("nowhere", "for-everyone/")

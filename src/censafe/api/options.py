@@ -40,7 +40,7 @@ class ReadKeywords(TypedDict, total=False):
         scratch: where the private folder for files with records is made; beside the data without.
         t1: safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.
         water_blocks: safetab: a public list of blocks without land.
-        progress: who is told of stages and remarks; nobody without.
+        progress: receives stages and remarks; none without.
     """
 
     checks: Checks
@@ -61,7 +61,7 @@ class RunKeywords(ReadKeywords, total=False):
         dataset: name of an account that all files ever charged under it share.
         cap: most that the record files, and all that were read with them, may ever spend.
         raise_cap: ``cap`` takes the place of caps named before.
-        spend_more: go on although some of the files were charged before.
+        spend_more: continue although some of the files were charged before.
         strict_ledger: count reservations of killed runs as spent.
         key_dir: folder that keeps the noise key until the run is complete.
         test_key: seed of noise that is NOT PRIVATE: the run spends nothing and every file says so.

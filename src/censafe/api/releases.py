@@ -174,7 +174,7 @@ class Release:
         return Frames(found)
 
     def measurements(self) -> Frames:
-        """The stored noisy measurements, by part; for topdown by data product, level and kind. Empty where none were kept."""
+        """The stored noisy measurements, by part; for topdown by data product, level and kind. Empty where none were stored."""
         root = self.folder / _MEASUREMENTS
         files: dict[str, list[Path]] = {}
         for path in sorted(root.rglob("*.parquet")):

@@ -22,7 +22,7 @@ __all__ = ["main"]
 VERBS = {
     "configs": "The shipped configurations.",
     "demo": "A synthetic state through all products and their evaluations.",
-    "estimate": "All post-processing again, for a finished run.",
+    "estimate": "Repeat all post-processing of a finished run.",
     "evaluate": "How wrong protected numbers are, for whom, and what the noise hid.",
     "explore": "A page on which budgets and margins of error are tried out.",
     "ledger": "Show or verify the record of all budget spent.",
@@ -76,7 +76,7 @@ def _run() -> int:
 
 
 def _explained(error: BaseException) -> int:
-    """Say what an error means and give its exit code; what is no error is raised again."""
+    """Say what an error means and give its exit code; what is no error is raised unchanged."""
     if isinstance(error, click.ClickException):
         error.show()
         return 2

@@ -1,4 +1,4 @@
-"""``censafe estimate``: all post-processing again."""
+"""``censafe estimate``: repeat all post-processing."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class _Source:
 
 
 def _source(words: tuple[str, ...], measurements: Path | None, totals: Path | None) -> _Source | None:
-    """What is said of public measurement files; None where a run is estimated again."""
+    """What is said of public measurement files; None where a run is re-estimated."""
     if measurements is None and len(words) == 1:
         if totals is not None:
             raise UsageError("--totals belongs to --measurements; a run keeps its own totals")

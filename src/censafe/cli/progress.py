@@ -61,7 +61,7 @@ class TerminalObserver:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time one stage; a stage entered again adds to its seconds."""
+        """Time one stage; a stage that is repeated adds to its seconds."""
         running = _Running(name, time.perf_counter())
         self._running.append(running)
         try:

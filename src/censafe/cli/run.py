@@ -52,7 +52,7 @@ __all__ = ["command"]
 )
 @click.option("--raise-cap", is_flag=True, help="Let --cap replace the caps that were named before.")
 @click.option(
-    "--spend-more", is_flag=True, help="Go on although some of the record files were charged before."
+    "--spend-more", is_flag=True, help="Continue although some of the record files were charged before."
 )
 @click.option("--strict", is_flag=True, help="Stop also where records disagree with each other.")
 @click.option("--strict-ledger", is_flag=True, help="Count reservations of killed runs as spent.")

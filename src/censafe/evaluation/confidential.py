@@ -109,7 +109,7 @@ def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterato
 def evaluation_folder(
     out: Path, identity: Mapping[str, str], *, standing: Standing = Standing.COMPARED
 ) -> Iterator[RunFolder]:
-    """Exclusive use of a folder whose evaluation can go on after a stop, or grow when it is asked for more.
+    """Exclusive use of a folder whose evaluation can continue after a stop, or grow when it is asked for more.
 
     Where it compares with the truth, folders have mode 0700 and files 0600. Partial files of an interrupted start are removed.
 
@@ -153,7 +153,7 @@ def _close_to_others(out: Path) -> None:
 
 
 def _remove_all(out: Path) -> None:
-    """Remove what an interrupted start of the same kind wrote; nothing of it can be used again."""
+    """Remove what an interrupted start of the same kind wrote; nothing of it can be reused."""
     with storage_errors(out):
         for path in out.iterdir():
             if path.name == WORK:

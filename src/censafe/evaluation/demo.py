@@ -67,7 +67,7 @@ def run_demo(out: Path, *, persons: int, state: str, seed: int, observer: Observ
         persons: number of person records.
         state: two-digit state code.
         seed: of the records and of the test keys.
-        observer: who is told of stages and remarks.
+        observer: receives stages and remarks.
 
     Returns:
         What was made, and which files to open.

@@ -102,7 +102,7 @@ def evaluate_semantics(
         source: configuration, a path or a shipped name.
         settings: overrides.
         out: a new or empty folder.
-        reading: who is told of stages.
+        reading: receives stages.
 
     Raises:
         ConfigError: the configuration breaks a rule.

@@ -1,6 +1,6 @@
 """The regions that every block of GRF-C lies in.
 
-Public data. A block is the number made of its state, county, tract and block digits; blocks are kept sorted, and a
+Public data. A block is the number made of its state, county, tract and block digits; blocks are sorted, and a
 block's ordinal is its position in that order.
 """
 

@@ -17,7 +17,7 @@ class Choices:
 
     Args:
         spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimised`` with block groups of its own.
-        noisy_measurements: ``stored`` with the run, or ``lazy``: drawn where the estimate touches them, and not kept.
+        noisy_measurements: ``stored`` with the run, or ``lazy``: drawn where the estimate uses them, and not stored.
         passes: the inner passes of the configuration (``production``), or all queries of a level at once (``one``).
         information: a geounit is fitted to the answers of its own (``level``), or to these and all below it (``lower``).
         infeasible: a parent whose children cannot meet its counts is changed and logged (``repair``), or the run stops.

@@ -1,4 +1,4 @@
-"""Exact counts, the confidential type that only the door accepts, and the complete public key domains they are over."""
+"""Exact counts, the confidential type that only ``privacy.measure`` accepts, and the complete public key domains they are over."""
 
 from __future__ import annotations
 

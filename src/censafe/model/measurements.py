@@ -1,4 +1,4 @@
-"""Measurements, which leave the door, and published queries, measured or derived from them."""
+"""Measurements, which are public, and published queries, measured or derived from them."""
 
 from __future__ import annotations
 

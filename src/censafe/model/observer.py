@@ -36,7 +36,7 @@ class SilentObserver:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time one stage; a stage entered again adds to its seconds."""
+        """Time one stage; a stage that is repeated adds to its seconds."""
         started = time.perf_counter()
         yield
         self.stages[name] = self.stages.get(name, 0.0) + time.perf_counter() - started

@@ -1,6 +1,6 @@
-"""The mark of a proven function; a leaf, so that every room can prove what it does.
+"""The decorator of a proven function; a leaf, so that every room can prove what it does.
 
-``censafe.privacy.proofs`` finds the marks and compares them with the functions as they stand.
+``censafe.privacy.proofs`` finds the decorated functions and compares them with the functions as they stand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROOF_ATTRIBUTE = "__proof__"
 
 
 def proven(proof: str, *, digest: str) -> Callable[[_Function], _Function]:
-    """Mark a function as covered by a proof file in the folder of its module.
+    """Declare a function as covered by a proof file in the folder of its module.
 
     Args:
         proof: file name, ``something.proof.md``.

@@ -97,7 +97,7 @@ SHEETS: Final[Mapping[str, str]] = {
 
 
 class Recipe(Protocol):
-    """A module that validates and releases one product, and publishes it again."""
+    """A module that validates and releases one product, and repeats its publication."""
 
     def validate(
         self, config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
@@ -116,7 +116,7 @@ class Recipe(Protocol):
         """The protected release."""
 
     def estimate(self, out: Path, options: EstimateOptions) -> RunResult:
-        """All post-processing again, for a finished run."""
+        """Repeat all post-processing of a finished run."""
 
 
 RECIPES: Final[Mapping[str, str]] = {

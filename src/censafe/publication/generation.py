@@ -1,7 +1,7 @@
 """A new generation of published files takes the place of the old one, whole, however often it is interrupted.
 
 The new files are complete in ``WORK/staging`` before the first of them moves. A journal beside them is the decision: without
-it the staged files are discarded and the old generation stands; with it every move can be done, or done again, until the
+it the staged files are discarded and the old generation stands; with it every move can be done, or repeated, until the
 new one stands. While files move, the folder has no manifest, so that nobody takes a mixture for a release.
 """
 
@@ -73,7 +73,7 @@ def complete_move(folder: Path) -> bool:
 
     Raises:
         CheckError: the journal is not one of ours.
-        StorageError: the operating system refused; call again.
+        StorageError: the operating system refused; repeat the call.
     """
     if not is_moving(folder):
         return False

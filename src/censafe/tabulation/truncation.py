@@ -65,11 +65,11 @@ def truncate(
         records: the records of one universe; the universe is applied first.
         household: name of the household key.
         canonical: columns of the text that orders the records.
-        tau: largest number of records of one household that are kept.
+        tau: largest number of records of one household that are retained.
 
     Returns:
-        The kept and the dropped records; together they are ``records``. One record more or less in
-        ``records`` changes the kept ones by at most two.
+        The retained and the dropped records; together they are ``records``. One record more or less in
+        ``records`` changes the retained ones by at most two.
     """
     numbered = ranked(records, household, canonical, "_rank")
     retained = numbered.filter(numbered["_rank"] <= tau).drop("_rank")

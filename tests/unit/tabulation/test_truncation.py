@@ -25,7 +25,7 @@ HOUSEHOLD = [
     (3, 100000001, 3, 2, 63, 25),
     (3, 100000001, None, 1, 1, 29),
 ]
-# SHA-256 of "3|100000001|41|1|01|20|1" and so on: the order in which this household is kept.
+# SHA-256 of "3|100000001|41|1|01|20|1" and so on: the order in which this household is retained.
 RETAINED_IN_ORDER = [4, 3, 1, 2, 0, 5]
 
 

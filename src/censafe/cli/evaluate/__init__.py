@@ -31,7 +31,7 @@ _MODULES = {
         "censafe.cli.evaluate.semantics",
         "What a budget means to an attacker: power of the best attack; opens no data.",
     ),
-    "report": ("censafe.cli.evaluate.report", "Write the page of an evaluation again from its files."),
+    "report": ("censafe.cli.evaluate.report", "Rewrite the page of an evaluation from its files."),
 }
 
 

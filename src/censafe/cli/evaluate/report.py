@@ -1,4 +1,4 @@
-"""``censafe evaluate report``: the page of an evaluation again."""
+"""``censafe evaluate report``: rewrite the page of an evaluation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["command"]
     help="Instead, write to the new folder OUT what the noise laws alone imply for the same configuration and budgets.",
 )
 def command(folder: Path, public: Path | None) -> None:
-    """Draw the figures and write report.html of a finished evaluation again, from the files in its folder.
+    """Redraw the figures and rewrite report.html of a finished evaluation from the files in its folder.
 
     With --public nothing of the comparison is read: OUT holds no number that depends on a record, and may be shown to anyone.
 

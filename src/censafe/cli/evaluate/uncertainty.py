@@ -38,7 +38,7 @@ __all__ = ["command"]
 def command(run: Path, out: Path, *, quiet: bool, **options: Any) -> None:
     """Say how far the published counts of the finished topdown run in RUN may be from the truth.
 
-    Runs the same configuration again on what was published (approximate Monte Carlo): root mean square error, bias and an
+    Repeats the same configuration on what was published (approximate Monte Carlo): root mean square error, bias and an
     interval for every count. Opens no record and costs nothing: what it writes is as public as RUN itself.
 
     \b

@@ -1,7 +1,7 @@
-"""Public arithmetic on measurements: totals, areas with the same blocks, marks.
+"""Public arithmetic on measurements: totals, areas with the same blocks, suppression flags.
 
 What enters are measurements, which are public. Everything here is a deterministic function of them and of public
-geography, costs no privacy budget and can be done again with other options.
+geography, costs no privacy budget and can be repeated with other options.
 """
 
 from censafe.estimation.detailed.area_classes import AreaClasses, area_classes, read_block_list

@@ -20,11 +20,11 @@ def flag_contradictions(
     suppress: Literal["both", "alone", "larger-variance"] = "both",
     negative: Literal["zero", "X", "keep"] = "zero",
 ) -> FlaggedGroups:
-    """Mark groups whose total alone is above their total alone or in any combination.
+    """Flag groups whose total alone is above their total alone or in any combination.
 
     A record that is counted alone is counted in any combination, too, so that such a pair contradicts itself; the noise
-    made it. All counts of a marked group are shown as ``X``. This is the last step, done for readers of the marked tables; the
-    other tables and the input of SafeTab-H are unmarked.
+    made it. All counts of a flagged group are shown as ``X``. This is the last step, done for readers of the flagged tables; the
+    other tables and the input of SafeTab-H have no flags.
 
     Args:
         estimates: of one level, with its totals as they are published.

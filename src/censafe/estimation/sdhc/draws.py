@@ -20,7 +20,7 @@ __all__ = ["Drawn", "drawn_counts", "drawn_ratios", "drawn_tenure", "generator"]
 _Noisy = tuple[float, float]
 
 _CHAINS = 500
-_WARM = 300  # sweeps before draws are kept
+_WARM = 300  # sweeps before draws are used
 _ENOUGH = 0.02  # share of independent draws within the bounds below which chains take over
 
 
@@ -84,7 +84,7 @@ def drawn_ratios(
 ) -> tuple[RatioEstimate, ...]:
     """Estimates from draws of numerators and denominator within their bounds: total first when there are two parts.
 
-    Independent draws are kept where they meet the bounds; where few do, Gibbs chains take over.
+    Independent draws are accepted where they meet the bounds; where few do, Gibbs chains take over.
 
     Args:
         parts: one noisy numerator and its variance, or two that add up.

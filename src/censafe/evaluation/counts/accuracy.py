@@ -180,7 +180,7 @@ def run_variability(runs: Sequence[MatchedCells], *, strata: Strata | None = Non
         UsageError: fewer than two runs.
     """
     if len(runs) < 2:
-        raise UsageError("variability over runs needs two runs or more; publish again with other seeds")
+        raise UsageError("variability over runs needs two runs or more; publish with other seeds, too")
     keys, true, public = _aligned(runs)
     classes = strata or everything(len(runs[0].areas))
     group = classes.of_area[keys // runs[0].answers]

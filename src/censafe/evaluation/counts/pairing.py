@@ -146,7 +146,7 @@ def pair_files(
         more: files of housing units with their schema, whose blocks belong to the domain as well where no list was given.
 
     Raises:
-        DataError: a file has blocks that the domain does not have (their number and widest level are told, no count), cells
+        DataError: a file has blocks that the domain does not have (their number and widest level are reported, no count), cells
             outside the schema, repeated or negative counts, or no block in common with the truth.
         StorageError: a file cannot be read.
     """

@@ -28,7 +28,7 @@ def sample_runs(
         rate: share of persons, in (0, 1].
         replicates: how many.
         seed: of all of them.
-        mode: ``corrected`` gives each its own stream of random numbers; ``as_published`` starts the same stream again, as the
+        mode: ``corrected`` gives each its own stream of random numbers; ``as_published`` restarts the same stream, as the
             study's code does, so that all replicates are one sample.
 
     Returns:

@@ -88,7 +88,7 @@ def pooled_residuals(
         zeros: which answers count.
         strata: classes of areas, of which one is wanted.
         stratum: its position.
-        groups: at most so many random groups of areas are kept apart for the bootstrap; 0 for none.
+        groups: at most so many random groups of areas are held apart for the bootstrap; 0 for none.
         seed: of the grouping.
     """
     areas = len(runs[0].areas)

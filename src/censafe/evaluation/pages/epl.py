@@ -73,7 +73,7 @@ def loss_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
             )
         ],
         how=(
-            "Areas were drawn again with replacement 200 times. The bias of the largest value is how much higher these repetitions are on "
+            "Areas were resampled with replacement 200 times. The bias of the largest value is how much higher these repetitions are on "
             "average: the largest value itself is too high by about as much, so its interval lies lower.",
             CAUTION,
         ),

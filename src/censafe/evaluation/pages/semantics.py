@@ -87,13 +87,13 @@ def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
     return Exhibit(
         name=name,
         question=f"How well can an attacker tell {question['name']}?",
-        answer=f"In 100 tries the best attack {words}: {found} false alarms. A coin finds it as often as it raises false alarms.",
+        answer=f"In 100 tries the best attack {words}: {found} false alarms. Guessing at random finds it as often as it raises false alarms.",
         figure=_power_figure(rows),
         alt="Chance that the attack finds the fact, by chance of a false alarm; on the diagonal the published figures are of no use.",
         tables=[
             PageTable(
                 f"Power of the best test when {question['words']}",
-                ("False alarms", "Best attack", "Without a coin", "Gaussian noise", "Bound"),
+                ("False alarms", "Best attack", "Without randomization", "Gaussian noise", "Bound"),
                 [
                     [
                         f"{row['false_alarm']:g}",
@@ -112,7 +112,7 @@ def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
         how=(
             f"Loss {SYMBOLS[question['symbol']]} = {question['loss']:.7g} over {question['cells']} answers that the record moves. The best attack is the "
             "likelihood-ratio test over all of them (Neyman & Pearson); its power is computed from the exact law of the discrete "
-            "Gaussian by convolution, to 1e-5, with and without a toss of a coin at its threshold."
+            "Gaussian by convolution, to 1e-5, with and without randomization at its threshold."
             if column != "bound"
             else f"Loss {SYMBOLS[question['symbol']]} = {question['loss']:.7g}: the two inequalities of pure differential privacy bound every test.",
             "The bound holds for every mechanism of that loss: Renyi divergences of the outcomes of the test at all orders."
@@ -127,7 +127,7 @@ def _power_figure(rows: _Rows) -> Figure:
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     for axes, most in ((left, 1.0), (right, 0.1)):
-        axes.plot([0, 1], [0, 1], color="#c3ccd6", linewidth=1.0, label="a coin")
+        axes.plot([0, 1], [0, 1], color="#c3ccd6", linewidth=1.0, label="guessing at random")
         for name, words, colour, style in _CURVES:
             known = [row for row in rows if _known(row[name])]
             if known:

@@ -86,7 +86,7 @@ def read_definitions(path: Path) -> Definitions:
             ``cell_sets.toml`` has them.
 
     Raises:
-        ConfigError: the file breaks a rule; the first breach is told.
+        ConfigError: the file breaks a rule; the first breach is reported.
         StorageError: the file cannot be read.
     """
     try:

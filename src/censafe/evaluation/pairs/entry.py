@@ -82,7 +82,7 @@ def compare_files(request: PairRequest, config: TopdownConfig | None, reading: R
     Args:
         request: what is asked.
         config: both sides are block histograms of it; None for tables of one shape.
-        reading: who is told of stages.
+        reading: receives stages.
 
     Raises:
         UsageError: options that do not go together, or the folder holds something else.

@@ -88,7 +88,7 @@ def measure_pair(
         opened: truth and published runs, units, and areas off the spine. Runs of one setting are pooled; each setting is
             measured by itself, as a vintage.
         choices: what is measured.
-        reading: who is told of stages.
+        reading: receives stages.
 
     Returns:
         Tidy frames by name, such as ``metrics_long``; counts side by side and residuals among them. Where there are several
@@ -181,10 +181,10 @@ def evaluate_pair(
     Args:
         opened: truth and published runs, units, and areas off the spine.
         out: a new or empty folder.
-        reading: who is told of stages.
+        reading: receives stages.
         sources: names of both sides, for the page.
         choices: what is measured.
-        config: of the published side; it is kept, so that a public page of its noise laws can be made.
+        config: of the published side; it is stored, so that a public page of its noise laws can be made.
 
     Raises:
         UsageError: the folder holds something else, groups are needed and not there, or something asked for is not known.
@@ -235,7 +235,7 @@ def evaluate_tables(
     Args:
         tables: both sides.
         out: a new or empty folder.
-        reading: who is told of stages.
+        reading: receives stages.
         sources: names of both sides, for the page.
         choices: what is measured, of which suites, mode and standing count.
     """

@@ -22,7 +22,7 @@ UNMEASURED: Final = "not in this product"
 NOT_ASKED: Final = "not asked of the lowest level"
 _TRUTH: Final = "truth"
 _DIFFERS: Final = "total-differs"
-_MANY: Final = 62  # counts of one kind that are not kept beside those of others
+_MANY: Final = 62  # counts of one kind that are not held beside those of others
 _TOTAL: Final = SummaryRequest()
 _GROUPS: Final = (
     "white alone", "black alone", "aian alone", "asian alone", "nhopi alone", "sor alone", "two or more races", "hispanic",

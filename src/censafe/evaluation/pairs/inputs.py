@@ -111,7 +111,7 @@ def open_pair(
         domain: a file that lists every block; None for ``units.parquet`` beside the truth, where it is.
         units: files of housing units; None for those in the folders, where every folder has one.
         areas: lists of areas off the spine, beside those that the data folder has.
-        reading: who is told of stages.
+        reading: receives stages.
 
     Raises:
         DataError: files that do not belong together, or break a rule.

@@ -41,7 +41,7 @@ __all__ = [
 
 Frames = dict[str, pa.Table]
 _GROUPS: Final = 50
-_FEWEST: Final = 25  # areas of a class whose empirical privacy loss is told
+_FEWEST: Final = 25  # areas of a class whose empirical privacy loss is stated
 _MODES: Final[tuple[LossMode, ...]] = ("corrected", "as_published")
 
 

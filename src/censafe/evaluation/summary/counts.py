@@ -263,7 +263,7 @@ def _of_blocks(areas: ComparedAreas, hit: NDArray[np.bool_]) -> NDArray[np.bool_
 
 
 def _subset(areas: ComparedAreas, included: NDArray[np.bool_]) -> ComparedAreas:
-    """Those areas that are kept; the same object where all are, so that what it has sorted stays known."""
+    """The included areas; the same object where all are, so that what it has sorted stays known."""
     if included.all():
         return areas
     place = np.append(np.where(included, np.cumsum(included) - 1, -1), -1).astype(np.int32)

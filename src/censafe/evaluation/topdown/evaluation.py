@@ -59,7 +59,7 @@ def evaluate_topdown(
     Args:
         source: configuration and records.
         out: a new or empty folder, or the folder of the same evaluation.
-        reading: who is told of stages.
+        reading: receives stages.
         runs: independent runs of every method.
         seed: of the test keys.
         workers: processes.

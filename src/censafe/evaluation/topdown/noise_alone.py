@@ -293,7 +293,7 @@ def evaluate_noise(
         config: its budgets and queries.
         areas: published number of areas of every level, the widest first.
         out: a new or empty folder, or that of the same.
-        reading: who is told of stages.
+        reading: receives stages.
         budgets: of whole runs; the configuration's own where there are none.
 
     Raises:
@@ -367,7 +367,7 @@ def public_report(folder: Path, out: Path, reading: ReadOptions) -> Evaluated:
         folder: of an evaluation of TopDown: ``topdown``, ``sweep``, ``pair`` or ``epl`` with a configuration. Of its files only
             the configuration and the names and numbers of levels are read.
         out: a new or empty folder.
-        reading: who is told of stages.
+        reading: receives stages.
 
     Raises:
         UsageError: the evaluation is public already, or knows no noise law.

@@ -66,7 +66,7 @@ class PublishedSource:
         """Published histograms and exact figures of the run, in the place of records.
 
         Args:
-            reading: who is told of stages.
+            reading: receives stages.
 
         Raises:
             UsageError: a run of another product, or one that did not keep its geography.
@@ -171,7 +171,7 @@ def open_evaluated(
         config: a path or a shipped name.
         data: folder with the records.
         settings: overrides of configuration keys.
-        reading: who is told of stages.
+        reading: receives stages.
 
     Raises:
         ConfigError: the configuration breaks a rule.

@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. Many runs of TopDown over one input, in parallel, each kept so that nothing is run twice."""
+"""CONFIDENTIAL. Many runs of TopDown over one input, in parallel, each stored so that nothing is run twice."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class RunRequest:
         return self.seed * _SEEDS + self.run
 
     def path(self, folder: Path, histogram: str) -> Path:
-        """Where the run's block histograms are kept."""
+        """Where the run's block histograms are stored."""
         return folder / f"{histogram}_{text_of_loss(self.loss)}_run{self.run}.parquet"
 
 
@@ -109,9 +109,9 @@ def run_all(
         population: opened.
         source: of the population, for further processes.
         requests: runs.
-        folder: where block histograms are kept.
+        folder: where block histograms are stored.
         workers: processes, where the runs are long enough; 1 for this one only.
-        observer: who is told how many runs are done and how long the rest will take.
+        observer: receives how many runs are done and how long the rest will take.
 
     Raises:
         CheckError: no histograms meet the published figures of a run.
@@ -148,7 +148,7 @@ def _made(
 
 
 def _worth_it(started: float, wanted: int, left: int) -> bool:
-    """Whether the rest takes so long that it pays to start further processes, which have to read the input again."""
+    """Whether the rest takes so long that it pays to start further processes, which have to reread the input."""
     done = wanted - left
     return bool(done) and (time.perf_counter() - started) / done * left > _PAYS
 
@@ -171,7 +171,7 @@ def _elsewhere(
 def read_runs(
     pair: Pair, histogram: str, requests: Sequence[RunRequest], folder: Path
 ) -> tuple[PublishedRun, ...]:
-    """The kept runs of one histogram, as the published side of a pair."""
+    """The stored runs of one histogram, as the published side of a pair."""
     geounits = pair.spine.leaf.geounits
     return tuple(
         PublishedRun(

@@ -62,7 +62,7 @@ def evaluate_sweep(
     Args:
         source: configuration and records.
         out: a new or empty folder, or the folder of the same sweep, to which runs and budgets are added.
-        reading: who is told of stages.
+        reading: receives stages.
         epsilons: budgets of the whole run; under zCDP by the tight conversion at delta 1e-10.
         losses: further budgets in the unit of the configuration's definition.
         runs: independent runs of every budget.
@@ -105,7 +105,7 @@ def evaluate_published_sweep(
     Args:
         source: configuration of the published files, and the records that they were made from.
         out: a new or empty folder, or the folder of the same study.
-        reading: who is told of stages.
+        reading: receives stages.
         published: by epsilon of the whole run, files or folders as ``evaluate pair`` reads them, one for each run.
         seed: of the samples.
         standing: who may see it.

@@ -156,12 +156,12 @@ def evaluate_uncertainty(
     workers: int,
     confidence: float = 0.9,
 ) -> Evaluated:
-    """Run the configuration of a finished run again on what it published, and say how far that leads from it.
+    """Repeat the configuration of a finished run on what it published, and say how far that leads from it.
 
     Args:
         source: folder of the finished run.
         out: a new or empty folder, or the folder of the same evaluation.
-        reading: who is told of stages.
+        reading: receives stages.
         runs: further runs.
         seed: of their noise.
         workers: processes.
@@ -212,7 +212,7 @@ def uncertainty_frames(
     Args:
         population: the published run.
         requests: its further runs.
-        folder: where they are kept.
+        folder: where they are stored.
         confidence: of the intervals.
     """
     classes, tables = [], {}

@@ -60,7 +60,7 @@ def bypass(
         shares: of every histogram, one share a level, root first.
         rule: when; None for never.
 
-    Source: 2020 production, optimised spine; path sums are kept by construction and checked by
+    Source: 2020 production, optimised spine; path sums are equal by construction and checked by
         :func:`censafe.geography.spines.path_sums.check_path_sums`.
 
     Example:

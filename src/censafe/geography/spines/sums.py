@@ -109,7 +109,7 @@ def _sum_children(
     cells: int,
     space: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """Rows of the parents: a dense accumulator, of which the touched cells alone are read and cleared."""
+    """Rows of the parents: a dense accumulator, of which the used cells alone are read and cleared."""
     parents = len(first_child) - 1
     pointer = np.zeros(parents + 1, np.int64)
     cell_out = np.empty(space, np.int32)

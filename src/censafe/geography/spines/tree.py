@@ -123,7 +123,7 @@ class SpineLevel:
 
     @cached_property
     def geounits(self) -> NDArray[np.str_]:
-        """The codes as text with leading zeros, shape (n,); made when first asked for, and kept."""
+        """The codes as text with leading zeros, shape (n,); made when first asked for, and stored."""
         return self.names(np.arange(self.nodes))
 
     def names(self, chosen: NDArray[np.integer]) -> NDArray[np.str_]:

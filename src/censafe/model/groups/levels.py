@@ -1,4 +1,4 @@
-"""Population groups: public levels, the confidential blocks that the door accepts, and what leaves it."""
+"""Population groups: public levels, the confidential blocks that ``privacy.measure`` accepts, and what it returns."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Question:
     Args:
         name: of the question.
         words: the protected change, as a clause.
-        rows: identifiers of the rows that the change touches, as often as their cells move.
+        rows: identifiers of the rows that the change moves, as often as their cells move.
     """
 
     name: str

@@ -220,7 +220,7 @@ def achieve(
         Budgets by name; what they do for every request; and the solution before it was scaled to the total.
 
     Raises:
-        ConfigError: the total does not exceed what is kept, or no budget meets a request.
+        ConfigError: the total does not exceed what is fixed, or no budget meets a request.
 
     Source: variances are homogeneous of degree -1 in the budgets, so the programme that makes the worst ratio of variance to
         limit smallest under a total is the programme of least total, scaled.

@@ -84,7 +84,7 @@ class Encoded:
     """CONFIDENTIAL. The records of a batch that can be counted, and what is wrong with the others.
 
     Args:
-        columns: block ordinals and the kept columns of the usable rows; ``COMBO`` numbers :attr:`high` and :attr:`low`.
+        columns: block ordinals and the counted columns of the usable rows; ``COMBO`` numbers :attr:`high` and :attr:`low`.
         high: upper halves of the distinct combinations of the batch.
         low: lower halves.
         rows: rows of the batch.

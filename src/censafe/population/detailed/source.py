@@ -158,7 +158,7 @@ class _Files:
         return table_batches(con, files, "totals") if files else None
 
     def close(self) -> None:
-        """Nothing is kept beside the engine."""
+        """Nothing is stored beside the engine."""
 
 
 class SafetabSource:

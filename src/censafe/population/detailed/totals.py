@@ -73,7 +73,7 @@ def load_totals(
         batches: the rows, as text or integers.
         areas: blocks of the run; its states are the filter.
         label: how messages call the file.
-        whole_regions: whether a region of a kept state that has no block stops; otherwise it is left out.
+        whole_regions: whether a region of a state of the run that has no block stops; otherwise it is left out.
 
     Returns:
         The totals, and what is wrong with the rows.

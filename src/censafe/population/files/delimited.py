@@ -118,7 +118,7 @@ def take_rejects(con: duckdb.DuckDBPyConnection, tables: tuple[str, str], allowe
         f"list_sort(list(DISTINCT r.line))[1:{_LINES_SHOWN}] FROM {rejects} r "
         f"JOIN {scans} s USING (scan_id, file_id) GROUP BY 1, 2 ORDER BY 1, 2"
     ).fetchall()
-    con.execute(f"DELETE FROM {rejects}")  # the engine cannot make a dropped one again
+    con.execute(f"DELETE FROM {rejects}")  # the engine cannot restore a dropped one
     con.execute(f"DELETE FROM {scans}")
     return [
         Finding(

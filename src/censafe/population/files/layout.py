@@ -26,7 +26,7 @@ class Column:
         kind: ``code``, ``integer`` or ``digits`` (see schema.toml).
         width: characters of a code or digit column; 0 for integers.
         ranges: inclusive ranges of integer values; empty for ``digits``.
-        typed: column name in the loaded table, or None when the column is checked and not kept.
+        typed: column name in the loaded table, or None when the column is checked and not stored.
         sql_type: DuckDB type in the loaded table.
         meaning: what the column says.
     """
@@ -76,7 +76,7 @@ class TableSchema:
 
     @property
     def checked(self) -> tuple[Column, ...]:
-        """Columns that are checked while loading and not kept."""
+        """Columns that are checked while loading and not stored."""
         return tuple(column for column in self.columns if not column.typed)
 
 

@@ -31,7 +31,7 @@ _kernel = compiled()
 def next_line(text: _Bytes, place: int, width: int) -> tuple[int, int]:
     """Characters of the line at `place`, without its line end, and where the next line starts.
 
-    A line of the right length is told by the byte behind it; others are searched.
+    A line of the right length is recognized by the byte behind it; others are searched.
     """
     size = len(text)
     end = place + width
@@ -57,7 +57,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def line_chunks(path: Path) -> Iterator[_Bytes]:
-    """The lines of a file, some megabytes of whole lines at a time; gzip is told by its first bytes.
+    """The lines of a file, some megabytes of whole lines at a time; gzip is recognized by its first bytes.
 
     Args:
         path: the file.

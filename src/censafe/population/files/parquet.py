@@ -130,7 +130,7 @@ def _mafid_spans(metadata: Any) -> list[tuple[int, int]]:
 def _bounds(statistics: Any) -> tuple[Any, Any]:
     try:
         return statistics.min, statistics.max
-    except UnicodeDecodeError:  # told when the values are read
+    except UnicodeDecodeError:  # reported when the values are read
         return "", ""
 
 

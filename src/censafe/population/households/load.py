@@ -1,7 +1,7 @@
 """Typed load: the state filter and the domain checks happen in the one scan of every table.
 
-A value outside its domain becomes NULL in a kept column, or a bit of FAULTS for a column that is checked
-and not kept; validation counts them. Reading files is the one place with SQL of its own.
+A value outside its domain becomes NULL in a stored column, or a bit of FAULTS for a column that is checked
+and not stored; validation counts them. Reading files is the one place with SQL of its own.
 """
 
 from __future__ import annotations

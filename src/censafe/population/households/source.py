@@ -235,7 +235,7 @@ def _relation(files: TableFiles) -> Relation:
 def _as_parquet(
     con: duckdb.DuckDBPyConnection, relation: Relation, scratch: Path
 ) -> tuple[Relation, list[Finding]]:
-    """Write a text table as Parquet once, so that every part need not parse it again."""
+    """Write a text table as Parquet once, so that no part need reparse it."""
     target = scratch / f"{relation.table}.parquet"
     valid, known = mafid_sql(relation), "coalesce(MAFID, '')"
     # A malformed key becomes a negative number, so that equal ones still meet and parts can be cut.

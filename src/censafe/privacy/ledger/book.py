@@ -184,7 +184,7 @@ class Ledger(Closing):
         run: str | None = None,
         notes: RunNotes = _NO_NOTES,
     ) -> RunRecord:
-        """Start a run, or take one up again, and check that all of it fits every cap.
+        """Start a run, or resume one, and check that all of it fits every cap.
 
         Args:
             plan: what will be measured.
@@ -193,7 +193,7 @@ class Ledger(Closing):
                 default what they hold already plus what this run has yet to spend. Caps named before bind as well.
             raise_cap: ``cap`` takes the place of the caps named before.
             spend_more: the operator knows that some of the accounts were charged before.
-            run: identifier of the run (8 to 64 hexadecimal digits); one that the ledger knows is taken up again.
+            run: identifier of the run (8 to 64 hexadecimal digits); one that the ledger knows is resumed.
             notes: for people.
 
         Raises:
@@ -280,7 +280,7 @@ class Ledger(Closing):
         Args:
             run: its identifier.
             finished: parts whose complete measurement file was found and belongs to the plan: (file, SHA-256) by part.
-            redo: parts that will be drawn again at the same addresses, under the same key and input.
+            redo: parts that will be redrawn at the same addresses, under the same key and input.
 
         Returns:
             What became of each; every other reservation becomes ``void``, or ``lost`` under a strict ledger.

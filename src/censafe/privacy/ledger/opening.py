@@ -1,4 +1,4 @@
-"""Whether a run may begin, or go on: what it may spend, and what the operator must have said."""
+"""Whether a run may begin, or continue: what it may spend, and what the operator must have said."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OpeningRequest:
         plan: what will be measured.
         accounts: who pays.
         label: what people call the records.
-        run: identifier of a run to take up again, or of a new one; None for a random one.
+        run: identifier of a run to resume, or of a new one; None for a random one.
         cap: named for this run and later ones, or None.
         raise_cap: whether ``cap`` takes the place of caps named before.
         spend_more: the operator knows that accounts were charged before.

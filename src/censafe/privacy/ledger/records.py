@@ -82,7 +82,7 @@ class Settlement:
 
     Args:
         committed: parts whose complete measurement file was found.
-        redo: reservations under which the same addresses may be drawn again, since the key is still there.
+        redo: reservations under which the same addresses may be redrawn, since the key is still there.
         void: parts given back at no cost.
         lost: parts that stay charged (strict ledger).
     """

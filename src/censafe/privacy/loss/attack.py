@@ -1,4 +1,4 @@
-"""The best attack on one record: power of the likelihood-ratio test over all answers that the record touches."""
+"""The best attack on one record: power of the likelihood-ratio test over all answers that the record moves."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _STEPS: Final = 10_000  # of the lattice, by standard deviation of the log-likel
 
 @dataclass(frozen=True)
 class MovedQuery:
-    """A query that one record touches.
+    """A query that one record moves.
 
     Args:
         sigma2: parameter of the discrete Gaussian noise of its answers.
@@ -156,7 +156,7 @@ def zcdp_power(rho: Fraction, level: float) -> float:
 def discrete_gaussian_power(
     queries: Sequence[MovedQuery], levels: Sequence[float], *, randomised: bool = True
 ) -> list[float]:
-    """Power of the likelihood-ratio test over the discrete Gaussian answers of all queries that a record touches.
+    """Power of the likelihood-ratio test over the discrete Gaussian answers of all queries that a record moves.
 
     The log-likelihood ratio is a sum over queries; its law under both hypotheses is the convolution of theirs. The ratio of
     each query is rounded to a lattice of 1 / 10,000 of the standard deviation of the sum, under both hypotheses alike: that is
@@ -164,9 +164,9 @@ def discrete_gaussian_power(
     1e-5.
 
     Args:
-        queries: touched queries.
+        queries: those that the record moves.
         levels: chances of a false alarm, in (0, 1).
-        randomised: whether the test tosses a coin at its threshold, so that the level is met exactly. Without it outcomes of
+        randomised: whether the test is randomized at its threshold, so that the level is met exactly. Without it outcomes of
             equal ratio that the lattice tells apart are taken one by one.
 
     Raises:
@@ -200,7 +200,7 @@ class Attack:
 
 
 def best_attack(queries: Sequence[MovedQuery]) -> Attack:
-    """The likelihood-ratio test over all queries that a record touches.
+    """The likelihood-ratio test over all queries that a record moves.
 
     Raises:
         ValueError: no query.

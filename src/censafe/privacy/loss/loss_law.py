@@ -1,6 +1,6 @@
 """Exact composition of discrete Gaussians: a proven bracket of epsilon at delta, by privacy-loss distributions.
 
-The privacy loss L of the answers that a record touches is a sum over independent laws. Each is put on a lattice of step h in
+The privacy loss L of the answers that a record moves is a sum over independent laws. Each is put on a lattice of step h in
 two ways, and the sums are convolved by FFT under an exponential tilt, which makes rounding errors small relative to delta.
 ``loss_law.proof.md`` shows that one way gives delta from above and the other from below.
 """
@@ -47,7 +47,7 @@ class EpsilonBracket:
 
 
 def loss_of(queries: Sequence[MovedQuery]) -> Fraction:
-    """Rho of the answers that a record touches: the sum of cells step^2 / (2 sigma2).
+    """Rho of the answers that a record moves: the sum of cells step^2 / (2 sigma2).
 
     Example:
         >>> loss_of([MovedQuery(Fraction(4), 2), MovedQuery(Fraction(2), 1, 3)])
@@ -73,10 +73,10 @@ def gathered(queries: Sequence[MovedQuery]) -> tuple[MovedQuery, ...]:
 def composed_epsilon(
     queries: Sequence[MovedQuery], delta: Fraction, *, points: int = _POINTS
 ) -> EpsilonBracket:
-    """Smallest epsilon at delta of all answers together, for a record that touches exactly these cells.
+    """Smallest epsilon at delta of all answers together, for a record that moves exactly these cells.
 
     Args:
-        queries: the touched cells; their noise is independent and discrete Gaussian.
+        queries: the cells that move; their noise is independent and discrete Gaussian.
         delta: a Fraction in (0, 1).
         points: of the lattice; more of them narrow the bracket.
 
@@ -105,7 +105,7 @@ def spare_variance(queries: Sequence[MovedQuery], delta: Fraction, epsilon: floa
     """Share of all variances that may be saved so that the composed answers still have this epsilon at delta.
 
     Args:
-        queries: the touched cells.
+        queries: the cells that move.
         delta: a Fraction in (0, 1).
         epsilon: that is promised.
 

@@ -129,7 +129,7 @@ class Chosen:
     iteration: NDArray[np.int64]
 
     def take(self, selected: NDArray[np.bool_]) -> Chosen:
-        """Those that are kept."""
+        """Those that are selected."""
         return Chosen(self.region[selected], self.iteration[selected])
 
 

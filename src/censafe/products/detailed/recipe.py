@@ -84,7 +84,7 @@ class SafetabRecipe:
     Args:
         load: reads the product's configuration.
         count: sorts the product's records.
-        measure: takes one level of the product through the door.
+        measure: measures one level of the product.
         check: raises where the counted records cannot be what was meant; called before anything is measured.
     """
 
@@ -125,7 +125,7 @@ class SafetabRecipe:
         reading: ReadOptions,
         options: RunOptions,
     ) -> RunResult:
-        """Read, check, count, measure and publish; go on where a stopped run left off.
+        """Read, check, count, measure and publish; continue a stopped run.
 
         Args:
             config: a path or a shipped name.
@@ -146,7 +146,7 @@ class SafetabRecipe:
         return run_job(job, data, out, reading, options)
 
     def estimate(self, out: Path, options: EstimateOptions) -> RunResult:
-        """All post-processing again; see :func:`censafe.products.detailed.estimate.estimate_with`."""
+        """Repeat all post-processing; see :func:`censafe.products.detailed.estimate.estimate_with`."""
         return estimate_with(self.load, out, options)
 
     def _loaded(self, config: str, settings: Mapping[str, str], reading: ReadOptions) -> SafetabConfig:
@@ -199,7 +199,7 @@ class SafetabJob:
         return intake
 
     def place(self, part: str) -> str:
-        """Where a part is kept."""
+        """Where a part is stored."""
         return one_file(part)
 
     def verify(self, path: Path) -> None:
@@ -207,7 +207,7 @@ class SafetabJob:
         read_group_measurements(path, plan_digest=self.plan.digest())
 
     def measure(self, source: DetailedIntake, door: Door, reading: ReadOptions) -> list[GroupMeasurements]:
-        """Take every part through the door; the records are read only when a part is still to be measured."""
+        """Measure every part; the records are read only when a part is still to be measured."""
         if door.done():
             if self._config.coterminous != "off":
                 self._classes = configured_classes(self._config, source.areas(), reading.water_blocks)

@@ -1,4 +1,4 @@
-"""Right of the door: tables, codebook, certificate and manifest from the measurements of population groups."""
+"""Tables, codebook, certificate and manifest from the public measurements of population groups."""
 
 from __future__ import annotations
 

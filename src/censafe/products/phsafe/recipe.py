@@ -67,7 +67,7 @@ def run(
     reading: ReadOptions,
     options: RunOptions,
 ) -> RunResult:
-    """Read, check, count, measure and publish; go on where a stopped run left off.
+    """Read, check, count, measure and publish; continue a stopped run.
 
     Args:
         config: a path or a shipped name.

@@ -1,4 +1,4 @@
-"""Right of the door: tables, codebook, certificate and manifest from PHSafe's measurements."""
+"""Tables, codebook, certificate and manifest from PHSafe's public measurements."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _write_tables(
 def republish(
     folder: RunFolder, manifest: Manifest, confidence: Fraction, more: PostProcessing | None = None
 ) -> Mapping[str, Any]:
-    """Do all post-processing again from stored measurements.
+    """Repeat all post-processing from stored measurements.
 
     Args:
         folder: of a finished run, in exclusive use.

@@ -76,7 +76,7 @@ def ledger_place(chosen: Path | None, data: Path) -> Path:
 
 
 def one_file(part: str) -> str:
-    """Where a part is kept by most products: in one file of its name.
+    """Where a part is stored by most products: in one file of its name.
 
     Example:
         >>> one_file("PH2")
@@ -290,7 +290,7 @@ class _LedgerAccount:
         self.leave()
 
     def leave(self) -> None:
-        """Destroy the key, and its file when nothing is reserved any more that it could draw again."""
+        """Destroy the key, and its file when nothing is reserved any more that it could redraw."""
         self.key.close()
         if self._stored is not None and not self._ledger.held(self._folder.run):
             self._stored.unlink(missing_ok=True)
@@ -358,11 +358,11 @@ def _require_own(folder: Path) -> None:
 
 @proven("joint_parts.proof.md", digest="60dbd082db84f5e7")
 def _retained_reservations(open_parts: list[str], *, same_key: bool, joint: bool, strict: bool) -> list[str]:
-    """Parts of a killed run whose reservations stay as they are, to pay for what will be drawn again.
+    """Parts of a killed run whose reservations are retained, to pay for what will be redrawn.
 
     Args:
         open_parts: reserved, and not measured whole.
-        same_key: whether they will be drawn again with the same key.
+        same_key: whether they will be redrawn with the same key.
         joint: whether parts of the plan may spend what others state, and one of them is measured.
         strict: whether reservations of killed runs stay charged as lost.
     """

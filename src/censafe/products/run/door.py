@@ -62,7 +62,7 @@ class Door:
 
     Args:
         plan: what may be measured.
-        folder: where measurement files go; a file that is there already is read, never measured again.
+        folder: where measurement files go; a file that is there already is read, never remeasured.
         account: who pays, and the run key; the key's type decides whether the results are private.
         place: file or folder of a part below ``folder``, by the part's name.
         published_data: whether what is measured was published before; measurement files then say so.
@@ -157,7 +157,7 @@ class Door:
         return self._account.reserve(part)
 
     def done(self) -> bool:
-        """Whether every part of the plan has its file, so that the records need not be read again."""
+        """Whether every part of the plan has its file, so that the records need not be reread."""
         return all(self.path(part).exists() for part in self._plan.parts)
 
 

@@ -78,12 +78,12 @@ class RunFolder:
 
     @property
     def measurements(self) -> Path:
-        """Where the noisy measurements are kept."""
+        """Where the noisy measurements are stored."""
         return self.out / "measurements"
 
     @property
     def parts(self) -> Path:
-        """Where parts of what follows from noisy answers are kept until all of it is finished; nothing in it is confidential."""
+        """Where parts of what follows from noisy answers are stored until all of it is finished; nothing in it is confidential."""
         return self._work / "parts"
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Names of areas that an operator gives to a run, and that it keeps."""
+"""Names of areas that an operator gives to a run, and that it stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["stored_names", "write_names"]
 def stored_names(
     given: Path | None, out: Path, manifest: Manifest, *, census: bool = True
 ) -> Mapping[str, str]:
-    """Names for published files that are made again: those of a new file, else those that the run keeps.
+    """Names for published files that are rewritten: those of a new file, else those that the run stored.
 
     Args:
         given: a file of names; None for none.
@@ -26,7 +26,7 @@ def stored_names(
 
     Raises:
         DataError: the given file breaks a rule.
-        CheckError: the kept names were changed.
+        CheckError: the stored names were changed.
         StorageError: a file cannot be read.
     """
     if given is not None:

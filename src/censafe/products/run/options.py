@@ -34,7 +34,7 @@ class ReadOptions:
         water_blocks: a public list of blocks without land, which do not make two areas differ; None for none.
         scratch: where the private folder for files with records is made; None for beside the data.
         memory: limit of the relational engine, for example ``6GB``; None for the engine's default.
-        observer: who is told of stages and remarks.
+        observer: receives stages and remarks.
     """
 
     checks: Checks = "full"
@@ -102,7 +102,7 @@ class IntervalOptions:
 
 @dataclass(frozen=True)
 class EstimateOptions:
-    """What changes when published tables are made again from stored measurements.
+    """What changes when published tables are rewritten from stored measurements.
 
     Args:
         confidence: level of the margins of error in the tidy output and the certificate.
@@ -110,7 +110,7 @@ class EstimateOptions:
         data: the geography file or its folder, where it is needed; no other file there is opened.
         config: configuration or folder with the parameter files, where they are not the shipped ones.
         workers: threads of the estimation of topdown and phsafe; results do not depend on them.
-        observer: who is told of stages.
+        observer: receives stages.
         intervals: which intervals topdown makes beside its published counts; None for none.
         names: file with names of areas, for the published files; None for those that the run keeps.
         solver: solves the parents of topdown in the place of ours, as :class:`censafe.ParentSolver` says; None for ours.

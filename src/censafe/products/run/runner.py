@@ -1,4 +1,4 @@
-"""One release of any product: open the records, pay, measure every part once, publish; or go on after a stop."""
+"""One release of any product: open the records, pay, measure every part once, publish; or continue after a stop."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class MeasuredRun(Generic[_Measured]):
         confidence: level of the margins of error.
         out: the run folder.
         staging: where files are written and checked before they get their final names.
-        data: the input folder, of which only public files may be opened again.
+        data: the input folder, of which only public files may be reopened.
     """
 
     measured: _Measured
@@ -165,7 +165,7 @@ class Job(Protocol[_Source, _Measured]):
         """Raise unless the file or folder holds complete measurements of the plan."""
 
     def measure(self, source: _Source, door: Door, reading: ReadOptions) -> _Measured:
-        """Read, check and count, and take every part through the door; parts that are done are read instead."""
+        """Read, check and count, and measure every part; parts that are done are read instead."""
 
     def publish(self, release: MeasuredRun[_Measured]) -> None:
         """Write, check and name everything that is published; the manifest last."""
@@ -180,7 +180,7 @@ class _Inputs:
         files: with records, and further ones.
         confidential: hashes of the files with records.
         public: hashes of the further files.
-        observer: who is told of stages.
+        observer: receives stages.
     """
 
     data: Path
@@ -297,7 +297,7 @@ def _measured(
     *,
     published_data: bool,
 ) -> _Measured:
-    """Everything through the door; afterwards the key is gone."""
+    """Measure every part; afterwards the key is gone."""
     account.settle()
     door = Door(
         job.plan,
@@ -366,7 +366,7 @@ def _account(
 
 
 def _digest(configuration: str, *, published_data: bool) -> str:
-    """SHA-256 of the configuration, another one where the run is a demonstration: the two never go on with each other."""
+    """SHA-256 of the configuration, another one where the run is a demonstration: neither continues the other."""
     return (
         hashlib.sha256(f"{configuration} published".encode()).hexdigest() if published_data else configuration
     )

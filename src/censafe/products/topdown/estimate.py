@@ -1,4 +1,4 @@
-"""All post-processing again, from the folder of a finished TopDown run; no input is opened, nothing is spent."""
+"""Repeat all post-processing from the folder of a finished TopDown run; no input is opened, nothing is spent."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
         options: level of confidence and what changes.
 
     Raises:
-        UsageError: a run that kept no measurements, a run of another product, or a key that may not change.
+        UsageError: a run that stored no measurements, a run of another product, or a key that may not change.
         ConfigError: a value that is not allowed.
         CheckError: measurements, blocks or configuration are not those of the run.
         StorageError: there is no finished run, or the folder is not writable.
@@ -169,7 +169,7 @@ def estimate_all(
         config: whose histograms and choices are used.
         public: what is known exactly.
         read: the measurements of a level; it is asked once for each.
-        options: workers, and who is told of stages.
+        options: workers, and what receives stages.
 
     Raises:
         CheckError: no histograms meet the published figures, or a check of the integers failed.

@@ -1,4 +1,4 @@
-"""What a run folder holds beside stored measurements, so that it can be estimated again, or resumed part by part."""
+"""What a run folder holds beside stored measurements, so that it can be re-estimated, or resumed part by part."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ _KEY: Final = 32  # bytes of a digest
 
 @dataclass(frozen=True)
 class StoredParts:
-    """Where the parts of one run are kept; a file appears there complete or not at all.
+    """Where the finished parts of one run are stored; a file appears there complete or not at all.
 
     Args:
         folder: of the run.
@@ -180,7 +180,7 @@ class StoredParts:
         return read_finished_level(path, plan_digest=self.plan_digest) if path.exists() else None
 
     def store_blocks(self, name: str, level: SparseLevel, report: dict[str, Any]) -> FinishedLevel:
-        """Keep the final histograms of the blocks of a part."""
+        """Store the final histograms of the blocks of a part."""
         finished = FinishedLevel.of(name, level, report, "seeded" if self.stamped else "system")
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{name}.parquet"
@@ -210,7 +210,7 @@ class StoredParts:
         return tuple(_level(found, depth) for depth in range(int(found["levels"])))
 
     def store_lower(self, name: str, lower: tuple[LowerLevel, ...], children: Children) -> None:
-        """Keep linear estimates of a part; what it hands up is written last and says that the rest is there."""
+        """Store linear estimates of a part; what it hands up is written last and says that the rest is there."""
         arrays: dict[str, NDArray[Any]] = {"levels": np.array(len(lower))}
         for depth, level in enumerate(lower):
             arrays |= {f"{name}_{depth}": values for name, values in _arrays(level).items()}

@@ -46,7 +46,7 @@ class BlockIntake(Closing):
     Args:
         data: folder with the block histograms or the P.L. 94-171 files.
         config: whose histograms are read.
-        options: who is told of stages.
+        options: receives stages.
 
     Raises:
         DataError: files are missing, or are not those that the configuration's reader reads.

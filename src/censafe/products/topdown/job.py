@@ -1,4 +1,4 @@
-"""What TopDown does in a run: every histogram through the door, from the root down, and what is published of it."""
+"""What TopDown does in a run: every histogram measured, from the root down, and what is published of it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TopdownJob:
         return BlockIntake(data, self._config, reading)
 
     def place(self, part: str) -> str:
-        """Where a part is kept."""
+        """Where a part is stored."""
         return one_file(part) if self._lazy else self._places(part)
 
     def verify(self, path: Path) -> None:
@@ -67,7 +67,7 @@ class TopdownJob:
         (read_finished_level if self._lazy else read_noisy_measurements)(path, plan_digest=self.plan.digest())
 
     def measure(self, source: BlockIntake, door: Door, reading: ReadOptions) -> Estimates:
-        """Every histogram from the root down: a level through the door, then its estimate, then the next level.
+        """Every histogram from the root down: a level is measured, then its estimate, then the next level.
 
         Which bounds the integers obey beside those that are published exactly is known before a histogram is measured.
         """

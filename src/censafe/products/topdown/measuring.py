@@ -1,4 +1,4 @@
-"""Every histogram of every level through the door, its answers kept or drawn where the estimate touches them."""
+"""Measuring every histogram of every level, its answers stored, or drawn where the estimate uses them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def measure_stored(
     door: Door,
     files: MeasurementFiles[LevelMeasurements],
 ) -> LevelMeasurements:
-    """Take one part through the door and keep all its answers; a part that is done is read instead.
+    """Measure one part and store all its answers; a part that is done is read instead.
 
     Args:
         load: the queries of the part.
         exact: confidential; histograms of its level.
         budgets: laws and costs of its geounits.
         door: who reserves and commits.
-        files: how the answers are kept.
+        files: how the answers are stored.
 
     Raises:
         CheckError: a stored file belongs to another part, plan or kind of key, or was changed.
@@ -65,9 +65,9 @@ def finish_level(
     descent: Descent,
     observer: Observer,
 ) -> FinishedLevel:
-    """Take one part through the door and estimate it at once, from the answers that its parents' cells touch.
+    """Measure one part and estimate it at once, from the answers that its parents' cells need.
 
-    What is kept and committed are the final histograms. A level that has them already is read instead.
+    What is stored and committed are the final histograms. A level that has them already is read instead.
 
     Args:
         load: the queries of the part.
@@ -75,7 +75,7 @@ def finish_level(
         budgets: laws and costs of its geounits.
         door: who reserves and commits.
         descent: the levels above; the finished one is added to it.
-        observer: who is told of stages.
+        observer: receives stages.
 
     Raises:
         CheckError: a stored file belongs to another part, plan or kind of key, or was changed; or the estimate failed.

@@ -47,7 +47,7 @@ def run(
     reading: ReadOptions,
     options: RunOptions,
 ) -> RunResult:
-    """Read, check, measure, estimate and publish; go on where a stopped run left off.
+    """Read, check, measure, estimate and publish; continue a stopped run.
 
     Args:
         config: a path or a shipped name.
@@ -94,7 +94,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
         options: level of the margins of error, and choices of the estimation that change.
 
     Raises:
-        UsageError: a run that kept no measurements, a run of another product, or a key that may not change.
+        UsageError: a run that stored no measurements, a run of another product, or a key that may not change.
         CheckError: measurements, blocks or configuration are not those of the run.
         StorageError: there is no finished run.
     """

@@ -33,7 +33,7 @@ _COMMITMENT = b"rehearsal"
 
 
 class TestDoor:
-    """Stands where the door of a release stands: draws every part with one test key, and keeps nothing.
+    """Takes the place of the measuring of a release: draws every part with one test key, and keeps nothing.
 
     Args:
         plan: what may be measured.
@@ -94,7 +94,7 @@ def rehearse(
         config: whose budgets, spine and passes are used; its geography and schemas are those of the records.
         loaded: the records, as :meth:`censafe.products.topdown.intake.Intake.load` gives them; they are not changed.
         seed: of the test key; the same seed gives the same histograms.
-        observer: who is told of stages and remarks.
+        observer: receives stages and remarks.
         workers: threads; results do not depend on them.
         own_budgets: whether the budgets of the facts are used, such as those of measurement files, instead of those of the
             configuration.

@@ -1,4 +1,4 @@
-"""How the measurements of a TopDown run are kept: in the Bureau's public layout, beside the figures known exactly."""
+"""How the measurements of a TopDown run are stored: in the Bureau's public layout, beside the figures known exactly."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def check_group_tables(
     nonnegative: bool = False,
     stamp: Stamp | None = None,
 ) -> int:
-    """Read the written tables again and compare them with what the plan demands.
+    """Reread the written tables and compare them with what the plan demands.
 
     Checked are: exactly the product's files, all of them; every level of the plan and no other; header, number of
     fields, whole numbers; regions and iterations of the levels, states within the filter; order, and no row twice; of every

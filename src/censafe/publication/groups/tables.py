@@ -108,10 +108,10 @@ def write_flagged_tables(
     stamp: Stamp | None = None,
     replace: bool = False,
 ) -> tuple[Path, ...]:
-    """Write the tables with ``X`` for marked groups and with negative counts as they are to be shown.
+    """Write the tables with ``X`` for flagged groups and with negative counts as they are to be shown.
 
     Args:
-        folder: final name, usually ``OUT/tables_marked``; never the folder of the unmarked tables.
+        folder: final name, usually ``OUT/tables_marked``; never the folder of the tables without flags.
         tables: files and cells of the product.
         flagged: of all levels and tables.
         stamp: ``"NOT PRIVATE"`` for estimates from a test key.

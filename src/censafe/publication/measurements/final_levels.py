@@ -1,4 +1,4 @@
-"""Final histograms of one level as what remains of a part whose noisy answers were not kept.
+"""Final histograms of one level as what remains of a part whose noisy answers were not stored.
 
 Everything in such a file is public: it follows from noisy answers and published figures. A run that was stopped resumes below
 the last level that has its file.
@@ -63,7 +63,7 @@ class FinishedLevel:
 
     @staticmethod
     def of(part: str, level: SparseLevel, report: Mapping[str, Any], source: NoiseSource) -> FinishedLevel:
-        """What is kept of a level that was estimated."""
+        """What is stored of a level that was estimated."""
         return FinishedLevel(
             part, geounits_digest(level.geounits), level.node_ptr, level.cell, level.count, report, source
         )

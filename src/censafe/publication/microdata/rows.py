@@ -19,7 +19,7 @@ __all__ = ["Rows", "chunks", "expand_records", "geounit_text", "table_text", "wr
 _PIPE = 124
 _DIGIT, _TEN, _NOTHING = np.uint64(48), np.uint64(10), np.uint64(0)
 _NUMBER = 20  # bytes that the longest number and its pipe take
-_CHUNK_ROWS = 250_000  # buffers of this size are used again by the allocator
+_CHUNK_ROWS = 250_000  # buffers of this size are reused by the allocator
 
 _Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]

@@ -128,7 +128,7 @@ def write_tables(
         queries: every level of every published table.
         layouts: of all tables the product can publish.
         stamp: ``"NOT PRIVATE"`` for results drawn with a test key.
-        replace: whether an existing folder gives way (post-processing done again).
+        replace: whether an existing folder gives way (repeated post-processing).
 
     Returns:
         the files of the tables, in the order of the layouts.

@@ -100,7 +100,7 @@ def check_tables(
     states: Sequence[str] | None = None,
     stamp: Stamp | None = None,
 ) -> int:
-    """Read the written tables again and compare them with what the plan demands.
+    """Reread the written tables and compare them with what the plan demands.
 
     Checked are: exactly the expected tables; header, number of fields and types; the complete key
     domain, once each and in order; states within the filter; the name of the noise law; VARIANCE

@@ -17,7 +17,7 @@ __all__ = ["CountWeights", "RatioLattice", "convolved"]
 _POINTS = 64  # ratios at which the distribution function is asked for at once
 _CLOSE = 1e-10
 _BLOCK = 1 << 19  # pairs at a time
-_STORED_PAIRS = 1 << 23  # pairs up to which the sums are kept
+_STORED_PAIRS = 1 << 23  # pairs up to which the sums are stored
 _MOST_PAIRS = 1 << 26  # noise of a standard deviation of 500 on both sides
 _SLACK = 1e-12
 _RARE = 1e-9  # of the likeliest pair among its like; rarer ones cannot move an interval
@@ -172,7 +172,7 @@ class RatioLattice:
         return marginal, first, tops
 
     def _rows(self) -> Iterator[tuple[slice, Floats]]:
-        """Cumulative weights along the numerator, for some denominators at a time; kept where there are few."""
+        """Cumulative weights along the numerator, for some denominators at a time; stored where there are few."""
         if self._stored is not None:
             yield from self._stored
             return

@@ -88,7 +88,7 @@ def area_sets(
     Args:
         run: the tree of the run, and the standard one.
         listed: table of further areas; None without.
-        observer: who is told of blocks in none of these.
+        observer: receives a remark on blocks in none of these.
         areas: names of areas; None for those of states alone.
 
     Raises:

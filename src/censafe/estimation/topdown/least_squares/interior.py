@@ -292,9 +292,7 @@ def interior_point(problem: ParentProblem, h: Floats, tight: Tightened) -> Inter
             if not (np.isfinite(new.x.value).all() and np.isfinite(new.x.dual).all()):
                 break
             at, score = new, newton.score(new)
-            if (
-                score <= least
-            ):  # multipliers may go on to grow without limit where no point is strictly inside
+            if score <= least:  # multipliers may grow without limit where no point is strictly inside
                 best, least = new, score
             if mean <= _DONE * first and length > 0.5:
                 break

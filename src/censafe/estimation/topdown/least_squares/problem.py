@@ -23,7 +23,7 @@ def _no_totals() -> Floats:
 
 
 class L2Status(Enum):
-    """How a solve ended; only the two kinds of ``OK`` go on silently."""
+    """How a solve ended; only the two kinds of ``OK`` raise no warning."""
 
     OK = "ok"
     OK_AFTER_INTERIOR = "ok after interior point"

@@ -156,7 +156,7 @@ CHANGES = tuple_type(Changes, boolean[:, ::1], int8[:, ::1])
 
 @compiled(FACTORS(int64, int64, int64))
 def new_factors(children, rows, cells):  # type: ignore[no-untyped-def]
-    """Room for Q, v, M, W and q of all children; a child touches only the square of its free cells."""
+    """Room for Q, v, M, W and q of all children; a child uses only the square of its free cells."""
     return ChildFactors(
         np.empty((children, cells * cells)), np.empty((children, cells)),
         np.empty((children, cells), dtype=np.int64), np.zeros(children, dtype=np.int64),

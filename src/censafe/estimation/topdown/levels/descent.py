@@ -37,7 +37,7 @@ class Descent:
     Args:
         histogram: its schema and passes.
         public: what is published exactly, and the limits that the histograms obey.
-        observer: who is told of remarks and of progress.
+        observer: receives remarks and progress.
         choices: how parents are fitted, rounded and repaired.
         workers: threads that estimate parents; the result does not depend on them.
         solver: in the place of ours, of every parent; None for ours.

@@ -80,7 +80,7 @@ def bounded_facts(
 
     Returns:
         The facts with other limits. They are for the estimation of integers alone: linear estimates, files of constraints and
-        intervals go on using what is published exactly.
+        intervals still use what is published exactly.
 
     Raises:
         CheckError: the configured size of households is too small for the exact totals.

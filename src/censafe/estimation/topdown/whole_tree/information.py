@@ -36,7 +36,7 @@ def informed(
         public: what is known exactly.
         choices: of the run; they name the information.
         objectives: own measurements of every level, root first; they are asked for as they are needed.
-        observer: who is told of stages.
+        observer: receives stages.
 
     Raises:
         CheckError: the answers of a geounit and those below it do not determine its cells.

@@ -52,7 +52,7 @@ class LevelErrors:
     Args:
         noise: noisy minus true cells, whether or not the group was published: of every group of levels that publish all,
             of groups with a record elsewhere.
-        published: published minus true cells of the published groups, whatever was done to them after the door.
+        published: published minus true cells of the published groups, whatever post-processing followed.
         groups: int64[2, sizes], number of groups by detailed-only flag and true size. SafeTab-P: all; SafeTab-H: those with
             a household or a published total.
         outcomes: int64[2, sizes, 5], groups summed over draws: without a table, then by stat level.
@@ -68,7 +68,7 @@ class LevelErrors:
 
 @dataclass(frozen=True, eq=False)
 class LevelTrials:
-    """CONFIDENTIAL. One level and class of tables, drawn again and again.
+    """CONFIDENTIAL. One level and class of tables, drawn many times.
 
     Args:
         records: sorted records.
@@ -113,7 +113,7 @@ class LevelTrials:
         return _variants(self.table_class)
 
     def measure(self, key: TestPartKey) -> GroupMeasurements:
-        """The level through the door, as in a release."""
+        """The level measured as in a release."""
         records, config = self.records, self.config
         if isinstance(config, SafetabPConfig):
             return measure_persons(
@@ -149,7 +149,7 @@ class LevelTrials:
         """Compare one draw with the truth.
 
         Args:
-            measured: what the door gave.
+            measured: the noisy measurements.
             estimates: what is published of it.
             key: the key of the draw once more, for the noise of groups that were left out.
         """
@@ -265,7 +265,7 @@ def run_group_trials(
         plan: what is measured.
         trials: number of draws.
         seed: of the test key.
-        done: told the number of finished draws.
+        done: receives the number of finished draws.
     """
     records, config = levels[0].records, levels[0].config
     classes = configured_classes(config, records.data.areas) if config.coterminous != "off" else None

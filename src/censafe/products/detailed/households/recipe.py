@@ -1,4 +1,4 @@
-"""SafeTab-H: households counted by group, type and tenure, one level through the door, the truth, and ``validate``, ``run``, ``estimate``."""
+"""SafeTab-H: households counted by group, type and tenure, measuring one level, the truth, and ``validate``, ``run``, ``estimate``."""
 
 from __future__ import annotations
 

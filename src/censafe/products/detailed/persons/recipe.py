@@ -1,4 +1,4 @@
-"""SafeTab-P: persons counted by group, sex and 23 ages, one level through the door, the truth, and ``validate``, ``run``, ``estimate``."""
+"""SafeTab-P: persons counted by group, sex and 23 ages, measuring one level, the truth, and ``validate``, ``run``, ``estimate``."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def write_intervals(
         source: measurements and published counts.
         options: which intervals.
         stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
-        observer: who is told of stages and remarks.
+        observer: receives stages and remarks.
 
     Returns:
         What the manifest says of them, as JSON values.

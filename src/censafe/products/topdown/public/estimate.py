@@ -44,7 +44,7 @@ def estimate_files(
         out: a new or empty folder.
         totals: table of exact totals that the files cannot hold, such as those of states parted in two; None for the one
             that lies beside the measurements, if any.
-        options: what changes in the configuration, and who is told of stages.
+        options: what changes in the configuration, and what receives stages.
 
     Raises:
         UsageError: the output folder holds something else.

@@ -1,6 +1,6 @@
 """From public files to estimates part by part: the levels down to the states, then everything below one state after another.
 
-Memory is bounded by the measurements of one part beside the integers of all. Parts that are done are kept, so that an
+Memory is bounded by the measurements of one part beside the integers of all. Finished parts are stored, so that an
 estimation that was stopped resumes after the last of them.
 """
 
@@ -45,7 +45,7 @@ def estimate_files_run(
         config: whose histograms and choices are used.
         found: the files.
         stored: where finished parts are stored.
-        options: workers, and who is told of stages.
+        options: workers, and what receives stages.
 
     Raises:
         CheckError: no histograms meet the published figures, or a check of the integers failed.
@@ -87,7 +87,7 @@ class PartedHistogram:
         config: chooses the information.
         found: the files.
         stored: where finished parts are stored.
-        options: workers, and who is told of stages.
+        options: workers, and what receives stages.
     """
 
     def __init__(

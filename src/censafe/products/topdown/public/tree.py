@@ -29,7 +29,7 @@ ReadObjective = Callable[[LevelWorkload, Subtree | None], LevelObjective]
 class PartedTree:
     """The best linear unbiased estimates of one histogram, the levels down to the states and every part below.
 
-    A part is read once to carry its answers up, and again when its own levels are asked for; between the two its estimates above
+    A part is read once to carry its answers up, and a second time when its own levels are asked for; between the two its estimates above
     the blocks are on disk. Numbers are the same bits as those of the whole tree.
 
     Args:
@@ -39,7 +39,7 @@ class PartedTree:
         loads: of the histogram, the widest level first.
         read: reads answers.
         stored: where the estimates of parts are stored.
-        observer: who is told of stages.
+        observer: receives stages.
     """
 
     def __init__(
