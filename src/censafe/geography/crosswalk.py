@@ -45,8 +45,8 @@ def read_crosswalk(path: Path, names: Sequence[str], codes: Integers) -> dict[st
     known = _blocks(table.column(block), path, block)
     order = np.argsort(known, kind="stable")
     known = known[order]
-    again = known[1:][np.diff(known) == 0]
-    _refuse(path, block, again, "blocks are given twice", "one row a block", "remove the others")
+    repeated = known[1:][np.diff(known) == 0]
+    _refuse(path, block, repeated, "blocks are given twice", "one row a block", "remove the others")
     place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
     missing = codes[known[place] != codes]
     _refuse(path, block, missing, "blocks of the data are not in the crosswalk", "every block of the data",
