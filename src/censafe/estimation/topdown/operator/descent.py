@@ -1,0 +1,114 @@
+"""One histogram with very many cells from the root down, under exact sums of what is published."""
+
+from __future__ import annotations
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.pass_order import measured_fits
+from censafe.estimation.topdown.levels.task import LevelReport
+from censafe.estimation.topdown.operator.held import HeldSums
+from censafe.estimation.topdown.operator.level import OperatorTask, estimate_operator_level
+from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined
+from censafe.geography.spines.tree import Spine
+from censafe.model import SparseLevel
+from censafe.model.histograms import MeasuredHistogram
+from censafe.model.observer import Observer
+
+__all__ = ["OperatorDescent", "operator_rules"]
+
+
+class OperatorDescent:
+    """The estimation of one histogram; it knows measurements and what is published exactly, and nothing else.
+
+    Args:
+        histogram: its schema and passes.
+        spine: the tree.
+        held: exact sums that every level obeys.
+        observer: receives remarks and progress.
+        workers: threads that estimate parents; the result does not depend on them.
+    """
+
+    def __init__(
+        self,
+        histogram: MeasuredHistogram,
+        spine: Spine,
+        held: HeldSums,
+        observer: Observer,
+        workers: int = 1,
+    ) -> None:
+        self._histogram = histogram
+        self._spine = spine
+        self._held = held
+        self._observer = observer
+        self._workers = workers
+        self._levels: list[SparseLevel] = []
+        self._rules: dict[object, OperatorRules] = {}
+
+    @property
+    def levels(self) -> tuple[SparseLevel, ...]:
+        """Final histograms of the levels so far, root first; they add up."""
+        return tuple(self._levels)
+
+    def estimate(self, part: str, objective: LevelObjective) -> tuple[SparseLevel, LevelReport]:
+        """Estimate the next level.
+
+        Args:
+            part: name of the part, for remarks.
+            objective: measurements of the level's geounits.
+
+        Raises:
+            CheckError: no histograms meet the published figures, or a check of the integers failed.
+        """
+        depth = len(self._levels)
+        level = self._spine.levels[depth]
+        task = OperatorTask(
+            level, objective, self._held.levels[depth], self._rules_of(level.name), self._held.open_at(depth)
+        )
+        above = (self._levels[-1], self._spine.levels[depth - 1]) if depth else (None, None)
+        found, report = estimate_operator_level(
+            task, *above, workers=self._workers, progress=self._observer.advance
+        )
+        if report.approximate:
+            self._observer.remark(
+                f"Warning: {part}: {len(report.approximate)} of {sum(report.statuses.values())} problems have no "
+                "certificate of optimality; the manifest names them."
+            )
+        self._levels.append(found)
+        return found, report
+
+    def adopt(self, level: SparseLevel) -> None:
+        """Take the next level as it was estimated before."""
+        self._levels.append(level)
+
+    def _rules_of(self, level: str) -> OperatorRules:
+        """Rules of a level; levels that are fitted and rounded alike share them."""
+        passes, measured = self._histogram.passes[level], tuple(self._histogram.query_shares[level])
+        key = (passes, measured)
+        if key not in self._rules:
+            self._rules[key] = operator_rules(self._histogram, level, self._held)
+        return self._rules[key]
+
+
+def operator_rules(histogram: MeasuredHistogram, level: str, held: HeldSums) -> OperatorRules:
+    """The passes of a level: each tells apart what the last query of its rounding does, and holds the columns of the one before.
+
+    Raises:
+        CheckError: the passes of the configuration cannot be fitted in operator form.
+    """
+    schema, passes = histogram.schema, histogram.passes[level]
+    found: list[OperatorPass] = []
+    label = held.label
+    for fitted, rounded in zip(passes.l2, passes.rounding, strict=True):
+        fits = [query for inner in measured_fits(histogram, level, fitted) for query in inner]
+        names = [text for inner in rounded for text in inner]
+        if not fits or not names:
+            raise CheckError(f"{histogram.name}, {level}: a pass needs queries to fit and queries to round")
+        column = schema.query(names[-1]).label
+        chain = tuple(combined((label, schema.query(text).label)) for text in names[:-1])
+        found.append(OperatorPass(column, tuple(fits), label, chain))
+        label = column
+    return OperatorRules(
+        schema.allowed(),
+        tuple(found),
+        tuple(schema.query(text).label for text in histogram.query_shares[level]),
+    )

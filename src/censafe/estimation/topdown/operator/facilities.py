@@ -1,0 +1,267 @@
+"""Exact sums that published counts of facilities decide: who can live where by kind of facility, from the blocks up.
+
+A published result tells the records of a block by group p, such as a major kind of group quarters with age, origin and race; the
+facilities of the block tell which of the finer kinds g there are. Where a block has one kind of a group's, all records of the group are
+of it. Where it has several, a set S, the split is open. Sums of blocks can be met by the blocks again exactly when, for every set S
+of an area, the records of its blocks of set S can be sent to kinds in S, with at least one record (or what the rule says) for every
+facility; so an area carries its open records by set, and its split is chosen among those that can be sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import LinearConstraint, milp
+from scipy.sparse import coo_array
+
+from censafe.errors import CheckError, DataError
+from censafe.estimation.topdown.operator.passes import combined
+from censafe.geography.spines.tree import Spine
+from censafe.model import SparseLevel
+from censafe.model.arrays import Floats, Integers
+
+__all__ = ["FacilityRule", "FacilitySums", "OpenRecords", "facility_sums", "split_open"]
+
+
+@dataclass(frozen=True, eq=False)
+class FacilityRule:
+    """How cells are grouped by what is published and by kinds of facility.
+
+    Args:
+        published: of every cell the published sum that it belongs to, int32, shape (cells,).
+        kind: of every cell the kind of facility, a column of the counts of facilities, int32, shape (cells,).
+        minimum: fewest records of one facility, by kind.
+    """
+
+    published: NDArray[np.int32] = field(repr=False)
+    kind: NDArray[np.int32] = field(repr=False)
+    minimum: tuple[int, ...]
+
+    def groups(self) -> tuple[NDArray[np.int32], Integers, Integers]:
+        """Groups of cells of one published sum and kind: of every cell its group; of every group its published sum and kind."""
+        label = combined((self.published, self.kind))
+        first = np.unique(label, return_index=True)[1]
+        return label, self.published[first].astype(np.int64), self.kind[first].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRecords:
+    """Records of areas whose kind the facilities leave open, by set of kinds; rows rise by area.
+
+    Args:
+        area: position of the geounit, shape (n,).
+        kinds: bits of the set of kinds, shape (n,).
+        published: their published sum, shape (n,).
+        count: how many, shape (n,).
+        pointer: rows of geounit i are pointer[i] .. pointer[i + 1] - 1.
+        least: (area, kinds, kind, records) that facilities of a kind need at least, among the records of a set, shape (m, 4).
+        least_pointer: the same for the rows of `least`.
+    """
+
+    area: Integers = field(repr=False)
+    kinds: Integers = field(repr=False)
+    published: Integers = field(repr=False)
+    count: Integers = field(repr=False)
+    pointer: Integers = field(repr=False)
+    least: Integers = field(repr=False)
+    least_pointer: Integers = field(repr=False)
+
+    def rows(self, first: int, last: int) -> slice:
+        """Rows of consecutive geounits."""
+        return slice(int(self.pointer[first]), int(self.pointer[last]))
+
+
+@dataclass(frozen=True, eq=False)
+class FacilitySums:
+    """What is decided and what is open at one level.
+
+    Args:
+        decided: records by group of :meth:`FacilityRule.groups` that every geounit holds for certain.
+        open: the others.
+    """
+
+    decided: SparseLevel
+    open: OpenRecords
+
+
+def facility_sums(
+    spine: Spine, published: SparseLevel, facilities: NDArray[np.integer], rule: FacilityRule
+) -> tuple[FacilitySums, ...]:
+    """Decided and open records of the geounits of every level, root first.
+
+    Args:
+        spine: the tree.
+        published: the published result of its blocks, in its order: sums that `rule` names.
+        facilities: counts of facilities of the blocks, shape (blocks, kinds).
+        rule: how cells are grouped.
+
+    Raises:
+        DataError: records of a block are published where it has no facility for them.
+    """
+    _, of_sum, of_kind = rule.groups()
+    kinds = facilities.shape[1]
+    can = np.zeros((int(of_sum.max()) + 1, kinds), np.bool_)  # kinds of each published sum
+    can[of_sum, of_kind] = True
+    block = np.repeat(np.arange(published.nodes), np.diff(published.node_ptr))
+    present = can[published.cell] & (facilities[block] > 0)
+    number = present.sum(axis=1)
+    if bool((number == 0).any()):
+        places = np.unique(block[number == 0])
+        named = ", ".join(spine.leaf.names(places[:3]).tolist())
+        raise DataError(
+            f"redistricting data: {len(places)} blocks have records of a kind of which they have no facility, such as {named}; "
+            "fix: give the redistricting result of these records"
+        )
+    one = number == 1
+    kind = present[one].argmax(axis=1)
+    lookup = np.full((can.shape[0], kinds), -1, np.int64)
+    lookup[of_sum, of_kind] = np.arange(len(of_sum))
+    group = lookup[published.cell[one], kind]
+    decided = (block[one], group, published.count[one].astype(np.int64))
+    bits = (present[~one].astype(np.int64) << np.arange(kinds)).sum(axis=1)
+    opened = (
+        block[~one],
+        bits,
+        published.cell[~one].astype(np.int64),
+        published.count[~one].astype(np.int64),
+    )
+    least = _least(block[~one], bits, facilities, rule.minimum)
+    found: list[FacilitySums] = []
+    position = np.arange(spine.leaf.nodes)
+    for level in reversed(spine.levels):
+        found.insert(
+            0,
+            FacilitySums(
+                _sparse(level.geounits, position[decided[0]], decided[1], decided[2]),
+                _open(level.nodes, position[opened[0]], *opened[1:], position, least),
+            ),
+        )
+        position = level.parent[position].astype(np.int64)
+    return tuple(found)
+
+
+def _least(
+    block: Integers, bits: Integers, facilities: NDArray[np.integer], minimum: tuple[int, ...]
+) -> Integers:
+    """Rows (block, set, kind, records) for the sets of kinds that are open in a block."""
+    pairs = np.unique(np.stack([block, bits], axis=1), axis=0) if len(block) else np.zeros((0, 2), np.int64)
+    rows = []
+    for kind, fewest in enumerate(minimum):
+        chosen = pairs[(pairs[:, 1] >> kind) & 1 == 1]
+        need = facilities[chosen[:, 0], kind].astype(np.int64) * fewest
+        rows.append(np.stack([chosen[:, 0], chosen[:, 1], np.full(len(chosen), kind), need], axis=1))
+    return np.concatenate(rows) if rows else np.zeros((0, 4), np.int64)
+
+
+def _summed(keys: list[Integers], count: Integers) -> tuple[list[Integers], Integers]:
+    """Counts added up by keys, in the order of the keys."""
+    if not len(count):
+        return keys, count
+    order = np.lexsort(keys[::-1])
+    keys, count = [key[order] for key in keys], count[order]
+    new = np.zeros(len(count), np.bool_)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[1:] != key[:-1]
+    start = np.flatnonzero(new)
+    return [key[start] for key in keys], np.add.reduceat(count, start)
+
+
+def _sparse(geounits: NDArray[np.str_], node: Integers, group: Integers, count: Integers) -> SparseLevel:
+    (node, group), count = _summed([node, group], count)
+    pointer = np.searchsorted(node, np.arange(len(geounits) + 1))
+    return SparseLevel(geounits, pointer.astype(np.int64), group.astype(np.int32), count.astype(np.int32))
+
+
+def _open(
+    nodes: int, area: Integers, kinds: Integers, published: Integers, count: Integers, position: Integers,
+    least: Integers,
+) -> OpenRecords:  # fmt: skip
+    (area, kinds, published), count = _summed([area, kinds, published], count)
+    keys, need = _summed([position[least[:, 0]], least[:, 1], least[:, 2]], least[:, 3])
+    every = np.arange(nodes + 1)
+    return OpenRecords(
+        area, kinds, published, count, np.searchsorted(area, every),
+        np.stack([*keys, need], axis=1), np.searchsorted(keys[0], every),
+    )  # fmt: skip
+
+
+def split_open(
+    name: str, rows: OpenRecords, span: tuple[int, int], groups: dict[tuple[int, int], int], wanted: Floats,
+    parent: Integers | None,
+) -> Integers:  # fmt: skip
+    """Split the open records of consecutive geounits among kinds, close to an estimate, so that their blocks can follow.
+
+    Args:
+        name: of the parent, for messages.
+        rows: of the level.
+        span: first and one past the last geounit.
+        groups: position of a published sum and kind among the groups of the parent.
+        wanted: estimated open records of every geounit and group, shape (C, G).
+        parent: open records of the parent by group, shape (G,); None at a root.
+
+    Returns:
+        int64, shape (C, G).
+
+    Raises:
+        CheckError: there is no such split.
+    """
+    low, high = int(rows.pointer[span[0]]), int(rows.pointer[span[1]])
+    area, kinds = rows.area[low:high] - span[0], rows.kinds[low:high]
+    published, count = rows.published[low:high], rows.count[low:high]
+    choice = [
+        (row, kind)
+        for row in range(high - low)
+        for kind in range(int(kinds[row]).bit_length())
+        if kinds[row] >> kind & 1 and (int(published[row]), kind) in groups
+    ]
+    row = np.array([one for one, _ in choice], np.int64)
+    group = np.array([groups[int(published[r]), k] for r, k in choice], np.int64)
+    size, cells = len(choice), wanted.size
+    flat = area[row] * wanted.shape[1] + group
+    targets = np.unique(flat)
+    place = np.searchsorted(targets, flat)
+    aim = wanted.ravel()[targets]
+    # variables: the split, then of every geounit and group what is above and what is below the estimate
+    width = size + 2 * len(targets)
+    cost = np.concatenate([np.zeros(size), np.ones(2 * len(targets))])
+    blocks = [
+        _rows(row, np.arange(size), high - low, width, count.astype(float), count.astype(float)),
+        _near(place, targets, aim, size, width),
+    ]
+    need = rows.least[int(rows.least_pointer[span[0]]) : int(rows.least_pointer[span[1]])]
+    if len(need):
+        key = {(int(a) - span[0], int(s), int(k)): i for i, (a, s, k, _) in enumerate(need)}
+        which = np.array([key[int(area[r]), int(kinds[r]), k] for r, k in choice], np.int64)
+        blocks.append(_rows(which, np.arange(size), len(need), width, need[:, 3].astype(float), None))
+    if parent is not None:
+        blocks.append(
+            _rows(group, np.arange(size), len(parent), width, parent.astype(float), parent.astype(float))
+        )
+    integral = np.concatenate([np.ones(size), np.zeros(2 * len(targets))])
+    found = milp(cost, integrality=integral, constraints=blocks)
+    if found.x is None:
+        raise CheckError(
+            f"{name}: no split among kinds of facility meets its own counts and the facilities of its children"
+        )
+    split = np.zeros(cells, np.int64)
+    np.add.at(split, flat, np.rint(found.x[:size]).astype(np.int64))
+    return split.reshape(wanted.shape)
+
+
+def _rows(
+    row: Integers, column: Integers, rows: int, width: int, low: Floats, high: Floats | None
+) -> LinearConstraint:
+    matrix = coo_array((np.ones(len(row)), (row, column)), shape=(rows, width)).tocsr()
+    return LinearConstraint(matrix, low, np.inf if high is None else high)
+
+
+def _near(place: Integers, targets: Integers, aim: Floats, size: int, width: int) -> LinearConstraint:
+    """The split of a geounit and group, less what is above the estimate, plus what is below it, is the estimate."""
+    n = len(targets)
+    row = np.concatenate([place, np.arange(n), np.arange(n)])
+    column = np.concatenate([np.arange(size), size + np.arange(n), size + n + np.arange(n)])
+    value = np.concatenate([np.ones(size), -np.ones(n), np.ones(n)])
+    return LinearConstraint(coo_array((value, (row, column)), shape=(n, width)).tocsr(), aim, aim)

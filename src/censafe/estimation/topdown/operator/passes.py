@@ -1,0 +1,94 @@
+"""Passes of an estimation in operator form: which cells a pass tells apart, what it fits, and which sums are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+
+__all__ = ["OperatorPass", "OperatorRules"]
+
+_Label = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorPass:
+    """One pass of a level: least squares over the columns, the sums of cells that the pass tells apart, then rounding.
+
+    Args:
+        column: of every cell of the schema the column that it belongs to, int32, shape (cells,).
+        fits: ordinals of the measured queries of the pass; each of their answers is a sum of columns.
+        held: of every cell the exact sum that it belongs to: a published one in the first pass, a column of the pass before
+            in the others. Every one is a sum of columns.
+        chain: sums of columns that rounding keeps close, coarse to fine, each inside a held sum.
+    """
+
+    column: _Label = field(repr=False)
+    fits: tuple[int, ...]
+    held: _Label = field(repr=False)
+    chain: tuple[_Label, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorRules:
+    """The passes of a level in order; the columns of the last one are the cells.
+
+    Args:
+        allowed: which cells may hold records, shape (cells,).
+        passes: at least one.
+        labels: of every measured query, the answer of each cell.
+
+    Raises:
+        CheckError: a query, a held sum or a link of a chain is no sum of the columns of its pass, a pass does not hold the columns
+            of the one before, or the last one does not tell all cells apart.
+    """
+
+    allowed: NDArray[np.bool_] = field(repr=False)
+    passes: tuple[OperatorPass, ...]
+    labels: tuple[_Label, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for number, one in enumerate(self.passes):
+            what = f"pass {number + 1}"
+            sums = [(f"query {query}", self.labels[query]) for query in one.fits]
+            sums += [("what is held", one.held), *((f"link {n}", link) for n, link in enumerate(one.chain))]
+            for name, label in sums:
+                _require_sums(what, name, one.column, label, self.allowed)
+            for above, link in zip((one.held, *one.chain), one.chain, strict=False):
+                _require_sums(what, "a link of the chain", link, above, self.allowed)
+            if number and one.held is not self.passes[number - 1].column:
+                raise CheckError(f"{what} must hold the columns of the pass before")
+        last = self.passes[-1].column[self.allowed]
+        if len(np.unique(last)) < len(last):
+            raise CheckError("the last pass must tell all cells apart")
+
+    @cached_property
+    def queries(self) -> tuple[int, ...]:
+        """Ordinals of all fitted queries."""
+        return tuple(sorted({query for one in self.passes for query in one.fits}))
+
+
+def _require_sums(what: str, name: str, column: _Label, label: _Label, allowed: NDArray[np.bool_]) -> None:
+    """Refuse a label that differs within a column."""
+    found = np.zeros(int(column.max()) + 1, label.dtype)
+    found[column[allowed]] = label[allowed]
+    if not np.array_equal(found[column[allowed]], label[allowed]):
+        raise CheckError(f"{what}: {name} is no sum of the columns")
+
+
+def combined(labels: Sequence[_Label]) -> _Label:
+    """Number the combinations of some labels, in their order, int32.
+
+    Example:
+        >>> combined((np.array([0, 0, 1], np.int32), np.array([5, 6, 5], np.int32))).tolist()
+        [0, 1, 2]
+    """
+    code = np.zeros(len(labels[0]), np.int64)
+    for label in labels:
+        code = code * (int(label.max()) + 1) + label
+    return np.unique(code, return_inverse=True)[1].astype(np.int32)

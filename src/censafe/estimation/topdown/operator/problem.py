@@ -1,0 +1,206 @@
+"""One pass of one parent as a problem in operator form: what the exact sums decide alone, and the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int32, int64, void
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.operator.structures import Entries, Sums
+from censafe.model.arrays import Floats, Integers
+from censafe.model.compiled import compiled
+
+__all__ = ["Observed", "PassProblem", "pass_problem"]
+
+
+class Observed(NamedTuple):
+    """Noisy answers of one query at the children, for the columns of a parent."""
+
+    group: NDArray[np.int32]  # (K,) answer of every column, numbered from 0
+    values: Integers  # (C, answers)
+    weight: Floats  # (C,) 0 where nothing is measured
+
+
+@dataclass(frozen=True, eq=False)
+class PassProblem:
+    """What one pass asks of one parent.
+
+    Args:
+        fixed: counts that follow from the exact sums alone, int64, shape (C, K).
+        free: columns with entries that do not, positions among the K.
+        held: exact sum of every free column, numbered as in `right`.
+        right: exact sums of the children, int64, shape (C, sums).
+        entries: of the free columns.
+        sums: over the free columns; the first family are the exact sums.
+        scale: the curvatures and weights of the problem times this are those of the measurements.
+    """
+
+    fixed: Integers = field(repr=False)
+    free: Integers = field(repr=False)
+    held: NDArray[np.int32] = field(repr=False)
+    right: Integers = field(repr=False)
+    entries: Entries = field(repr=False)
+    sums: Sums = field(repr=False)
+    scale: float
+
+
+@compiled(int64(int64[:, ::1], int32[::1], int64[::1], int64[:, ::1], int32[::1], int32[::1]))
+def _list_entries(right, held, column, fixed, child_out, column_out):  # type: ignore[no-untyped-def]
+    """List the pairs that the exact sums leave open and write what they decide; returns their number.
+
+    A held sum of one child takes whole columns; a held sum of one column takes the sums of the children. ``column`` are the counts
+    of the parent, of no length where there is none.
+    """
+    children, sums = right.shape
+    members, positive = np.zeros(sums, dtype=np.int64), np.zeros(sums, dtype=np.int64)
+    for k in range(held.shape[0]):
+        members[held[k]] += 1
+    for c in range(children):
+        for g in range(sums):
+            positive[g] += right[c, g] > 0
+    found = 0
+    for c in range(children):
+        for k in range(held.shape[0]):
+            g = held[k]
+            if right[c, g] <= 0:
+                continue
+            if members[g] == 1:
+                fixed[c, k] = right[c, g]
+            elif positive[g] == 1 and column.shape[0] > 0:
+                fixed[c, k] = column[k]
+            else:
+                if child_out.shape[0] > 0:
+                    child_out[found], column_out[found] = c, k
+                found += 1
+    return found
+
+
+def pass_problem(
+    held: NDArray[np.int32],
+    right: Integers,
+    column: Integers | None,
+    observed: list[Observed],
+    possible: NDArray[np.bool_] | None = None,
+) -> PassProblem:
+    """Presolve a pass of a parent and set up what is left.
+
+    Args:
+        held: exact sum of every column, shape (K,).
+        right: exact sums of every child, int64, shape (C, sums).
+        column: counts of the parent by column, int64, shape (K,); None at a root.
+        observed: of every fitted query.
+        possible: which columns a child may have, shape (C, K), where that differs within exact sums; then nothing is fixed.
+
+    Raises:
+        CheckError: an entry has no answer of its own that is measured.
+    """
+    counts = np.zeros(0, np.int64) if column is None else column
+    fixed = np.zeros((len(right), len(held)), np.int64)
+    if possible is None:
+        none = np.zeros(0, np.int32)
+        size = _list_entries(right, held, counts, fixed, none, none)
+        child, place = np.empty(size, np.int32), np.empty(size, np.int32)
+        if size:
+            _list_entries(right, held, counts, fixed, child, place)
+    else:
+        child, place = (found.astype(np.int32) for found in np.nonzero(possible & (right[:, held] > 0)))
+        size = len(child)
+    free, back = np.unique(place, return_inverse=True)
+    new = back.astype(np.int32)
+    open_column = counts[free] - fixed[:, free].sum(axis=0) if column is not None else counts
+    # a held sum is open at every child or at none: its columns are many and its children are several
+    families, curvature, target = [_held_family(held[free], right)], np.zeros(size), np.zeros(size)
+    for query in observed:
+        family = _measured(query, fixed, free, child, new, curvature, target)
+        if family is not None:
+            families.append(family)
+    if size and not curvature.min() > 0.0:
+        raise CheckError("every cell that is estimated needs a measured answer of its own")
+    scale = float(curvature.max(initial=0.0)) or 1.0
+    target /= np.where(curvature > 0.0, curvature, 1.0)
+    return PassProblem(
+        fixed, free, held[free], right,
+        Entries(child, new, target, curvature / scale),
+        _stacked(families, len(right), open_column.astype(np.float64), scale),
+        scale,
+    )  # fmt: skip
+
+
+class _Family(NamedTuple):
+    label: NDArray[np.int32]  # (free columns,)
+    right: Floats  # (C, groups)
+    weight: Floats  # (C,) 0 for an exact family
+
+
+def _held_family(held: NDArray[np.int32], right: Integers) -> _Family:
+    """The exact sums that are open, numbered from 0."""
+    used, label = np.unique(held, return_inverse=True)
+    return _Family(label.astype(np.int32), right[:, used].astype(np.float64), np.zeros(len(right)))
+
+
+def _measured(
+    query: Observed, fixed: Integers, free: Integers, child: NDArray[np.int32], new: NDArray[np.int32],
+    curvature: Floats, target: Floats,
+) -> _Family | None:  # fmt: skip
+    """Put the answers that concern one open column into its curvature and target; the family of the others, if there are any."""
+    values = query.values.astype(np.float64)
+    if fixed.size:
+        _subtract(query.group, fixed, values)
+    used, label = np.unique(query.group[free], return_inverse=True)
+    values = np.ascontiguousarray(values[:, used])
+    single = np.bincount(label, minlength=len(used))[label] == 1
+    if single.any():
+        _add_single(child, new, single, label.astype(np.int32), query.weight, values, curvature, target)
+    if single.all() or not query.weight.any():
+        return None
+    several = np.where(single, -1, label)
+    used_by_several = np.unique(several[~single])
+    place = np.full(len(used), -1, np.int32)
+    place[used_by_several] = np.arange(len(used_by_several), dtype=np.int32)
+    return _Family(
+        np.where(single, np.int32(-1), place[label]).astype(np.int32),
+        np.ascontiguousarray(values[:, used_by_several]),
+        query.weight,
+    )
+
+
+@compiled(void(int32[::1], int64[:, ::1], float64[:, ::1]))
+def _subtract(group, fixed, values):  # type: ignore[no-untyped-def]
+    """Subtract the fixed counts from the answers."""
+    for c in range(fixed.shape[0]):
+        for k in range(fixed.shape[1]):
+            values[c, group[k]] -= fixed[c, k]
+
+
+@compiled()
+def _add_single(child, new, single, label, weight, values, curvature, target):  # type: ignore[no-untyped-def]
+    """Add the answers about one column to its entries."""
+    for v in range(child.shape[0]):
+        k = new[v]
+        if single[k]:
+            c = child[v]
+            curvature[v] += weight[c]
+            target[v] += weight[c] * values[c, label[k]]
+
+
+def _stacked(families: list[_Family], children: int, column: Floats, scale: float) -> Sums:
+    """All families one after another; a row that is not measured where others of its family are gets no label of its own."""
+    size = np.array([family.right.shape[1] for family in families], np.int64)
+    first = np.zeros(len(families), np.int64)
+    np.cumsum(size[:-1] * children, out=first[1:])
+    weight = [np.repeat(family.weight / scale, family.right.shape[1]) for family in families]
+    for family in families[1:]:
+        if not family.weight.all():
+            raise CheckError("the children of a parent must be measured alike or not at all")
+    return Sums(
+        np.ascontiguousarray([family.label for family in families], np.int32).reshape(len(families), -1),
+        first,
+        size,
+        np.concatenate([family.right.ravel() for family in families]),
+        np.concatenate(weight),
+        column,
+    )
