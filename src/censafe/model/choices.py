@@ -16,7 +16,8 @@ class Choices:
     """Named choices of a run; the first of each is the default.
 
     Args:
-        spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimised`` with block groups of its own.
+        spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimised`` with block groups of its own;
+            ``prim``, that of the DHC.
         noisy_measurements: ``stored`` with the run, or ``lazy``: drawn where the estimate uses them, and not stored.
         passes: the inner passes of the configuration (``production``), or all queries of a level at once (``one``).
         information: a geounit is fitted to the answers of its own (``level``), or to these and all below it (``lower``).

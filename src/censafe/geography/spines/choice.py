@@ -28,7 +28,7 @@ from censafe.geography.spines.codes import (
     split_spine,
 )
 from censafe.geography.spines.path_sums import LevelShares, check_path_sums
-from censafe.geography.spines.prim import PRIM_LEVELS, prim_blocks, prim_cuts
+from censafe.geography.spines.prim import PRIM_LEVELS, prim_blocks, prim_cuts, published_rules
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model.sparse import ExactHistograms, SparseLevel
@@ -84,7 +84,6 @@ _Histograms = TypeVar("_Histograms", ExactHistograms, SparseLevel)
 
 _CENSUS_DIGITS = 16
 _BLOCK_GROUP_UNIT = 10**4
-_PRIM_ROOTS = PRIM_LEVELS[:3]
 
 
 @dataclass(frozen=True)
@@ -262,9 +261,7 @@ def _prim(
     standard: Spine, choice: SpineChoice, areas: BlockAreas, patterns: NDArray[np.integer] | None
 ) -> _Parted:
     """The levels of the DHC from the root of the standard tree down."""
-    root = standard.names[0]
-    if root not in _PRIM_ROOTS:
-        raise ValueError(f"the spine prim starts at {', '.join(_PRIM_ROOTS)}, not at {root}")
+    root = published_rules(standard.names[0])[0].name
     blocks, notes = prim_blocks(
         areas, inside_areas(areas.aiannh), _patterns(patterns, len(areas.codes)), choice.counties
     )

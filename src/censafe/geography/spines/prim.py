@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,19 +12,23 @@ from numpy.typing import NDArray
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
 from censafe.geography.spines.block_groups import STRONG_MCD_STATES
 from censafe.geography.spines.nesting import fanout_limits, first_members, joined_keys, nested_order, runs
+from censafe.geography.spines.tree import PL94_US, LevelRule
 from censafe.model.arrays import Flags, Integers
 
 __all__ = [
     "GUESSED",
+    "MAJOR_KINDS",
     "NO_DISTRICTS",
     "PRIM_LEVELS",
     "PrimBlocks",
     "PrimCuts",
     "StatusCodes",
+    "facility_patterns",
     "guessed_prim_keys",
     "prim_blocks",
     "prim_cuts",
     "prim_keys",
+    "published_rules",
 ]
 
 PRIM_LEVELS: Final = (
@@ -39,6 +43,11 @@ GUESSED: Final = (
 NO_DISTRICTS: Final = "The input has no school districts: none were told apart in block groups."
 """What a run says of its spine where the input lacks columns."""
 
+MAJOR_KINDS: Final = (
+    tuple(range(1, 7)), tuple(range(7, 10)), (10,), tuple(range(11, 16)), (16,), (17, 18), tuple(range(19, 25)),
+)  # fmt: skip
+"""The seven major kinds among the 25 kinds of units of the DHC, of which kind 0 are housing units."""
+
 _REDEFINED: Final = ("nowhere", "in_strong_MCDs", "everywhere")
 _NONE: Final = NO_PLACE
 _PUERTO_RICO: Final = 72
@@ -52,6 +61,45 @@ _TRACT: Final = 10**5
 _GROUP: Final = 10**4
 _UNCHANGED_COUNTY: Final = 10_000  # a county that keeps its code has the digits 10 before it
 _FIVE: Final = 100_000
+
+
+def facility_patterns(
+    facilities: NDArray[np.integer], kinds: Sequence[Sequence[int]] = MAJOR_KINDS
+) -> Integers:
+    """Which major kinds of group quarters every block has, one bit each, the first kind the highest.
+
+    Args:
+        facilities: counts of units by kind, shape (blocks, kinds of units).
+        kinds: columns of every major kind.
+
+    Example:
+        >>> units = np.zeros((3, 25), np.int64)
+        >>> units[0, [0, 6]], units[1, [24, 10]] = 1, 2
+        >>> facility_patterns(units).tolist()
+        [64, 17, 0]
+    """
+    found = np.zeros(len(facilities), np.int64)
+    for columns in kinds:
+        found = found * 2 + (facilities[:, list(columns)] > 0).any(axis=1)
+    return found
+
+
+def published_rules(root: str) -> tuple[LevelRule, ...]:
+    """The standard levels of a run on this spine, under which everything is published: those of the redistricting data.
+
+    Args:
+        root: level at which the run starts: US, State or County.
+
+    Raises:
+        ValueError: another level.
+
+    Example:
+        >>> [rule.name for rule in published_rules("State")]
+        ['State', 'County', 'Tract', 'Block_Group', 'Block']
+    """
+    if root not in PRIM_LEVELS[:3]:
+        raise ValueError(f"the spine prim starts at {', '.join(PRIM_LEVELS[:3])}, not at {root}")
+    return PL94_US[PRIM_LEVELS.index(root) :]
 
 
 @dataclass(frozen=True, eq=False)

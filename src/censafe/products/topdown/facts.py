@@ -7,7 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts, whole_geounits
+from censafe.estimation.topdown.levels.facts import (
+    DeclaredTotals,
+    PublicFacts,
+    standard_depth,
+    whole_geounits,
+)
 from censafe.estimation.topdown.levels.limits import GroupTotals, level_limits
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.choice import RunSpine, build_run_spine
@@ -45,10 +50,11 @@ def declared_totals(
             found.single[name] = totals
             continue
         whole = whole_geounits(run, depth)
-        if len(whole) == run.standard.levels[depth].nodes:
+        standard = run.standard.levels[standard_depth(run, depth)].nodes
+        if len(whole) == standard:
             found.single[name] = totals
         else:
-            sums = np.zeros(run.standard.levels[depth].nodes, np.int64)
+            sums = np.zeros(standard, np.int64)
             np.add.at(sums, whole, totals)
             found.groups[name] = GroupTotals(whole, sums)
     return found

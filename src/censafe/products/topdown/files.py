@@ -15,6 +15,7 @@ from censafe.geography.identifiers import are_census_levels
 from censafe.geography.name_files import read_area_names
 from censafe.model import SparseLevel
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.publication.microdata.formats import FORMATS
 from censafe.publication.microdata.histograms import write_histograms
@@ -95,7 +96,7 @@ def _microdata(
 def _histograms(
     folder: Path, config: TopdownConfig, estimates: _Estimates, areas: AreaNames, stamp: Stamp | None
 ) -> Iterator[_Task]:
-    names = [level.name for level in config.run_levels]
+    names = published_levels(config)
     for histogram in config.histograms:
         for name, level in zip(names, estimates.levels[histogram.name], strict=True):
             path = folder / f"{histogram.name}_{name}.parquet"
@@ -137,5 +138,5 @@ def _table_levels(config: TopdownConfig, estimates: _Estimates) -> list[TableLev
     }
     persons = by_table["P1"]
     units: Sequence[SparseLevel | None] = by_table.get("H1", (None,) * len(persons))
-    names = [level.name for level in config.run_levels]
+    names = published_levels(config)
     return [TableLevel(name, one, other) for name, one, other in zip(names, persons, units, strict=True)]

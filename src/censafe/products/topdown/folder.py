@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts, whole_geounits
+from censafe.estimation.topdown.levels.facts import (
+    DeclaredTotals,
+    PublicFacts,
+    standard_depth,
+    whole_geounits,
+)
 from censafe.estimation.topdown.levels.limits import GroupTotals
 from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel
 from censafe.geography.regions import states
@@ -123,7 +128,7 @@ def group_totals(
     Raises:
         CheckError: a geounit has no total.
     """
-    level = run.standard.levels[depth]
+    level = run.standard.levels[standard_depth(run, depth)]
     known = {
         one.geocode: one.value
         for one in table
@@ -143,8 +148,9 @@ def _grouped(config: TopdownConfig, public: PublicFacts) -> list[ExactTotal]:
     names = {state.code: state.name for state in states()}
     found = []
     for histogram in config.histograms:
-        for level, limits in zip(public.run.standard.levels, public.limits[histogram.name], strict=True):
+        for depth, limits in enumerate(public.limits[histogram.name]):
             if limits.groups is not None:
+                level = public.run.standard.levels[standard_depth(public.run, depth)]
                 pairs = zip(level.geounits.tolist(), limits.groups.totals.tolist(), strict=True)
                 found += [
                     ExactTotal(code, value, histogram.name, level.name, names.get(code, ""))

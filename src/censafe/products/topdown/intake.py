@@ -8,6 +8,8 @@ from pathlib import Path
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.geography.grfc import BlockAreas
+from censafe.geography.prim_areas import with_prim_keys
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine
@@ -72,7 +74,25 @@ class BlockIntake(Closing):
     @property
     def public_files(self) -> tuple[Path, ...]:
         """Block files; elsewhere the geography stands in the files with records."""
-        return self._files.public
+        return (*self._files.public, *self._crosswalks)
+
+    @property
+    def _crosswalks(self) -> tuple[Path, ...]:
+        """The crosswalk, where the spine follows one."""
+        return self._files.crosswalks if self._config.choices.spine == "prim" else ()
+
+    def _areas(self, blocks: BlockData) -> BlockAreas | None:
+        """Areas of the blocks, with the keys that the spine needs.
+
+        Raises:
+            DataError: several crosswalks, or files that do not fit the blocks.
+        """
+        if blocks.areas is None or self._config.choices.spine != "prim":
+            return blocks.areas
+        if len(self._crosswalks) > 1:
+            names = ", ".join(path.name for path in self._crosswalks)
+            raise DataError(f"{self._data}: several crosswalks: {names}; allowed: one; fix: keep one of them")
+        return with_prim_keys(blocks.areas, self._files.public, next(iter(self._crosswalks), None))
 
     def load(self) -> Loaded:
         """Read and check everything, and add it up.
@@ -90,7 +110,8 @@ class BlockIntake(Closing):
         for words in blocks.imputed:
             self._observer.remark(f"Made up, not read: {words}")
         with self._observer.stage("add up"):
-            run = run_spine(self._config, blocks.spine, blocks.areas, blocks.facilities)
+            areas = self._areas(blocks)
+            run = run_spine(self._config, blocks.spine, areas, blocks.facilities)
             exact = {one.name: self._levels(one, blocks, run) for one in self._config.histograms}
             # of the totals, those of declared levels leave here, and no others
             totals = {
@@ -98,7 +119,7 @@ class BlockIntake(Closing):
                 for one in self._config.histograms
             }
             facts = public_facts(
-                self._config, run, blocks.facilities, totals, imputed=blocks.imputed, areas=blocks.areas
+                self._config, run, blocks.facilities, totals, imputed=blocks.imputed, areas=areas
             )
         alone = lone_state(self._config, run.standard)
         for finding in alone:

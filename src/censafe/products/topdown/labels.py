@@ -9,6 +9,7 @@ from typing import Final
 
 from censafe.model.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.words import answer_words, item_words
 from censafe.publication.columns import write_codebook_rows
@@ -54,9 +55,9 @@ def write_labeled(staging: Path, config: TopdownConfig, *, stamp: Stamp | None, 
         name, text = STAMP_NOTES[stamp]
         (copies / name).write_text(text, encoding="utf-8")
     sources = {
-        staging / "histograms" / f"{one.name}_{level.name}.parquet": labels[one.name]
+        staging / "histograms" / f"{one.name}_{level}.parquet": labels[one.name]
         for one in config.histograms
-        for level in config.run_levels
+        for level in published_levels(config)
     }
     sources |= dict.fromkeys(tables, ())
     with ThreadPoolExecutor(workers) as pool:

@@ -14,6 +14,7 @@ from censafe.model import Definition
 from censafe.model.histograms import MeasuredHistogram
 from censafe.model.proven import proven
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.plan import record_words
 
 __all__ = ["Paths", "known_depth", "move_words", "moved_records", "paths_of", "possible_paths"]
@@ -35,7 +36,7 @@ class Paths:
     apart: Mapping[str, frozenset[tuple[Fraction, ...]]]
 
 
-@proven("moves.proof.md", digest="4aa5836daeff3145")
+@proven("moves.proof.md", digest="fde80a964b778f05")
 def paths_of(config: TopdownConfig, run: RunSpine) -> Paths:
     """Those of the blocks of a run.
 
@@ -43,14 +44,13 @@ def paths_of(config: TopdownConfig, run: RunSpine) -> Paths:
         config: whose levels are measured.
         run: the tree, and the share of every geounit.
     """
-    names = [level.name for level in config.run_levels[:-1]]
     return Paths(
         {name: distinct_paths(run.spine, shares) for name, shares in run.shares.items()},
-        {name: shares_apart(run, depth) for depth, name in enumerate(names)},
+        {name: shares_apart(run, depth) for depth, name in enumerate(published_levels(config)[:-1])},
     )
 
 
-@proven("moves.proof.md", digest="53283fc4db1fa0b6")
+@proven("moves.proof.md", digest="04bd9e962d9c4c52")
 def possible_paths(config: TopdownConfig) -> Paths:
     """Those that blocks can have, whatever the geography: at least what any of them spends.
 
@@ -78,7 +78,7 @@ def possible_paths(config: TopdownConfig) -> Paths:
             name: frozenset(
                 [tuple(sum(own[known_depth(config, name) + 1 :], Fraction(0)) for own in shares.values())]
             )
-            for name in levels[:-1]
+            for name in published_levels(config)[:-1]
         },
     )
 
@@ -91,7 +91,7 @@ def known_depth(config: TopdownConfig, area: str) -> int:
         area: level of the areas, a standard one.
     """
     levels = [level.name for level in config.run_levels]
-    depth = levels.index(area)
+    depth = published_levels(config).index(area)
     if config.choices.spine != "standard":
         depth = min(depth, levels.index(_PARTED) - 1 if _PARTED in levels else -1)
     if config.choices.bypass and config.definition is Definition.PURE:
@@ -99,7 +99,7 @@ def known_depth(config: TopdownConfig, area: str) -> int:
     return depth
 
 
-@proven("moves.proof.md", digest="e071d518daab5341")
+@proven("moves.proof.md", digest="75f88f0f0e2c35d9")
 def moved_records(histogram: MeasuredHistogram, lowest: str, area: str) -> int | None:
     """How many records change when one is in another block of its area and all exact totals stay as they are.
 
@@ -124,7 +124,9 @@ def moved_records(histogram: MeasuredHistogram, lowest: str, area: str) -> int |
     if exact == lowest:
         return 2
     order = tuple(histogram.level_shares)
-    return 1 if exact is None or order.index(exact) <= order.index(area) else None
+    # a standard level that the run does not measure lies below all levels whose totals can be exact
+    wide = order[: order.index(area) + 1] if area in order else order
+    return 1 if exact is None or exact in wide else None
 
 
 def move_words(histogram: MeasuredHistogram, records: int, lowest: str) -> str:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import ConfigError
+from censafe.geography.spines.prim import PRIM_LEVELS
 from censafe.model import (
     CellQuery,
     Definition,
@@ -59,6 +60,7 @@ def noise_law(definition: Definition, cost: Fraction) -> NoiseLaw:
 
 _LEVELS: Final = (("State", 2), ("County", 5), ("Tract", 11), ("Block_Group", 12), ("Block", 16))
 _SCHEMAS: Final = ("pl94-persons", "pl94-units")
+_PRIM_ROOTS: Final = 3
 _RECORDS: Final = {ProtectedUnit.PERSON: "person", ProtectedUnit.HOUSEHOLD: "housing unit"}
 
 
@@ -144,6 +146,9 @@ def check_spine(config: TopdownConfig) -> None:
     """
     if config.choices.spine == "standard":
         return
+    if config.choices.spine == "prim":
+        _check_prim(config)
+        return
     levels = tuple((level.name, level.prefix) for level in config.run_levels if level.name != "US")
     known = {shipped_schemas()[name].schema.attributes for name in _SCHEMAS}
     schemas = {histogram.schema.schema.attributes for histogram in config.histograms}
@@ -151,6 +156,18 @@ def check_spine(config: TopdownConfig) -> None:
         raise ConfigError(
             f"spine: {config.choices.spine} needs the schemas {' and '.join(_SCHEMAS)} and the levels "
             f"{', '.join(name for name, _ in _LEVELS)} of census blocks; fix: --set spine=standard"
+        )
+    for histogram in config.histograms:
+        _check_whole(config, histogram)
+
+
+def _check_prim(config: TopdownConfig) -> None:
+    names = tuple(level.name for level in config.run_levels)
+    allowed = [PRIM_LEVELS[first:] for first in range(_PRIM_ROOTS)]
+    if names not in allowed or config.geocodes != "digits":
+        raise ConfigError(
+            f"spine: prim needs the levels {', '.join(PRIM_LEVELS)} of census blocks, from one of the first {_PRIM_ROOTS} on; "
+            f"these are {', '.join(names)}; fix: name these levels, or --set spine=standard"
         )
     for histogram in config.histograms:
         _check_whole(config, histogram)

@@ -12,6 +12,7 @@ from censafe.geography.grfc import NO_PLACE, BlockAreas
 from censafe.geography.spines.bypass import BypassRule
 from censafe.geography.spines.choice import RunSpine, SpineChoice
 from censafe.geography.spines.entity_distance import entity_distances
+from censafe.geography.spines.prim import MAJOR_KINDS, facility_patterns
 from censafe.model import Definition
 from censafe.model.level_measurements import LevelBudgets
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -32,7 +33,10 @@ def spine_choice(config: TopdownConfig) -> SpineChoice:
 
 
 def gq_patterns(config: TopdownConfig, facilities: NDArray[np.integer]) -> NDArray[np.int64] | None:
-    """Which kinds of group quarters every block has, one bit each; None where no persons are measured.
+    """Which kinds of group quarters every block has, one bit each; None where they play no part.
+
+    Redistricting persons are measured by the seven kinds of their facilities, units of them without. The spine of the DHC follows the
+    seven major kinds whatever is measured.
 
     Args:
         config: whose histograms are measured.
@@ -47,6 +51,11 @@ def gq_patterns(config: TopdownConfig, facilities: NDArray[np.integer]) -> NDArr
         True
     """
     rules = [h.schema.facilities for h in config.histograms if h.schema.facilities is not None]
+    if config.choices.spine == "prim":
+        kinds = len(rules[0].minimum) if rules else facilities.shape[1]
+        return facility_patterns(
+            facilities, MAJOR_KINDS if kinds == _KINDS_DHC else [(k,) for k in range(1, kinds)]
+        )
     if not rules:
         return None
     kinds = len(rules[0].minimum)
@@ -84,6 +93,7 @@ def level_budgets(config: TopdownConfig, run: RunSpine) -> dict[str, LevelBudget
     return found
 
 
+_KINDS_DHC: Final = 25
 _STATE: Final = 10**14
 _PLACES: Final = 100_000
 
@@ -96,14 +106,15 @@ def spine_document(config: TopdownConfig, run: RunSpine, areas: BlockAreas | Non
         run: the tree, and the share of every geounit.
         areas: of the blocks, in the standard order; None where the input has none.
     """
+    standard = {level.name: level.nodes for level in run.standard.levels}
     levels = [
         {
             "level": level.name,
             "geounits": level.nodes,
-            "standard_geounits": standard.nodes,
+            **({"standard_geounits": standard[level.name]} if level.name in standard else {}),
             "shares": {name: _kinds(run, name, depth) for name in run.shares},
         }
-        for depth, (level, standard) in enumerate(zip(run.spine.levels, run.standard.levels, strict=True))
+        for depth, level in enumerate(run.spine.levels)
     ]
     document: dict[str, Any] = {
         "name": run.name,
@@ -112,6 +123,8 @@ def spine_document(config: TopdownConfig, run: RunSpine, areas: BlockAreas | Non
         "paths_checked": True,
         "levels": levels,
     }
+    if run.notes:
+        document["notes"] = list(run.notes)
     if areas is not None:
         document["places"] = _places(run, areas)
     return document
@@ -130,6 +143,7 @@ def spine_remarks(config: TopdownConfig, run: RunSpine) -> tuple[str, ...]:
             "What is stated of a block within an area holds for the standard areas. Their blocks can lie on different branches of this "
             "spine, in parts of states inside and outside American Indian, Alaska Native and Hawaiian areas; this is counted."
         )
+    found += run.notes
     if config.choices.bypass:
         found.append(
             "Where a geounit has one child, its budget and that of the child are spent together, at the upper level. Costs by "

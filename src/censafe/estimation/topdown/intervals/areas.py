@@ -122,7 +122,8 @@ def _published(run: RunSpine, areas: AreaNames) -> Iterator[AreaSet]:
         names = by_code.names(codes)
         area_of = standard.ancestors(depth).astype(np.int64)
         own, geounit = "", None
-        if walked is standard or level.nodes == walked.levels[depth].nodes == 1:
+        same = walked.levels[depth].name == level.name
+        if walked is standard or (same and level.nodes == walked.levels[depth].nodes == 1):
             own = level.name
         elif level is standard.leaf:
             own, geounit = level.name, _back(run)

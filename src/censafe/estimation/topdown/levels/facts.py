@@ -17,7 +17,15 @@ from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.level_measurements import LevelBudgets
 
-__all__ = ["DeclaredTotals", "PublicFacts", "facts_above", "facts_below", "part_of", "whole_geounits"]
+__all__ = [
+    "DeclaredTotals",
+    "PublicFacts",
+    "facts_above",
+    "facts_below",
+    "part_of",
+    "standard_depth",
+    "whole_geounits",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +41,29 @@ class DeclaredTotals:
     groups: dict[str, GroupTotals] = field(repr=False)
 
 
+def standard_depth(run: RunSpine, depth: int) -> int:
+    """Depth, in the standard tree, of the level of the same name.
+
+    Args:
+        run: the tree.
+        depth: of the level in the tree that the run walks.
+
+    Raises:
+        ConfigError: the level is none of the standard tree, so that its totals cannot be published.
+    """
+    name = run.spine.names[depth]
+    if name not in run.standard.names:
+        raise ConfigError(
+            f"exact_totals: the level {name} of the spine {run.name} is not published, so that its totals cannot be kept; allowed: "
+            "totals of the states and above, or of the blocks"
+        )
+    return run.standard.names.index(name)
+
+
 def whole_geounits(run: RunSpine, depth: int) -> NDArray[np.int32]:
     """Of every geounit, the standard geounit that it is a part of, whose parts must be siblings."""
     level = run.spine.levels[depth]
-    held = run.standard.ancestors(depth)
+    held = run.standard.ancestors(standard_depth(run, depth))
     held = held if run.order is None else held[run.order]
     starts = run.spine.starts[depth]
     whole = held[starts]

@@ -185,13 +185,13 @@ def _withdrawn(document: Document, name: str, problems: Problems) -> str | None:
 
 
 def _check_choices(document: Document, problems: Problems) -> Choices:
-    """Named choices with their defaults; budgets of only children move up on the optimised spine."""
+    """Named choices with their defaults; budgets of only children move up on the spines that are optimised."""
     chosen: dict[str, Any] = {
         noun: _withdrawn(document, noun, problems) or document.read(noun, problems) or "" for noun in CHOICES
     }
     numbers = ("fanout_cutoff", "bypass_cutoff", "joint", "joint_max_household_size")
     return Choices(
-        bypass=document.read("bypass", problems, default=chosen["spine"] == "optimised"),
+        bypass=document.read("bypass", problems, default=chosen["spine"] in ("optimised", "prim")),
         **{noun: document.read(noun, problems) for noun in numbers},
         **chosen,
     )

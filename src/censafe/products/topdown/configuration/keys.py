@@ -18,7 +18,7 @@ PRODUCT: Final = "topdown"
 LOSSES: Final = ("rho", "epsilon")
 _READERS: Final = ("histogram", "pl94", "ipums-1940", "cef")
 CHOICES: Final = {
-    "spine": ("standard", "aian", "optimised"),
+    "spine": ("standard", "aian", "optimised", "prim"),
     "noisy_measurements": ("stored", "lazy"),
     "passes": ("production", "one"),
     "information": ("level", "lower"),

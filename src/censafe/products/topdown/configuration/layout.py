@@ -7,28 +7,44 @@ from typing import Final
 import numpy as np
 
 from censafe.geography.geocodes import ALPHABETS
+from censafe.geography.spines.prim import published_rules
 from censafe.geography.spines.tree import LevelRule
 from censafe.population.blocks import HistogramLayout
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.record_files import measures_occupancy, person_schema
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
-__all__ = ["histogram_layout", "level_rules"]
+__all__ = ["histogram_layout", "level_rules", "published_levels"]
 
 _CENSUS_BLOCK: Final = 16
 _ATTRIBUTE: Final = "hhgq"
 
 
 def level_rules(config: TopdownConfig) -> tuple[LevelRule, ...]:
-    """The levels of a run as rules of the spine, its root first.
+    """The levels under which a run publishes as rules of the standard spine, its root first.
+
+    They are those of the run, but for the spine of the DHC, whose levels no geocode holds.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> level_rules(load_config("pl94-us", {"root": "Block_Group"} | {"measure": "units"}))[0].digits
         12
     """
+    if config.choices.spine == "prim":
+        return published_rules(config.root)
     alphabet = ALPHABETS[config.geocodes]
     return tuple(LevelRule(level.name, level.prefix, level.code, alphabet) for level in config.run_levels)
+
+
+def published_levels(config: TopdownConfig) -> tuple[str, ...]:
+    """Names of the levels under which a run publishes, the widest first.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> published_levels(load_config("e2e-1940"))
+        ('National', 'State', 'County', 'Enumdist')
+    """
+    return tuple(rule.name for rule in level_rules(config))
 
 
 def histogram_layout(config: TopdownConfig) -> HistogramLayout:
