@@ -18,12 +18,17 @@ SHARES = {
     "persons": tuple(Fraction(one, 36) for one in (2, 13, 5, 7, 8, 1)),
     "units": tuple(Fraction(one, 20) for one in (1, 2, 3, 4, 5, 5)),
 }
+SHARES_PRIM = {
+    "persons": tuple(Fraction(one, 45) for one in (2, 13, 5, 7, 8, 1, 6, 3)),
+    "units": tuple(Fraction(one, 30) for one in (1, 2, 3, 4, 5, 5, 7, 3)),
+}
 
 
 def tree(name: str, rule: BypassRule | None, states: tuple[int, ...], seed: int) -> RunSpine:
     rng = np.random.default_rng(seed)
     codes = block_codes(states, rng)
-    shares = {key: own[6 - (6 if len(states) > 1 else 5) :] for key, own in SHARES.items()}
+    known = SHARES_PRIM if name == "prim" else SHARES
+    shares = {key: own[0 if len(states) > 1 else 1 :] for key, own in known.items()}
     standard = build_spine(codes, PL94_US if len(states) > 1 else PL94_PR)
     return build_run_spine(standard, SpineChoice(name, rule, shares), random_areas(codes, rng))
 
@@ -39,7 +44,7 @@ def walked(run: RunSpine, histogram: str, block: int) -> list[tuple[int, Fractio
 
 
 @pytest.mark.parametrize("pure", [False, True])
-@pytest.mark.parametrize("name", ["standard", "aian", "optimised"])
+@pytest.mark.parametrize("name", ["standard", "aian", "optimised", "prim"])
 @pytest.mark.parametrize("states", [(4, 44), (44,)])
 def test_all_pairs_of_all_areas(name: str, pure: bool, states: tuple[int, ...]) -> None:
     run = tree(name, BypassRule(pure), states, seed=8)
