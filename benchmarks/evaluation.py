@@ -41,12 +41,11 @@ from censafe.evaluation.areas.areas import (
     size_classes,
 )
 from censafe.evaluation.counts.accuracy import accuracy
+from censafe.evaluation.counts.bias import bias_by_diversity, bias_by_homogeneity, race_groups
 from censafe.evaluation.counts.cells import match, true_answers
-from censafe.evaluation.counts.diversity import bias_by_diversity, race_groups
-from censafe.evaluation.counts.homogeneity import bias_by_homogeneity
+from censafe.evaluation.counts.comparators import sample_runs
 from censafe.evaluation.counts.pairing import Pair, pair_files
 from censafe.evaluation.counts.reliability import reliability
-from censafe.evaluation.counts.sampling import sample_runs
 from censafe.evaluation.loss.epl import epl_curve, epl_summary
 from censafe.evaluation.loss.residuals import pooled_residuals
 from censafe.evaluation.pairs.inconsistencies import inconsistencies

@@ -49,13 +49,13 @@ from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.folder import stored_files
 from censafe.products.topdown.intake import BlockIntake, Loaded
 from censafe.products.topdown.intervals.intervals import counts_of
 from censafe.products.topdown.intervals.queries import IntervalQuery, chosen_queries
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestDoor, further_runs, rehearse
-from censafe.products.topdown.stored import stored_files
 from child import in_folder, parser_of
 
 LEVELS = (0.9, 0.95)

@@ -15,11 +15,10 @@ from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.folder import write_facts
+from censafe.products.topdown.folder import STATE, place_of, stored_files, write_facts
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, workloads
-from censafe.products.topdown.stored import STATE, place_of, stored_files
 from censafe.publication.stamps import STAMP
 
 __all__ = ["store"]

@@ -31,13 +31,12 @@ if TYPE_CHECKING:
         uncertainty,
     )
     from censafe.api.frames import Frame, Frames
-    from censafe.api.ledger import read_ledger
     from censafe.api.noise import NoisyCounts, delta_of, epsilon_of, measure, noise, rho_of
     from censafe.api.plans import Configuration, Plan, configuration, configurations, plan
-    from censafe.api.releases import Findings, Release, open_release, release, validate
+    from censafe.api.releases import Findings, Release, open_release, read_ledger, release, validate
     from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
     from censafe.estimation.topdown.least_squares.problem import ParentProblem
-    from censafe.model.laws import NoiseLaw
+    from censafe.model.plan import NoiseLaw
 
 _SOLVING = "estimation.topdown.least_squares"
 _NAMES = {
@@ -60,14 +59,13 @@ _NAMES = {
         "true_tables",
         "uncertainty",
     ),
-    "api.ledger": ("read_ledger",),
     "api.frames": ("Frame", "Frames"),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
     "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
-    "api.releases": ("Findings", "Release", "open_release", "release", "validate"),
+    "api.releases": ("Findings", "Release", "open_release", "read_ledger", "release", "validate"),
     f"{_SOLVING}.own_solver": ("ParentSolver",),
     f"{_SOLVING}.problem": ("ParentProblem",),
-    "model.laws": ("NoiseLaw",),
+    "model.plan": ("NoiseLaw",),
 }
 
 __all__ = [

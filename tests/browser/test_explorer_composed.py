@@ -13,7 +13,7 @@ from censafe.planning.explorer.page import page_script
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.conversions import epsilons, gaussian_epsilon
 from censafe.privacy.loss.loss_law import composed_epsilon, gathered, spare_variance
-from censafe.products.configuration.shipped import ShippedConfig, shipped_configs
+from censafe.products.configuration.source import ShippedConfig, shipped_configs
 from censafe.products.registry import planner_of
 from support.browser import ExplorerPage, functions_page
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser
 
-from censafe.products.configuration.shipped import get_shipped, shipped_configs
+from censafe.products.configuration.source import get_shipped, shipped_configs
 from censafe.products.detailed.config import load_h_config, load_p_config
 from censafe.products.phsafe.config import load_phsafe_config as load_phsafe
 from censafe.products.phsafe.planner import budgets_for_margins

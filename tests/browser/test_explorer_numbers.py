@@ -19,7 +19,7 @@ from censafe.planning.prices.rows import PlanRow
 from censafe.privacy.loss.attack import largest_power
 from censafe.privacy.loss.conversions import slide_epsilon, tight_epsilon
 from censafe.privacy.loss.margins import exact_margin, pure_margin
-from censafe.products.configuration.shipped import shipped_configs
+from censafe.products.configuration.source import shipped_configs
 from censafe.products.planned import budget_for_margin
 from censafe.products.registry import planner_of
 from support.browser import ExplorerPage, functions_page

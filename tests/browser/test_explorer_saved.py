@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.products.configuration.shipped import ShippedConfig, get_shipped, shipped_configs
+from censafe.products.configuration.source import ShippedConfig, get_shipped, shipped_configs
 from censafe.products.registry import planner_of
 from support.browser import ExplorerPage
 
@@ -24,7 +24,7 @@ SETTINGS = {
 def budgets_of(shipped: ShippedConfig, file: Path, settings: Mapping[str, str]) -> dict[str, Fraction]:
     """The losses of a saved configuration as the command line reads them, by the page's names of the rows."""
     planner = planner_of(shipped.product)
-    found = planner.budgets(planner.load(str(file), dict(settings), {}, planner.CONFIDENCE))
+    found = planner.budgets_of(planner.load(str(file), dict(settings), {}, planner.CONFIDENCE))
     if shipped.product != "topdown":
         return {name.replace("/", ".", 1): budget for name, budget in found.items()}
     named = {}

@@ -11,10 +11,9 @@ from censafe.errors import CheckError, ConfigError
 from censafe.model import Neighbours
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import plan_rows
-from censafe.products.phsafe.budgets import query_facts
 from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.plan import plan_release
-from censafe.products.phsafe.planner import table10_rows
+from censafe.products.phsafe.planner import query_facts, table10_rows
 from support.shared import shared_data
 
 TABLE = "bureau/paper_tables/phsafe_table10.csv"

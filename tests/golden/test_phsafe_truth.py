@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from censafe.evaluation.tables.phsafe.truth import TruthTable, truth_tables
 from censafe.population.households.source import open_population
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.products.phsafe.truth import TruthTable, truth_tables
 from censafe.tabulation.engine import connect
 from censafe.tabulation.tables.counting import CountAccumulator
 from support.shared import shared_data

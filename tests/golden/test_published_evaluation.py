@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from censafe.evaluation.counts.sampling import matching_rates
+from censafe.evaluation.counts.comparators import matching_rates
 from censafe.evaluation.loss.calibration import noise_law_masses
 from censafe.evaluation.semantics import (
     discrete_gaussian_power,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from censafe.evaluation.tables.phsafe.truth import truth_tables
 from censafe.model import ExactCounts
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.products.phsafe.truth import truth_tables
 from censafe.tabulation.engine import connect
 from censafe.tabulation.tables.counting import CountAccumulator
 from support.reference_counts import reference_release, reference_truth

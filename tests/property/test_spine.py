@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
-from censafe.geography.spines.path_sums import check_path_sums, even_shares
+from censafe.geography.spines.paths import check_path_sums, even_shares
 from censafe.geography.spines.sums import sum_histograms, sum_vectors
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model.sparse import SparseLevel

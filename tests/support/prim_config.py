@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from censafe.products.configuration.shipped import find_shipped
+from censafe.products.configuration.source import find_shipped
 
 BETWEEN = ("Prim", "Tract_Subset_Group", "Tract_Subset")
 _PREFIXES = {"Prim": 6, "Tract_Subset_Group": 11, "Tract_Subset": 12}

@@ -25,7 +25,7 @@ from censafe.publication.certificate.tables import TableContents
 from censafe.publication.manifest import LedgerRecord
 from censafe.publication.tables.bureau import TableLayout
 from censafe.publication.tables.check import DerivedTable
-from censafe.publication.tables.codebook import CodebookInput, TableLabel
+from censafe.publication.tables.tidy import CodebookInput, TableLabel
 
 Source = NoiseSource
 

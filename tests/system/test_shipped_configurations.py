@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.products.configuration.shipped import shipped_configs
+from censafe.products.configuration.source import shipped_configs
 from censafe.products.topdown.configuration.config import load_config
 from support.commands import CommandLine
 from support.topdown_shipped import write_small

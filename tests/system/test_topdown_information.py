@@ -16,11 +16,11 @@ from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.folder import stored_files
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestDoor, rehearse
-from censafe.products.topdown.stored import stored_files
 from support.commands import CommandLine
 from support.topdown_areas import write_pl94
 from support.topdown_inputs import write_1940

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from censafe.api.options import exact_number
 from censafe.errors import UsageError
-from censafe.model.laws import NoiseLaw
+from censafe.model.plan import NoiseLaw
 
 if TYPE_CHECKING:
     import numpy as np

@@ -133,7 +133,7 @@ def configurations(product: str | None = None) -> Frame:
     """
     import pyarrow as pa
 
-    from censafe.products.configuration.shipped import shipped_configs
+    from censafe.products.configuration.source import shipped_configs
 
     found = shipped_configs(product)
     return Frame(
@@ -327,7 +327,7 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
         checked = planner.load(configuration.source, changes, {}, level)
     if margins:
         asked, own = (
-            planner.overrides(one, planner.budgets(one)) for one in (checked, configuration.checked)
+            planner.overrides(one, planner.budgets_of(one)) for one in (checked, configuration.checked)
         )
         changes |= {key: value for key, value in asked.items() if own.get(key) != value}
     report = planner.report(checked, confidence=level, delta=deltas[0])
@@ -378,6 +378,6 @@ def shipped_text(name: str) -> str:
     Raises:
         ConfigError: there is none; the message names the nearest and all of them.
     """
-    from censafe.products.configuration.shipped import get_shipped
+    from censafe.products.configuration.source import get_shipped
 
     return get_shipped(name).text

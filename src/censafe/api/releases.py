@@ -1,4 +1,4 @@
-"""Releases: checked, made, opened, and estimated once more."""
+"""Releases: checked, made, opened, and estimated once more; and the ledger of all budget spent."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from censafe.api.frames import Frame, Frames
 from censafe.api.options import ReadKeywords, RunKeywords, read_options, run_options, split
+from censafe.privacy.ledger.report import DatasetTotal, LedgerReport, verify
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
     from censafe.population.findings import Finding
     from censafe.publication.manifest import Manifest
 
-__all__ = ["Findings", "Release", "open_release", "release", "validate"]
+__all__ = [
+    "DatasetTotal",
+    "Findings",
+    "LedgerReport",
+    "Release",
+    "open_release",
+    "read_ledger",
+    "release",
+    "validate",
+]
+
 
 _TABLES = "tables.parquet"
 _MEASUREMENTS = "measurements"
@@ -295,3 +306,25 @@ def _read(paths: Sequence[Path]) -> pa.Table:
     import pyarrow.parquet as pq
 
     return pa.concat_tables([pq.ParquetFile(path).read() for path in paths], promote_options="permissive")
+
+
+def read_ledger(path: Path | str, *, head: str | None = None) -> LedgerReport:
+    """Verify a ledger and read every part with its cost and state; nothing is written.
+
+    Args:
+        path: of the ledger.
+        head: the hash that a manifest or certificate names; it must be in the chain.
+
+    Raises:
+        LedgerError: the chain is broken, a cap is exceeded, or `head` is not in it.
+
+    Source: ``privacy/ledger/ledger.proof.md``.
+
+    Example:
+        >>> import tempfile
+        >>> empty = Path(tempfile.mkdtemp()) / "ledger.jsonl"
+        >>> empty.touch()
+        >>> read_ledger(empty).rows
+        ()
+    """
+    return verify(Path(path), head=head)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from censafe.api.ledger import DatasetTotal, LedgerReport
+    from censafe.api.releases import DatasetTotal, LedgerReport
 
 __all__ = ["command"]
 

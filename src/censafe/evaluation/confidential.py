@@ -19,13 +19,13 @@ from censafe.errors import UsageError
 from censafe.model.safe_text import csv_text
 from censafe.products.run.folder import RunFolder
 from censafe.publication.atomic import (
+    WORK,
     atomic_bytes,
     atomic_folder,
     atomic_text,
     remove_partials,
     storage_errors,
 )
-from censafe.publication.generation import WORK
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from censafe.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from censafe.model.counts import Axis, ExactCounts, KeyDomain
     from censafe.model.groups.levels import (
         GroupBlock,
         GroupLevel,
@@ -18,18 +17,23 @@ if TYPE_CHECKING:
         GroupSource,
         TableVariant,
     )
-    from censafe.model.laws import NoiseLaw
-    from censafe.model.measurements import Measurements, PublishedQuery
-    from censafe.model.plan import Definition, Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+    from censafe.model.measurements import Axis, ExactCounts, KeyDomain, Measurements, PublishedQuery
+    from censafe.model.plan import (
+        Definition,
+        Neighbours,
+        NoiseLaw,
+        PartPlan,
+        ProtectedUnit,
+        QueryPlan,
+        ReleasePlan,
+    )
     from censafe.model.schema import Attribute, CellQuery, Factor, Recode, Schema, make_query
     from censafe.model.sparse import ExactHistograms, SparseLevel
 
 _NAMES = {
-    "counts": ("Axis", "ExactCounts", "KeyDomain"),
     "groups.levels": ("GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"),
-    "laws": ("NoiseLaw",),
-    "measurements": ("Measurements", "PublishedQuery"),
-    "plan": ("Definition", "Neighbours", "PartPlan", "ProtectedUnit", "QueryPlan", "ReleasePlan"),
+    "measurements": ("Axis", "ExactCounts", "KeyDomain", "Measurements", "PublishedQuery"),
+    "plan": ("Definition", "Neighbours", "NoiseLaw", "PartPlan", "ProtectedUnit", "QueryPlan", "ReleasePlan"),
     "schema": ("Attribute", "CellQuery", "Factor", "Recode", "Schema", "make_query"),
     "sparse": ("ExactHistograms", "SparseLevel"),
 }

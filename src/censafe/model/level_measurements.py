@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model.laws import NoiseLaw
-from censafe.model.plan import NoiseSource, PartPlan, QueryPlan
+from censafe.model.plan import NoiseLaw, NoiseSource, PartPlan, QueryPlan
 
 __all__ = ["Answers", "LevelBudgets", "LevelMeasurements"]
 

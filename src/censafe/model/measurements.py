@@ -1,18 +1,104 @@
-"""Measurements, which are public, and published queries, measured or derived from them."""
+"""Exact counts, the confidential type that only ``privacy.measure`` accepts; measurements, which are public; and published queries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model.counts import KeyDomain
-from censafe.model.laws import NoiseLaw
-from censafe.model.plan import NoiseSource, QueryPlan
+from censafe.model.plan import NoiseLaw, NoiseSource, QueryPlan
 
-__all__ = ["Measurements", "PublishedQuery"]
+__all__ = [
+    "Axis",
+    "ExactCounts",
+    "KeyDomain",
+    "Measurements",
+    "PublishedQuery",
+]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One categorical axis of a key domain: a name and its distinct values in order."""
+
+    name: str
+    values: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(set(self.values)) != len(self.values):
+            raise ValueError(f"axis {self.name} repeats a value")
+
+
+@dataclass(frozen=True)
+class KeyDomain:
+    """The product of axes in C order (last axis fastest); row i of a vector belongs to key i.
+
+    The first axis holds the geounits; a domain is public, it never depends on confidential records.
+
+    Example:
+        >>> domain = KeyDomain((Axis("REGION_ID", ("01", "02")), Axis("CELL", ("2", "3"))))
+        >>> domain.size, domain.column("CELL").tolist()
+        (4, ['2', '3', '2', '3'])
+    """
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values of every axis."""
+        return tuple(len(axis.values) for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of keys."""
+        return math.prod(self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the axes."""
+        return tuple(axis.name for axis in self.axes)
+
+    def axis(self, name: str) -> Axis:
+        """Return the axis called ``name``; KeyError when there is none."""
+        for axis in self.axes:
+            if axis.name == name:
+                return axis
+        raise KeyError(name)
+
+    def column(self, name: str) -> NDArray[np.str_]:
+        """Values of one axis for every key, shape (size,)."""
+        position = self.names.index(self.axis(name).name)
+        values = np.asarray(self.axes[position].values, dtype=np.str_)
+        shape = [1] * len(self.axes)
+        shape[position] = len(values)
+        return np.broadcast_to(values.reshape(shape), self.shape).reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactCounts:
+    """CONFIDENTIAL. True counts over a complete public key domain.
+
+    Args:
+        domain: the public keys.
+        values: int64, shape (domain.size,), row i belongs to key i.
+
+    The values are kept out of ``repr`` and the object cannot be pickled, so that neither a log
+    line nor a worker queue carries them by accident.
+    """
+
+    domain: KeyDomain
+    values: NDArray[np.int64] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.values.dtype != np.int64 or self.values.shape != (self.domain.size,):
+            raise ValueError("exact counts must be an int64 vector with one value a key")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("exact counts are confidential and cannot be pickled")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from censafe.errors import StorageError
 from censafe.model.fetching import fetch
 from censafe.model.safe_text import csv_cell
 from censafe.population.files.relation import engine_errors
-from censafe.population.households.crossfile import Check
+from censafe.population.households.consistency import Check
 
 __all__ = ["EXAMPLES", "examples_error", "write_examples", "write_records"]
 

@@ -130,7 +130,7 @@ def planned(
         raise UsageError("`minimise` rho needs `targets`, at least one")
     if not wishes.targets and wishes.aim == "own":
         return {}, None
-    budgets = planner.budgets(config)
+    budgets = planner.budgets_of(config)
     requests = _requests(planner, config, wishes, confidence)
     moved = {name for one in requests for term in one.asked.terms for name in term.weights}
     fixed = sum((value for name, value in budgets.items() if name not in moved), Fraction(0))
@@ -153,7 +153,7 @@ def _requests(planner: Planner, config: Any, wishes: Wishes, confidence: Fractio
     return [
         # the present margin is one of the papers' rule, which whole noise need not cover exactly
         Request(replace(asked, whole=False), _margin_now(one), confidence)
-        for name, budget in planner.budgets(config).items()
+        for name, budget in planner.budgets_of(config).items()
         for asked in planner.asked(config, name, combined=False)
         if (one := expected_of(asked, "own", {name: budget}, confidence)) is not None
     ]
@@ -178,7 +178,7 @@ def extras_of(
     Raises:
         ConfigError: an expected error of something unknown, or of what nothing measured leads to.
     """
-    budgets = planner.budgets(config)
+    budgets = planner.budgets_of(config)
     return Extras(
         report.plan.definition.symbol,
         conversions_of(report, deltas[1:]),

@@ -12,7 +12,7 @@ from censafe.planning.explorer.sheets import ExplorerSheet
 from censafe.planning.prices.extras import Effort
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.prices.targets import Asked
-from censafe.products.configuration.shipped import PRODUCTS, ShippedConfig, shipped_configs
+from censafe.products.configuration.source import PRODUCTS, ShippedConfig, shipped_configs
 
 if TYPE_CHECKING:
     from censafe.planning.prices.meaning import RecordQuestion
@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
     from censafe.products.run.runner import RunResult
 
-__all__ = ["PLANNERS", "RECIPES", "SHEETS", "Planner", "Recipe", "planner_of", "recipe_of", "shipped_sheets"]
+__all__ = [
+    "EXPLORERS",
+    "PLANNERS",
+    "RECIPES",
+    "SHEETS",
+    "Planner",
+    "Recipe",
+    "planner_of",
+    "recipe_of",
+    "shipped_sheets",
+]
 
 
 class _Explorer(Protocol):
@@ -39,15 +49,15 @@ def shipped_sheets(products: Sequence[str] = tuple(PRODUCTS)) -> tuple[ExplorerS
     """
     found = [config for product in products for config in shipped_configs(product)]
     found.sort(key=lambda config: (list(PRODUCTS).index(config.product), not config.name.endswith("-us")))
-    return tuple(_module(config.product).sheet(config) for config in found)
+    return tuple(_explorer(config.product).sheet(config) for config in found)
 
 
-def _module(product: str) -> _Explorer:
-    return cast(_Explorer, import_module(f"censafe.products.{PRODUCTS[product].replace('/', '.')}.explorer"))
+def _explorer(product: str) -> _Explorer:
+    return cast(_Explorer, import_module(EXPLORERS[product]))
 
 
 class Planner(Protocol):
-    """A module that plans one product; configurations are the product's own and only handed through."""
+    """A module or an object that plans one product; configurations are the product's own and only handed through."""
 
     CONFIDENCE: Fraction
     """Level of the margins of error in the papers of the product."""
@@ -63,7 +73,7 @@ class Planner(Protocol):
     def paper(self, config: Any) -> str:
         """The product paper's own table as CSV."""
 
-    def budgets(self, config: Any) -> dict[str, Fraction]:
+    def budgets_of(self, config: Any) -> dict[str, Fraction]:
         """Budgets above 0 by the names that targets use."""
 
     def asked(self, config: Any, name: str, *, combined: bool) -> tuple[Asked, ...]:
@@ -81,11 +91,11 @@ class Planner(Protocol):
 
 PLANNERS: Final[Mapping[str, str]] = {
     "phsafe": "censafe.products.phsafe.planner",
-    "safetab-p": "censafe.products.detailed.persons.planner",
-    "safetab-h": "censafe.products.detailed.households.planner",
+    "safetab-p": "censafe.products.detailed.planner:PERSONS",
+    "safetab-h": "censafe.products.detailed.planner:HOUSEHOLDS",
     "topdown": "censafe.products.topdown.planner",
 }
-"""Name on the command line -> module, imported when it is asked for."""
+"""Name on the command line -> module, or an object of it, imported when it is asked for."""
 
 SHEETS: Final[Mapping[str, str]] = {
     "phsafe": "sdhc-us",
@@ -119,6 +129,14 @@ class Recipe(Protocol):
         """Repeat all post-processing of a finished run."""
 
 
+EXPLORERS: Final[Mapping[str, str]] = {
+    "phsafe": "censafe.products.phsafe.explorer",
+    "safetab-p": "censafe.products.detailed.explorer",
+    "safetab-h": "censafe.products.detailed.explorer",
+    "topdown": "censafe.products.topdown.explorer",
+}
+"""Name on the command line -> module, imported when it is asked for."""
+
 RECIPES: Final[Mapping[str, str]] = {
     "phsafe": "censafe.products.phsafe.recipe",
     "safetab-p": "censafe.products.detailed.persons.recipe",
@@ -140,4 +158,6 @@ def planner_of(product: str) -> Planner:
         >>> planner_of("safetab-p").CONFIDENCE
         Fraction(19, 20)
     """
-    return cast(Planner, import_module(PLANNERS[product]))
+    module, _, name = PLANNERS[product].partition(":")
+    found = import_module(module)
+    return cast(Planner, getattr(found, name) if name else found)

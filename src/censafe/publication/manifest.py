@@ -23,8 +23,7 @@ from censafe.model import (
     ReleasePlan,
 )
 from censafe.model.safe_text import stays_inside
-from censafe.publication.atomic import atomic_text, sha256_file, sha256_path
-from censafe.publication.generation import WORK, is_moving
+from censafe.publication.atomic import WORK, atomic_text, is_moving, sha256_file, sha256_path
 from censafe.publication.stamps import STAMP_NOTES, stamp_of
 
 __all__ = [

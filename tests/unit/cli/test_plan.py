@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from censafe.cli.configs import command as configs
 from censafe.cli.plan import command as plan
 from censafe.errors import ConfigError, UsageError
-from censafe.products.configuration.shipped import get_shipped
+from censafe.products.configuration.source import get_shipped
 
 NAMES = ["sdhc-pr", "sdhc-us", "ddhca", "ddhcb", "blocks-16", "e2e-1940", "pl94-pr", "pl94-tracts", "pl94-us"]
 

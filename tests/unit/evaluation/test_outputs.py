@@ -9,7 +9,7 @@ from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.topdown.evaluation import answer_labels
 from censafe.geography.area_names import AreaNames
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.products.topdown.words import answer_words
+from censafe.products.topdown.labels import answer_words
 
 
 def test_long_rows_have_words_and_wide_columns_have_short_names() -> None:

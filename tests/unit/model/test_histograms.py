@@ -21,7 +21,7 @@ from censafe.products.topdown.configuration.shipped import (
     shipped_schemas,
     shipped_text,
 )
-from censafe.products.topdown.words import answer_words
+from censafe.products.topdown.labels import answer_words
 from support.shared import shared_data
 
 

@@ -13,7 +13,7 @@ from censafe.estimation.detailed import AreaClasses, coterminous
 from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.page import CertificateInput, write_certificate
 from censafe.publication.groups.certificate import GroupContents
-from censafe.publication.groups.codebook import write_coterminous_report
+from censafe.publication.groups.tidy import write_coterminous_report
 from censafe.publication.manifest import (
     ConfigRecord,
     LedgerRecord,

@@ -9,8 +9,7 @@ from censafe.errors import ConfigError
 from censafe.model import Definition, NoiseLaw
 from censafe.privacy.loss.margins import exact_margin
 from censafe.publication.sums import accuracy_of_sum, exact_margin_of_sum, require_confidence
-from censafe.publication.tables.codebook import CodebookInput
-from censafe.publication.tables.tidy import TidyContext
+from censafe.publication.tables.tidy import CodebookInput, TidyContext
 
 LEVELS = [Fraction(9, 10), Fraction(19, 20)]
 LAWS = [

@@ -13,7 +13,7 @@ from censafe.estimation.detailed.additive import add_to_totals
 from censafe.model.groups.cells import GroupTable
 from censafe.model.groups.estimates import GroupEstimates, GroupNoise, NoiseTerm
 from censafe.model.groups.levels import GroupMeasurements
-from censafe.model.laws import NoiseLaw
+from censafe.model.plan import NoiseLaw
 from censafe.privacy.noise.variance import exact_variance
 
 __all__ = ["LEAST_VARIANCE", "NEAR_DEVIATIONS", "nonnegative", "totals"]

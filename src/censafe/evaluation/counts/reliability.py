@@ -77,7 +77,7 @@ def reliability(
     Args:
         pair: truth (the reference) and published runs.
         areas: areas. Those where nobody lives in the truth are in no bin.
-        groups: exclusive groups, of :func:`~.diversity.race_groups`; ties for the largest go to the first.
+        groups: exclusive groups, of :func:`~.bias.race_groups`; ties for the largest go to the first.
         run: position of the published run. Where it has nobody in an area, the share there is 0.
         tolerance: how close, and in how many areas; 5 points in 95% of them unless another is given.
         bin_width: persons.

@@ -14,10 +14,16 @@ from censafe.errors import DataError, UsageError
 from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.areas.files import area_kinds, known_areas, read_area_lists
 from censafe.evaluation.counts.cell_sets import shipped_cell_sets
-from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_beside, pair_files, pair_with_files
+from censafe.evaluation.counts.pairing import (
+    Pair,
+    PublishedRun,
+    pair_beside,
+    pair_files,
+    pair_with_files,
+    summed_out,
+)
 from censafe.evaluation.files.histograms import facilities_of, is_unit_table
 from censafe.evaluation.files.microdata import lacks_units
-from censafe.evaluation.files.summing_out import summed_out
 from censafe.evaluation.files.tables import holds_units, is_legacy_folder, is_table_file, made_up
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.geography.area_names import AreaNames

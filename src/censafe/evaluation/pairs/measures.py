@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything, in_threads
 from censafe.evaluation.counts.accuracy import accuracy, run_variability
+from censafe.evaluation.counts.bias import bias_by_diversity, bias_by_homogeneity
 from censafe.evaluation.counts.cells import MatchedCells
-from censafe.evaluation.counts.diversity import bias_by_diversity
 from censafe.evaluation.counts.frames import LossMode, frame_of, stacked
-from censafe.evaluation.counts.homogeneity import bias_by_homogeneity
 from censafe.evaluation.counts.reliability import reliability
 from censafe.evaluation.loss.epl import epl_summary
 from censafe.evaluation.loss.residuals import ZeroCells, pooled_residuals, residual_frame

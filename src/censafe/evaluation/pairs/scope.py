@@ -18,10 +18,10 @@ from censafe.evaluation.areas.areas import (
     size_classes,
     size_edges,
 )
+from censafe.evaluation.counts.bias import race_groups
 from censafe.evaluation.counts.cell_sets import CellSets, shipped_cell_sets
 from censafe.evaluation.counts.cells import MatchedCells, match_labels, true_answers
 from censafe.evaluation.counts.characteristics import Characteristic, measured_and_unmeasured
-from censafe.evaluation.counts.diversity import race_groups
 from censafe.evaluation.counts.frames import LossMode
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.counts.reliability import Tolerance
@@ -29,7 +29,7 @@ from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.topdown.evaluation import answer_labels
 from censafe.evaluation.topdown.population import characteristics
 from censafe.model import CellQuery
-from censafe.products.topdown.words import answer_words
+from censafe.products.topdown.labels import answer_words
 
 __all__ = ["PairQuestions", "PairSubject", "Scope", "scope_of"]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from censafe.evaluation.areas.areas import ComparedAreas, level_areas
 from censafe.evaluation.counts.accuracy import accuracy
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
+from censafe.evaluation.counts.comparators import block_by_block
 from censafe.evaluation.counts.frames import stacked
-from censafe.evaluation.counts.noisy import block_by_block
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown.noise import noisy_blocks, noisy_level
 from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_characteristics

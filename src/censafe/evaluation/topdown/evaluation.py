@@ -36,8 +36,8 @@ from censafe.model import CellQuery
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.files import named_areas
+from censafe.products.topdown.labels import answer_words
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.words import answer_words
 
 __all__ = ["answer_labels", "described", "evaluate_topdown"]
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from censafe.evaluation.areas.areas import ComparedAreas, level_areas
 from censafe.evaluation.counts.accuracy import POOLED, accuracy
+from censafe.evaluation.counts.bias import bias_by_homogeneity, residuals_by_homogeneity
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
+from censafe.evaluation.counts.comparators import matching_rates
 from censafe.evaluation.counts.frames import LossMode, stacked
-from censafe.evaluation.counts.homogeneity import bias_by_homogeneity, residuals_by_homogeneity
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
-from censafe.evaluation.counts.sampling import matching_rates
 from censafe.evaluation.loss.epl import epl_curve, epl_summary
 from censafe.evaluation.loss.residuals import ZeroCells, pooled_residuals
 from censafe.evaluation.topdown.noise_alone import DELTA, noise_of_level

@@ -12,8 +12,8 @@ from typing import Final
 import pyarrow as pa
 
 from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.counts.comparators import sample_runs
 from censafe.evaluation.counts.pairing import PublishedRun
-from censafe.evaluation.counts.sampling import sample_runs
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_frame_codebook
 from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.pairs.inputs import read_published

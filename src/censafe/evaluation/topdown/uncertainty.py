@@ -34,8 +34,8 @@ from censafe.evaluation.topdown.runs import RunRequest, read_runs, run_all
 from censafe.geography.area_names import AreaNames
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.labels import answer_words
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.words import answer_words
 
 __all__ = ["cell_intervals", "error_classes", "evaluate_uncertainty", "uncertainty_frames"]
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.geography.spines.path_sums import LevelShares, ranked_paths
+from censafe.geography.spines.paths import LevelShares, ranked_paths
 
 __all__ = ["BypassRule", "Bypassed", "bypass"]
 
@@ -61,7 +61,7 @@ def bypass(
         rule: when; None for never.
 
     Source: 2020 production, optimised spine; path sums are equal by construction and checked by
-        :func:`censafe.geography.spines.path_sums.check_path_sums`.
+        :func:`censafe.geography.spines.paths.check_path_sums`.
 
     Example:
         >>> cuts = [np.array([0]), np.array([0, 1]), np.array([0, 1, 2])]

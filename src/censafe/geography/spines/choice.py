@@ -27,7 +27,7 @@ from censafe.geography.spines.codes import (
     parted_spine,
     split_spine,
 )
-from censafe.geography.spines.path_sums import LevelShares, check_path_sums
+from censafe.geography.spines.paths import LevelShares, check_path_sums
 from censafe.geography.spines.prim import PRIM_LEVELS, prim_blocks, prim_cuts, published_rules
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.groups.levels import GroupLevel
-from censafe.model.laws import NoiseLaw
-from censafe.model.plan import NoiseSource
+from censafe.model.plan import NoiseLaw, NoiseSource
 
 __all__ = [
     "CoterminousChange",

@@ -11,8 +11,7 @@ from typing import NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model.laws import NoiseLaw
-from censafe.model.plan import NoiseSource
+from censafe.model.plan import NoiseLaw, NoiseSource
 
 __all__ = ["GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"]
 

@@ -14,8 +14,13 @@ from censafe.model.fetching import fetch
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
-from censafe.population.households.consistency import RULES, households, summarise_persons
-from censafe.population.households.crossfile import Check, cross_file_checks
+from censafe.population.households.consistency import (
+    RULES,
+    Check,
+    cross_file_checks,
+    households,
+    summarise_persons,
+)
 from censafe.population.households.load import FAULTS
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from censafe.privacy.keys.commitments import (
     new_key,
     settle_key,
 )
-from censafe.privacy.ledger.caps import require_within
 from censafe.privacy.ledger.entries import (
     FORMAT,
     decode,
@@ -38,7 +37,7 @@ from censafe.privacy.ledger.entries import (
     read_entries,
 )
 from censafe.privacy.ledger.file import LedgerFile
-from censafe.privacy.ledger.opening import LIVE, OpeningRequest, admitted
+from censafe.privacy.ledger.opening import LIVE, OpeningRequest, admitted, require_within
 from censafe.privacy.ledger.records import (
     Reservation,
     RunNotes,

@@ -24,7 +24,7 @@ from censafe.products.run.folder import finished_run
 from censafe.products.run.names import stored_names
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
-from censafe.publication.groups.codebook import CLASSES_FILE, read_coterminous_classes
+from censafe.publication.groups.tidy import CLASSES_FILE, read_coterminous_classes
 from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
 from censafe.publication.measurements.groups import read_group_measurements
 from censafe.publication.sums import require_confidence

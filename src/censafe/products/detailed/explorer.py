@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -24,17 +24,17 @@ from censafe.planning.explorer.sheets import (
     SheetSetting,
     with_variants,
 )
-from censafe.products.configuration.shipped import ShippedConfig
+from censafe.products.configuration.source import ShippedConfig
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.stability import REPLACE_FACTOR, STABILITY_RULES
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
-from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
+from censafe.products.detailed.config import SafetabConfig, SafetabPConfig, load_h_config, load_p_config
 from censafe.products.detailed.keys import CLASSES, budget_noun, bureau_name, threshold_noun
 from censafe.products.detailed.plan import MOST_RACE_CODES, stabilities_by_codes
 from censafe.products.detailed.planner import CONFIDENCE
 from censafe.products.detailed.product_tables import measured_table
 
-__all__ = ["safetab_sheet"]
+__all__ = ["sheet"]
 
 _CHOICES: Final = (
     Choice("privacy_definition", "definition of privacy", tuple(one.value for one in Definition)),
@@ -53,19 +53,20 @@ _COLUMNS: Final = (
 )
 
 
-def safetab_sheet(
-    shipped: ShippedConfig, load_config: Callable[[str, Mapping[str, str]], SafetabConfig]
-) -> ExplorerSheet:
-    """One shipped configuration of SafeTab-P or SafeTab-H, given the product's own way to read it."""
-    return with_variants(partial(_sheet, shipped, load_config), _CHOICES)
+def sheet(shipped: ShippedConfig) -> ExplorerSheet:
+    """One shipped configuration of SafeTab-P or SafeTab-H.
+
+    Example:
+        >>> from censafe.products.configuration.source import get_shipped
+        >>> sheet(get_shipped("ddhca")).rows[1].name, sheet(get_shipped("ddhcb")).rows[1].name
+        ('Detailed DHC-A, Nation, Detailed', 'Household type, Nation, Detailed')
+    """
+    return with_variants(partial(_sheet, shipped), _CHOICES)
 
 
-def _sheet(
-    shipped: ShippedConfig,
-    load_config: Callable[[str, Mapping[str, str]], SafetabConfig],
-    chosen: Mapping[str, str],
-) -> ExplorerSheet:
-    config = load_config(shipped.name, chosen)
+def _sheet(shipped: ShippedConfig, chosen: Mapping[str, str]) -> ExplorerSheet:
+    load_config = load_p_config if shipped.product == "safetab-p" else load_h_config
+    config: SafetabConfig = load_config(shipped.name, chosen)
     universe = read_universe(config.universe)
     person = config.product == "safetab-p"
     bounds = _bounds(config, universe)

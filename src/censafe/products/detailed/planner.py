@@ -14,15 +14,15 @@ from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
 from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
 from censafe.planning.prices.meaning import RecordQuestion
+from censafe.planning.prices.programme import Term
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, plan_report
 from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
-from censafe.products.detailed import budgets as budget_rules
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
-from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
+from censafe.products.detailed.config import SafetabConfig, SafetabPConfig, load_h_config, load_p_config
 from censafe.products.detailed.facts import plan_notes, query_facts
 from censafe.products.detailed.keys import budget_noun
 from censafe.products.detailed.plan import plan_release, stabilities
@@ -30,13 +30,15 @@ from censafe.products.planned import budget_for_margin, check_margins
 
 __all__ = [
     "CONFIDENCE",
+    "HOUSEHOLDS",
+    "PERSONS",
     "PlannedConfig",
+    "SafetabPlanner",
     "Table9Row",
     "asked",
-    "budgets",
     "budgets_for_margins",
+    "budgets_of",
     "effort",
-    "load_planned",
     "overrides",
     "paper",
     "questions",
@@ -218,22 +220,6 @@ class PlannedConfig:
         return self.config.warnings
 
 
-def load_planned(
-    load_config: Callable[[str, Mapping[str, str]], SafetabConfig],
-    source: str,
-    overrides: Mapping[str, str],
-    margins: Mapping[str, Fraction],
-    confidence: Fraction,
-) -> PlannedConfig:
-    """Read and check a configuration and its parameter files, with budgets that reach the wanted margins."""
-    config = load_config(source, overrides)
-    universe = read_universe(config.universe)
-    if margins:
-        wanted = budgets_for_margins(config, universe, margins, confidence)
-        config = load_config(source, {**overrides, **wanted})
-    return PlannedConfig(config, universe)
-
-
 def report(config: PlannedConfig, *, confidence: Fraction, delta: Fraction) -> PlanReport:
     """Cost, noise and margins of every level."""
     plan = plan_release(config.config, config.universe)
@@ -254,19 +240,71 @@ def paper(config: PlannedConfig) -> str:
     return paper_csv(table9_rows(config.config, config.universe))
 
 
-def budgets(config: PlannedConfig) -> dict[str, Fraction]:
-    """Budgets above 0 by level, for SafeTab-H by class and level."""
-    return budget_rules.budgets_of(config.config)
+def _nouns(config: SafetabConfig) -> dict[str, tuple[str, PopulationGroupLevel]]:
+    """Class and level by the name of the budget, ``county_2`` or ``t3/county_2``."""
+    return {
+        budget_noun(config.product, table_class, level).removeprefix("budget.").replace(".", "/"): (
+            table_class,
+            level,
+        )
+        for table_class in config.classes
+        for level in config.levels
+    }
 
 
-def asked(config: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
-    """What a target names; every cell has one measurement, so there is nothing to combine."""
-    return budget_rules.asked(config.config, config.universe, name)
+def budgets_of(planned: PlannedConfig) -> dict[str, Fraction]:
+    """Budgets above 0 by level, for SafeTab-H by class and level.
+
+    Example:
+        >>> budgets_of(HOUSEHOLDS.load("ddhcb", {}, {}, CONFIDENCE))["t3/county_2"]
+        Fraction(142869, 1000000)
+    """
+    config, found = planned.config, {}
+    for name, (table_class, level) in _nouns(config).items():
+        budget = config.budgets[table_class, level.key]
+        if isinstance(budget, Fraction) and budget > 0:
+            found[name] = budget
+    return found
 
 
-def overrides(config: PlannedConfig, budgets: Mapping[str, Fraction]) -> dict[str, str]:
-    """``--set`` keys and values of budgets."""
-    return budget_rules.overrides(config.config, budgets)
+def asked(planned: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+    """The measured cells of the level that a target names; for SafeTab-P those of stage 2.
+
+    Every cell has one measurement, so there is nothing to combine.
+
+    Raises:
+        ConfigError: an unknown level, a level without a group, or pure DP.
+
+    Example:
+        >>> config = HOUSEHOLDS.load("ddhcb", {}, {}, CONFIDENCE)
+        >>> [one.name for one in asked(config, "county_2", combined=False)]
+        ['t3/county_2', 't4/county_2']
+    """
+    config = planned.config
+    if config.definition is not Definition.ZCDP:
+        raise ConfigError("targets are turned into budgets under privacy_definition zcdp only")
+    nouns, wanted = _nouns(config), name.replace(".", "/", 1)
+    found = {
+        noun: at for noun, at in nouns.items() if wanted in (noun, at[1].key, at[0] if "/" in noun else None)
+    }
+    if not found:
+        names = list(nouns)
+        raise ConfigError(
+            f"the run has no level {name!r}; give one such as {names[0]}.{nearest(name, names)}"
+        )
+    stable = stabilities(config, planned.universe)
+    share = 1 - config.stage_1_fraction if isinstance(config, SafetabPConfig) else Fraction(1)
+    groups = {noun: Fraction(stable[level]) for noun, (_, level) in found.items()}
+    return tuple(
+        Asked(noun, (Term(number / (2 * share), {noun: Fraction(1)}),) if number else (), True)
+        for noun, number in groups.items()
+    )
+
+
+def overrides(planned: PlannedConfig, budgets: Mapping[str, Fraction]) -> dict[str, str]:
+    """``--set`` keys and values."""
+    config = planned.config
+    return {budget_noun(config.product, *_nouns(config)[name]): str(value) for name, value in budgets.items()}
 
 
 def questions(config: PlannedConfig) -> tuple[RecordQuestion, ...]:
@@ -277,3 +315,42 @@ def questions(config: PlannedConfig) -> tuple[RecordQuestion, ...]:
 def effort(config: PlannedConfig, size: int | None) -> Effort:
     """Time and memory for a number of records."""
     return effort_of(_RATES[config.config.product], size)
+
+
+@dataclass(frozen=True)
+class SafetabPlanner:
+    """The planner of one of the products: its reader of configurations, and what both products do with these.
+
+    Args:
+        load_config: reads and checks a configuration, from a source and overrides.
+    """
+
+    load_config: Callable[[str, Mapping[str, str]], SafetabConfig]
+
+    CONFIDENCE = CONFIDENCE
+    report = staticmethod(report)
+    paper = staticmethod(paper)
+    budgets_of = staticmethod(budgets_of)
+    asked = staticmethod(asked)
+    overrides = staticmethod(overrides)
+    questions = staticmethod(questions)
+    effort = staticmethod(effort)
+
+    def load(
+        self,
+        source: str,
+        overrides: Mapping[str, str],
+        margins: Mapping[str, Fraction],
+        confidence: Fraction,
+    ) -> PlannedConfig:
+        """Read and check a configuration and its parameter files, with budgets that reach the wanted margins."""
+        config = self.load_config(source, overrides)
+        universe = read_universe(config.universe)
+        if margins:
+            wanted = budgets_for_margins(config, universe, margins, confidence)
+            config = self.load_config(source, {**overrides, **wanted})
+        return PlannedConfig(config, universe)
+
+
+PERSONS: Final = SafetabPlanner(load_p_config)
+HOUSEHOLDS: Final = SafetabPlanner(load_h_config)

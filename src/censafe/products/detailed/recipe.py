@@ -10,7 +10,7 @@ from typing import Final
 
 from censafe.errors import ReleaseError
 from censafe.estimation.detailed import AreaClasses
-from censafe.geography.name_files import read_area_names
+from censafe.geography.area_names import read_area_names
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.detailed.source import SafetabInput
 from censafe.population.findings import Finding

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.estimation.detailed import AreaClasses, flag_contradictions
-from censafe.geography.name_files import NAMES
+from censafe.geography.area_names import NAMES
 from censafe.model import GroupMeasurements
 from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabConfig
@@ -18,14 +18,18 @@ from censafe.products.detailed.processing import Processed, process
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.run.folder import FILES
 from censafe.products.run.names import write_names
+from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
-from censafe.publication.generation import move_into_place
 from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.check import check_group_tables
-from censafe.publication.groups.codebook import write_coterminous_report, write_group_codebook
 from censafe.publication.groups.tables import write_flagged_tables, write_group_tables
-from censafe.publication.groups.tidy import GroupContext, write_group_tidy
+from censafe.publication.groups.tidy import (
+    GroupContext,
+    write_coterminous_report,
+    write_group_codebook,
+    write_group_tidy,
+)
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT

@@ -23,8 +23,7 @@ from censafe.products.phsafe.estimates import (
 from censafe.products.phsafe.release import phsafe_codebook
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
-from censafe.publication.atomic import sha256_path
-from censafe.publication.generation import move_into_place
+from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.noisy import NoisyFolder, find_folders, is_puerto_rico, read_noisy_table
 

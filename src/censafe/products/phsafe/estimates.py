@@ -22,13 +22,13 @@ from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.publication.manifest import Manifest, hash_outputs
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import key_columns, region_type_of
-from censafe.publication.tables.codebook import CodebookInput, TableLabel
 from censafe.publication.tables.sdhc import (
     StatementInput,
     write_estimate_files,
     write_estimate_table,
     write_statement,
 )
+from censafe.publication.tables.tidy import CodebookInput, TableLabel
 
 __all__ = [
     "STATEMENT",

@@ -25,11 +25,10 @@ from censafe.planning.explorer.sheets import (
     with_variants,
 )
 from censafe.planning.prices.rows import QueryFacts
-from censafe.products.configuration.shipped import ShippedConfig
-from censafe.products.phsafe.budgets import query_facts
+from censafe.products.configuration.source import ShippedConfig
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables, truncated_tables
-from censafe.products.phsafe.planner import CONFIDENCE, largest_change, record_questions
+from censafe.products.phsafe.planner import CONFIDENCE, largest_change, query_facts, record_questions
 from censafe.products.phsafe.sensitivity import (
     SENSITIVITIES,
     loss_factor,
@@ -59,7 +58,7 @@ def sheet(shipped: ShippedConfig) -> ExplorerSheet:
     """One shipped configuration of PHSafe.
 
     Example:
-        >>> from censafe.products.configuration.shipped import get_shipped
+        >>> from censafe.products.configuration.source import get_shipped
         >>> found = sheet(get_shipped("sdhc-us"))
         >>> found.product, found.rows[1].id, str(found.rows[1].budget)
         ('phsafe', 'PH1_num.usa_A-G', '2619/1000000')

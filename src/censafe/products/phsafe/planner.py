@@ -1,4 +1,4 @@
-"""What ``plan`` asks of PHSafe: rows, margins and targets, what one protected change moves, and the paper's table."""
+"""What ``plan`` asks of PHSafe: rows, budgets, margins and targets, what one protected change moves, and the paper's table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
 from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
 from censafe.planning.prices.meaning import RecordQuestion
+from censafe.planning.prices.programme import Term
 from censafe.planning.prices.render import paper_csv
-from censafe.planning.prices.rows import PlanReport, plan_report
+from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
 from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
-from censafe.products.phsafe import budgets as budget_rules
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
+from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.plan import plan_release
 from censafe.products.phsafe.sensitivity import Sensitivity, neighbours_of, relation_text, sensitivity_bound
 from censafe.products.planned import budget_for_margin, check_margins
@@ -30,18 +31,120 @@ __all__ = [
     "CONFIDENCE",
     "Table10Row",
     "asked",
-    "budgets",
     "budgets_for_margins",
+    "budgets_of",
     "effort",
     "largest_change",
     "load",
     "overrides",
     "paper",
+    "query_facts",
     "questions",
     "record_questions",
     "report",
     "table10_rows",
 ]
+
+
+def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
+    """Size and truncation of every published table and level, measured or derived, in the order of the paper's table.
+
+    Rows of a state level are counted for the states of the configuration; a release has those of them that
+    occur in the geography file.
+    """
+    definitions = phsafe_definitions()
+    facts = []
+    for table in definitions.tables:
+        terms = (
+            {cell: len(sources) for cell, sources in table.derived.cells.items()}
+            if table.derived
+            else {cell.id: 1 for cell in table.basis}
+        )
+        source = table.derived.source if table.derived else table.name
+        levels = definitions.levels(table)
+        for level, label in level_labels().items():
+            if level not in levels:
+                continue
+            geography, group = levels[level]
+            facts.append(
+                QueryFacts(
+                    table=table.name,
+                    level=level,
+                    label=label,
+                    source=source,
+                    tau=config.tau_of(source),
+                    regions=len(geography.region_ids(config.states)),
+                    iterations=len(group.iterations),
+                    terms=terms,
+                    target=config.moe_targets.get((table.name, level)),
+                    places=config.paper_places(table.name, level),
+                )
+            )
+    return tuple(facts)
+
+
+def budgets_of(config: PhsafeConfig) -> dict[str, Fraction]:
+    """Budgets above 0 by ``TABLE/LEVEL``.
+
+    Example:
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> budgets_of(load_phsafe_config("sdhc-us"))["PH3/state_A-G"]
+        Fraction(10359, 15625)
+    """
+    return {
+        f"{query.table}/{query.level}": query.cost
+        for part in plan_release(config).parts
+        for query in part.queries
+    }
+
+
+def asked(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+    """The published table and level, or all levels of a table, that a target names.
+
+    A table that is computed from another one asks for that one's budget; its cell with the most draws decides. Every answer
+    has one measurement, so there is nothing to combine.
+
+    Raises:
+        ConfigError: an unknown table or level, or pure DP.
+
+    Example:
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> [one.name for one in asked(load_phsafe_config("sdhc-us"), "PH6", combined=False)]
+        ['PH6/usa_*', 'PH6/state_*']
+    """
+    if config.definition is not Definition.ZCDP:
+        raise ConfigError("targets are turned into budgets under privacy_definition zcdp only")
+    table, _, level = name.replace(".", "/", 1).partition("/")
+    facts = [fact for fact in query_facts(config) if fact.table == table]
+    if not facts:
+        tables = list(dict.fromkeys([*measured_tables(), *(fact.table for fact in query_facts(config))]))
+        raise ConfigError(
+            f"there is no table {table!r}; they are {', '.join(tables)}.{nearest(table, tables)}"
+        )
+    found = [fact for fact in facts if level in ("", fact.level)]
+    if not found:
+        levels = ", ".join(fact.level for fact in facts)
+        raise ConfigError(f"{table} has no level {level!r}; its levels are {levels}")
+    wanted = []
+    for fact in found:
+        bound = sensitivity_bound(
+            config.sensitivity, neighbours_of(config.sensitivity), config.tau_of(fact.source)
+        )
+        draws = max(fact.terms.values())
+        term = Term(draws * bound.l2_squared / 2, {f"{fact.source}/{fact.level}": Fraction(1)})
+        wanted.append(Asked(f"{fact.table}/{fact.level}", (term,), draws == 1))
+    return tuple(wanted)
+
+
+def overrides(config: PhsafeConfig, budgets: Mapping[str, Fraction]) -> dict[str, str]:
+    """``--set`` keys and values.
+
+    Example:
+        >>> from censafe.products.phsafe.config import load_phsafe_config
+        >>> overrides(load_phsafe_config("sdhc-us"), {"PH3/state_A-G": Fraction(1, 3)})
+        {'budget.PH3.state_A-G': '1/3'}
+    """
+    return {f"budget.{name.replace('/', '.', 1)}": str(value) for name, value in budgets.items()}
 
 
 def budgets_for_margins(
@@ -209,8 +312,6 @@ _RUNS: Final = (
 )
 _RATE: Final = Rate("persons", 331_449_281, _RUNS, "benchmarks/phsafe_scale.py", "Parquet")
 
-budgets = budget_rules.budgets_of
-overrides = budget_rules.overrides
 questions = record_questions
 
 
@@ -228,7 +329,7 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
     """Cost, noise and margins of every table and level."""
     found = plan_report(
         plan_release(config),
-        budget_rules.query_facts(config),
+        query_facts(config),
         origin=config.origin,
         confidence=confidence,
         delta=delta,
@@ -240,11 +341,6 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
 def paper(config: PhsafeConfig) -> str:
     """Table 10 of the PHSafe paper."""
     return paper_csv(table10_rows(config))
-
-
-def asked(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
-    """What a target names; every answer has one measurement, so there is nothing to combine."""
-    return budget_rules.asked(config, name)
 
 
 def effort(config: PhsafeConfig, size: int | None) -> Effort:

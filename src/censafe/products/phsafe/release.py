@@ -14,10 +14,10 @@ from censafe.geography.regions import states
 from censafe.model import Measurements, PublishedQuery
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries
 from censafe.products.run.folder import FILES, RunFolder
+from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.certificate.tables import TableContents
-from censafe.publication.generation import move_into_place
 from censafe.publication.manifest import (
     Manifest,
     hash_outputs,
@@ -29,8 +29,7 @@ from censafe.publication.measurements.vectors import read_measurements
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import TableLayout, write_tables
 from censafe.publication.tables.check import DerivedTable, check_tables, expected_levels
-from censafe.publication.tables.codebook import CodebookInput, TableLabel, write_codebook
-from censafe.publication.tables.tidy import TidyContext, write_tidy
+from censafe.publication.tables.tidy import CodebookInput, TableLabel, TidyContext, write_codebook, write_tidy
 
 __all__ = ["ESTIMATES", "PostProcessing", "phsafe_codebook", "publish", "republish"]
 

@@ -19,8 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from censafe.errors import CensafeError, StorageError, UsageError
-from censafe.publication.atomic import atomic_text
-from censafe.publication.generation import JOURNAL, STAGING, WORK, complete_move
+from censafe.publication.atomic import JOURNAL, STAGING, WORK, atomic_text, complete_move
 from censafe.publication.manifest import Manifest, read_manifest
 
 __all__ = ["FILES", "FolderState", "RunFolder", "finished_run"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from censafe.geography.name_files import NAMES, names_text, read_area_names
+from censafe.geography.area_names import NAMES, names_text, read_area_names
 from censafe.publication.atomic import atomic_text
 from censafe.publication.manifest import Manifest, verify_outputs
 

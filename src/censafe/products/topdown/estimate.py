@@ -23,11 +23,10 @@ from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, read_facts
+from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, place_of, read_facts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
-from censafe.products.topdown.stored import place_of
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
 from censafe.publication.measurements.reader import read_noisy_measurements

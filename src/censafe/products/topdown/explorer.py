@@ -17,7 +17,7 @@ from censafe.planning.explorer.sheets import (
     SheetBound,
     SheetRelation,
 )
-from censafe.products.configuration.shipped import ShippedConfig
+from censafe.products.configuration.source import ShippedConfig
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.keys import read_document
 from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
@@ -36,7 +36,7 @@ def sheet(shipped: ShippedConfig) -> ExplorerSheet:
     """One shipped configuration of TopDown.
 
     Example:
-        >>> from censafe.products.configuration.shipped import get_shipped
+        >>> from censafe.products.configuration.source import get_shipped
         >>> found = sheet(get_shipped("e2e-1940"))
         >>> found.law, found.rows[0].name, str(found.rows[0].budget)
         ('geometric', 'persons, National, detailed', '1/160')

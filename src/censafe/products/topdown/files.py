@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from censafe.estimation.topdown.levels.facts import PublicFacts
-from censafe.geography.area_names import AreaNames
+from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.identifiers import are_census_levels
-from censafe.geography.name_files import read_area_names
 from censafe.model import SparseLevel
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels

@@ -19,11 +19,11 @@ from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import MeasuredRun
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.folder import place_of, stored_files
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
-from censafe.products.topdown.stored import place_of, stored_files
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.final_levels import read_finished_level

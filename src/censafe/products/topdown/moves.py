@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from censafe.geography.spines.choice import RunSpine
-from censafe.geography.spines.path_shares import distinct_paths, shares_apart
+from censafe.geography.spines.paths import distinct_paths, shares_apart
 from censafe.model import Definition
 from censafe.model.histograms import MeasuredHistogram
 from censafe.model.proven import proven

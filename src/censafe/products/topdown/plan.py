@@ -20,9 +20,8 @@ from censafe.model import (
 )
 from censafe.model.histograms import Facilities, GeoLevel, MeasuredHistogram
 from censafe.model.proven import proven
-from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.pass_order import check_pass_order
-from censafe.products.topdown.configuration.record_files import measures_occupancy, person_schema
+from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
+from censafe.products.topdown.configuration.layout import measures_occupancy, person_schema
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
-from censafe.geography.name_files import NAMES
+from censafe.geography.area_names import NAMES
 from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.model.plan import NoiseSource
@@ -25,10 +25,10 @@ from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
 from censafe.products.topdown.spines import spine_document, spine_remarks
+from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
-from censafe.publication.generation import move_into_place
 from censafe.publication.intervals.files import INTERVAL_FILES
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 from censafe.publication.stamps import stamp_of

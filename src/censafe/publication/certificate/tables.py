@@ -24,7 +24,7 @@ from censafe.publication.pages.markup import (
 )
 from censafe.publication.sums import accuracy_of_sum
 from censafe.publication.tables.bureau import key_columns, region_type_of
-from censafe.publication.tables.codebook import CodebookInput, TableLabel
+from censafe.publication.tables.tidy import CodebookInput, TableLabel
 
 __all__ = ["SYMBOLS", "Document", "TableContents", "accuracy_section", "counts_published", "shares_section"]
 

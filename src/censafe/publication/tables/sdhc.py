@@ -20,7 +20,7 @@ from censafe.model.sdhc import CountEstimates, Estimated, EstimatedFile, Estimat
 from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
-from censafe.publication.tables.codebook import CodebookInput
+from censafe.publication.tables.tidy import CodebookInput
 
 __all__ = [
     "BIAS_NOTICE",

@@ -5,15 +5,13 @@ import pytest
 
 from censafe.errors import UsageError
 from censafe.evaluation.areas.areas import level_areas
-from censafe.evaluation.counts.diversity import (
+from censafe.evaluation.counts.bias import (
     bias_by_diversity,
+    bias_by_homogeneity,
     diversity_index,
     diversity_quintiles,
-    race_groups,
-)
-from censafe.evaluation.counts.homogeneity import (
-    bias_by_homogeneity,
     homogeneity_index,
+    race_groups,
     residuals_by_homogeneity,
 )
 from censafe.evaluation.counts.reliability import Tolerance, reliability

@@ -10,9 +10,8 @@ from scipy.optimize import nnls
 from censafe.errors import UsageError
 from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.counts.cells import match
-from censafe.evaluation.counts.noisy import block_by_block, fit_blocks
+from censafe.evaluation.counts.comparators import block_by_block, fit_blocks, matching_rates, sample_runs
 from censafe.evaluation.counts.pairing import Pair
-from censafe.evaluation.counts.sampling import matching_rates, sample_runs
 from censafe.geography.spines.tree import E2E_1940, build_spine
 from censafe.products.topdown.configuration.config import load_config
 from support.pairs import pair_of, population

@@ -21,9 +21,9 @@ from censafe.evaluation.areas.areas import (
     size_edges,
 )
 from censafe.evaluation.areas.files import read_area_lists
+from censafe.evaluation.counts.bias import homogeneity_index
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.characteristics import Characteristic
-from censafe.evaluation.counts.homogeneity import homogeneity_index
 from censafe.evaluation.outputs import read_frame, write_frame
 from censafe.evaluation.pairs.definitions import DefinedAreas, read_definitions
 from censafe.evaluation.pairs.evaluation import PairChoices, measure_pair

@@ -18,7 +18,7 @@ from censafe.geography.spines.choice import (
     inside_areas,
     standard_levels,
 )
-from censafe.geography.spines.path_sums import check_path_sums
+from censafe.geography.spines.paths import check_path_sums
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_PR, PL94_US, LevelRule, build_spine
 from censafe.model.sparse import SparseLevel

@@ -9,7 +9,7 @@ import pytest
 
 from censafe.errors import BudgetError, DataError
 from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
-from censafe.geography.spines.path_sums import LevelShares, check_path_sums, even_shares
+from censafe.geography.spines.paths import LevelShares, check_path_sums, even_shares
 from censafe.geography.spines.sums import sum_histograms, sum_vectors
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule, build_spine, without_root
 from censafe.model.sparse import ExactHistograms, SparseLevel

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.products.configuration.shipped import get_shipped
+from censafe.products.configuration.source import get_shipped
 from censafe.products.detailed.config import load_h_config, load_p_config
 from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.topdown.configuration.config import load_config

@@ -13,7 +13,7 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
-from censafe.products.configuration.shipped import get_shipped
+from censafe.products.configuration.source import get_shipped
 from censafe.products.detailed.config import INFINITE, load_h_config, load_p_config, load_scope
 from support.config_edits import Edit, drop, put
 from support.safetab_universes import write_parameters

@@ -186,7 +186,7 @@ def test_an_unknown_key_is_an_error_in_our_toml(line: str, message: str, tmp_pat
 
 
 def shipped_text(name: str) -> str:
-    from censafe.products.configuration.shipped import get_shipped
+    from censafe.products.configuration.source import get_shipped
 
     return get_shipped(name).text
 

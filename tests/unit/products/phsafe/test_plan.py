@@ -8,10 +8,10 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import Definition, Neighbours, ProtectedUnit
-from censafe.products.phsafe.budgets import query_facts
 from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
 from censafe.products.phsafe.plan import definitions_digest, measured_table_levels, plan_release
+from censafe.products.phsafe.planner import query_facts
 
 
 def test_one_part_a_table_in_fixed_order() -> None:

@@ -13,7 +13,7 @@ import pytest
 from censafe.errors import ConfigError
 from censafe.privacy.loss.budget import NotFinite, parse_toml_exact
 from censafe.products.configuration import document as config_source
-from censafe.products.configuration.shipped import get_shipped
+from censafe.products.configuration.source import get_shipped
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import plan_release
 

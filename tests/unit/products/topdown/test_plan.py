@@ -9,7 +9,7 @@ import pytest
 
 from censafe.model import Definition, Neighbours, ProtectedUnit
 from censafe.planning.prices.render import plan_sentences
-from censafe.products.configuration.shipped import shipped_configs
+from censafe.products.configuration.source import shipped_configs
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import exact_figures, level_costs, noise_law, plan_release, workloads
 from censafe.products.topdown.planner import report

@@ -11,7 +11,7 @@ import pytest
 from censafe.errors import ConfigError
 from censafe.geography.spines.choice import build_run_spine
 from censafe.geography.spines.tree import E2E_1940, PL94_US, build_spine
-from censafe.products.configuration.shipped import find_shipped
+from censafe.products.configuration.source import find_shipped
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.planner import report

@@ -15,9 +15,8 @@ from censafe.model.groups.estimates import GroupEstimates
 from censafe.privacy.loss.margins import exact_margin
 from censafe.privacy.noise.variance import exact_variance
 from censafe.publication.columns import tidy_columns
-from censafe.publication.groups.codebook import write_group_codebook
 from censafe.publication.groups.tables import write_group_tables
-from censafe.publication.groups.tidy import GroupContext, write_group_tidy
+from censafe.publication.groups.tidy import GroupContext, write_group_codebook, write_group_tidy
 from censafe.publication.sums import exact_margin_of_sum
 from support.group_measurements import (
     CODES,

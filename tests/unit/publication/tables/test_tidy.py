@@ -8,8 +8,7 @@ import pytest
 from censafe.errors import ReleaseError
 from censafe.model import Definition
 from censafe.publication.columns import tidy_columns
-from censafe.publication.tables.codebook import write_codebook
-from censafe.publication.tables.tidy import TidyContext, tidy_table, write_tidy
+from censafe.publication.tables.tidy import TidyContext, tidy_table, write_codebook, write_tidy
 from support.publication import CODEBOOK, make_plan, make_published
 
 

@@ -17,6 +17,7 @@ from censafe.evaluation.tables.phsafe.accuracy import (
     draw_accuracy,
     percent_cut,
 )
+from censafe.evaluation.tables.phsafe.truth import TruthTable, truth_tables
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
 from censafe.privacy.keys.part_keys import plan_part_key
 from censafe.privacy.keys.run_keys import TestKey
@@ -25,7 +26,6 @@ from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries, sum_cells
 from censafe.products.phsafe.intake import HouseholdIntake
 from censafe.products.phsafe.plan import measured_table_levels, plan_release
-from censafe.products.phsafe.truth import TruthTable, truth_tables
 from censafe.products.run.options import ReadOptions
 from censafe.tabulation.tables.counting import CountAccumulator
 

@@ -16,7 +16,7 @@ from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
-from censafe.products.topdown.words import answer_words, item_words, race_words
+from censafe.products.topdown.labels import answer_words, item_words, race_words
 
 __all__ = ["IntervalQuery", "chosen_queries"]
 

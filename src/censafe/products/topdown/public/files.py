@@ -23,11 +23,10 @@ from censafe.model.plan import NoiseSource
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
-from censafe.products.topdown.folder import GEOGRAPHY, group_totals
+from censafe.products.topdown.folder import GEOGRAPHY, STATE, group_totals
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part, workloads
 from censafe.products.topdown.public.spine import spine_of_files
-from censafe.products.topdown.stored import STATE
 from censafe.publication.measurements.geography import ExactTotal, read_geography
 from censafe.publication.measurements.layout import LevelFiles, level_files
 from censafe.publication.measurements.level import PublicAnswers, read_answers

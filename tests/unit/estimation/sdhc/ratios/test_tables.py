@@ -7,23 +7,122 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from censafe.errors import CheckError, DataError
+from censafe.errors import CheckError, ConfigError, DataError
 from censafe.estimation.sdhc.counts import GroupedCells
 from censafe.estimation.sdhc.ratios.intervals import RatioModel
 from censafe.estimation.sdhc.ratios.quadrature import _Joint, estimate_joint, estimate_single
-from censafe.estimation.sdhc.ratios.tables import estimate_ratios
+from censafe.estimation.sdhc.ratios.tables import _curve, _Part, estimate_ratios, estimate_tenure
 from censafe.estimation.sdhc.ratios.unbounded import unbounded_joint, unbounded_single
 from censafe.estimation.sdhc.settings import RatioRules, parse_estimate_settings
 from censafe.estimation.sdhc.tables import estimate_tables, ratio_findings
 from censafe.model.sdhc import EstimateSettings, NoisyCells
 
 V = 1709.0
+DRAWS = 200_000
+CASES = [
+    (((300, V), (100, V)), ((700, V), (350, V))),
+    (((30, 2 * V), (-20, V)), ((-10, V), (40, V))),
+    (((5000, 2 * 92408), (2000, 90909)), ((300, 92408), (800, 90909))),
+    (((300, V), (100, 40.0)), ((700, V), (350, 40.0))),
+]
+RULES = RatioRules("PH8", "PH8_num", "PH8_denom", 1, "apart")
+
+
+def drawn(part: tuple[tuple[float, float], ...], rng: np.random.Generator) -> np.ndarray:
+    """Draws of numerator and denominator by rejection, one in each row."""
+    (zn, vn), (zd, vd) = part
+    accepted = np.empty((0, 2))
+    while len(accepted) < DRAWS:
+        pairs = rng.normal((zn, zd), (vn**0.5, vd**0.5), (DRAWS, 2))
+        inside = (pairs[:, 1] >= 1) & (pairs[:, 0] >= pairs[:, 1]) & (pairs[:, 0] <= 10 * pairs[:, 1])
+        accepted = np.concatenate([accepted, pairs[inside]])
+    return accepted[:DRAWS]
+
+
+@pytest.mark.parametrize(("owners", "renters"), CASES)
+def test_totals_agree_with_draws_within_four_standard_errors(owners, renters) -> None:  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(8)
+    found = estimate_tenure(owners, renters, RatioModel(1))
+    both = drawn(owners, rng) + drawn(renters, rng)
+    ratio = both[:, 0] / both[:, 1]
+    assert found.ratio == pytest.approx(ratio.mean(), abs=4 * ratio.std() / DRAWS**0.5)
+    assert (found.num, found.den) == pytest.approx(
+        both.mean(axis=0), abs=4 * both.std(axis=0).max() / DRAWS**0.5
+    )
+    held = [np.mean(ratio <= end) for end in (found.low, found.high)]
+    assert held == pytest.approx([0.05, 0.95], abs=4 * (0.0475 / DRAWS) ** 0.5)
+
+
+@pytest.mark.parametrize(("owners", "renters"), CASES)
+def test_quantiles_hold_their_probability_on_a_finer_grid(owners, renters) -> None:  # type: ignore[no-untyped-def]
+    model = RatioModel(1)
+    found = estimate_tenure(owners, renters, model)
+    below = _curve((_Part(owners, model), _Part(renters, model)), model, 300)
+    assert [below(found.low), below(found.high)] == pytest.approx([0.05, 0.95], abs=1e-7)
+    assert (below(1.0), below(10.0)) == (0.0, 1.0)
+
+
+def test_far_from_the_bounds_the_total_is_that_of_the_sums() -> None:
+    owners, renters = ((90_000, V), (30_000, V)), ((80_000, V), (35_000, V))
+    assert estimate_tenure(owners, renters, RatioModel(1)) == unbounded_single(
+        (170_000, 2 * V), (65_000, 2 * V), RatioModel(1)
+    )
+
+
+def cells(table: str, counts: list[int], variance: float = V) -> GroupedCells:
+    shape = (1, 2)
+    return GroupedCells(
+        table, (("STATE", "44", "A"),), (2, 3), np.array([counts]), np.full(shape, variance), np.full(shape, False)
+    )  # fmt: skip
+
+
+def test_a_separate_total_may_exceed_both_parts_and_the_joint_one_does_not() -> None:
+    num, den = cells("PH8_num", [325, 218]), cells("PH8_denom", [37, -18])
+    joint = estimate_ratios(num, den, RULES, parse_estimate_settings({"ph8": "joint"}))
+    separate = estimate_ratios(num, den, RULES, parse_estimate_settings({}))
+    assert joint.ratio[0, :2].tolist() == separate.ratio[0, :2].tolist()
+    assert joint.ratio[0, 2] < max(joint.ratio[0, :2])
+    assert separate.ratio[0, 2] > max(separate.ratio[0, :2])
+    assert joint.num_mean[0, 2] == pytest.approx(joint.num_mean[0, :2].sum())
+
+
+@pytest.mark.parametrize("interval", ["equal-tailed", "shortest"])
+@pytest.mark.parametrize("counts", [([300, 700], [100, 350]), ([-300, -200], [100, 150])])
+def test_the_sampler_agrees(counts: tuple[list[int], list[int]], interval: str) -> None:
+    num, den = cells("PH8_num", counts[0]), cells("PH8_denom", counts[1])
+    chosen = {"ph8": "joint", "interval": interval}
+    exact = estimate_ratios(num, den, RULES, parse_estimate_settings(chosen))
+    sampled = estimate_ratios(
+        num, den, RULES, parse_estimate_settings({**chosen, "method": "sample", "iteration_num": "20000"})
+    )
+    spread = (exact.high - exact.low) / 3.3
+    assert (np.abs(sampled.ratio - exact.ratio) < 8 * spread / 141).all()
+    assert (np.abs(sampled.low - exact.low) < 0.2 * spread).all()
+
+
+def test_exact_counts_give_the_ratio_of_their_sums_and_mixed_ones_are_refused() -> None:
+    joint = parse_estimate_settings({"ph8": "joint"})
+    found = estimate_ratios(cells("PH8_num", [30, 50], 0.0), cells("PH8_denom", [10, 40], 0.0), RULES, joint)
+    assert found.ratio[0].tolist() == [3.0, 1.25, 1.6]
+    with pytest.raises(DataError, match="some counts are exact"):
+        estimate_ratios(cells("PH8_num", [30, 50], 0.0), cells("PH8_denom", [10, 40]), RULES, joint)
+
+
+def test_there_is_no_joint_law_over_whole_numbers() -> None:
+    with pytest.raises(ConfigError, match="leave out model = discrete"):
+        parse_estimate_settings({"ph8": "joint", "model": "discrete"})
+    with pytest.raises(ConfigError, match="conventions = reference has ph8 = separate"):
+        parse_estimate_settings({"ph8": "joint", "conventions": "reference"})
+
+
 SHARED = RatioRules("PH1", "PH1_num", "PH1_denom", 1, "shared")
 APART = RatioRules("PH8", "PH8_num", "PH8_denom", 1, "apart")
 KEY = ("STATE", "44", "A")
 
 
-def cells(table: str, counts: list[int], numbers: tuple[int, ...], variance: float = V) -> GroupedCells:
+def cells_of_tables(
+    table: str, counts: list[int], numbers: tuple[int, ...], variance: float = V
+) -> GroupedCells:
     shape = (1, len(counts))
     return GroupedCells(
         table, (KEY,), numbers, np.array([counts], np.int64), np.full(shape, variance), np.full(shape, False)
@@ -32,9 +131,12 @@ def cells(table: str, counts: list[int], numbers: tuple[int, ...], variance: flo
 
 def test_shared_denominator_gives_parts_then_total() -> None:
     found = estimate_ratios(
-        cells("PH1_num", [300, 700], (2, 3)), cells("PH1_denom", [380], (1,)), SHARED, EstimateSettings()
+        cells_of_tables("PH1_num", [300, 700], (2, 3)),
+        cells_of_tables("PH1_denom", [380], (1,)),
+        SHARED,
+        EstimateSettings(),
     )
-    assert found.cells == (2, 3, 1)
+    assert found.cells_of_tables == (2, 3, 1)
     assert found.num.tolist() == [[300, 700, 1000]]
     assert found.den.tolist() == [[380, 380, 380]]
     assert found.num_variance.tolist() == [[V, V, 2 * V]]
@@ -46,8 +148,8 @@ def test_shared_denominator_gives_parts_then_total() -> None:
 
 def test_parts_with_their_own_denominators_have_a_total_of_sums() -> None:
     found = estimate_ratios(
-        cells("PH8_num", [300, 700], (2, 3)),
-        cells("PH8_denom", [120, 260], (2, 3)),
+        cells_of_tables("PH8_num", [300, 700], (2, 3)),
+        cells_of_tables("PH8_denom", [120, 260], (2, 3)),
         APART,
         EstimateSettings(),
     )
@@ -70,7 +172,9 @@ def test_closed_form_agrees_with_quadrature() -> None:
 
 @pytest.mark.parametrize("z", [(300, 700, 380), (20, -10, 30), (-60, 40, -30)])
 @pytest.mark.parametrize("lowest", [1, 2])
-def test_quantiles_hold_their_probability_on_a_finer_grid(z: tuple[float, ...], lowest: float) -> None:
+def test_quantiles_hold_their_probability_on_a_finer_grid_of_tables(
+    z: tuple[float, ...], lowest: float
+) -> None:
     parts = [(value, V) for value in z]
     model = RatioModel(lowest)
     finer = _Joint(*parts, model, 200).curves()
@@ -80,8 +184,8 @@ def test_quantiles_hold_their_probability_on_a_finer_grid(z: tuple[float, ...], 
 
 def test_tiny_posterior_mass_still_works() -> None:
     found = estimate_ratios(
-        cells("PH8_num", [-1000, -900], (2, 3)),
-        cells("PH8_denom", [500, 600], (2, 3)),
+        cells_of_tables("PH8_num", [-1000, -900], (2, 3)),
+        cells_of_tables("PH8_denom", [500, 600], (2, 3)),
         APART,
         EstimateSettings(),
     )
@@ -93,7 +197,7 @@ def test_tiny_posterior_mass_still_works() -> None:
 
 @pytest.mark.parametrize(("top", "bottom"), [([300, 700], [380]), ([-60, 40], [-30]), ([-400, -300], [200])])
 def test_draws_agree_with_quadrature(top: list[int], bottom: list[int]) -> None:
-    num, den = cells("PH1_num", top, (2, 3)), cells("PH1_denom", bottom, (1,))
+    num, den = cells_of_tables("PH1_num", top, (2, 3)), cells_of_tables("PH1_denom", bottom, (1,))
     exact = estimate_ratios(num, den, SHARED, EstimateSettings())
     drawn = estimate_ratios(
         num, den, SHARED, parse_estimate_settings({"method": "sample", "iteration_num": "60000"})
@@ -106,7 +210,10 @@ def test_draws_agree_with_quadrature(top: list[int], bottom: list[int]) -> None:
 
 def test_exact_counts_give_clipped_ratios() -> None:
     found = estimate_ratios(
-        cells("PH1_num", [3, 4], (2, 3), 0.0), cells("PH1_denom", [20], (1,), 0.0), SHARED, EstimateSettings()
+        cells_of_tables("PH1_num", [3, 4], (2, 3), 0.0),
+        cells_of_tables("PH1_denom", [20], (1,), 0.0),
+        SHARED,
+        EstimateSettings(),
     )
     assert found.ratio[0].tolist() == found.low[0].tolist() == found.high[0].tolist() == [0.15, 0.2, 1.0]
 
@@ -114,14 +221,20 @@ def test_exact_counts_give_clipped_ratios() -> None:
 def test_exact_numerators_over_a_noisy_denominator_near_a_bound_are_refused_by_name() -> None:
     with pytest.raises(DataError, match="PH1, STATE 44, iteration A: some counts are exact"):
         estimate_ratios(
-            cells("PH1_num", [3, 4], (2, 3), 0.0), cells("PH1_denom", [20], (1,)), SHARED, EstimateSettings()
+            cells_of_tables("PH1_num", [3, 4], (2, 3), 0.0),
+            cells_of_tables("PH1_denom", [20], (1,)),
+            SHARED,
+            EstimateSettings(),
         )
     assert unbounded_single((50_000, 0), (20_000, 100), RatioModel(1)) is not None
 
 
 def test_a_zero_denominator_has_no_noisy_ratio() -> None:
     found = estimate_ratios(
-        cells("PH1_num", [30, 40], (2, 3)), cells("PH1_denom", [0], (1,)), SHARED, EstimateSettings()
+        cells_of_tables("PH1_num", [30, 40], (2, 3)),
+        cells_of_tables("PH1_denom", [0], (1,)),
+        SHARED,
+        EstimateSettings(),
     )
     assert np.isnan(found.noisy).all()
     assert {one.cell for one in ratio_findings(found, EstimateSettings())} == {1, 2, 3}
@@ -129,14 +242,17 @@ def test_a_zero_denominator_has_no_noisy_ratio() -> None:
 
 def test_ratios_outside_their_bounds_are_not_published() -> None:
     found = estimate_ratios(
-        cells("PH1_num", [30, 40], (2, 3)), cells("PH1_denom", [20], (1,)), SHARED, EstimateSettings()
+        cells_of_tables("PH1_num", [30, 40], (2, 3)),
+        cells_of_tables("PH1_denom", [20], (1,)),
+        SHARED,
+        EstimateSettings(),
     )
     with pytest.raises(CheckError, match="PH1, STATE 44, iteration A, cell 2"):
         ratio_findings(replace(found, ratio=found.ratio + 10), EstimateSettings())
 
 
 def test_groups_that_are_in_one_table_only_are_named() -> None:
-    num, den = cells("PH1_num", [30, 40], (2, 3)), cells("PH1_denom", [20], (1,))
+    num, den = cells_of_tables("PH1_num", [30, 40], (2, 3)), cells_of_tables("PH1_denom", [20], (1,))
     other = replace(den, keys=(("STATE", "45", "A"),))
     with pytest.raises(
         DataError, match="PH1_num, STATE 44, iteration A: a numerator without its denominator"

@@ -8,7 +8,7 @@ from censafe.model import SparseLevel
 from censafe.model.pl94 import item_names
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.intervals.queries import chosen_queries
-from censafe.products.topdown.words import item_words
+from censafe.products.topdown.labels import item_words
 from censafe.publication.tables.pl94 import TableLevel, table_items
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.planning.prices.programme import Goal, exact_goal_variance
-from censafe.products.topdown.budgets import asked, budgets_of, overrides
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.planner import asked, budgets_of, overrides
 
 
 @pytest.fixture(scope="module")

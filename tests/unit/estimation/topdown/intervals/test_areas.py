@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.area_list import read_block_areas
+from censafe.estimation.topdown.intervals.areas import read_block_areas
 from censafe.geography.geocodes import GeocodeForm
 
 BLOCKS = np.array([10, 11, 12, 20])

@@ -10,7 +10,7 @@ import pytest
 
 from censafe.geography.spines.bypass import BypassRule
 from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine
-from censafe.geography.spines.path_shares import distinct_paths, shares_apart
+from censafe.geography.spines.paths import distinct_paths, shares_apart
 from censafe.geography.spines.tree import PL94_PR, PL94_US, build_spine
 from support.topdown_areas import block_codes, random_areas
 

@@ -15,13 +15,12 @@ from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.folder import StoredParts
+from censafe.products.topdown.folder import STATE, StoredParts, stored_files
 from censafe.products.topdown.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
-from censafe.products.topdown.public.tree import PartedTree
+from censafe.products.topdown.public.parts import PartedTree
 from censafe.products.topdown.rehearsal import TestDoor
-from censafe.products.topdown.stored import STATE, stored_files
 from support.topdown_areas import write_pl94
 
 Trees = tuple[LinearTree, PartedTree, tuple[Subtree, ...]]

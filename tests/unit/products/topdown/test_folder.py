@@ -11,7 +11,7 @@ from censafe.errors import ConfigError
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.products.topdown.stored import constraints_of, place_of, recodes_of
+from censafe.products.topdown.folder import constraints_of, place_of, recodes_of
 
 NONE = np.zeros((3, 0), np.int64)
 BOUNDS = np.arange(24, dtype=np.int64).reshape(3, 8)

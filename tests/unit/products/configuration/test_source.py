@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.products.configuration.shipped import PRODUCTS, find_shipped, get_shipped, shipped_configs
+from censafe.products.configuration.source import PRODUCTS, find_shipped, get_shipped, shipped_configs
 
 
 def test_every_shipped_configuration_has_a_title_and_a_source() -> None:
