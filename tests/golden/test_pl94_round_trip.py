@@ -8,10 +8,9 @@ import pytest
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model.sparse import SparseLevel
 from censafe.population.blocks import BlockData, pl94_layout, read_blocks
-from censafe.publication.microdata.check import check_pl94_persons, check_pl94_units
 from censafe.publication.microdata.histograms import write_histograms
-from censafe.publication.microdata.writer import write_pl94_persons, write_pl94_units
 from support.histograms import PL94, units_table, write_table
+from support.microdata import check_pl94_persons, check_pl94_units, write_pl94_persons, write_pl94_units
 from support.shared import shared_data
 
 LAYOUT = pl94_layout(PL94, PL94_PR)

@@ -11,8 +11,8 @@ from censafe.evaluation.topdown.population import open_evaluated
 from censafe.model import SparseLevel
 from censafe.population.synthetic.fixed_width import synthesize_fixed
 from censafe.products.run.options import ReadOptions
-from censafe.publication.microdata.writer import write_e2e_persons, write_e2e_units
 from support.commands import CommandLine
+from support.microdata import write_e2e_persons, write_e2e_units
 
 CONFIG = ("--config", "e2e-1940", "--set", "reader=ipums-1940", "--quiet")
 DEFINITIONS = """

@@ -9,15 +9,20 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
-from censafe.products.topdown.configuration.outputs import outputs_of
-from censafe.publication.microdata.formats import FORMATS
+from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
+from censafe.publication.microdata.check import check_microdata
 from censafe.publication.microdata.histograms import write_histograms
+from censafe.publication.microdata.layouts import MicrodataLayout
+from censafe.publication.microdata.writer import write_microdata
 from censafe.publication.stamps import STAMP_NOTES, Stamp
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
 
@@ -88,8 +93,17 @@ def _microdata(
     for histogram in config.histograms:
         lowest = estimates.levels[histogram.name][-1]
         for name in outputs_of(histogram).microdata:
-            form = FORMATS[name]
-            yield form.records, partial(form.write_checked, folder, lowest, estimates.public.facilities)
+            layout = microdata_layouts()[name]
+            write = partial(_checked, folder / layout.file, layout, lowest, estimates.public.facilities)
+            yield layout.records, write
+
+
+def _checked(path: Path, layout: MicrodataLayout, lowest: SparseLevel, units: NDArray[np.int32]) -> int:
+    """Write a file, and compare it with its histograms where it holds more than published facts."""
+    rows = write_microdata(path, layout, lowest, units)
+    if not layout.kinds:
+        check_microdata(path, layout, lowest, units)
+    return rows
 
 
 def _histograms(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numba import int16, int32, int64, types, uint8
@@ -13,52 +12,66 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.model.compiled import compiled
+from censafe.model.named_arrays import tuple_type
 from censafe.model.sparse import SparseLevel
-from censafe.publication.microdata.writer import E2E_PERSON_HEADER, PL94_PERSON_HEADER, PL94_UNIT_HEADER
+from censafe.publication.microdata.layouts import MicrodataLayout
+from censafe.publication.microdata.writer import row_level
 
-__all__ = [
-    "CODE_OUTSIDE",
-    "FIELDS",
-    "GEOUNIT_UNKNOWN",
-    "NO_DIGITS",
-    "OTHER_COUNTS",
-    "WIDEST_LEVEL",
-    "check_e2e_persons",
-    "check_pl94_persons",
-    "check_pl94_units",
-    "last_is_same",
-    "new_state",
-    "scan_lines",
-]
+__all__ = ["check_microdata"]
 
-
-FIELDS: Final = 1
-NO_DIGITS: Final = 2
-CODE_OUTSIDE: Final = 3
-GEOUNIT_UNKNOWN: Final = 4
-OTHER_COUNTS: Final = 5
-WIDEST_LEVEL: Final = 100
+_FIELDS: Final = 1
+_NO_DIGITS: Final = 2
+_CODE_OUTSIDE: Final = 3
+_GEOUNIT_UNKNOWN: Final = 4
+_OTHER_COUNTS: Final = 5
 _NEWLINE, _PIPE, _ZERO = 10, 124, 48
-# what is known between two pieces of a file: geounit of the last line, its rows, geounits done; where a fault is
-_NODE, _ROWS, _DONE, _COLUMN = 0, 1, 2, 3
+# what is known between two pieces of a file: geounit of the last line, its rows; where a fault is
+_NODE, _ROWS, _COLUMN = 0, 1, 2
+_BLOCK_BYTES: Final = 1 << 24
 _Ints = NDArray[np.int64]
 _TEXT: Final = types.Array(types.uint8, 1, "C", readonly=True)
 
 
-def new_state() -> _Ints:
-    """What :func:`scan_lines` remembers from piece to piece, before the first."""
-    return np.array([-1, 0, 0, -1], np.int64)
+class LineColumns(NamedTuple):
+    """What is read of every column."""
+
+    roles: _Ints  # (columns,) 0 is passed over, 1 is a part of the geocode, 2 is a part of the cell
+    widths: NDArray[np.int32]  # (columns,) characters of a column with a role
+    levels: NDArray[np.int16]  # (columns, numbers + 1) level of a number, -1 for none; how many levels, last
 
 
-@compiled(int64(int64, int64[::1], int32[::1], int64[::1], int64[::1], uint8[::1], int64[::1]))
-def _same(node, node_ptr, cell, count, held, seen, state):  # type: ignore[no-untyped-def]
+class WantedRows(NamedTuple):
+    """Rows that the file must have."""
+
+    codes: _Ints  # (geounits,) geocodes as numbers, rising
+    node_ptr: _Ints  # (geounits + 1,) where the entries of every geounit start
+    cell: NDArray[np.int32]
+    rows: _Ints  # of every entry
+
+
+class FoundRows(NamedTuple):
+    """What was read so far."""
+
+    held: _Ints  # (cells,) rows of the geounit that is being read
+    seen: NDArray[np.uint8]  # (geounits,) those whose rows were compared
+    state: _Ints  # (3,) the last geounit, its rows, and the column of a fault
+
+
+_COLUMNS = tuple_type(LineColumns, int64[::1], int32[::1], int16[:, ::1])
+_WANTED = tuple_type(WantedRows, int64[::1], int64[::1], int32[::1], int64[::1])
+_FOUND = tuple_type(FoundRows, int64[::1], uint8[::1], int64[::1])
+
+
+@compiled(int64(int64, _WANTED, _FOUND))
+def _same(node, wanted, found):  # type: ignore[no-untyped-def]
     """Whether the rows of a geounit are its entries; what was held of it is cleared."""
+    held, seen, state = found
     rows = np.int64(0)
-    for entry in range(node_ptr[node], node_ptr[node + 1]):
-        if held[cell[entry]] != count[entry]:
+    for entry in range(wanted.node_ptr[node], wanted.node_ptr[node + 1]):
+        if held[wanted.cell[entry]] != wanted.rows[entry]:
             return 0
-        rows += count[entry]
-        held[cell[entry]] = 0
+        rows += wanted.rows[entry]
+        held[wanted.cell[entry]] = 0
     if rows != state[_ROWS]:
         return 0
     seen[node] = 1
@@ -66,230 +79,169 @@ def _same(node, node_ptr, cell, count, held, seen, state):  # type: ignore[no-un
     return 1
 
 
-@compiled(
-    int64(
-        _TEXT, int64[::1], int32[::1], int16[:, ::1], int64[::1], int64[::1], int32[::1], int64[::1],
-        int64[::1], uint8[::1], int64[::1],
-    )
-)  # fmt: skip
-def scan_lines(  # type: ignore[no-untyped-def]  # noqa: C901 (one pass over the bytes)
-    text, roles, widths, levels, codes, node_ptr, cell, count, held, seen, state
-):
+@compiled(int64(int64, _WANTED, _FOUND))
+def _enter(code, wanted, found):  # type: ignore[no-untyped-def]
+    """Compare the geounit that ends, and begin the one with this geocode; 0, or what is wrong."""
+    state = found.state
+    begun = np.searchsorted(wanted.codes, code)
+    if begun == wanted.codes.shape[0] or wanted.codes[begun] != code:
+        return _GEOUNIT_UNKNOWN
+    if state[_NODE] >= 0 and not _same(state[_NODE], wanted, found):
+        return _OTHER_COUNTS
+    if found.seen[begun]:
+        return _OTHER_COUNTS
+    state[_NODE] = begun
+    return 0
+
+
+@compiled(int64(_TEXT, _COLUMNS, _WANTED, _FOUND))
+def _scan(text, columns, wanted, found):  # type: ignore[no-untyped-def]  # noqa: C901 (one pass over the bytes)
     """Count the rows of whole lines by geounit and cell, and compare a geounit when the next one begins.
 
-    Args:
-        text: whole lines, uint8.
-        roles: of every column: 0 is passed over, 1 is a part of the geocode, 2 is a part of the cell; shape (columns,).
-        widths: characters of a column with a role, int32.
-        levels: of every column and number in it, the level, -1 for none, and how many levels there are; int16, shape
-            (columns, 101).
-        codes: geocodes as numbers, rising, shape (n,).
-        node_ptr: entries of every geounit, shape (n + 1,).
-        cell: of every entry, int32.
-        count: of every entry.
-        held: zeros, shape (cells,); rows of the geounit so far.
-        seen: zeros, shape (n,); geounits whose rows were compared.
-        state: from :func:`new_state`.
-
-    Returns:
-        0, or what is wrong with a row.
+    Returns 0, or what is wrong with a row; the column of the fault is in the state of what was found.
     """
-    fields = roles.shape[0]
+    roles, widths, levels = columns
+    held, state, codes = found.held, found.state, wanted.codes
+    fields, last = roles.shape[0], levels.shape[1] - 1
     place = 0
     while place < text.shape[0]:
         code, where, field = np.int64(0), np.int64(0), 0
         while True:
-            value, start = np.int64(0), place
+            value, start, scale = np.int64(0), place, np.int64(1)
             role = roles[field] if field < fields else np.int64(0)
-            scale = np.int64(1)
             while place < text.shape[0] and text[place] != _PIPE and text[place] != _NEWLINE:
                 if role:
                     digit = np.int64(text[place]) - _ZERO
                     if digit < 0 or digit > 9 or place - start >= widths[field]:
                         state[_COLUMN] = field
-                        return NO_DIGITS if role == 1 else CODE_OUTSIDE
+                        return _NO_DIGITS if role == 1 else _CODE_OUTSIDE
                     value = value * 10 + digit
                     scale *= 10
                 place += 1
+            if role and place - start != widths[field]:
+                state[_COLUMN] = field
+                return _NO_DIGITS if role == 1 else _CODE_OUTSIDE
             if role == 1:
-                if place - start != widths[field]:
-                    state[_COLUMN] = field
-                    return NO_DIGITS
                 code = code * scale + value
             elif role == 2:
-                if place - start != widths[field] or levels[field, value] < 0:
+                if value >= last or levels[field, value] < 0:
                     state[_COLUMN] = field
-                    return CODE_OUTSIDE
-                where = where * levels[field, WIDEST_LEVEL] + levels[field, value]
+                    return _CODE_OUTSIDE
+                where = where * levels[field, last] + levels[field, value]
             field += 1
             place += 1
             if place > text.shape[0] or text[place - 1] == _NEWLINE:
                 break
         if field != fields:
-            return FIELDS
-        node = state[_NODE]
-        if node < 0 or codes[node] != code:
-            begun = np.searchsorted(codes, code)
-            if begun == codes.shape[0] or codes[begun] != code:
-                return GEOUNIT_UNKNOWN
-            if node >= 0 and not _same(node, node_ptr, cell, count, held, seen, state):
-                return OTHER_COUNTS
-            if seen[begun]:
-                return OTHER_COUNTS
-            node = begun
-            state[_NODE] = node
+            return _FIELDS
+        if state[_NODE] < 0 or codes[state[_NODE]] != code:
+            fault = _enter(code, wanted, found)
+            if fault:
+                return fault
         held[where] += 1
         state[_ROWS] += 1
     return 0
 
 
-def last_is_same(node_ptr: _Ints, cell: Any, count: _Ints, held: _Ints, seen: Any, state: _Ints) -> bool:
-    """Compare the geounit of the last line of a file."""
-    return state[_NODE] < 0 or bool(_same(int(state[_NODE]), node_ptr, cell, count, held, seen, state))
+class _Cells(NamedTuple):
+    """How the cells of a row are told from its codes."""
+
+    levels: dict[int, dict[int, int]]  # level of every code, by column
+    of: _Ints  # (cells of a row,) number that the levels make
+    size: int  # of those numbers
 
 
-_BLOCK_BYTES = 1 << 24
+def _cells(layout: MicrodataLayout) -> _Cells:
+    """Columns that tell as many cells apart as all do, those with most codes first.
 
-
-@dataclass(frozen=True)
-class _Layout:
-    """What is read of a file.
-
-    Args:
-        header: all columns.
-        geocode: columns that make up the geocode, with their digits.
-        levels: columns that make up the cell, with the level of every text.
+    Raises:
+        ValueError: a code is no number.
     """
-
-    header: tuple[str, ...]
-    geocode: Mapping[str, int]
-    levels: Mapping[str, Mapping[str, int]]
-
-    @property
-    def cells(self) -> int:
-        """Number of cells."""
-        return int(np.prod([len(texts) for texts in self.levels.values()]))
-
-    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int16]]:
-        """Role, width and levels of every column, as :func:`censafe.publication.microdata.check.scan_lines` takes them."""
-        roles = np.zeros(len(self.header), np.int64)
-        widths = np.zeros(len(self.header), np.int32)
-        levels = np.full((len(self.header), WIDEST_LEVEL + 1), -1, np.int16)
-        for column, name in enumerate(self.header):
-            if name in self.geocode:
-                roles[column], widths[column] = 1, self.geocode[name]
-            elif name in self.levels:
-                texts = self.levels[name]
-                roles[column], widths[column] = 2, len(next(iter(texts)))
-                levels[column, WIDEST_LEVEL] = len(texts)
-                levels[column, [int(text) for text in texts]] = list(texts.values())
-        return roles, widths, levels
+    shown = {
+        place: np.array([int(code) for code in column.codes])[layout.answers(column)]
+        for place, column in enumerate(layout.columns)
+        if column.of
+    }
+    groups, chosen = np.zeros(layout.cells, np.int64), list[int]()
+    for place in sorted(shown, key=lambda place: (-len(np.unique(shown[place])), place)):
+        codes = np.unique(shown[place], return_inverse=True)[1]
+        finer = np.unique(groups * (codes.max() + 1) + codes, return_inverse=True)[1]
+        if finer.max() > groups.max():
+            groups = finer
+            chosen.append(place)
+    levels, of, size = {}, np.zeros(layout.cells, np.int64), 1
+    for place in sorted(chosen):
+        found, level = np.unique(shown[place], return_inverse=True)
+        levels[place] = {int(code): number for number, code in enumerate(found)}
+        of, size = of * len(found) + level, size * len(found)
+    return _Cells(levels, of, size)
 
 
-def _from(first: int, levels: int, width: int = 1) -> dict[str, int]:
-    return {f"{first + level:0{width}d}": level for level in range(levels)}
+def _columns(layout: MicrodataLayout, cells: _Cells) -> LineColumns:
+    numbers = max((max(level) + 1 for level in cells.levels.values()), default=0)
+    roles = np.zeros(len(layout.columns), np.int64)
+    widths = np.zeros(len(layout.columns), np.int32)
+    levels = np.full((len(layout.columns), numbers + 1), -1, np.int16)
+    for place, column in enumerate(layout.columns):
+        if column.geocode:
+            roles[place], widths[place] = 1, column.geocode
+        elif place in cells.levels:
+            known = cells.levels[place]
+            roles[place], widths[place] = 2, len(column.codes[0])
+            levels[place, list(known)] = list(known.values())
+            levels[place, -1] = len(known)
+    return LineColumns(roles, widths, levels)
 
 
-_BLOCK = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1, "TABBLK": 4}
-_PL94_PERSONS = _Layout(
-    PL94_PERSON_HEADER,
-    _BLOCK,
-    {
-        "GQTYPE_PL": _from(0, 8),
-        "VOTING_AGE": _from(1, 2),
-        "CENHISP": _from(1, 2),
-        "CENRACE": _from(1, 63, 2),
-    },
-)
-_PL94_UNITS = _Layout(PL94_UNIT_HEADER, _BLOCK, {"HH_STATUS": {"2": 0, "1": 1, "0": 2}})
-_E2E_PERSONS = _Layout(
-    E2E_PERSON_HEADER,
-    {"TABBLKST": 2, "TABBLKCOU": 4, "ENUMDIST": 4},
-    {"RTYPE": {"3": 0, "5": 1}, "QAGE": _from(17, 2), "CENHISP": _from(1, 2), "CENRACE": _from(1, 6)},
-)
-
-
-def check_pl94_persons(path: Path, blocks: SparseLevel) -> None:
-    """Prove that a file of redistricting persons holds the histograms, person by person.
+def check_microdata(
+    path: Path, layout: MicrodataLayout, level: SparseLevel, units: NDArray[np.integer[Any]]
+) -> None:
+    """Prove that a file holds the histograms, record by record; rows of a geounit stand together.
 
     Args:
         path: the file.
-        blocks: the histograms that it was written from.
+        layout: that it was written in.
+        level: the histograms that it was written from.
+        units: published counts of units that it was written from, shape (geounits, kinds).
 
     Raises:
-        CheckError: the file is of another layout, or does not hold exactly these persons.
+        CheckError: the file is of another layout, or does not hold exactly these records.
         StorageError: the file cannot be opened.
     """
-    _compare(path, _PL94_PERSONS, blocks.geounits, *_entries(blocks, _PL94_PERSONS.cells))
-
-
-def check_pl94_units(path: Path, occupancy: SparseLevel, facilities: NDArray[np.integer]) -> None:
-    """Prove that a file of redistricting units holds the housing units by occupancy, and all group quarters.
-
-    Args:
-        path: the file.
-        occupancy: cell 0 vacant, 1 occupied.
-        facilities: shape (blocks, 8): housing units, and facilities by kind.
-
-    Raises:
-        CheckError: the file is of another layout, or does not hold exactly these units.
-        StorageError: the file cannot be opened.
-    """
-    keys, counts = _entries(occupancy, _PL94_UNITS.cells)
-    quarters = np.asarray(facilities[:, 1:8], np.int64).sum(axis=1)
-    (node,) = np.nonzero(quarters)
-    keys = np.concatenate([keys, node * _PL94_UNITS.cells + 2])
-    counts = np.concatenate([counts, quarters[node]])
-    _compare(path, _PL94_UNITS, occupancy.geounits, *_merged(keys, counts))
-
-
-def check_e2e_persons(path: Path, districts: SparseLevel) -> None:
-    """Prove that a file of the persons of 1940 holds the histograms, with kinds of quarters as household or group.
-
-    Args:
-        path: the file.
-        districts: the histograms that it was written from.
-
-    Raises:
-        CheckError: the file is of another layout, or does not hold exactly these persons.
-        StorageError: the file cannot be opened.
-    """
-    cells = _E2E_PERSONS.cells
-    node = np.repeat(np.arange(districts.nodes), np.diff(districts.node_ptr))
-    kind, rest = np.divmod(districts.cell.astype(np.int64), cells // 2)
-    keys = node * cells + (kind > 0) * (cells // 2) + rest
-    _compare(path, _E2E_PERSONS, districts.geounits, *_merged(keys, districts.count.astype(np.int64)))
-
-
-def _entries(level: SparseLevel, cells: int) -> tuple[_Ints, _Ints]:
-    node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
-    return node * cells + level.cell, level.count.astype(np.int64)
-
-
-def _merged(keys: _Ints, counts: _Ints) -> tuple[_Ints, _Ints]:
-    """Counts of equal keys added up, keys rising."""
-    order = np.argsort(keys, kind="stable")
-    keys, counts = keys[order], counts[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    return keys[starts], np.add.reduceat(counts, starts) if len(starts) else counts
-
-
-def _compare(path: Path, layout: _Layout, geounits: NDArray[np.str_], keys: _Ints, counts: _Ints) -> None:
-    """Count the rows of every geounit and compare them with its entries; rows of a geounit stand together."""
-    node, cell = np.divmod(keys, layout.cells)
-    pointer = np.searchsorted(node, np.arange(len(geounits) + 1)).astype(np.int64)
-    entries = (pointer, cell.astype(np.int32), np.ascontiguousarray(counts))
-    held, seen = np.zeros(layout.cells, np.int64), np.zeros(len(geounits), np.uint8)
-    codes, state, columns = geounits.astype(np.int64), new_state(), layout.columns()
+    cells = _cells(layout)
+    wanted = _wanted(row_level(layout, level, units), cells)
+    nodes = len(wanted.codes)
+    found = FoundRows(
+        np.zeros(cells.size, np.int64), np.zeros(nodes, np.uint8), np.array([-1, 0, -1], np.int64)
+    )
+    columns = _columns(layout, cells)
     for text in _lines(path, layout):
-        fault = scan_lines(text, *columns, codes, *entries, held, seen, state)
+        fault = _scan(text, columns, wanted, found)
         if fault:
-            raise _wrong(path, layout, fault, int(state[-1]))
-    if not last_is_same(*entries, held, seen, state) or bool(((np.diff(pointer) > 0) & (seen == 0)).any()):
-        raise _wrong(path, layout, OTHER_COUNTS, -1)
+            raise _wrong(path, layout, fault, int(found.state[_COLUMN]))
+    last = int(found.state[_NODE])
+    whole = last < 0 or bool(_same(last, wanted, found))
+    if not whole or bool(((np.diff(wanted.node_ptr) > 0) & (found.seen == 0)).any()):
+        raise _wrong(path, layout, _OTHER_COUNTS, -1)
 
 
-def _lines(path: Path, layout: _Layout) -> Iterator[NDArray[np.uint8]]:
+def _wanted(rows: SparseLevel, cells: _Cells) -> WantedRows:
+    """Rows by what can be read of their cells, those that read alike added up."""
+    node = np.repeat(np.arange(rows.nodes), np.diff(rows.node_ptr))
+    keys, counts = node * cells.size + cells.of[rows.cell], rows.count.astype(np.int64)
+    if bool((np.diff(keys) <= 0).any()):
+        order = np.argsort(keys, kind="stable")
+        keys, counts = keys[order], counts[order]
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        keys, counts = keys[starts], np.add.reduceat(counts, starts)
+    node, cell = np.divmod(keys, cells.size)
+    pointer = np.searchsorted(node, np.arange(rows.nodes + 1)).astype(np.int64)
+    return WantedRows(
+        rows.geounits.astype(np.int64), pointer, cell.astype(np.int32), np.ascontiguousarray(counts)
+    )
+
+
+def _lines(path: Path, layout: MicrodataLayout) -> Iterator[NDArray[np.uint8]]:
     """Pieces of whole lines after the header."""
     try:
         with path.open("rb") as stream:
@@ -306,13 +258,13 @@ def _lines(path: Path, layout: _Layout) -> Iterator[NDArray[np.uint8]]:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
 
 
-def _wrong(path: Path, layout: _Layout, fault: int, column: int) -> CheckError:
-    name = layout.header[column] if column >= 0 else ""
+def _wrong(path: Path, layout: MicrodataLayout, fault: int, place: int) -> CheckError:
+    column = layout.columns[place]
     words = {
-        FIELDS: f"rows without exactly {len(layout.header)} fields",
-        NO_DIGITS: f"{name} is not {layout.geocode.get(name)} digits",
-        CODE_OUTSIDE: f"{name} has a code outside the layout",
-        GEOUNIT_UNKNOWN: "rows with a geounit that there is not",
-        OTHER_COUNTS: "the rows are not those of the histograms that they were written from",
+        _FIELDS: f"rows without exactly {len(layout.columns)} fields",
+        _NO_DIGITS: f"{column.name} is not {column.geocode} digits",
+        _CODE_OUTSIDE: f"{column.name} has a code outside the layout",
+        _GEOUNIT_UNKNOWN: "rows with a geounit that there is not",
+        _OTHER_COUNTS: "the rows are not those of the histograms that they were written from",
     }
     return CheckError(f"{path.name}: {words[fault]}; fix: write the file again")

@@ -1,206 +1,150 @@
-"""Microdata detail files: one row a person or a unit, in the Bureau's layouts of 2020 redistricting and of 1940.
+"""Microdata detail files: one row a person or a unit, in the columns of a layout.
 
-The files are pipe-delimited text with a header and hold public, estimated histograms only. The layouts have no room for
-a mark; a file made with a test key is told by the folder it lies in and by its hash.
+The files are pipe-delimited text with a header and hold public, estimated histograms only. They have no room for a mark; a
+file made with a test key is told by the folder it lies in and by its hash.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model.sparse import SparseLevel
+from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout
 from censafe.publication.microdata.rows import (
-    Rows,
+    CELL,
+    GEOUNIT,
+    NUMBER,
+    RecordPlaces,
+    RowNumbers,
+    Segments,
     chunks,
     expand_records,
-    geounit_text,
-    table_text,
     write_rows,
 )
 
-__all__ = [
-    "E2E_PERSON_HEADER",
-    "E2E_UNIT_HEADER",
-    "PL94_PERSON_HEADER",
-    "PL94_UNIT_HEADER",
-    "write_e2e_persons",
-    "write_e2e_units",
-    "write_pl94_persons",
-    "write_pl94_units",
-]
+__all__ = ["row_level", "write_microdata"]
 
-_BLOCK = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
-_BLOCK_WIDTHS = (2, 3, 6, 1, 4)
-_DISTRICT_WIDTHS = (2, 4, 4)
-_SCHEMA = ("SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID")
-_DISTRICT = ("TABBLKST", "TABBLKCOU", "ENUMDIST", "EUID")
-
-PL94_PERSON_HEADER = (
-    *_SCHEMA, *_BLOCK, "EPNUM", "RTYPE", "GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE",
-)  # fmt: skip
-PL94_UNIT_HEADER = (*_SCHEMA, *_BLOCK, "RTYPE", "HH_STATUS")
-E2E_PERSON_HEADER = (
-    *_SCHEMA, *_DISTRICT, "EPNUM", "RTYPE", "QREL", "QSEX", "QAGE", "CENHISP", "CENRACE", "QSPANX",
-    *(f"QRACE{number}" for number in range(1, 9)), "CIT",
-)  # fmt: skip
-E2E_UNIT_HEADER = (
-    *_SCHEMA, *_DISTRICT, "RTYPE", "GQTYPE", "TEN", "VACS", "FINAL_POP", "HHT", "HHT2", "NPF", "CPLT", "UPART",
-    "MULTG", "HHLDRAGE", "HHSPAN", "HHRACE", "PAOC", "P18", "P60", "P65", "P75",
-)  # fmt: skip
-
-_KINDS = 8
-_VACANT_1940 = 8
-_E2E_PERSON_TAIL = "|".join(["9999"] * 9 + ["9"])
-_E2E_UNIT_TAIL = "9|99|99|9|9|9|999|9|99|9|99|99|99|99"
-_E2E_GQTYPE = (0, 2, 3, 4, 6, 7, 8, 9)
-_E2E_CELLS_OF_KIND = 24
-_ONE_KIND = 1 << 31
+_PIPE, _NEWLINE = 124, 10
+_Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]
+Units = NDArray[np.integer[Any]]
 
 
-def write_pl94_persons(path: Path, blocks: SparseLevel) -> int:
-    """Write the persons of the redistricting data, in the order of blocks and cells.
+class _Dealt(NamedTuple):
+    """Units, and the records dealt to them, of every geounit by kind."""
 
-    Args:
-        path: final name.
-        blocks: estimated histograms over hhgq 8, votingage 2, hispanic 2, cenrace 63; geocodes of 16 digits.
-
-    Returns:
-        Number of persons. EPNUM counts them from 1 within a block.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
-    cells = product(range(_KINDS), range(2), range(2), range(63))
-    codes = [
-        f"{3 if gq == 0 else 5}|{gq}|{age + 1}|{hispanic + 1}|{race + 1:02d}"
-        for gq, age, hispanic, race in cells
-    ]
-
-    def parts() -> Iterator[Rows]:
-        for first, last, text in _texts(blocks, _persons_of(blocks), "MPD|1.1.0|", _BLOCK_WIDTHS):
-            node, cell, place, _ = expand_records(blocks, first, last, _ONE_KIND)
-            yield text, node, (place + 1)[:, None], cell, _no_numbers(node)
-
-    return write_rows(path, PL94_PERSON_HEADER, parts(), table_text(codes), "")
+    units: _Ints  # (geounits, kinds)
+    records: _Ints  # (geounits, kinds)
+    before: _Ints  # (geounits, kinds) units of the kinds before
 
 
-def write_pl94_units(path: Path, occupancy: SparseLevel, facilities: NDArray[np.integer]) -> int:
-    """Write the housing units of the redistricting data by occupancy, and the group quarters.
+def write_microdata(path: Path, layout: MicrodataLayout, level: SparseLevel, units: Units) -> int:
+    """Write the records of a level, or its units, in the order of geounits and cells.
 
     Args:
         path: final name.
-        occupancy: estimated histograms, cell 0 vacant and 1 occupied; geocodes of 16 digits.
-        facilities: shape (blocks, 8): housing units, and facilities by kind, as they are published.
+        layout: of the file.
+        level: estimated histograms over the schema of the layout, with geocodes of as many characters as it shows.
+        units: published counts of units, shape (geounits, kinds); not looked at where the layout shows no units.
 
     Returns:
-        Number of units.
+        Number of rows.
 
     Raises:
-        CheckError: vacant and occupied units of a block do not add up to its housing units.
+        CheckError: histograms and counts of units do not belong together.
         StorageError: the disk is full or the folder not writable.
     """
-    housing = np.zeros((occupancy.nodes, 3), np.int64)
-    node = np.repeat(np.arange(occupancy.nodes), np.diff(occupancy.node_ptr))
-    housing[node, occupancy.cell] = occupancy.count
-    housing[:, 2] = np.asarray(facilities[:, 1:_KINDS], np.int64).sum(axis=1)
+    dealt = _deal(layout, level, units) if layout.dealt else None
+    rows = row_level(layout, level, units)
+    kinds = _kinds(layout)
+    segments, codes = _segments(layout), _cell_text(layout)
+    shown = [column.number for column in layout.columns if column.number is not None]
+
+    def parts() -> Iterator[RowNumbers]:
+        for first, last in chunks(_records(rows)):
+            text = _geounit_text(layout, rows.geounits[first:last])
+            places = expand_records(rows, first, last, kinds)
+            found = _numbers(layout, places, kinds, first, dealt)
+            numbers = [found[name] for name in shown] or [np.zeros((0, len(places.cell)), np.int64)]
+            table = np.stack(numbers, axis=1) if shown else numbers[0].T
+            yield RowNumbers(text, places.geounit, places.cell, table)
+
+    return write_rows(path, layout.header, parts(), codes, segments)
+
+
+def row_level(layout: MicrodataLayout, level: SparseLevel, units: Units) -> SparseLevel:
+    """How many rows a file has of every cell of a row.
+
+    Args:
+        layout: of the file.
+        level: as for :func:`write_microdata`.
+        units: as for :func:`write_microdata`.
+
+    Raises:
+        CheckError: records that do not add up to published units.
+    """
+    counts = np.asarray(units, np.int64)
+    if layout.total:
+        wrong = _records(level) != counts[:, list(layout.total)].sum(axis=1)
+        _require(wrong, "records that do not add up to their published units")
+    if layout.kinds:
+        node, cell = np.nonzero(counts[:, : layout.kinds])
+        return _sparse(level, node, cell, counts[node, cell])
+    if not layout.added:
+        return level
+    (more,) = np.nonzero(counts[:, list(layout.added)].sum(axis=1))
+    node = np.concatenate([np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)), more])
+    cell = np.concatenate([level.cell, np.full(len(more), layout.cells - 1)])
+    records = np.concatenate([level.count, counts[more][:, list(layout.added)].sum(axis=1)])
+    order = np.argsort(node, kind="stable")
+    return _sparse(level, node[order], cell[order], records[order])
+
+
+def _sparse(level: SparseLevel, node: _Ints, cell: _Ints, count: _Ints) -> SparseLevel:
+    pointer = np.searchsorted(node, np.arange(level.nodes + 1)).astype(np.int64)
+    return SparseLevel(level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32))
+
+
+def _kinds(layout: MicrodataLayout) -> NDArray[np.int32]:
+    """Kind of every cell of a row: that of its unit, where records are dealt to units."""
+    if layout.kinds:
+        return np.arange(layout.kinds, dtype=np.int32)
+    return layout.schema.schema.levels_of(layout.dealt) if layout.dealt else np.zeros(layout.cells, np.int32)
+
+
+def _deal(layout: MicrodataLayout, level: SparseLevel, units: Units) -> _Dealt:
+    """Units and records by kind, checked to fit each other; kinds that the schema does not know hold nobody."""
+    counts = np.asarray(units, np.int64)
+    records = np.zeros_like(counts)
+    node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
+    np.add.at(records, (node, layout.schema.schema.levels_of(layout.dealt)[level.cell]), level.count)
+    known = slice(0, layout.schema.query(layout.dealt).answers)
+    held, there = records[:, known], counts[:, known]
     _require(
-        housing[:, :2].sum(axis=1) != facilities[:, 0],
-        "vacant and occupied units that are not all housing units",
+        ((held < there) | ((held > 0) & (there == 0))).any(axis=1),
+        f"{layout.records} that do not fit: records without a unit of their kind, or units without a record",
     )
-
-    def parts() -> Iterator[Rows]:
-        for first, last, text in _texts(occupancy, housing.sum(axis=1), "MUD|1.1.0|", _BLOCK_WIDTHS):
-            row = np.repeat(np.arange(3 * (last - first)), housing[first:last].reshape(-1))
-            unit, code = np.divmod(row, 3)
-            yield text, unit, _no_numbers(unit), code, _no_numbers(unit)
-
-    return write_rows(path, PL94_UNIT_HEADER, parts(), table_text(["2|2", "2|1", "4|0"]), "")
+    return _Dealt(counts, records, np.cumsum(counts, axis=1) - counts)
 
 
-def write_e2e_persons(path: Path, districts: SparseLevel, facilities: NDArray[np.integer]) -> int:
-    """Write the persons of 1940, dealt in turn to the units of their kind in the district.
-
-    Args:
-        path: final name.
-        districts: estimated histograms over hhgq 8, age18plus 2, hispanic 2, race 6; geocodes of 10 digits.
-        facilities: shape (districts, 9): occupied housing units, facilities by kind, vacant housing units.
-
-    Returns:
-        Number of persons. EUID counts the units from 1 within a district, EPNUM the persons from 1 within a unit.
-
-    Raises:
-        CheckError: a district has persons without a unit of their kind, or a unit without a person.
-        StorageError: the disk is full or the folder not writable.
-    """
-    units, _ = _dealt(districts, facilities)
-    first_unit = np.cumsum(units, axis=1) - units
-    cells = product(range(_KINDS), range(2), range(2), range(6))
-    codes = [
-        f"{3 if gq == 0 else 5}|99|9|{17 + age}|{hispanic + 1}|{race + 1}|"
-        for gq, age, hispanic, race in cells
-    ]
-
-    def parts() -> Iterator[Rows]:
-        for first, last, text in _texts(
-            districts, _persons_of(districts), "MPD1940|3.1.4|", _DISTRICT_WIDTHS
-        ):
-            node, cell, number, kind = expand_records(districts, first, last, _E2E_CELLS_OF_KIND)
-            turn, place = np.divmod(number, units[first + node, kind])
-            numbers = np.stack([first_unit[first + node, kind] + place + 1, turn + 1], axis=1)
-            yield text, node, numbers, cell, _no_numbers(node)
-
-    return write_rows(path, E2E_PERSON_HEADER, parts(), table_text(codes), _E2E_PERSON_TAIL)
-
-
-def write_e2e_units(path: Path, districts: SparseLevel, facilities: NDArray[np.integer]) -> int:
-    """Write the units of 1940 with the number of persons dealt to each, vacant housing units last.
-
-    Args:
-        path: final name.
-        districts: as for :func:`write_e2e_persons`.
-        facilities: as for :func:`write_e2e_persons`.
-
-    Returns:
-        Number of units.
-
-    Raises:
-        CheckError: a district has persons without a unit of their kind, or a unit without a person.
-        StorageError: the disk is full or the folder not writable.
-    """
-    units, persons = _dealt(districts, facilities)
-    codes = [
-        f"{2 if kind in (0, _VACANT_1940) else 4}|{gq}|{9 if kind == 0 else 0}|{9 if kind == _VACANT_1940 else 0}|"
-        for kind, gq in enumerate((*_E2E_GQTYPE, 0))
-    ]
-
-    def parts() -> Iterator[Rows]:
-        for first, last, text in _texts(districts, units.sum(axis=1), "MUD1940|3.1.4|", _DISTRICT_WIDTHS):
-            row = np.repeat(np.arange(9 * (last - first)), units[first:last].reshape(-1))
-            node, kind = np.divmod(row, 9)
-            share, more = np.divmod(persons[first + node, kind], units[first + node, kind])
-            held = share + (_place_in_group(row) < more)
-            yield text, node, (_place_in_group(node) + 1)[:, None], kind, held[:, None]
-
-    return write_rows(path, E2E_UNIT_HEADER, parts(), table_text(codes), _E2E_UNIT_TAIL)
-
-
-def _dealt(districts: SparseLevel, facilities: NDArray[np.integer]) -> tuple[_Ints, _Ints]:
-    """Units and persons of every district by kind, vacant units last; checked to fit each other."""
-    units = np.asarray(facilities, np.int64)
-    persons = np.zeros_like(units)
-    node = np.repeat(np.arange(districts.nodes), np.diff(districts.node_ptr))
-    np.add.at(persons, (node, districts.cell // _E2E_CELLS_OF_KIND), districts.count)
-    kinds = slice(0, _KINDS)
-    wrong = (persons[:, kinds] < units[:, kinds]) | ((persons[:, kinds] > 0) & (units[:, kinds] == 0))
-    _require(wrong.any(axis=1), "persons without a unit of their kind, or units without a person")
-    return units, persons
+def _numbers(
+    layout: MicrodataLayout, places: RecordPlaces, kinds: NDArray[np.int32], first: int, dealt: _Dealt | None
+) -> dict[str, _Ints]:
+    """What columns with numbers may show of every row, by name."""
+    if dealt is None:
+        return {"record": places.place + 1}
+    of = first + places.geounit, kinds[places.cell]
+    if layout.kinds:
+        share, more = np.divmod(dealt.records[of], dealt.units[of])
+        return {"unit": places.place + 1, "held": share + (places.turn < more)}
+    turn, unit = np.divmod(places.turn, dealt.units[of])
+    return {"unit": dealt.before[of] + unit + 1, "record": turn + 1}
 
 
 def _require(wrong: NDArray[np.bool_], what: str) -> None:
@@ -211,28 +155,89 @@ def _require(wrong: NDArray[np.bool_], what: str) -> None:
         )
 
 
-def _persons_of(blocks: SparseLevel) -> _Ints:
-    """Persons of every geounit, shape (n,)."""
-    held = np.append(0, np.cumsum(blocks.count, dtype=np.int64))
-    return np.diff(held[blocks.node_ptr])
+def _records(level: SparseLevel) -> _Ints:
+    """Records of every geounit, shape (n,)."""
+    held = np.append(0, np.cumsum(level.count, dtype=np.int64))
+    return np.diff(held[level.node_ptr])
 
 
-def _texts(
-    blocks: SparseLevel, rows: _Ints, head: str, widths: tuple[int, ...]
-) -> Iterator[tuple[int, int, NDArray[np.uint8]]]:
-    """Ranges of geounits, and the text of each geounit of the range."""
-    for first, last in chunks(rows):
-        yield first, last, geounit_text(head, blocks.geounits[first:last], widths)
+def _sources(layout: MicrodataLayout) -> list[int]:
+    """Where the text of each column lies; a constant lies beside what comes before it, or else after it."""
+    found = [
+        GEOUNIT if column.geocode else CELL if column.of else NUMBER if column.number else -1
+        for column in layout.columns
+    ]
+    for here in range(1, len(found)):
+        if found[here] < 0 and found[here - 1] != NUMBER:
+            found[here] = found[here - 1]
+    for here in range(len(found) - 1, -1, -1):
+        if found[here] < 0:
+            after = found[here + 1] if here + 1 < len(found) else NUMBER
+            found[here] = GEOUNIT if after == NUMBER else after
+    return found
 
 
-def _place_in_group(group: _Ints) -> _Ints:
-    """Position from 0 of every row among those of its group; rows of a group stand together."""
-    row = np.arange(len(group))
-    if not len(group):
-        return row
-    new = np.diff(group, prepend=group[0] - 1) != 0
-    return row - np.maximum.accumulate(np.where(new, row, 0))
+def _ends(layout: MicrodataLayout) -> list[int]:
+    return [_PIPE] * (len(layout.columns) - 1) + [_NEWLINE]
 
 
-def _no_numbers(rows: _Ints) -> _Ints:
-    return np.zeros((len(rows), 0), np.int64)
+def _segments(layout: MicrodataLayout) -> Segments:
+    """Runs of columns whose text lies in one place."""
+    found: list[list[int]] = []
+    used = {GEOUNIT: 0, CELL: 0}
+    numbers = 0
+    for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
+        if source == NUMBER:
+            found.append([NUMBER, numbers, end])
+            numbers += 1
+            continue
+        if not found or found[-1][0] != source:
+            found.append([source, used[source], used[source]])
+        used[source] += _width(column) + 1
+        found[-1][2] = used[source]
+    source, first, stop = np.array(found, np.int64).T.copy()
+    return Segments(source, first, stop)
+
+
+def _width(column: MicrodataColumn) -> int:
+    """Characters of a column that is no number."""
+    if column.constant is not None:
+        return len(column.constant)
+    return column.geocode or len(column.codes[0])
+
+
+def _geounit_text(layout: MicrodataLayout, geounits: NDArray[np.str_]) -> _Bytes:
+    """The text of every geounit: the parts of its geocode, and constants."""
+    if geounits.dtype.itemsize != 4 * layout.digits:
+        raise ValueError(f"geocodes must have {layout.digits} characters")
+    characters = np.ascontiguousarray(geounits).view(np.uint32).reshape(-1, layout.digits).astype(np.uint8)
+    parts, start = [np.zeros((len(geounits), 0), np.uint8)], 0
+    for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
+        if source == GEOUNIT:
+            parts.append(
+                _repeated(column.constant, len(geounits))
+                if column.constant is not None
+                else characters[:, start : start + column.geocode]
+            )
+            parts.append(np.full((len(geounits), 1), end, np.uint8))
+            start += column.geocode
+    return np.concatenate(parts, axis=1)
+
+
+def _cell_text(layout: MicrodataLayout) -> _Bytes:
+    """The text of every cell of a row: its codes, and constants."""
+    cells = layout.cells
+    parts = [np.zeros((cells, 0), np.uint8)]
+    for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
+        if source == CELL and column.constant is not None:
+            parts.append(_repeated(column.constant, cells))
+        elif source == CELL:
+            codes = np.frombuffer("".join(column.codes).encode("ascii"), np.uint8)
+            parts.append(codes.reshape(len(column.codes), -1)[layout.answers(column)])
+        if source == CELL:
+            parts.append(np.full((cells, 1), end, np.uint8))
+    return np.concatenate(parts, axis=1)
+
+
+def _repeated(text: str, rows: int) -> _Bytes:
+    return np.tile(np.frombuffer(text.encode("ascii"), np.uint8), (rows, 1))

@@ -11,7 +11,7 @@ from censafe.evaluation.files.microdata import is_district_microdata, read_distr
 from censafe.geography.spines.tree import E2E_1940
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.publication.microdata.writer import write_e2e_persons, write_e2e_units
+from support.microdata import write_e2e_persons, write_e2e_units
 
 SCHEMA = shipped_schemas()["e2e-1940"]
 DISTRICTS = np.array(["4400010001", "4400010002", "4400020001"])

@@ -17,8 +17,8 @@ from censafe.model import SparseLevel
 from censafe.model.pl94 import item_names
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.configuration.config import load_config
-from censafe.publication.microdata.writer import write_e2e_persons, write_e2e_units, write_pl94_persons
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
+from support.microdata import write_e2e_persons, write_e2e_units, write_pl94_persons
 from support.shared import shared_data
 
 CONFIG = load_config("pl94-us", {"root": "State"})

@@ -11,8 +11,9 @@ from typing import Any
 
 from censafe.model.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.publication.microdata.layouts import MicrodataLayout, microdata_layout
 
-__all__ = ["OutputLayout", "output_layouts", "outputs_of", "title_of"]
+__all__ = ["OutputLayout", "microdata_layouts", "output_layouts", "outputs_of", "title_of"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class OutputLayout:
     Args:
         title: of the certificate.
         digits: of the lowest areas for which the microdata have columns; 0 where there are no microdata.
-        microdata: formats of its files; see :data:`censafe.publication.microdata.formats.FORMATS`.
+        microdata: layouts of its files; see :func:`microdata_layouts`.
         tables: of the redistricting data that its cells fill.
         intervals: queries whose intervals are given where none are asked for; empty for the total and all margins.
         exact: kinds of record that are published without noise.
@@ -44,9 +45,26 @@ def output_layouts() -> Mapping[str, OutputLayout]:
         >>> list(output_layouts()), output_layouts()["pl94-units"].tables
         (['pl94-persons', 'pl94-units', 'e2e-1940'], ('H1',))
     """
-    place = resources.files("censafe.products.topdown.configuration").joinpath("data", "outputs.toml")
-    entries: dict[str, dict[str, Any]] = tomllib.loads(place.read_text(encoding="utf-8"))
-    return {name: _layout(entry) for name, entry in entries.items()}
+    return {name: _layout(entry) for name, entry in _entries("outputs.toml").items()}
+
+
+@lru_cache(maxsize=1)
+def microdata_layouts() -> Mapping[str, MicrodataLayout]:
+    """The shipped layouts of microdata by name.
+
+    Example:
+        >>> [(name, len(layout.columns)) for name, layout in microdata_layouts().items()]
+        [('pl94-persons', 13), ('pl94-units', 9), ('e2e-persons', 23), ('e2e-units', 25)]
+    """
+    schemas = shipped_schemas()
+    return {
+        name: microdata_layout(name, entry, schemas) for name, entry in _entries("microdata.toml").items()
+    }
+
+
+def _entries(file: str) -> dict[str, dict[str, Any]]:
+    place = resources.files("censafe.products.topdown.configuration").joinpath("data", file)
+    return tomllib.loads(place.read_text(encoding="utf-8"))
 
 
 def _layout(entry: dict[str, Any]) -> OutputLayout:
