@@ -114,6 +114,7 @@ def facility_sums(
             f"redistricting data: {len(places)} blocks have records of a kind of which they have no facility, such as {named}; "
             "fix: give the redistricting result of these records"
         )
+    _require_records(spine, block, can[published.cell], published.count, facilities, rule.minimum)
     one = number == 1
     kind = present[one].argmax(axis=1)
     lookup = np.full((can.shape[0], kinds), -1, np.int64)
@@ -140,6 +141,22 @@ def facility_sums(
         )
         position = level.parent[position].astype(np.int64)
     return tuple(found)
+
+
+def _require_records(
+    spine: Spine, block: Integers, can: NDArray[np.bool_], count: NDArray[np.int32],
+    facilities: NDArray[np.integer], minimum: tuple[int, ...],
+) -> None:  # fmt: skip
+    """Refuse blocks with fewer records than their facilities of one kind need."""
+    for kind, fewest in enumerate(minimum):
+        held = np.bincount(block[can[:, kind]], count[can[:, kind]], len(facilities))
+        short = np.flatnonzero(held < facilities[:, kind].astype(np.int64) * fewest)
+        if len(short):
+            named = ", ".join(spine.leaf.names(short[:3]).tolist())
+            raise DataError(
+                f"redistricting data: {len(short)} blocks have fewer records than facilities of kind {kind}, such as {named}; "
+                "fix: give the redistricting result of these records"
+            )
 
 
 def _least(
