@@ -14,7 +14,7 @@ from censafe.estimation.detailed.totals import LEAST_VARIANCE
 from censafe.model.groups.estimates import GroupEstimates, GroupNoise, NoiseTerm
 from censafe.privacy.noise.variance import variance_of_cells
 
-__all__ = ["ClassRows", "Units", "class_rows", "combined", "donated"]
+__all__ = ["ClassRows", "Units", "class_rows", "combined_rows", "donated"]
 
 
 _TIES = ("USA", "STATE", "COUNTY", "PLACE", "TRACT", "AIANNH")
@@ -167,7 +167,7 @@ def donated(rows: ClassRows) -> Units:
     )  # fmt: skip
 
 
-def combined(rows: ClassRows) -> Units:
+def combined_rows(rows: ClassRows) -> Units:
     """The donor's cells with the mean of all areas' totals, weighted by their inverse variances.
 
     Units with rows that were made equal before are left as they are, because such rows are not independent.

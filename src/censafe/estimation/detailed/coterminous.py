@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.estimation.detailed.additive import gather
 from censafe.estimation.detailed.area_classes import AreaClasses
-from censafe.estimation.detailed.class_rows import ClassRows, Units, class_rows, combined, donated
+from censafe.estimation.detailed.class_rows import ClassRows, Units, class_rows, combined_rows, donated
 from censafe.model.groups.estimates import CoterminousChange, CoterminousReport, GroupEstimates, GroupNoise
 
 __all__ = ["coterminous"]
@@ -59,7 +59,7 @@ def coterminous(
         rows = class_rows([estimates[i] for i in chosen], classes)
         if not len(rows.row):
             continue
-        units = combined(rows) if mode == "combined" else donated(rows)
+        units = combined_rows(rows) if mode == "combined" else donated(rows)
         for position, i in enumerate(chosen):
             targets = _targets(rows, position, respect_granularity=respect_granularity)
             results[i], change = _replaced(rows, units, targets, position)

@@ -11,13 +11,13 @@ from censafe.errors import ConfigError
 from censafe.model import TableVariant
 from censafe.model.groups.cells import GroupLayout, GroupTable, Shell
 
-__all__ = ["FILE", "check_table", "parse_tables", "shipped_text"]
+__all__ = ["FILE", "check_table", "parse_tables", "table_text"]
 
 FILE = "tables.toml"
 _T = TypeVar("_T")
 
 
-def shipped_text(package: str) -> str:
+def table_text(package: str) -> str:
     """The tables of a product as they ship with it."""
     return files(package).joinpath(FILE).read_text(encoding="utf-8")
 

@@ -13,7 +13,7 @@ import pytest
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.tables import HOUSEHOLD_SHAPE, PERSON_SHAPE, PL94_SHAPE, quarters
 from censafe.population.synthetic.dhc.chances import quarter_kinds
-from censafe.population.synthetic.dhc.columns import block_codes, person_numbers, unit_numbers
+from censafe.population.synthetic.dhc.columns import drawn_block_codes, person_numbers, unit_numbers
 from censafe.population.synthetic.dhc.histograms import draw_histograms
 from censafe.population.synthetic.dhc.population import DhcDraw, draw_dhc
 from censafe.population.synthetic.plan import make_plan, marginals
@@ -106,7 +106,7 @@ def relgq(person: dict[str, int], size: int) -> int:
 
 
 def test_histograms_are_those_of_the_records_counted_one_by_one(draw, data):
-    assert block_codes(draw).tolist() == data.spine.leaf.codes.tolist()
+    assert drawn_block_codes(draw).tolist() == data.spine.leaf.codes.tolist()
     persons: Counter[tuple[int, ...]] = Counter()
     redistricting: Counter[tuple[int, ...]] = Counter()
     households: Counter[tuple[int, ...]] = Counter()

@@ -9,10 +9,10 @@ from censafe.model.groups.cells import GroupTable
 from censafe.products.detailed.households.variants import parse_household_tables
 from censafe.products.detailed.persons.tables import parse_person_tables
 from censafe.products.detailed.product_tables import measured_table, tables_of
-from censafe.products.detailed.table_files import shipped_text
+from censafe.products.detailed.table_files import table_text
 
-P_TEXT = shipped_text("censafe.products.detailed.persons")
-H_TEXT = shipped_text("censafe.products.detailed.households")
+P_TEXT = table_text("censafe.products.detailed.persons")
+H_TEXT = table_text("censafe.products.detailed.households")
 T03002 = "{ cell = 0, sum = [1, 6] }, { cell = 1, sum = [1] }, { cell = 6, sum = [6] }"
 
 

@@ -10,7 +10,7 @@ from censafe.population.synthetic.dhc.chances import quarter_kinds
 from censafe.population.synthetic.dhc.population import DhcDraw
 from censafe.population.synthetic.plan import synthetic_states
 
-__all__ = ["block_codes", "person_numbers", "quarter_codes", "unit_numbers"]
+__all__ = ["drawn_block_codes", "person_numbers", "quarter_codes", "unit_numbers"]
 
 _Numbers = NDArray[np.int32]
 
@@ -43,7 +43,7 @@ def person_numbers(draw: DhcDraw) -> PersonFields:
     return PersonFields(quarters=np.repeat(quarter_codes(draw), draw.units.pop), **own)
 
 
-def block_codes(draw: DhcDraw) -> NDArray[np.int64]:
+def drawn_block_codes(draw: DhcDraw) -> NDArray[np.int64]:
     """Geocodes of 16 digits of the blocks, as numbers, rising."""
     plan, blocks = draw.plan, draw.blocks
     codes = np.array([int(state.code) for state in synthetic_states()])

@@ -20,7 +20,7 @@ from censafe.population.blocks.dhc.counts import (
     dhc_data,
     recode_unit_part,
 )
-from censafe.population.synthetic.dhc.columns import block_codes, person_numbers, unit_numbers
+from censafe.population.synthetic.dhc.columns import drawn_block_codes, person_numbers, unit_numbers
 from censafe.population.synthetic.dhc.population import draw_dhc
 from censafe.population.synthetic.plan import PopulationPlan, make_plan
 
@@ -87,4 +87,4 @@ def _part(plan: PopulationPlan) -> _Part:
     wrong = sum(int(part.sum()) for part in (units.bad, units.edits, people.bad, people.edits))
     if wrong:
         raise RuntimeError(f"{wrong} synthetic records break a rule of the DHC")
-    return block_codes(draw), units, people
+    return drawn_block_codes(draw), units, people

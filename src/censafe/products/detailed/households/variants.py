@@ -15,7 +15,7 @@ from censafe.errors import ConfigError
 from censafe.model import TableVariant
 from censafe.model.entries import require_keys
 from censafe.model.groups.cells import GroupLayout, GroupTable, ProductTables, Shell, ShellCell
-from censafe.products.detailed.table_files import FILE, check_table, parse_tables, shipped_text
+from censafe.products.detailed.table_files import FILE, check_table, parse_tables, table_text
 
 __all__ = [
     "TABLE_CLASSES",
@@ -154,7 +154,7 @@ def parse_household_tables(text: str, place: str = FILE) -> HouseholdTables:
 
 @cache
 def _shipped() -> HouseholdTables:
-    return parse_household_tables(shipped_text(__package__))
+    return parse_household_tables(table_text(__package__))
 
 
 def _built(document: Mapping[str, Any]) -> HouseholdTables:

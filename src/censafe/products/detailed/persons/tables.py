@@ -14,7 +14,7 @@ from censafe.errors import ConfigError
 from censafe.model import TableVariant
 from censafe.model.entries import require_keys
 from censafe.model.groups.cells import GroupLayout, GroupTable, ProductTables, Shell, ShellCell
-from censafe.products.detailed.table_files import FILE, check_table, parse_tables, shipped_text
+from censafe.products.detailed.table_files import FILE, check_table, parse_tables, table_text
 
 __all__ = [
     "TOTAL",
@@ -96,7 +96,7 @@ def parse_person_tables(text: str, place: str = FILE) -> PersonTables:
 
 @cache
 def _shipped() -> PersonTables:
-    return parse_person_tables(shipped_text(__package__))
+    return parse_person_tables(table_text(__package__))
 
 
 @dataclass(frozen=True)
