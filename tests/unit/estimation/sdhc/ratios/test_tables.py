@@ -136,7 +136,7 @@ def test_shared_denominator_gives_parts_then_total() -> None:
         SHARED,
         EstimateSettings(),
     )
-    assert found.cells_of_tables == (2, 3, 1)
+    assert found.cells == (2, 3, 1)
     assert found.num.tolist() == [[300, 700, 1000]]
     assert found.den.tolist() == [[380, 380, 380]]
     assert found.num_variance.tolist() == [[V, V, 2 * V]]
