@@ -33,7 +33,7 @@ __all__ = [
     "write_explorer",
 ]
 
-LayoutName = Literal["phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef"]
+LayoutName = Literal["phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef", "dhc", "dhc-cef"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 """Layouts of synthetic populations: records, block histograms, and fixed-width files."""
 
@@ -79,7 +79,8 @@ def synthesize(
         persons: number of person records.
         states: two-digit state codes; the 50 states and D.C. without; 72 for Puerto Rico.
         seed: 0 or more.
-        layout: whose input files: records (phsafe, safetab, all, cef, ipums-1940) or block histograms (pl94, e2e-1940).
+        layout: whose input files: records (phsafe, safetab, all, cef, ipums-1940; dhc and dhc-cef: persons and households drawn
+            together, as Parquet and of fixed width) or block histograms (pl94, e2e-1940).
         file_format: of records and histograms.
         areas_of: tracts and places of a population of this many persons.
         progress: receives how many persons are written; none without.
@@ -113,7 +114,11 @@ def synthesize(
     if layout in _HISTOGRAMS:
         return _blocks(Path(out), _HISTOGRAMS[layout], file_format, observer, asked)
     with observer.stage("synthetic population"):
-        if layout in ("cef", "ipums-1940"):
+        if layout in ("dhc", "dhc-cef"):
+            from censafe.population.synthetic.dhc.writing import synthesize_dhc
+
+            report = synthesize_dhc(Path(out), file_format="parquet" if layout == "dhc" else "fixed", **asked)
+        elif layout in ("cef", "ipums-1940"):
             from censafe.population.synthetic.fixed_width import synthesize_fixed
 
             report = synthesize_fixed(Path(out), layout="cef" if layout == "cef" else "ipums-1940", **asked)

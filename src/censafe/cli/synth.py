@@ -12,7 +12,7 @@ from censafe.cli.progress import TerminalObserver
 
 __all__ = ["command"]
 
-_LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef")
+_LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef", "dhc", "dhc-cef")
 
 
 @click.command(name="synth")
@@ -37,8 +37,8 @@ _LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef")
     type=click.Choice(_LAYOUTS),
     default="phsafe",
     show_default=True,
-    help="Whose input files to write: records (phsafe, safetab, all, cef, ipums-1940: of the same people) or block histograms "
-    "(pl94, e2e-1940).",
+    help="Whose input files to write: records (phsafe, safetab, all, cef, ipums-1940: of the same people; dhc, dhc-cef: persons and "
+    "households drawn together) or block histograms (pl94, e2e-1940).",
 )
 @click.option(
     "--areas-of",
@@ -57,6 +57,7 @@ def command(out: Path, persons: int, states: str | None, quiet: bool, **options:
       censafe synth data/ --persons 1000000 --layout all
       censafe synth data/ --persons 643077 --states 50 --layout pl94
       censafe synth data/ --persons 100000 --states 44 --layout cef
+      censafe synth data/ --persons 643077 --states 50 --layout dhc
     """
     import censafe
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.grfc import read_grfc
-from censafe.geography.spines.tree import Spine, build_spine
+from censafe.geography.spines.tree import Spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
-from censafe.population.blocks.areas import AREA_COLUMNS, BLOCK_NUMBER, area_numbers, block_numbers, in_order
+from censafe.population.blocks.areas import in_order
+from censafe.population.blocks.block_list import read_grfc_blocks
 from censafe.population.blocks.cef_kernels import (
     KIND_OF_GQ,
     MOST_MAFID,
@@ -23,7 +23,6 @@ from censafe.population.blocks.cef_kernels import (
     UNIT_RULES,
     BlockTable,
     UnitColumns,
-    block_table,
     fill_units,
     parse_persons,
     parse_units,
@@ -48,8 +47,6 @@ _CELLS: Final = 2016
 _KINDS: Final = 8
 _UNIT, _PERSON = fixed_layout("cef_unit"), fixed_layout("cef_per")
 _LINE_FEED: Final = 10
-_BLOCK_TEXT = _UNIT.fields["OIDTB"].width
-_AREAS: Final = {kind: kind.upper() for kind in AREA_COLUMNS}
 _UNIT_WORDS: Final = field_words(_UNIT) | {
     "duplicate": ("MAFID", "duplicate", "units with the number of another one", "one record a number, over all files"),
     "OIDTB": ("OIDTB", "unmatched", "units whose block is not in GRF-C", "an OIDTABBLK of GRF-C"),
@@ -68,13 +65,6 @@ _PERSON_WORDS: Final = field_words(_PERSON) | {
 }  # fmt: skip
 """Column, rule, problem and what is allowed, by rule of the kernels."""
 _Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class _Blocks:
-    spine: Spine
-    table: BlockTable
-    areas: Mapping[str, NDArray[np.int32]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +123,7 @@ def read_cef(
             f"{records['units'][0].parent}: no block file; allowed: one or more files GRF-C*.txt beside the Census Edited "
             "Files; fix: add the GRF-C file of the 2020 tabulation geography"
         )
-    blocks = _read_grfc(grfc, layout)
+    blocks = read_grfc_blocks(grfc, layout.rules)
     total = blocks.spine.leaf.nodes
     counts = _Counts([], [], np.zeros((total, _KINDS), np.int64), np.zeros(total, np.int64))
     seen = np.zeros(MOST_MAFID // 64 + 1, np.uint64)
@@ -164,50 +154,6 @@ def _require_schema(layout: HistogramLayout, name: str) -> None:
             f"{name}: Census Edited Files hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63) of census blocks, which is "
             "not what this configuration asks for; fix: use the configuration pl94-us or pl94-pr"
         )
-
-
-def _read_grfc(paths: tuple[Path, ...], layout: HistogramLayout) -> _Blocks:
-    found: list[Finding] = []
-    codes, texts = [], []
-    areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in _AREAS}
-    for path in paths:
-        table = read_grfc(path, ("OIDTABBLK", *BLOCK_NUMBER, *_AREAS.values()))
-        codes.append(block_numbers(table, path.name, found))
-        texts.append(_texts(table.column("OIDTABBLK"), path.name, found))
-        for kind, name in _AREAS.items():
-            column = table.column(name).combine_chunks()
-            areas[kind].append(area_numbers(column, kind, (path.name, name), found))
-    known, name = np.concatenate(codes), paths[0].name
-    fix = "use the GRF-C file of the 2020 tabulation geography"
-    found += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", len(known) - len(np.unique(known)),
-                     "blocks given twice", "one row a block", fix)  # fmt: skip
-    raise_if_fatal(merge_findings(found), "block file GRF-C")
-    spine = build_spine(known, layout.rules)
-    table, repeated = block_table(
-        np.concatenate(texts), np.searchsorted(spine.leaf.codes, known).astype(np.int32)
-    )
-    raise_if_fatal(
-        finding(name, "OIDTABBLK", "duplicate", repeated, "identifiers of blocks given twice", "one block an identifier", fix),
-        "block file GRF-C",
-    )  # fmt: skip
-    order = np.argsort(known)
-    return _Blocks(spine, table, {kind: np.concatenate(parts)[order] for kind, parts in areas.items()})
-
-
-def _texts(column: Any, name: str, found: list[Finding]) -> NDArray[np.uint8]:
-    """Identifiers without blanks around them as bytes, shape (rows, characters of OIDTB), zeros behind."""
-    import pyarrow.compute as pc
-
-    texts = np.array(pc.utf8_trim_whitespace(column).fill_null("").to_pylist(), np.bytes_)
-    width = texts.dtype.itemsize
-    lengths = np.char.str_len(texts)
-    wrong = int(np.count_nonzero((lengths == 0) | (lengths > _BLOCK_TEXT)))
-    found += finding(name, "OIDTABBLK", "form", wrong, "identifiers that are empty or too long",
-                     f"1 to {_BLOCK_TEXT} characters", "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
-    out = np.zeros((len(texts), _BLOCK_TEXT), np.uint8)
-    used = min(width, _BLOCK_TEXT)
-    out[:, :used] = texts.view(np.uint8).reshape(len(texts), width)[:, :used]
-    return out
 
 
 def _read_units(

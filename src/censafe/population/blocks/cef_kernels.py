@@ -12,7 +12,7 @@ from censafe.population.files.fixed_width import fixed_layout, number_at, outsid
 from censafe.population.files.lines import next_line
 
 __all__ = [
-    "KIND_OF_GQ", "MOST_MAFID", "PERSON_RULES", "UNIT_RULES", "BlockTable", "UnitColumns", "block_table", "fill_units", "mark",
+    "KIND_OF_GQ", "MOST_MAFID", "PERSON_RULES", "UNIT_RULES", "BlockTable", "UnitColumns", "block_of", "block_table", "fill_units", "find_block", "mark",
     "parse_persons", "parse_units", "slot_of",
 ]  # fmt: skip
 
@@ -140,7 +140,7 @@ def _slots(items: int) -> int:
 
 
 @_kernel
-def _find_block(table: BlockTable, text: _Bytes, first: int, stop: int) -> int:
+def find_block(table: BlockTable, text: _Bytes, first: int, stop: int) -> int:
     """Position of the block whose OIDTB stands there between blanks, or -1."""
     while first < stop and text[first] == 32:
         first += 1
@@ -165,11 +165,11 @@ def _same_place(text: _Bytes, one: int, other: int) -> bool:
 
 
 @_kernel
-def _block_of(table: BlockTable, text: _Bytes, at: int, before: int, last: int) -> int:
+def block_of(table: BlockTable, text: _Bytes, at: int, before: int, last: int) -> int:
     """Position of the block of the unit at `at`, which often is that of the unit at `before`."""
     if last >= 0 and _same_place(text, before + _BLOCK_AT.start, at + _BLOCK_AT.start):
         return last
-    return _find_block(table, text, at + _BLOCK_AT.start, at + _BLOCK_AT.start + _BLOCK_AT.width)
+    return find_block(table, text, at + _BLOCK_AT.start, at + _BLOCK_AT.start + _BLOCK_AT.width)
 
 
 @_kernel
@@ -227,7 +227,7 @@ def parse_units(
     while at < len(text):
         length, after = next_line(text, at, UNIT_WIDTH)
         if length == UNIT_WIDTH:
-            block = _block_of(table, text, at, before, block)
+            block = block_of(table, text, at, before, block)
             _unit(text, at, block, kinds, seen, bad, units, row)
             row += 1
             before = at

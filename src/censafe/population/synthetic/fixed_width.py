@@ -14,12 +14,13 @@ from censafe.errors import UsageError
 from censafe.model.compiled import compiled
 from censafe.population.files.fixed_width import LayoutName, fixed_layout
 from censafe.population.synthetic.blocks import area_columns, place_in_group
+from censafe.population.synthetic.districts import district_columns
 from censafe.population.synthetic.plan import PopulationPlan, make_plan, race_codes, synthetic_states
 from censafe.population.synthetic.population import SynthReport, draw_people
 from censafe.population.synthetic.structures import DrawnUnits, People
 from censafe.population.synthetic.writing import Coded, Column, csv_lines, folder_when_complete, geo_columns
 
-__all__ = ["FixedLayout", "synthesize_fixed"]
+__all__ = ["FixedLayout", "blank_lines", "put_numbers", "synthesize_fixed", "write_control_totals"]
 
 FixedLayout = Literal["ipums-1940", "cef"]
 
@@ -140,16 +141,20 @@ class _Cef:
             self._totals[row] = self._totals.get(row, np.zeros(3, np.int64)) + numbers
 
     def finish(self, folder: Path) -> None:
-        lines = ["TABBLKST|PERSONS|HOUSING_UNITS|GROUP_QUARTERS"]
-        lines += [
-            "|".join([synthetic_states()[row].code, *map(str, sums)])
-            for row, sums in sorted(self._totals.items())
-        ]
-        (folder / "CEF20_CNT.txt").write_text("\n".join(lines) + "\n", encoding="ascii")
+        write_control_totals(folder, self._totals)
 
     def close(self) -> None:
         for file in self._files:
             file.close()
+
+
+def write_control_totals(folder: Path, totals: Mapping[int, _Ints]) -> None:
+    """Write CEF20_CNT.txt: persons, housing units and group quarters by row of the state."""
+    lines = ["TABBLKST|PERSONS|HOUSING_UNITS|GROUP_QUARTERS"]
+    lines += [
+        "|".join([synthetic_states()[row].code, *map(str, sums)]) for row, sums in sorted(totals.items())
+    ]
+    (folder / "CEF20_CNT.txt").write_text("\n".join(lines) + "\n", encoding="ascii")
 
 
 class _Ipums:
@@ -178,14 +183,15 @@ class _Ipums:
         self._file.close()
 
 
-def _lines(rows: int, layout: LayoutName) -> _Bytes:
+def blank_lines(rows: int, layout: LayoutName) -> _Bytes:
+    """Records of blanks with their line feeds, shape (rows, characters)."""
     width = fixed_layout(layout).width
     out = np.full((rows, width + 1), _BLANK, np.uint8)
     out[:, width] = _LINE_FEED
     return out
 
 
-def _put(out: _Bytes, rows: _Ints, layout: LayoutName, **values: NDArray[np.generic]) -> None:
+def put_numbers(out: _Bytes, rows: _Ints, layout: LayoutName, **values: NDArray[np.generic]) -> None:
     """Write the number of every row into fields of decimal digits with leading zeros."""
     fields = fixed_layout(layout).fields
     places = np.array([(fields[name].start, fields[name].width) for name in values], np.int64)
@@ -209,13 +215,16 @@ def _blocks(chunk: _Chunk) -> tuple[_Ints, Mapping[str, Coded]]:
     units, plan = chunk.units, chunk.plan
     first = np.flatnonzero(np.diff(units.tract.astype(np.int64) * 10_000 + units.block, prepend=-1))
     geo = geo_columns(units, plan)
-    areas = area_columns(plan, units.tract[first], (units.block[first] // 1000).astype(np.int32))
-    row = np.cumsum(np.isin(np.arange(len(units.pop)), first)) - 1
-    named = {
-        name.upper(): Coded(column.codes, column.positions[row])
-        for name, column in areas.items()
+    areas = {
+        name: column
+        for name, column in area_columns(
+            plan, units.tract[first], (units.block[first] // 1000).astype(np.int32)
+        ).items()
         if isinstance(column, Coded)
     }
+    areas |= district_columns(plan, units.tract[first], units.block[first], areas)
+    row = np.cumsum(np.isin(np.arange(len(units.pop)), first)) - 1
+    named = {name.upper(): Coded(column.codes, column.positions[row]) for name, column in areas.items()}
     parts = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
     coded = {name: column for name in parts if isinstance(column := geo[name], Coded)}
     text = ["".join(coded[name].codes[coded[name].positions[unit]] for name in parts) for unit in first]
@@ -229,16 +238,16 @@ def _rows_of(column: Coded, rows: _Ints) -> Column:
 
 def _unit_lines(chunk: _Chunk, place: Coded) -> _Bytes:
     units = chunk.units
-    out = _lines(len(units.pop), "cef_unit")
+    out = blank_lines(len(units.pop), "cef_unit")
     state = np.array([int(state.code) for state in synthetic_states()])[chunk.plan.tracts.state]
     vacancy = np.where(chunk.vacant, _VACANT_FOR_RENT, 0)
-    _put(
+    put_numbers(
         out, np.arange(len(out)), "cef_unit", RTYPE=units.rtype, MAFID=units.mafid, BCUSTATEFP=state[units.tract],
         FINAL_POP=units.pop, HHSPAN=units.hispanic, HHRACE=units.race, TEN=units.tenure, VACS=vacancy, HHT=units.hht,
         HHT2=units.hht2, CPLT=units.cplt,
     )  # fmt: skip
     quarters = np.flatnonzero(units.quarters)
-    _put(out, quarters, "cef_unit", QGQTYP=_QUARTERS_2020[units.quarters[quarters]])
+    put_numbers(out, quarters, "cef_unit", QGQTYP=_QUARTERS_2020[units.quarters[quarters]])
     texts = np.array(place.codes, np.bytes_)
     block = fixed_layout("cef_unit").fields["OIDTB"]
     characters = texts.view(np.uint8).reshape(len(texts), -1)
@@ -248,10 +257,10 @@ def _unit_lines(chunk: _Chunk, place: Coded) -> _Bytes:
 
 def _person_lines(chunk: _Chunk) -> _Bytes:
     people, units = chunk.people, chunk.units
-    out = _lines(len(people.age), "cef_per")
+    out = blank_lines(len(people.age), "cef_per")
     inside = people.relship >= _FIRST_INSIDE
     alone = np.where(inside, 0, np.where(np.repeat(units.pop == 1, units.pop), 1, 2))
-    _put(
+    put_numbers(
         out, np.arange(len(out)), "cef_per", RTYPE=np.where(inside, 5, 3), MAFID=people.mafid, QSEX=people.sex,
         QAGE=people.age, CENHISP=people.hispanic, CENRACE=people.race, RELSHIP=people.relship,
         QGQTYP=np.repeat(_QUARTERS_2020[units.quarters], units.pop), LIVE_ALONE=alone,
@@ -281,13 +290,13 @@ def _district_codes(chunk: _Chunk, districts: dict[int, int]) -> _Ints:
 def _ipums_lines(chunk: _Chunk, serial: _Ints, district: _Ints) -> _Bytes:
     people, units = chunk.people, chunk.units
     home = np.arange(len(units.pop)) + np.cumsum(units.pop) - units.pop
-    out = _lines(len(units.pop) + len(people.age), "ipums_household")
+    out = blank_lines(len(units.pop) + len(people.age), "ipums_household")
     person = np.ones(len(out), np.bool_)
     person[home] = False
     marks = (fixed_layout(name).record for name in ("ipums_person", "ipums_household"))
     out[:, 0] = np.where(person, *map(ord, marks))
     kind = _QUARTERS_1940[units.quarters]
-    _put(
+    put_numbers(
         out, home, "ipums_household", SERIAL=serial, NUMPREC=np.minimum(units.pop, 99), STATEFIP=district // 10**8,
         COUNTY=district // 10**4 % 10**4, GQ=np.where(chunk.vacant, 0, np.where(units.quarters > 0, 3, 1)), GQTYPE=kind,
         GQTYPED=kind * 100, ENUMDIST=district % 10**4,
@@ -296,7 +305,7 @@ def _ipums_lines(chunk: _Chunk, serial: _Ints, district: _Ints) -> _Bytes:
     relate = np.where(people.relship == 20, 1, np.where(people.relship >= _FIRST_INSIDE, 13, 2))
     first_race = np.array([races[0] for races in race_codes()])[people.race - 1]
     silent = (people.hispanic == 1) & ((people.mafid * 31 + people.age) % _NOT_REPORTED_OF == 0)
-    _put(
+    put_numbers(
         out, np.flatnonzero(person), "ipums_person", SERIAL=serial[unit], PERNUM=place_in_group(unit) + 1, RELATE=relate,
         SEX=people.sex, AGE=people.age, RACE=first_race, HISPAN=np.where(silent, _NOT_REPORTED, people.hispanic - 1),
         CITIZEN=np.zeros(len(unit)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
@@ -19,6 +19,7 @@ from censafe.population.blocks.dhc.kernels import (
     PersonFields,
     UnitFacts,
     UnitFields,
+    count_levels,
     enter_units,
     find_units,
     merge_keys,
@@ -146,9 +147,10 @@ class UnitTable:
         parts: of the units.
     """
 
-    def __init__(self, parts: Iterable[UnitPart]) -> None:
+    def __init__(self, parts: Sequence[UnitPart]) -> None:
+        columns = zip(*(part.facts for part in parts), strict=True)
         facts = UnitFacts._make(
-            np.concatenate(columns) for columns in zip(*(part.facts for part in parts), strict=True)
+            np.concatenate(column) if len(column) > 1 else column[0] for column in columns
         )
         rows = len(facts.mafid)
         self.facts = facts
@@ -203,42 +205,34 @@ def redistricting_persons(persons: ExactHistograms) -> ExactHistograms:
     return ExactHistograms(persons.geounits, pointer, cell[:held].copy(), count[:held].copy())
 
 
-def dhc_data(
-    spine: Spine, persons: list[_Ints], households: list[_Ints], units: Iterable[UnitPart]
-) -> DhcData:
+def dhc_data(spine: Spine, persons: list[_Ints], units: list[UnitPart]) -> DhcData:
     """The histograms of all records.
 
     Args:
         spine: the standard tree over the blocks.
         persons: keys of the persons; emptied.
-        households: keys of the households; emptied.
         units: all units; those of unknown blocks are left out.
     """
-    blocks = spine.leaf.nodes
-    levels = np.zeros((blocks, UNIT_LEVELS), np.int64)
+    levels = np.zeros((spine.leaf.nodes, UNIT_LEVELS), np.int32)
     for part in units:
-        known = part.facts.block >= 0
-        key = part.facts.block[known].astype(np.int64) * UNIT_LEVELS + part.levels[known]
-        levels += np.bincount(key, minlength=blocks * UNIT_LEVELS).reshape(blocks, UNIT_LEVELS)
+        count_levels(part.facts.block, part.levels, levels)
     first, last = _VACANT
-    homes = levels[:, :last].sum(axis=1)
-    vacant = levels[:, first:last].sum(axis=1)
+    homes = levels[:, :last].sum(axis=1, dtype=np.int32)
+    vacant = levels[:, first:last].sum(axis=1, dtype=np.int32)
     people = histograms_from_keys(spine, persons, PERSON_CELLS)
     histograms = {
         "dhc-persons": people,
-        "dhc-households": histograms_from_keys(spine, households, HOUSEHOLD_CELLS),
+        "dhc-households": histograms_from_keys(spine, [part.keys for part in units], HOUSEHOLD_CELLS),
         "dhc-units": _from_counts(spine, levels),
         "pl94-persons": redistricting_persons(people),
         "pl94-units": _from_counts(spine, np.stack([vacant, homes - vacant], axis=1)),
     }
-    facilities = np.concatenate([homes[:, None], levels[:, last:]], axis=1).astype(np.int32)
+    facilities = np.concatenate([homes[:, None], levels[:, last:]], axis=1)
     return DhcData(spine, histograms, facilities)
 
 
-def _from_counts(spine: Spine, counts: NDArray[np.int64]) -> ExactHistograms:
+def _from_counts(spine: Spine, counts: NDArray[np.int32]) -> ExactHistograms:
     """Sparse histograms from counts of all cells, shape (blocks, cells)."""
     block, cell = np.nonzero(counts)
     pointer = np.searchsorted(block, np.arange(len(counts) + 1)).astype(np.int64)
-    return ExactHistograms(
-        spine.leaf.geounits, pointer, cell.astype(np.int32), counts[block, cell].astype(np.int32)
-    )
+    return ExactHistograms(spine.leaf.geounits, pointer, cell.astype(np.int32), counts[block, cell])

@@ -21,6 +21,8 @@ __all__ = [
     "PersonFields",
     "UnitFacts",
     "UnitFields",
+    "count_levels",
+    "count_members",
     "enter_units",
     "find_units",
     "merge_keys",
@@ -311,6 +313,22 @@ def recode_units(
                 cell = _household(t, u, row, bad, edits)
                 if cell >= 0 and facts.block[row] >= 0:
                     keys[row] = facts.block[row] * _HOUSEHOLD_CELLS + cell
+
+
+@_kernel
+def count_members(unit: _Column, held: _Column) -> None:
+    """Add the persons of a piece to those of their units; -1 is no unit."""
+    for one in unit:
+        if one >= 0:
+            held[one] += 1
+
+
+@_kernel
+def count_levels(block: _Column, level: NDArray[np.int8], counts: NDArray[np.int32]) -> None:
+    """Add units to the counts of their blocks and levels, shape (blocks, levels); those of block -1 are left out."""
+    for row in range(len(block)):
+        if block[row] >= 0:
+            counts[block[row], level[row]] += 1
 
 
 @_kernel

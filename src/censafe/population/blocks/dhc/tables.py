@@ -25,6 +25,7 @@ __all__ = [
     "household_rules",
     "person_recodes",
     "quarters",
+    "relgq_label",
 ]
 
 PERSON_SHAPE: Final = (42, 2, 116, 2, 63)
@@ -36,7 +37,6 @@ UNIT_LEVELS: Final = 35
 PL94_SHAPE: Final = (8, 2, 2, 63)
 """hhgq, votingage, hispanic, cenrace."""
 AGES: Final = 116
-_LEVELS_IN_HOUSEHOLDS: Final = 18
 _CODES: Final = 1000
 _AGE_ENDS: Final = (15, 25, 35, 45, 55, 60, 65, 75, 85)
 _COUPLES: Final = ("none", "married_opposite", "married_same", "cohabiting_opposite", "cohabiting_same")
@@ -110,6 +110,22 @@ def quarters() -> tuple[Quarters, ...]:
         )
         for row in _rows("quarters.csv")
     )
+
+
+@cache
+def _relationships() -> tuple[str, ...]:
+    return tuple(row["label"] for row in _rows("relationships.csv"))
+
+
+def relgq_label(level: int) -> str:
+    """A level of relgq in words.
+
+    Example:
+        >>> relgq_label(6), relgq_label(27)
+        ('biological child', 'nursing facility')
+    """
+    inside = len(_relationships())
+    return _relationships()[level] if level < inside else quarters()[level - inside].label
 
 
 @cache

@@ -55,17 +55,17 @@ def draw_histograms(
     """
     plan = make_plan(persons, states, seed)
     codes, units = list[NDArray[np.int64]](), list[UnitPart]()
-    people, households = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
+    people = list[NDArray[np.int64]]()
     before = 0
     for geocodes, unit_part, person_part in _parts(plan):
         unit_part.facts.block[:] += before
         codes.append(geocodes)
         units.append(unit_part)
         people.append(person_part.keys + before * PERSON_CELLS)
-        households.append(unit_part.keys + before * HOUSEHOLD_CELLS)
+        unit_part.keys[:] += before * HOUSEHOLD_CELLS
         before += len(geocodes)
     levels = rules or (PL94_PR if len(np.unique(plan.tracts.state)) == 1 else PL94_US)
-    return dhc_data(build_spine(np.concatenate(codes), levels), people, households, units)
+    return dhc_data(build_spine(np.concatenate(codes), levels), people, units)
 
 
 def _parts(plan: PopulationPlan) -> Iterator[_Part]:

@@ -1,0 +1,304 @@
+"""Read the records of a data folder for the DHC: which files, in pieces on several threads, and what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.geography.prim_areas import with_prim_keys
+from censafe.geography.spines.tree import LevelRule
+from censafe.population.blocks.areas import in_order
+from censafe.population.blocks.block_list import BlockList, read_grfc_blocks
+from censafe.population.blocks.cef import find_cef, total_findings
+from censafe.population.blocks.cef_kernels import BlockTable
+from censafe.population.blocks.dhc.counts import (
+    DhcData,
+    UnitPart,
+    UnitTable,
+    dhc_data,
+    recode_unit_part,
+)
+from censafe.population.blocks.dhc.kernels import (
+    PERSON_RULES,
+    UNIT_RULES,
+    PersonFields,
+    UnitFields,
+    count_members,
+)
+from censafe.population.blocks.dhc.numbers import (
+    batches_of,
+    column_blocks,
+    column_numbers,
+    line_blocks,
+    line_numbers,
+)
+from censafe.population.blocks.dhc.tables import PERSON_SHAPE, household_rules
+from censafe.population.blocks.dhc.words import PERSON_COLUMNS, UNIT_COLUMNS, person_findings, unit_findings
+from censafe.population.blocks.layout import finding, no_persons
+from censafe.population.files.fixed_width import FixedFile, RecordLayout, fixed_layout
+from censafe.population.files.relation import require_folder
+from censafe.population.findings import Finding, merge_findings, raise_if_fatal
+
+__all__ = ["DhcFiles", "dhc_files", "read_dhc"]
+
+_BLANK: Final[Mapping[str, int]] = {"QGQTYP": 0, "VACS": 0}  # numbers of blanks in columns
+_CROSSWALKS: Final = "*crosswalk*.csv"
+_Ints = NDArray[np.int64]
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True)
+class DhcFiles:
+    """The files of a data folder.
+
+    Args:
+        kind: Parquet, or fixed width.
+        units: files of the units.
+        persons: files of the persons.
+        grfc: block files GRF-C.
+        totals: files of control totals by state.
+        crosswalk: table of blocks and Prims, or None.
+    """
+
+    kind: Literal["parquet", "fixed"]
+    units: tuple[Path, ...]
+    persons: tuple[Path, ...]
+    grfc: tuple[Path, ...]
+    totals: tuple[Path, ...] = ()
+    crosswalk: Path | None = None
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Every file with records."""
+        return (*self.units, *self.persons, *self.totals)
+
+
+def dhc_files(folder: Path) -> DhcFiles:
+    """Find the files: ``persons`` and ``units`` as Parquet (a file, or a folder of files), or CEF20_PER* and CEF20_UNIT*, with GRF-C*.txt.
+
+    Args:
+        folder: the data folder. A table ``*crosswalk*.csv`` of blocks and Prims may stand in it.
+
+    Raises:
+        DataError: files are missing, or there are both kinds.
+        StorageError: the folder cannot be opened.
+    """
+    require_folder(folder, "the records")
+    tables = {name: _parquet(folder, name) for name in ("units", "persons")}
+    fixed = find_cef(folder)
+    if any(tables.values()) and fixed:
+        raise DataError(f"{folder}: both Parquet files and Census Edited Files; fix: keep one of them")
+    if not any(tables.values()) and not fixed:
+        raise DataError(
+            f"{folder}: no input file; allowed: persons.parquet and units.parquet (or folders of these names), or CEF20_PER* and "
+            "CEF20_UNIT*, with GRF-C*.txt"
+        )
+    missing = [f"{name}.parquet" for name, paths in tables.items() if not paths and not fixed]
+    grfc = tuple(sorted(folder.glob("GRF-C*.txt")))
+    missing += [] if grfc else ["GRF-C*.txt"]
+    if missing:
+        raise DataError(f"{folder}: no input file {' and '.join(missing)}; fix: add what is missing")
+    crosswalks = sorted(folder.glob(_CROSSWALKS))
+    if len(crosswalks) > 1:
+        raise DataError(
+            f"{folder}: {len(crosswalks)} files {_CROSSWALKS}; allowed: one; fix: keep one of them"
+        )
+    crosswalk = crosswalks[0] if crosswalks else None
+    if fixed:
+        totals = fixed.get("totals", ())
+        return DhcFiles("fixed", fixed["units"], fixed["persons"], grfc, totals, crosswalk)
+    return DhcFiles("parquet", tables["units"], tables["persons"], grfc, crosswalk=crosswalk)
+
+
+def _parquet(folder: Path, name: str) -> tuple[Path, ...]:
+    single, many = folder / f"{name}.parquet", sorted((folder / name).glob("*.parquet"))
+    if single.is_file() and many:
+        raise DataError(f"{folder}: both {name}.parquet and the folder {name}; fix: keep one of them")
+    return (single,) if single.is_file() else tuple(many)
+
+
+def read_dhc(files: DhcFiles, rules: Sequence[LevelRule], *, workers: int | None = None) -> DhcData:
+    """Read, check and count the records of a data folder.
+
+    Args:
+        files: as :func:`dhc_files` gives them.
+        rules: levels of the standard spine, root first, to blocks of 16 digits.
+        workers: threads that parse and recode; by default one for each processor, at most four. Results do not depend on it.
+
+    Returns:
+        The histograms of all blocks of GRF-C, blocks without units included.
+
+    Raises:
+        DataError: everything that is wrong with the files: columns, codes, edit rules, persons without a unit, facilities
+            without persons, units given twice, blocks that GRF-C lacks, control totals.
+        StorageError: a file cannot be opened.
+
+    Source:
+        uscensusbureau/DAS_2020_DHC_Production_Code, readers of the CEF and their recodes.
+    """
+    blocks = read_grfc_blocks(files.grfc, rules)
+    areas = in_order(blocks.areas, blocks.spine.leaf.codes)
+    if areas is not None:
+        areas = with_prim_keys(areas, files.grfc, files.crosswalk)
+    reading = _Reading(files, blocks)
+    with ThreadPoolExecutor(workers or min(4, os.cpu_count() or 1)) as pool:
+        units = reading.units(pool)
+        persons = reading.persons(pool, UnitTable(units))
+    raise_if_fatal(merge_findings(reading.found), "records of the DHC")
+    data = dhc_data(blocks.spine, persons, units)
+    people = data.histograms["dhc-persons"]
+    found = no_persons(files.persons[0].name, int(people.count.sum(dtype=np.int64)))
+    found += total_findings(files.totals, blocks.spine, people, data.facilities.astype(np.int64))
+    raise_if_fatal(found, "records of the DHC")
+    return replace(data, files=files.all, areas=areas)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A kind of record: layout of fixed width, and columns by name of their field."""
+
+    layout: RecordLayout
+    columns: Mapping[str, str]
+    more: tuple[str, ...] = ()
+
+
+_UNITS: Final = _Table(fixed_layout("cef_unit"), UNIT_COLUMNS, ("OIDTB",))
+_PERSONS: Final = _Table(fixed_layout("cef_per"), PERSON_COLUMNS)
+
+
+class _Fields(Protocol):
+    """Records of a piece of a file."""
+
+    @property
+    def columns(self) -> Mapping[str, NDArray[np.int32]]:
+        """Fields as numbers, by name."""
+
+    def block(self, table: BlockTable) -> NDArray[np.int32]:
+        """Positions of the blocks of units."""
+
+
+class _Columns:
+    """Records of a batch of Parquet."""
+
+    def __init__(self, table: _Table, batch: Any) -> None:
+        self._batch = batch
+        self.columns = {
+            name: column_numbers(batch.column(column), _BLANK.get(column, -1))
+            for name, column in table.columns.items()
+        }
+
+    def block(self, table: BlockTable) -> NDArray[np.int32]:
+        return column_blocks(self._batch.column("OIDTB"), table)
+
+
+class _Lines:
+    """Records of some lines."""
+
+    def __init__(self, table: _Table, text: NDArray[np.uint8]) -> None:
+        self.text = text
+        self._layout = table.layout
+        self.columns, self.other = line_numbers(text, table.layout, table.columns)
+
+    def block(self, table: BlockTable) -> NDArray[np.int32]:
+        return line_blocks(self.text, self._layout, table, len(self.columns["mafid"]))
+
+
+def in_turn(
+    pool: ThreadPoolExecutor, work: Callable[[_Given], _Made], items: Iterator[_Given], ahead: int = 4
+) -> Iterator[_Made]:
+    """Results in the order of the items; some items ahead are being worked on meanwhile."""
+    waiting: deque[Future[_Made]] = deque()
+    for item in items:
+        waiting.append(pool.submit(work, item))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+@dataclass(eq=False)
+class _Reading:
+    """The files, their blocks, and what was found wrong so far."""
+
+    files: DhcFiles
+    blocks: BlockList
+    found: list[Finding] = field(default_factory=list)
+
+    def units(self, pool: ThreadPoolExecutor) -> list[UnitPart]:
+        """All units; findings of each file."""
+        parts: list[UnitPart] = []
+        for path in self.files.units:
+            bad, edits = np.zeros(len(UNIT_RULES), np.int64), np.zeros(len(household_rules()), np.int64)
+            for part in self._parts(pool, path, _UNITS, self._unit_part):
+                bad += part.bad
+                edits += part.edits
+                parts.append(part)
+            self.found += unit_findings(path.name, bad, edits)
+        name = self.files.units[0].name
+        if not sum(len(part.levels) for part in parts):
+            raise_if_fatal(merge_findings(self.found), "units of the DHC")
+            raise_if_fatal(
+                [Finding(name, "", "header-only", "stop", 0, "there are no units", "one record a unit", "write the file again")],
+                "units of the DHC",
+            )  # fmt: skip
+        return parts
+
+    def persons(self, pool: ThreadPoolExecutor, units: UnitTable) -> list[_Ints]:
+        """Keys of all persons; findings of each file, of units given twice, and of units with other persons than they say."""
+        name = self.files.units[0].name
+        self.found += finding(name, "MAFID", "duplicate", units.repeated, "units with the number of another one",
+                              "one record a number, over all files")  # fmt: skip
+        keys: list[_Ints] = []
+        held = np.zeros(len(units.facts.mafid), np.int32)
+        for path in self.files.persons:
+            bad, edits = np.zeros(len(PERSON_RULES), np.int64), np.zeros(PERSON_SHAPE[0], np.int64)
+            for part in self._parts(
+                pool, path, _PERSONS, lambda fields: units.recode(PersonFields(**fields.columns))
+            ):
+                bad += part.bad
+                edits += part.edits
+                keys.append(part.keys)
+                count_members(part.unit, held)
+            self.found += person_findings(path.name, bad, edits)
+        other = 0 if units.repeated else int(np.count_nonzero(held != units.facts.pop))
+        self.found += finding(
+            name, "FINAL_POP", "persons", other, f"units with another number of records in {self.files.persons[0].name}",
+            "as many persons as FINAL_POP says", "check that both files are whole, and copy them again",
+        )  # fmt: skip
+        return keys
+
+    def _unit_part(self, fields: _Fields) -> UnitPart:
+        block = fields.block(self.blocks.table)
+        return recode_unit_part(UnitFields(**fields.columns), block)
+
+    def _parts(
+        self, pool: ThreadPoolExecutor, path: Path, table: _Table, work: Callable[[_Fields], _Made]
+    ) -> Iterator[_Made]:
+        """What `work` makes of the pieces of a file, in their order."""
+        if self.files.kind == "parquet":
+            columns = (*table.columns.values(), *table.more)
+            batches = batches_of(path, columns, self.found)
+            yield from in_turn(pool, lambda batch: work(_Columns(table, batch)), batches)
+            return
+        file = FixedFile(path, table.layout.width)
+        wrong = 0
+        chunks = (chunk.copy() for chunk in file.chunks())
+        for other, made in in_turn(pool, lambda chunk: _worked(_Lines(table, chunk), work), chunks):
+            wrong += other
+            yield made
+        self.found += file.findings(("length",), {}, np.array([wrong]))
+
+
+def _worked(lines: _Lines, work: Callable[[_Fields], _Made]) -> tuple[int, _Made]:
+    """Lines of another length, and what was made of the others."""
+    return lines.other, work(lines)

@@ -1,0 +1,124 @@
+"""What findings say of the records of the DHC: by rule of the kernels, column, rule, problem, what is allowed, and the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.population.blocks.dhc.kernels import PERSON_RULES, UNIT_RULES
+from censafe.population.blocks.dhc.tables import AGES, household_rules, person_recodes, relgq_label
+from censafe.population.findings import Finding
+
+__all__ = ["PERSON_COLUMNS", "UNIT_COLUMNS", "person_findings", "unit_findings"]
+
+PERSON_COLUMNS: Final[Mapping[str, str]] = {
+    "mafid": "MAFID", "sex": "QSEX", "age": "QAGE", "hispanic": "CENHISP", "race": "CENRACE", "relship": "RELSHIP",
+    "quarters": "QGQTYP",
+}  # fmt: skip
+"""Columns of persons by name of their field in the kernels."""
+
+UNIT_COLUMNS: Final[Mapping[str, str]] = {
+    "rtype": "RTYPE", "mafid": "MAFID", "pop": "FINAL_POP", "age": "HHLDRAGE", "hispanic": "HHSPAN", "race": "HHRACE",
+    "tenure": "TEN", "vacs": "VACS", "quarters": "QGQTYP", "hht": "HHT", "cplt": "CPLT", "multg": "MULTG", "paoc": "PAOC",
+    "p18": "P18", "p60": "P60", "p65": "P65", "p75": "P75", "pac": "PAC", "sex": "HHSEX",
+}  # fmt: skip
+"""Columns of units by name of their field in the kernels; beside them OIDTB, the block."""
+
+_Ints = NDArray[np.int64]
+_CODES: Final = "codes outside the allowed set"
+_QUARTERS: Final = (
+    "blank or 000 for housing units, 101 to 106, 201 to 203, 301, 401 to 405, 501, 601, 602, 701, 702, 704, 706, 801, 802, 900, "
+    "901, 903, 904"
+)
+_HOUSEHOLDS: Final = "codes that no occupied housing unit has"
+_CORRECT: Final = "correct the file"
+_Words = tuple[str, str, str, str]
+_PERSON_WORDS: Final[Mapping[str, _Words]] = {
+    "QSEX": ("QSEX", "domain", _CODES, "1 or 2"),
+    "QAGE": ("QAGE", "domain", "ages outside the allowed range", "0 to 115"),
+    "CENHISP": ("CENHISP", "domain", _CODES, "1 or 2"),
+    "CENRACE": ("CENRACE", "domain", _CODES, "01 to 63"),
+    "RELSHIP": ("RELSHIP", "domain", _CODES, "20 to 38"),
+    "QGQTYP": ("QGQTYP", "domain", "kinds of group quarters that do not occur", _QUARTERS),
+    "MAFID": ("MAFID", "form", "numbers that are not digits", "9 digits"),
+    "unit": ("MAFID", "unmatched", "persons whose unit is not in the unit file", "a MAFID of the unit file"),
+    "vacant": ("MAFID", "vacant", "persons in vacant units", "no persons where VACS is 1 to 7"),
+    "other-quarters": ("QGQTYP", "other-quarters", "persons in another kind of quarters than their unit is", "the kind of the unit"),
+    "inside": ("RELSHIP, QGQTYP", "quarters", "persons of group quarters without a kind, or of housing units with one",
+               "RELSHIP 37 or 38 with a code of QGQTYP, RELSHIP 20 to 36 with blank or 000"),
+}  # fmt: skip
+_UNIT_WORDS: Final[Mapping[str, _Words]] = {
+    "RTYPE": ("RTYPE", "domain", _CODES, "2 or 4"),
+    "MAFID": ("MAFID", "form", "numbers that are not digits", "9 digits"),
+    "FINAL_POP": ("FINAL_POP", "form", "numbers of persons that are not digits", "whole numbers"),
+    "VACS": ("VACS", "domain", _CODES, "0 to 7"),
+    "QGQTYP": ("QGQTYP", "domain", "kinds of group quarters that do not occur", _QUARTERS),
+    "OIDTB": ("OIDTB", "unmatched", "units whose block is not in GRF-C", "an OIDTABBLK of GRF-C"),
+    "quarters": ("RTYPE, QGQTYP", "quarters", "housing units with a kind of group quarters, or group quarters without one",
+                 "RTYPE 2 with blank or 000, RTYPE 4 with a code"),
+    "vacant-quarters": ("RTYPE, VACS", "vacant-quarters", "group quarters that are vacant", "VACS 0 with RTYPE 4"),
+    "vacant-persons": ("VACS, FINAL_POP", "vacant", "vacant housing units with persons", "FINAL_POP 0 with VACS 1 to 7"),
+    "no-persons": ("VACS, FINAL_POP", "no-persons", "facilities without persons, or housing units without persons that are not vacant",
+                   "FINAL_POP 1 or more with VACS 0"),
+    "TEN": ("TEN", "domain", _HOUSEHOLDS, "1 to 4"),
+    "HHSEX": ("HHSEX", "domain", _HOUSEHOLDS, "1 or 2"),
+    "HHLDRAGE": ("HHLDRAGE", "domain", "ages that no householder has", f"15 to {AGES - 1}"),
+    "HHSPAN": ("HHSPAN", "domain", _HOUSEHOLDS, "1 or 2"),
+    "HHRACE": ("HHRACE", "domain", _HOUSEHOLDS, "01 to 63"),
+    "HHT": ("HHT", "domain", _HOUSEHOLDS, "1 to 7"),
+    "CPLT": ("CPLT", "domain", _HOUSEHOLDS, "0 to 5"),
+    "MULTG": ("MULTG", "domain", _HOUSEHOLDS, "0 to 2"),
+    "PAOC": ("PAOC", "domain", _HOUSEHOLDS, "1 to 4"),
+    "PAC": ("PAC", "domain", _HOUSEHOLDS, "1 to 4"),
+    **{name: (name, "form", "numbers of persons that are not digits", "00 to 99") for name in ("P18", "P60", "P65", "P75")},
+    "type": ("FINAL_POP, CPLT, PAOC, PAC, MULTG, HHT, P18", "household-type", "households of a type that cannot be",
+             "one of the 522 household types of the 2020 DHC"),
+}  # fmt: skip
+
+
+def _findings(file: str, words: Mapping[str, _Words], rules: tuple[str, ...], rows: _Ints) -> list[Finding]:
+    return [
+        Finding(file, column, rule, "stop", count, problem, allowed, _CORRECT)
+        for (column, rule, problem, allowed), count in (
+            (words[name], count) for name, count in zip(rules, rows.tolist(), strict=True)
+        )
+        if count
+    ]
+
+
+def unit_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
+    """Rules and edit rules that units of a file break.
+
+    Args:
+        file: its name.
+        bad: how many break each of UNIT_RULES.
+        edits: how many households break each edit rule.
+    """
+    found = _findings(file, _UNIT_WORDS, UNIT_RULES, bad)
+    return found + [
+        Finding(file, "HHSEX, HHLDRAGE, P60, P65, P75, household type", f"edit {name}", "stop", rows,
+                f"households that break the edit rule {name} ({meaning})", "no such household", "correct the records, or edit them again")
+        for (name, meaning), rows in zip(household_rules(), edits.tolist(), strict=True)
+        if rows
+    ]  # fmt: skip
+
+
+def person_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
+    """Rules and edit rules that persons of a file break.
+
+    Args:
+        file: its name.
+        bad: how many break each of PERSON_RULES.
+        edits: how many of each level of relgq have an age that the edit rules forbid.
+    """
+    recodes = person_recodes()
+    return _findings(file, _PERSON_WORDS, PERSON_RULES, bad) + [
+        Finding(file, "RELSHIP, QGQTYP, QAGE", f"edit relgq {level}", "stop", rows,
+                f"persons ({relgq_label(level)}) of an age that the edit rules forbid",
+                f"ages {recodes.youngest[level]} to {recodes.oldest[level]}", "correct the records, or edit them again")
+        for level, rows in enumerate(edits.tolist())
+        if rows
+    ]  # fmt: skip
