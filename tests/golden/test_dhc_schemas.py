@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from censafe.products.topdown.configuration.shipped import shipped_schemas, shipped_text
+from censafe.products.topdown.configuration.shipped import schema_text, shipped_schemas
 from support.shared import shared_data
 
 NAMES = {"dhc-persons": "dhcp", "dhc-households": "dhch", "dhc-units": "dhch_units"}
@@ -71,7 +71,7 @@ def test_the_household_rules_are_the_productions() -> None:
 )
 def test_tables_of_levels_agree(own: str, theirs: str) -> None:
     expected = list(csv.DictReader(shared_data(f"topdown/{theirs}.csv").read_text().splitlines()))
-    found = list(csv.DictReader(shipped_text(f"{own}.csv").splitlines()))
+    found = list(csv.DictReader(schema_text(f"{own}.csv").splitlines()))
     columns = [column for column in found[0] if column in expected[0]]
     assert len(columns) >= 8
     assert [[row[c] for c in columns] for row in expected] == [[row[c] for c in columns] for row in found]

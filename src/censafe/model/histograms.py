@@ -1,12 +1,13 @@
-"""Histograms of TopDown: what they count, structural zeros, bounds from facilities, budgets and passes."""
+"""Histograms of TopDown: what they count, structural zeros, what bounds them, budgets, passes, and which are estimated together."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,130 @@ from numpy.typing import NDArray
 from censafe.model import CellQuery, ProtectedUnit, Recode, Schema, make_query
 
 __all__ = [
+    "AnswersInStack",
+    "CellGroups",
     "EmptyCells",
     "Facilities",
+    "FacilityCounts",
     "GeoLevel",
     "HistogramSchema",
+    "LinearConstraint",
     "MeasuredHistogram",
+    "OwnAnswers",
+    "Pass",
     "PassList",
     "Passes",
+    "PublishedAnswers",
+    "RightSide",
+    "Stack",
+    "constraints_on",
 ]
+
+
+@dataclass(frozen=True)
+class CellGroups:
+    """Groups of cells of one histogram, one for each answer of a query; cells outside its recodes and ``when`` are in none.
+
+    Args:
+        query: attributes and recodes joined by ``*``, or ``total``; recodes need not cover their attributes.
+        when: levels by attribute, to which the groups are restricted.
+    """
+
+    query: str
+    when: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OwnAnswers:
+    """The sums of the groups themselves, which are published exactly."""
+
+    @property
+    def provenance(self) -> str:
+        """How the right side is known."""
+        return "invariant"
+
+
+@dataclass(frozen=True)
+class FacilityCounts:
+    """Published counts of housing units and group quarters by kind, each times a number.
+
+    Args:
+        kinds: name of the kinds by which they are counted; one group of cells for every kind, in their order.
+        each: by kind, what one unit counts for.
+    """
+
+    kinds: str
+    each: tuple[int, ...]
+
+    @property
+    def provenance(self) -> str:
+        """How the right side is known."""
+        return "invariant"
+
+
+@dataclass(frozen=True)
+class PublishedAnswers:
+    """Answers of a histogram that another run published, in the same geounit.
+
+    Args:
+        result: name of that result in the configuration.
+        histogram: of that run.
+        groups: of its cells; as many as those on the left, in the same order.
+    """
+
+    result: str
+    histogram: str
+    groups: CellGroups
+
+    @property
+    def provenance(self) -> str:
+        """How the right side is known."""
+        return "published result"
+
+
+@dataclass(frozen=True)
+class AnswersInStack:
+    """Answers of another histogram that is estimated together with this one, in the same geounit.
+
+    Args:
+        histogram: of the same stack.
+        groups: of its cells; as many as those on the left, in the same order.
+    """
+
+    histogram: str
+    groups: CellGroups
+
+    @property
+    def provenance(self) -> str:
+        """How the right side is known."""
+        return "estimated together"
+
+
+RightSide: TypeAlias = OwnAnswers | FacilityCounts | PublishedAnswers | AnswersInStack
+
+
+@dataclass(frozen=True)
+class LinearConstraint:
+    """What holds in every geounit: the sum of each group of cells in its relation to the right side.
+
+    Args:
+        name: unique in its histogram.
+        groups: of the cells of the histogram that it belongs to.
+        relation: of the sums to the right side.
+        right: one number for every group and geounit.
+        lowest: the lowest level at which it is known, with all above it; None for every level.
+
+    Example:
+        >>> bound = LinearConstraint("beds", CellGroups("hhgq"), "<=", FacilityCounts("hhgq", (99, 5)))
+        >>> bound.relation, bound.right.provenance
+        ('<=', 'invariant')
+    """
+
+    name: str
+    groups: CellGroups
+    relation: Literal["=", "<=", ">="]
+    right: RightSide
+    lowest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +206,24 @@ class HistogramSchema:
             found = self._queries[text] = make_query(self.schema, text, self.recodes)
         return found
 
+    def grouped(self, groups: CellGroups) -> CellQuery:
+        """The query whose answers sum the groups of cells of a constraint; cells in no group have the label -1.
+
+        Raises:
+            ValueError: the groups name no query, or put a level into two groups.
+
+        Example:
+            >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+            >>> shipped_schemas()["pl94-units"].grouped(CellGroups("total", {"h1": (1,)})).label.tolist()
+            [-1, 0]
+        """
+        query = make_query(self.schema, groups.query, self.recodes, measured=False)
+        factors = tuple(
+            factor.only(groups.when[attribute.name]) if attribute.name in groups.when else factor
+            for attribute, factor in zip(self.schema.attributes, query.factors, strict=True)
+        )
+        return replace(query, factors=factors)
+
     def allowed(self) -> NDArray[np.bool_]:
         """Which cells may hold records, shape (cells,).
 
@@ -127,16 +262,16 @@ PassList = tuple[tuple[tuple[str, ...], ...], ...]
 
 @dataclass(frozen=True)
 class GeoLevel:
-    """A level of the geography: the geounit of a block is the first ``prefix`` characters of its code.
+    """A level of the geography: the geounit of a block is the first ``prefix`` characters of its code, or made by the spine.
 
     Args:
         name: of the level.
-        prefix: 0 for one geounit that holds everything.
+        prefix: 0 for one geounit that holds everything; None where the spine makes its geounits of keys of the blocks.
         code: of that one geounit.
     """
 
     name: str
-    prefix: int
+    prefix: int | None
     code: str = ""
 
 
@@ -161,6 +296,8 @@ class MeasuredHistogram:
         query_shares: by level and query, in order of the queries' ordinals; they sum to 1 at every level and are all above 0.
         passes: by level.
         folder: of its noisy measurements, named as the Bureau names its products.
+        constraints: that hold in every geounit, beside its exact totals and the facilities of its schema.
+        record_totals: lowest level at which the totals of the records are exact that it or another histogram counts.
     """
 
     name: str
@@ -171,7 +308,92 @@ class MeasuredHistogram:
     query_shares: Mapping[str, Mapping[str, Fraction]]
     passes: Mapping[str, Passes]
     folder: str = ""
+    constraints: tuple[LinearConstraint, ...] = ()
+    record_totals: str | None = None
 
     def cost(self, level: str, query: str) -> Fraction:
         """Privacy loss of one query at one level."""
         return self.loss * self.level_shares[level] * self.query_shares[level][query]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One outer pass of the estimation of a geounit's children.
+
+    Args:
+        histogram: that is fitted and rounded.
+        l2: inner passes of queries that are fitted; those that are not measured have no term.
+        rounding: inner passes of queries whose answers are rounded.
+        carried: queries whose rounded answers hold in all later passes of the stack; none in its last pass.
+    """
+
+    histogram: str
+    l2: tuple[tuple[str, ...], ...]
+    rounding: tuple[tuple[str, ...], ...]
+    carried: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Histograms of which one level is estimated together.
+
+    Args:
+        histograms: in the order in which their passes follow.
+    """
+
+    histograms: tuple[MeasuredHistogram, ...]
+
+    @property
+    def name(self) -> str:
+        """Names of the histograms, joined."""
+        return " with ".join(histogram.name for histogram in self.histograms)
+
+    def passes(self, level: str) -> tuple[Pass, ...]:
+        """The outer passes of a level: all of the first histogram, then those of the next.
+
+        Args:
+            level: of the children.
+
+        Example:
+            >>> from censafe.products.topdown.configuration.config import load_config
+            >>> stack = load_config("pl94-us").stacks[0]
+            >>> [(one.histogram, one.rounding[0], one.carried) for one in stack.passes("County")]
+            [('persons', ('total',), ())]
+        """
+        steps = [
+            (histogram.name, l2, rounding)
+            for histogram in self.histograms
+            for l2, rounding in zip(histogram.passes[level].l2, histogram.passes[level].rounding, strict=True)
+        ]
+        return tuple(
+            Pass(name, l2, rounding, rounding[-1] if number < len(steps) else ())
+            for number, (name, l2, rounding) in enumerate(steps, 1)
+        )
+
+
+def constraints_on(histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]:
+    """Its constraints with those that its exact totals and the facilities of its schema mean.
+
+    Args:
+        histogram: as a configuration gives it.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> for one in constraints_on(load_config("pl94-us").histogram("persons")):
+        ...     print(one.name, one.groups.query, one.relation, one.right.provenance, one.lowest)
+        total total = invariant State
+        hhgq_total_lb hhgq >= invariant None
+        hhgq_total_ub hhgq <= invariant None
+    """
+    found = []
+    if histogram.exact_totals is not None:
+        found.append(
+            LinearConstraint("total", CellGroups("total"), "=", OwnAnswers(), histogram.exact_totals)
+        )
+    rule = histogram.schema.facilities
+    if rule is not None:
+        groups = CellGroups(rule.attribute)
+        lower, upper = (FacilityCounts(rule.attribute, each) for each in (rule.minimum, rule.largest))
+        found.append(LinearConstraint(f"{rule.attribute}_total_lb", groups, ">=", lower))
+        found.append(LinearConstraint(f"{rule.attribute}_total_ub", groups, "<=", upper))
+    return (*found, *histogram.constraints)

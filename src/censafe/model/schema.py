@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -128,6 +128,15 @@ class Factor:
     def key(self) -> tuple[int, bytes]:
         """Equal for factors that group alike."""
         return self.groups, self.of_level.tobytes()
+
+    def only(self, levels: Collection[int]) -> Factor:
+        """The same without all other levels."""
+        return Factor(
+            self.groups,
+            np.where(np.isin(np.arange(len(self.of_level)), list(levels)), self.of_level, -1).astype(
+                np.int32
+            ),
+        )
 
     def refines(self, coarse: Factor) -> bool:
         """Whether each group lies in one group of ``coarse``, or in none of them."""

@@ -130,7 +130,7 @@ def area_names(config: TopdownConfig, names: Mapping[str, str] | None = None) ->
         config: of the run.
         names: of areas, by GEOID or, where levels are not those of census geography, by geocode; None for none.
     """
-    lengths = (level.prefix for level in config.levels)
+    lengths = (level.prefix for level in config.levels if level.prefix is not None)
     return AreaNames(names or {}, config.geocodes == "digits" and are_census_levels(lengths))
 
 

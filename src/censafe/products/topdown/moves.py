@@ -99,9 +99,9 @@ def known_depth(config: TopdownConfig, area: str) -> int:
     return depth
 
 
-@proven("moves.proof.md", digest="75f88f0f0e2c35d9")
+@proven("moves.proof.md", digest="aa8d0b41a36b72ee")
 def moved_records(histogram: MeasuredHistogram, lowest: str, area: str) -> int | None:
-    """How many records change when one is in another block of its area and all exact totals stay as they are.
+    """How many records change when one is in another block of its area and all exact totals of the records stay as they are.
 
     Args:
         histogram: of the records.
@@ -120,7 +120,7 @@ def moved_records(histogram: MeasuredHistogram, lowest: str, area: str) -> int |
         >>> moved_records(config.histograms[0], "Block", "US") is None
         True
     """
-    exact = histogram.exact_totals
+    exact = histogram.record_totals
     if exact == lowest:
         return 2
     order = tuple(histogram.level_shares)

@@ -18,10 +18,11 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
-from censafe.model.histograms import Facilities, GeoLevel, MeasuredHistogram
+from censafe.model.histograms import Facilities, FacilityCounts, GeoLevel, MeasuredHistogram
 from censafe.model.proven import proven
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
 from censafe.products.topdown.configuration.layout import measures_occupancy, person_schema
+from censafe.products.topdown.configuration.runnable import missing_for_run
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 __all__ = [
@@ -111,8 +112,9 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
     """
     check_spine(config)
     check_pass_order(config)
-    person_schema(config)
-    measures_occupancy(config)
+    if not missing_for_run(config):
+        person_schema(config)
+        measures_occupancy(config)
     units = {histogram.schema.record for histogram in config.histograms}
     return ReleasePlan(
         product="topdown",
@@ -238,8 +240,8 @@ def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
         levels = [name for name in exact_levels(histogram) if name in run]
         if levels:
             figures.append(f"totals of {', '.join(levels)}")
-        if histogram.schema.facilities:
-            figures.append(f"numbers of {_unit_words(histogram.schema.facilities)} in every {run[-1]}")
+        if counted := _counted_units(histogram):
+            figures.append(f"numbers of {counted} in every {run[-1]}")
         if figures:
             found.append(f"Published exactly, without noise: {histogram.name}, {'; '.join(figures)}.")
     found += _known_from_exact(config)
@@ -249,6 +251,14 @@ def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
             "a total, so no loss is stated for it."
         )
     return tuple(found)
+
+
+def _counted_units(histogram: MeasuredHistogram) -> str:
+    """The units whose published counts bound the histogram; empty where none do."""
+    if histogram.schema.facilities is not None:
+        return _unit_words(histogram.schema.facilities)
+    bounded = any(isinstance(one.right, FacilityCounts) for one in histogram.constraints)
+    return "housing units and group quarters by kind" if bounded else ""
 
 
 def _unit_words(rule: Facilities) -> str:
@@ -288,7 +298,9 @@ def _settings(config: TopdownConfig) -> dict[str, str]:
     """What decides the measurements besides the laws; how they are estimated is not part of the plan."""
     settings = {
         "records": ", ".join(dict.fromkeys(record_words(histogram) for histogram in config.histograms)),
-        "levels": ",".join(f"{level.name}:{level.prefix}" for level in config.run_levels),
+        "levels": ",".join(
+            f"{level.name}:{'' if level.prefix is None else level.prefix}" for level in config.run_levels
+        ),
         "spine": config.choices.spine,
         "bypass": str(config.choices.bypass).lower(),
         "cutoffs": f"fanout {config.choices.fanout_cutoff}, bypass {config.choices.bypass_cutoff}",
@@ -297,6 +309,8 @@ def _settings(config: TopdownConfig) -> dict[str, str]:
     for histogram in config.histograms:
         settings[f"schema.{histogram.name}"] = histogram.schema.digest
         settings[f"exact_totals.{histogram.name}"] = histogram.exact_totals or ""
+    if any(len(stack.histograms) > 1 for stack in config.stacks):
+        settings["stacks"] = ", ".join(stack.name for stack in config.stacks)
     return settings
 
 
@@ -304,18 +318,17 @@ def _relation(config: TopdownConfig) -> str:
     """The protected change in words."""
     lowest = config.run_levels[-1].name
     clauses = []
-    for histogram in config.histograms:
-        words = f"one {record_words(histogram)}'s record has other values"
-        if histogram.exact_totals == lowest:
+    for stack in config.stacks:
+        first = stack.histograms[0]
+        words = f"one {record_words(first)}'s record has other values"
+        if first.record_totals == lowest:
             clauses.append(f"{words} in the same {lowest}")
             continue
-        unchanged = [f"{histogram.exact_totals} totals"] if histogram.exact_totals else []
-        if histogram.schema.facilities:
-            unchanged.append(f"counts of {_unit_words(histogram.schema.facilities)} by {lowest}")
+        totals = [f"{first.record_totals} totals"] if first.record_totals else []
+        counted = dict.fromkeys(text for one in stack.histograms if (text := _counted_units(one)))
+        totals += [f"counts of {text} by {lowest}" for text in counted]
         words = f"{words}, possibly in another {lowest}"
-        clauses.append(
-            words + (f", with the published {' and '.join(unchanged)} unchanged" if unchanged else "")
-        )
+        clauses.append(words + (f", with the published {' and '.join(totals)} unchanged" if totals else ""))
     return "; and ".join(clauses)
 
 

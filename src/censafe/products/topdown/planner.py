@@ -20,7 +20,7 @@ import numpy as np
 from censafe.errors import ConfigError
 from censafe.model import CellQuery, Definition
 from censafe.model.entries import nearest
-from censafe.model.histograms import MeasuredHistogram
+from censafe.model.histograms import MeasuredHistogram, PublishedAnswers, Stack
 from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
 from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
@@ -29,8 +29,16 @@ from censafe.planning.prices.readings import QueryShare
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
 from censafe.planning.prices.targets import Asked
+from censafe.privacy.loss.conversions import epsilons
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
+from censafe.products.topdown.plan import (
+    LevelWorkload,
+    exact_figures,
+    level_costs,
+    plan_release,
+    record_words,
+    workloads,
+)
 from censafe.products.topdown.readings import loss_readings, record_questions
 
 __all__ = [
@@ -266,7 +274,7 @@ def report(config: TopdownConfig, *, confidence: Fraction, delta: Fraction) -> P
         confidence=confidence,
         delta=delta,
         warnings=config.warnings,
-        notes=_notes(config),
+        notes=_notes(config, delta),
         readings=loss_readings(config, delta),
     )
 
@@ -319,7 +327,7 @@ def query_facts(config: TopdownConfig) -> tuple[QueryFacts, ...]:
     return tuple(facts)
 
 
-def _notes(config: TopdownConfig) -> tuple[str, ...]:
+def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
     notes = []
     for histogram in config.histograms:
         shares = ", ".join(f"{level} {float(100 * s):.2f}%" for level, s in histogram.level_shares.items())
@@ -332,7 +340,9 @@ def _notes(config: TopdownConfig) -> tuple[str, ...]:
             f"{', '.join(answers)}.",
         ]
     notes += [_counts(config, histogram) for histogram in config.histograms]
+    notes += [_level_sums(config, stack) for stack in config.stacks]
     notes += exact_figures(config)
+    notes += _earlier(config, delta)
     if config.choices.bypass:
         notes.append(
             f"Spine {config.choices.spine}: the budget of an only child is spent at its parent. Costs and margins are those of "
@@ -343,6 +353,38 @@ def _notes(config: TopdownConfig) -> tuple[str, ...]:
         names = ", ".join(level.name for level in skipped)
         notes.append(f"The run starts at {config.root}; the shares of {names} are not spent.")
     return tuple(notes)
+
+
+def _level_sums(config: TopdownConfig, stack: Stack) -> str:
+    """Exact loss of every level, of the histograms of one record together."""
+    costs = [level_costs(config, histogram) for histogram in stack.histograms]
+    levels = {level.name: sum((own[level.name] for own in costs), Fraction(0)) for level in config.run_levels}
+    total = sum(levels.values())
+    shares = ", ".join(f"{name} {cost} ({float(100 * cost / total):.2f}%)" for name, cost in levels.items())
+    record = record_words(stack.histograms[0])
+    return f"{stack.name}: {config.definition.symbol} {total} for one {record} record, exactly, by level {shares}."
+
+
+def _earlier(config: TopdownConfig, delta: Fraction) -> list[str]:
+    """What the constraints hold to, and the loss together with that of the results that were published before."""
+    if not config.published:
+        return []
+    names = ", ".join(dict.fromkeys(config.published.values()))
+    found = []
+    for histogram in config.histograms:
+        for one in histogram.constraints:
+            if isinstance(one.right, PublishedAnswers):
+                source = f"{config.published[one.right.result]}, {one.right.histogram}"
+                found.append(
+                    f"Held to what was published: {histogram.name}, {one.groups.query}, by {one.name} ({source})."
+                )
+    earlier = [plan_release(load_config(source)).total for source in dict.fromkeys(config.published.values())]
+    own = plan_release(config).total
+    total = own + sum(earlier, Fraction(0))
+    words = f"{config.definition.symbol} {total}"
+    if config.definition is Definition.ZCDP:
+        words += f", epsilon {epsilons(total, delta).tight:.4f} (tight bound)"
+    return [*found, f"Together with {names}, whose loss adds whatever was published there: {words}."]
 
 
 def _counts(config: TopdownConfig, histogram: MeasuredHistogram) -> str:

@@ -84,7 +84,9 @@ def _moves(config: TopdownConfig, spread: str) -> Iterator[RecordChange]:
         name = f"{lowest} within {area}, {histogram.name}" if several else f"its {lowest} within its {area}"
         yield RecordChange(name, words + spread, _below(config, [(histogram, records)], below))
     if several and len(changes) == len(config.histograms):
-        words = " and ".join(move_words(histogram, records, lowest) for histogram, records in changes)
+        words = " and ".join(
+            dict.fromkeys(move_words(histogram, records, lowest) for histogram, records in changes)
+        )
         words = f"{words} of the same {area}, all else being known"
         name = f"{lowest} within {area}, {_together(changes)}"
         yield RecordChange(name, words + spread, _below(config, changes, below))
@@ -261,7 +263,6 @@ def _moves_of_readings(
 ) -> Iterator[LossReading]:
     lowest = config.run_levels[-1].name
     for area, loss in move_losses(config, chosen, paths).items():
-        change = " and ".join(
-            move_words(histogram, moved_records(histogram, lowest, area) or 1, lowest) for histogram in chosen
-        )
+        changes = (move_words(one, moved_records(one, lowest, area) or 1, lowest) for one in chosen)
+        change = " and ".join(dict.fromkeys(changes))
         yield LossReading.of(name, f"{lowest} within", area, loss, config.definition, delta, change)

@@ -11,6 +11,7 @@ from censafe.population.findings import Finding
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.runnable import require_runnable
 from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.intake import BlockIntake
@@ -103,6 +104,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
 
 def _load(config: str, settings: Mapping[str, str], reading: ReadOptions) -> TopdownConfig:
     chosen = load_config(config, settings)
+    require_runnable(chosen)
     for warning in chosen.warnings:
         reading.observer.remark(f"Warning: {warning}")
     return chosen

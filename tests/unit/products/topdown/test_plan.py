@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -42,8 +43,10 @@ def test_one_replaced_record_moves_each_query_by_two_at_most(name: str) -> None:
     """Every cell is in exactly one answer, so the change of a query is minus one in one answer and plus one in one."""
     for load in workloads(load_config(name)):
         for query in load.queries:
-            assert (load.histogram.schema.schema.cells,) == query.label.shape
-            np.testing.assert_array_equal(np.arange(query.answers), np.unique(query.label))
+            assert load.histogram.schema.schema.shape == tuple(len(one.of_level) for one in query.factors)
+            assert query.answers == math.prod(one.groups for one in query.factors)
+            for factor in query.factors:  # so that every cell has one answer, and every answer a cell
+                np.testing.assert_array_equal(np.arange(factor.groups), np.unique(factor.of_level))
 
 
 def test_parts_are_named_once_and_in_order() -> None:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from censafe.geography.geocodes import ALPHABETS, GeocodeForm
+from censafe.geography.spines.prim import PRIM_LEVELS
 from censafe.model import Definition
 from censafe.model.entries import nearest
 from censafe.model.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
@@ -25,7 +26,7 @@ from censafe.products.topdown.configuration.schema_checks import (
     check_schema_table,
     check_schemas,
 )
-from censafe.products.topdown.configuration.shipped import shipped_schemas, shipped_text
+from censafe.products.topdown.configuration.shipped import schema_text, shipped_schemas
 
 __all__ = ["check_geocodes", "check_histograms", "check_levels", "check_loss", "check_root"]
 
@@ -33,8 +34,8 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*(_[A-Za-z0-9-]+)*", re.ASCII)
 _DEFINITIONS: Final = {"rho": Definition.ZCDP, "epsilon": Definition.PURE}
 
 
-def check_levels(document: Document, problems: Problems) -> tuple[GeoLevel, ...]:
-    """The levels of the geography, each with a longer prefix than the one above it."""
+def check_levels(document: Document, spine: str, problems: Problems) -> tuple[GeoLevel, ...]:
+    """The levels of the geography, each with a longer prefix than the one above it, or none where the spine makes its geounits."""
     if not document.has("levels", problems):
         return ()
     raw = document.values["levels"]
@@ -48,7 +49,7 @@ def check_levels(document: Document, problems: Problems) -> tuple[GeoLevel, ...]
         where = f"levels[{position}]"
         table = check_entry(item, where, ("name", "prefix", "code"), problems)
         name, prefix = table.get("name"), whole(table.get("prefix"))
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or prefix is None:
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or ("prefix" in table and prefix is None):
             problems.add(
                 where, "give a name of letters, digits, - and _, and the length of the prefix, 0 or more"
             )
@@ -59,12 +60,24 @@ def check_levels(document: Document, problems: Problems) -> tuple[GeoLevel, ...]
             continue
         levels.append(GeoLevel(name, prefix, code))
     _refuse_repeated([level.name for level in levels], "levels", problems)
-    for above, below in pairwise(levels):
-        if below.prefix <= above.prefix:
-            problems.add(
-                "levels", f"{below.name} must have a longer prefix than {above.name}, which stands above it"
-            )
+    prefixed = [(level.name, level.prefix) for level in levels if level.prefix is not None]
+    for (upper, above), (lower, below) in pairwise(prefixed):
+        if below <= above:
+            problems.add("levels", f"{lower} must have a longer prefix than {upper}, which stands above it")
+    _check_made(levels, spine, problems)
     return tuple(levels)
+
+
+def _check_made(levels: Sequence[GeoLevel], spine: str, problems: Problems) -> None:
+    """Only the spine of the DHC makes geounits, and only those of its own levels."""
+    own = set(PRIM_LEVELS) if spine == "prim" else set()
+    made = [level.name for level in levels if level.prefix is None and level.name not in own]
+    if made:
+        problems.add(
+            "levels",
+            f"{listed(made)} without a prefix: give the length of the prefix, 0 or more; only spine = prim makes levels of its own, "
+            f"those of {listed(PRIM_LEVELS)}",
+        )
 
 
 def check_geocodes(
@@ -75,6 +88,9 @@ def check_geocodes(
     if word is None or not levels:
         return word
     lowest = levels[-1]
+    if lowest.prefix is None:
+        problems.add("levels", f"{lowest.name}, the lowest level, needs a prefix")
+        return word
     form = GeocodeForm(lowest.prefix, ALPHABETS[word])
     if form.length > form.longest:
         problems.add(
@@ -123,7 +139,7 @@ def check_histograms(
     if not document.has("histograms", problems):
         return ()
     table = check_schema_table(document.values["histograms"], "histograms", problems)
-    own = check_schemas(document.values.get("schemas", {}), "schemas", problems, shipped_text)
+    own = check_schemas(document.values.get("schemas", {}), "schemas", problems, schema_text)
     schemas = {**shipped_schemas(), **own}
     for name in sorted(set(own) & set(shipped_schemas())):
         problems.add(f"schemas.{name}", "a shipped schema has this name; choose another")
@@ -172,7 +188,9 @@ def _check_histogram(
     before, key = len(problems.messages), f"histograms.{name}"
     if not _NAME.fullmatch(name):
         problems.add(key, "the name of a histogram has letters, digits, - and _")
-    table = check_entry(raw, key, ("schema", "exact_totals", "measurements", "passes"), problems)
+    table = check_entry(
+        raw, key, ("schema", "exact_totals", "measurements", "passes", "constraints"), problems
+    )
     names = tuple(level.name for level in levels)
     chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), problems)
     exact = _check_exact_totals(table, key, names, problems)

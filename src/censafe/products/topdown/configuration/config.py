@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -17,15 +17,21 @@ from censafe.estimation.topdown.levels.joint_limits import joint_pair
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
 from censafe.model import CellQuery, Definition
 from censafe.model.choices import Choices
-from censafe.model.histograms import GeoLevel, MeasuredHistogram
+from censafe.model.histograms import GeoLevel, MeasuredHistogram, Stack
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, locate, titled
+from censafe.products.configuration.source import Problems, get_shipped, locate, titled
 from censafe.products.topdown.configuration.checks import (
     check_geocodes,
     check_histograms,
     check_levels,
     check_loss,
     check_root,
+)
+from censafe.products.topdown.configuration.constraint_checks import (
+    ConstraintReader,
+    check_published,
+    check_stacks,
+    with_record_totals,
 )
 from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, read_document
 
@@ -64,6 +70,8 @@ class TopdownConfig:
         warnings: what the user should know.
         text: of the configuration file, without the overrides.
         geocodes: which characters geocodes have, a word of :data:`censafe.geography.geocodes.ALPHABETS`.
+        together: names of the histograms that are estimated together, each in one of them; empty where each is alone.
+        published: earlier results that constraints hold to: the configuration that publishes each, by its name.
         title: what the configuration is for, in its own words; empty without.
     """
 
@@ -79,6 +87,14 @@ class TopdownConfig:
     text: str = field(default="", repr=False)
     title: str = ""
     geocodes: str = "digits"
+    together: tuple[tuple[str, ...], ...] = ()
+    published: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stacks(self) -> tuple[Stack, ...]:
+        """The histograms that a level estimates together, in the order in which they are estimated."""
+        names = self.together or tuple((histogram.name,) for histogram in self.histograms)
+        return tuple(Stack(tuple(map(self.histogram, own))) for own in names)
 
     @property
     def run_levels(self) -> tuple[GeoLevel, ...]:
@@ -91,13 +107,16 @@ class TopdownConfig:
         """Everything that decides what is released, as text under dotted keys in a fixed order."""
         symbol = self.definition.symbol
         flat = {
-            "levels": ",".join(f"{level.name}:{level.prefix}:{level.code}" for level in self.levels),
+            "levels": ",".join(f"{level.name}:{_prefix_text(level)}:{level.code}" for level in self.levels),
             "root": self.root,
             "reader": self.reader,
             **({} if self.geocodes == "digits" else {"geocodes": self.geocodes}),
             "measure": ",".join(histogram.name for histogram in self.histograms),
             **{name: str(value).lower() for name, value in vars(self.choices).items()},
+            **{f"published.{name}": source for name, source in self.published.items()},
         }
+        if any(len(own) > 1 for own in self.together):
+            flat["stacks"] = ", ".join(" with ".join(own) for own in self.together)
         for histogram in self.histograms:
             name = histogram.name
             flat[f"{symbol}.{name}"] = str(histogram.loss)
@@ -109,6 +128,10 @@ class TopdownConfig:
                     flat[f"query_shares.{name}.{level.name}.{query}"] = str(share)
                 passes = histogram.passes[level.name]
                 flat[f"passes.{name}.{level.name}"] = json.dumps([passes.l2, passes.rounding])
+            for constraint in histogram.constraints:
+                flat[f"constraints.{name}.{constraint.name}"] = json.dumps(
+                    [asdict(constraint), type(constraint.right).__name__], sort_keys=True
+                )
         return flat
 
     @property
@@ -149,12 +172,13 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     document = read_document(source, overrides or {})
     problems = Problems()
     warnings = document.check_unknown(problems)
-    levels = check_levels(document, problems)
+    choices = _check_choices(document, problems)
+    levels = check_levels(document, choices.spine, problems)
     root = check_root(document, levels, problems)
     reader = document.read("reader", problems)
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
-    choices = _check_choices(document, problems)
+    histograms, stacks = _check_together(document, levels, histograms, problems)
     geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
     if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
         problems.add(
@@ -182,7 +206,35 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         text=locate(PRODUCT, source)[0].read_text(encoding="utf-8"),
         title=title,
         geocodes=cast(str, geocodes),
+        together=tuple(tuple(one.name for one in stack.histograms) for stack in stacks),
+        published=dict(document.values.get("published", {})),
     )
+
+
+def _check_together(
+    document: Document,
+    levels: tuple[GeoLevel, ...],
+    histograms: tuple[MeasuredHistogram, ...],
+    problems: Problems,
+) -> tuple[tuple[MeasuredHistogram, ...], tuple[Stack, ...]]:
+    """The histograms with their constraints, and those that are estimated together."""
+    published = check_published(
+        document,
+        problems,
+        lambda source: {one.name: one for one in load_config(get_shipped(source).name).histograms},
+    )
+    alone = check_stacks(document, histograms, problems)
+    reader = ConstraintReader(tuple(level.name for level in levels), alone, published, problems)
+    entries = document.values.get("histograms", {})
+    constrained = {
+        one.name: replace(one, constraints=reader.read(entries[one.name].get("constraints", []), one))
+        for one in with_record_totals(histograms, alone)
+    }
+    return tuple(constrained.values()), alone
+
+
+def _prefix_text(level: GeoLevel) -> str:
+    return "" if level.prefix is None else str(level.prefix)
 
 
 def _withdrawn(document: Document, name: str, problems: Problems) -> str | None:

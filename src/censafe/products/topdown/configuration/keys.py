@@ -49,7 +49,7 @@ _FIELDS: Final = ConfigFields(
             least=1,
             most=MOST_PERSONS,
         ),
-        *(ConfigField(noun, "fixed") for noun in ("title", "levels", "schemas")),
+        *(ConfigField(noun, "fixed") for noun in ("title", "levels", "schemas", "stacks", "published")),
         ConfigField("measure", "list"),
         *(ConfigField(noun, "number") for noun in (*LOSSES, *_DEPTHS)),
         ConfigField("histograms", "text"),

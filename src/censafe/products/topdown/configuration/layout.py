@@ -75,7 +75,11 @@ def level_rules(config: TopdownConfig) -> tuple[LevelRule, ...]:
     if config.choices.spine == "prim":
         return published_rules(config.root)
     alphabet = ALPHABETS[config.geocodes]
-    return tuple(LevelRule(level.name, level.prefix, level.code, alphabet) for level in config.run_levels)
+    return tuple(
+        LevelRule(level.name, level.prefix, level.code, alphabet)
+        for level in config.run_levels
+        if level.prefix is not None
+    )
 
 
 def published_levels(config: TopdownConfig) -> tuple[str, ...]:

@@ -22,8 +22,8 @@ __all__ = [
     "gq_kinds",
     "gq_types",
     "race_sets",
+    "schema_text",
     "shipped_schemas",
-    "shipped_text",
 ]
 
 _DATA: Final = resources.files("censafe.products.topdown.configuration").joinpath("data")
@@ -99,7 +99,7 @@ def shipped_schemas() -> Mapping[str, HistogramSchema]:
     schemas = {}
     for place in sorted(_DATA.joinpath("schemas").iterdir(), key=lambda place: place.name):
         raw = parse_toml_exact(place.read_text(encoding="utf-8"), place.name)
-        schemas.update(check_schemas(raw, "schemas", problems, shipped_text))
+        schemas.update(check_schemas(raw, "schemas", problems, schema_text))
     problems.raise_if_any("schemas")
     return MappingProxyType(schemas)
 
@@ -164,7 +164,7 @@ def gq_types() -> tuple[GqType, ...]:
     )
 
 
-def shipped_text(name: str) -> str:
+def schema_text(name: str) -> str:
     """Text of a file of schemas or levels.
 
     Raises:
@@ -174,4 +174,4 @@ def shipped_text(name: str) -> str:
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(shipped_text(name).splitlines()))
+    return list(csv.DictReader(schema_text(name).splitlines()))

@@ -1,0 +1,265 @@
+"""Rules for the constraints, stacks and published results of a TopDown configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal, cast
+
+from censafe.errors import ConfigError
+from censafe.model import CellQuery
+from censafe.model.histograms import (
+    AnswersInStack,
+    CellGroups,
+    FacilityCounts,
+    HistogramSchema,
+    LinearConstraint,
+    MeasuredHistogram,
+    OwnAnswers,
+    PublishedAnswers,
+    RightSide,
+    Stack,
+)
+from censafe.products.configuration.document import Document
+from censafe.products.configuration.source import Problems, check_choice, listed, shown
+from censafe.products.topdown.configuration.level_sets import LevelSets, whole
+from censafe.products.topdown.configuration.schema_checks import check_entry, check_schema_table
+
+__all__ = ["ConstraintReader", "check_published", "check_stacks", "with_record_totals"]
+
+_RELATIONS: Final = ("=", "<=", ">=")
+_SIDES: Final = {
+    "facilities": ("facilities", "each"),
+    "published": ("published", "histogram", "cells", "when"),
+    "histogram": ("histogram", "cells", "when"),
+    "exact": ("exact",),
+}
+
+Load = Callable[[str], Mapping[str, MeasuredHistogram]]
+"""The histograms of a configuration by its name; raises ConfigError where there is none."""
+
+
+def check_published(
+    document: Document, problems: Problems, load: Load
+) -> dict[str, Mapping[str, MeasuredHistogram]]:
+    """Histograms of the configurations that published earlier results, by the name of the result."""
+    found = {}
+    for name, source in check_schema_table(
+        document.values.get("published", {}), "published", problems
+    ).items():
+        key = f"published.{name}"
+        if not isinstance(source, str):
+            problems.add(
+                key, f'{shown(source)} is not the name of a configuration; give one such as "pl94-us"'
+            )
+            continue
+        try:
+            found[name] = load(source)
+        except ConfigError as error:
+            problems.add(key, str(error))
+    return found
+
+
+def check_stacks(
+    document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
+) -> tuple[Stack, ...]:
+    """Which histograms are estimated together; those that no stack names are estimated alone, all in the order of measure.
+
+    Args:
+        document: the configuration.
+        histograms: those that are measured.
+        problems: takes the breaches.
+    """
+    raw = document.values.get("stacks", [])
+    names = tuple(check_schema_table(document.values.get("histograms", {}), "histograms", problems))
+    if not isinstance(raw, list) or not all(isinstance(item, list) and item for item in raw):
+        problems.add("stacks", 'give lists of histograms, such as [["units", "households"]]')
+        return ()
+    read = [[check_choice(name, "stacks", names, problems) for name in item] for item in raw]
+    flat = [name for item in read for name in item if name is not None]
+    if len(set(flat)) < len(flat):
+        problems.add("stacks", "a histogram is named more than once; it is in one stack")
+        return ()
+    by_name = {histogram.name: histogram for histogram in histograms}
+    measured = document.values.get("measure", names)
+    for item in read:
+        absent = [name for name in item if name in names and name not in measured]
+        if absent and len(absent) < len(item):
+            problems.add("measure", f"{listed(absent)} must be measured with {listed(filter(None, item))}")
+    stack_of = {name: tuple(item) for item in read for name in item}
+    chosen = dict.fromkeys(stack_of.get(histogram.name, (histogram.name,)) for histogram in histograms)
+    return tuple(Stack(tuple(by_name[name] for name in item if name in by_name)) for item in chosen)
+
+
+def with_record_totals(
+    histograms: Sequence[MeasuredHistogram], stacks: Sequence[Stack]
+) -> tuple[MeasuredHistogram, ...]:
+    """The histograms, each with the lowest level at which the totals of its records are exact.
+
+    The histograms of a stack count the same records, some of them in one histogram alone: their total can be exact where that of
+    a histogram is not.
+    """
+    found = {}
+    for stack in stacks:
+        exact = [one.exact_totals for one in stack.histograms if one.exact_totals is not None]
+        for histogram in stack.histograms:
+            order = tuple(histogram.level_shares)
+            found[histogram.name] = max(exact, key=order.index) if exact else None
+    return tuple(replace(one, record_totals=found.get(one.name, one.exact_totals)) for one in histograms)
+
+
+class ConstraintReader:
+    """Reads the constraints of one configuration.
+
+    Args:
+        levels: names, the widest first.
+        stacks: histograms that are estimated together.
+        published: histograms of earlier results, by name of the result.
+        problems: takes the breaches.
+    """
+
+    def __init__(
+        self,
+        levels: tuple[str, ...],
+        stacks: Sequence[Stack],
+        published: Mapping[str, Mapping[str, MeasuredHistogram]],
+        problems: Problems,
+    ) -> None:
+        self._levels = levels
+        self._stacks = stacks
+        self._published = published
+        self._problems = problems
+
+    def read(self, raw: object, histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]:
+        """The constraints of a histogram; those that break a rule are left out.
+
+        Args:
+            raw: the list in the file.
+            histogram: that they belong to.
+        """
+        key = f"histograms.{histogram.name}.constraints"
+        if not isinstance(raw, list):
+            self._problems.add(key, f"{shown(raw)} is not a list of constraints")
+            return ()
+        read = [
+            self._constraint(item, f"{key}[{place}]", histogram, len(self._problems.messages))
+            for place, item in enumerate(raw)
+        ]
+        found = tuple(one for one in read if one is not None)
+        names = [one.name for one in found]
+        if len(set(names)) < len(names):
+            self._problems.add(key, "two constraints have one name; give each its own")
+        return found
+
+    def _constraint(
+        self, raw: object, key: str, histogram: MeasuredHistogram, before: int
+    ) -> LinearConstraint | None:
+        table = check_entry(
+            raw, key, ("name", "cells", "when", "relation", "right", "lowest"), self._problems
+        )
+        name = table.get("name")
+        if not isinstance(name, str) or not name:
+            self._problems.add(key, "give a name in quotes")
+        left = self._groups(table, key, histogram.schema)
+        relation = check_choice(table.get("relation"), f"{key}.relation", _RELATIONS, self._problems)
+        lowest = table.get("lowest")
+        if lowest is not None:
+            check_choice(lowest, f"{key}.lowest", self._levels, self._problems)
+        right = self._right(table.get("right"), f"{key}.right", histogram, left)
+        if len(self._problems.messages) > before or left is None or right is None:
+            return None
+        sign = cast(Literal["=", "<=", ">="], relation)
+        return LinearConstraint(str(name), left[0], sign, right, lowest)
+
+    def _groups(
+        self, table: Mapping[str, Any], key: str, schema: HistogramSchema
+    ) -> tuple[CellGroups, CellQuery] | None:
+        """Groups of cells, and the query that they are."""
+        raw = check_entry(table.get("when", {}), f"{key}.when", schema.schema.names, self._problems)
+        sizes = dict(zip(schema.schema.names, schema.schema.shape, strict=True))
+        when = {
+            name: LevelSets(sizes[name], {}).read(levels, f"{key}.when.{name}", self._problems)
+            for name, levels in raw.items()
+            if name in sizes
+        }
+        text = table.get("cells")
+        if not isinstance(text, str):
+            self._problems.add(f"{key}.cells", 'give a query of the cells, such as "total"')
+            return None
+        groups = CellGroups(text, when)
+        try:
+            return groups, schema.grouped(groups)
+        except ValueError as error:
+            self._problems.add(f"{key}.cells", str(error))
+            return None
+
+    def _right(
+        self,
+        raw: object,
+        key: str,
+        histogram: MeasuredHistogram,
+        left: tuple[CellGroups, CellQuery] | None,
+    ) -> RightSide | None:
+        kind = next((word for word in _SIDES if isinstance(raw, Mapping) and word in raw), None)
+        if kind is None:
+            self._problems.add(key, f"give one of {listed(_SIDES)}")
+            return None
+        table = check_entry(raw, key, _SIDES[kind], self._problems)
+        if kind == "facilities":
+            return self._facilities(table, key, left)
+        if kind == "exact":
+            return OwnAnswers()
+        other = self._other(table, key, kind, histogram)
+        found = None if other is None else self._groups(table, key, other.schema)
+        if other is None or found is None or left is None:
+            return None
+        if found[1].answers != left[1].answers:
+            self._problems.add(
+                key, f"it has {found[1].answers:,} numbers, and the cells are {left[1].answers:,} groups"
+            )
+        if kind == "published":
+            return PublishedAnswers(table["published"], other.name, found[0])
+        return AnswersInStack(other.name, found[0])
+
+    def _other(
+        self, table: Mapping[str, Any], key: str, kind: str, histogram: MeasuredHistogram
+    ) -> MeasuredHistogram | None:
+        """The histogram that the right side names, of an earlier result or of the same stack."""
+        if kind == "published":
+            result = check_choice(
+                table["published"], f"{key}.published", tuple(self._published), self._problems
+            )
+            known = self._published[result] if result is not None else None
+        else:
+            stacks = [{one.name: one for one in stack.histograms} for stack in self._stacks]
+            own = next((names for names in stacks if histogram.name in names), {})
+            known = {name: one for name, one in own.items() if name != histogram.name}
+        if known is None:
+            return None
+        name = check_choice(table.get("histogram"), f"{key}.histogram", tuple(known), self._problems)
+        return None if name is None else known[name]
+
+    def _facilities(
+        self, table: Mapping[str, Any], key: str, left: tuple[CellGroups, CellQuery] | None
+    ) -> FacilityCounts | None:
+        kinds = table["facilities"]
+        if not isinstance(kinds, str) or not kinds:
+            self._problems.add(f"{key}.facilities", "give the name of the kinds of units, in quotes")
+            return None
+        number = 0 if left is None else left[1].answers
+        each: dict[int, int] = {}
+        spans = check_schema_table(table.get("each", {}), f"{key}.each", self._problems)
+        for text, raw in spans.items():
+            count = whole(raw)
+            if count is None:
+                self._problems.add(f"{key}.each.{text}", "give a whole number of 0 or more")
+                return None
+            places = LevelSets(number, {}).read(text, f"{key}.each", self._problems)
+            each.update(dict.fromkeys(places, count))
+        if sorted(each) != list(range(number)):
+            self._problems.add(
+                f"{key}.each",
+                f'give a number for each of the {number} kinds, such as {{ "0" = 0, "1-{number - 1}" = 1 }}',
+            )
+            return None
+        return FacilityCounts(kinds, tuple(each[kind] for kind in range(number)))

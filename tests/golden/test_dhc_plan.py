@@ -1,0 +1,141 @@
+"""The plan of the Demographic and Housing Characteristics File, number by number, against the production strategies."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from censafe.privacy.loss.conversions import epsilons
+from censafe.privacy.noise.variance import exact_variance
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, workloads
+from censafe.products.topdown.planner import report
+from censafe.products.topdown.readings import attribute_losses, levels_below
+from support.shared import shared_data
+
+DELTA = Fraction(1, 10**10)
+AREAS = ("us", "pr")
+# The histograms of our configuration that make one of production, and the name that production has for the query of all their cells.
+PARTS = {"dhcp": {"persons": "detailed"}, "dhch": {"households": "detailed", "units": "tenvacgq"}}
+
+
+def reference(name: str) -> Any:
+    return json.loads(shared_data(f"topdown/{name}.json").read_text())
+
+
+def loads(config: TopdownConfig, product: str, level: str) -> list[LevelWorkload]:
+    return [
+        one for one in workloads(config) if one.histogram.name in PARTS[product] and one.level.name == level
+    ]
+
+
+@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("product", PARTS)
+def test_every_budget_is_the_productions(area: str, product: str) -> None:
+    config, source = load_config(f"dhc-{area}"), reference(f"{product}_{area}")
+    assert [one["name"] for one in source["geolevels_top_down"]] == [one.name for one in config.levels]
+    for level, expected in source["measurements"].items():
+        found = {}
+        for load in loads(config, product, level):
+            names = PARTS[product]
+            for query, plan in zip(load.queries, load.part.queries, strict=True):
+                name = names[load.histogram.name] if query.name == "detailed" else query.name
+                found[name] = (query.answers, plan.cost)
+                assert plan.law.parameter == 1 / plan.cost
+        assert {one["query"]: (one["cells"], Fraction(one["rho"])) for one in expected} == found
+        assert Fraction(source["rho_by_level"][level]) == sum(cost for _, cost in found.values())
+        assert source["cells_per_geounit"][level] == sum(cells for cells, _ in found.values())
+    total = sum(one.loss for one in config.histograms if one.name in PARTS[product])
+    assert Fraction(source["privacy"]["rho_total"]) == total
+
+
+@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("product", PARTS)
+def test_the_order_of_estimation_is_the_productions(area: str, product: str) -> None:
+    config = load_config(f"dhc-{area}")
+    (stack,) = (one for one in config.stacks if one.histograms[0].name in PARTS[product])
+    for entry in reference(f"{product}_{area}")["orderings"]:
+        for level in entry["levels"]:
+            passes = stack.passes(level)
+            whole = [PARTS[product][one.histogram] for one in passes]
+            for kind, known in (("l2", "l2"), ("rounding", "rounder")):
+                found = [
+                    [[name if text == "detailed" else text for text in inner] for inner in getattr(one, kind)]
+                    for one, name in zip(passes, whole, strict=True)
+                ]
+                assert entry["order"][known] == found
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_the_meaning_of_the_loss_is_that_of_the_reference(area: str) -> None:
+    runs = reference("certificate_epsilons")["runs"]
+    config = load_config(f"dhc-{area}")
+    for product, names in PARTS.items():
+        expected = runs[f"{product}_{area}"]
+        chosen = [config.histogram(name) for name in names]
+        total = sum((one.loss for one in chosen), Fraction(0))
+        assert Fraction(expected["rho_total"]) == total
+        assert expected["eps_total_tight"] == round(epsilons(total, DELTA).tight, 4)
+        assert expected["eps_total_bun_steinke"] == round(epsilons(total, DELTA).slide, 4)
+        below = [levels_below(config, one) for one in chosen]
+        within = {level: sum((one[level] for one in below), Fraction(0)) for level in below[0]}
+        assert {level: Fraction(item["rho"]) for level, item in expected["block_within"].items()} == within
+        even = load_config(f"dhc-{area}", {"bypass": "false"})
+        found = {
+            key: loss for name in names for key, loss in attribute_losses(even, even.histogram(name)).items()
+        }
+        known = {key: Fraction(item["rho"]) for key, item in expected["attributes"].items()}
+        assert {key: found[key] for key in known} == known
+
+
+# Source: allocation tables of 2020 as quoted by uscensusbureau/AMC_Confidence_Intervals (US and Block), and their sums by level.
+PUBLISHED = {
+    "persons": ("1.91", "26.17", "10.00", "12.52", "12.52", "27.99", "8.67", "0.22"),
+    "units with households": ("6.28", "22.09", "18.77", "12.61", "12.61", "21.90", "5.53", "0.21"),
+}
+
+
+def test_level_shares_are_those_that_were_published() -> None:
+    config = load_config("dhc-us")
+    for stack in config.stacks:
+        costs = [level_costs(config, one) for one in stack.histograms]
+        total = sum((sum(one.values()) for one in costs), Fraction(0))
+        shares = [sum(one[level.name] for one in costs) / total for level in config.levels]
+        assert PUBLISHED[stack.name] == tuple(f"{float(100 * share):.2f}" for share in shares)
+
+
+def deviations(config: TopdownConfig, histogram: str) -> list[tuple[float, float]]:
+    """Standard deviation of the best measured query and of single cells by level, to two decimals."""
+    found = []
+    for load in workloads(config):
+        if load.histogram.name == histogram:
+            own = [round(math.sqrt(exact_variance(plan.law)), 2) for plan in load.part.queries]
+            found.append((min(own), own[-1]))
+    return found
+
+
+def test_standard_deviations_of_the_specification() -> None:
+    config = load_config("dhc-us")
+    assert deviations(config, "persons") == [
+        (5.85, 11.7), (1.58, 3.16), (2.84, 5.68), (2.29, 4.57), (2.29, 4.57), (1.7, 3.39), (4.82, 4.82), (30.15, 30.15),
+    ]  # fmt: skip
+    assert deviations(config, "households") == [
+        (3.09, 3.09), (1.59, 1.59), (1.59, 2.69), (2.27, 3.21), (2.27, 3.21), (1.47, 2.49), (2.93, 4.96), (15.08, 25.82),
+    ]  # fmt: skip
+
+
+def test_the_plan_prints_sums_of_levels_exactly_and_what_was_published_before() -> None:
+    config = load_config("dhc-us")
+    notes = report(config, confidence=Fraction(9, 10), delta=DELTA).notes
+    persons = next(one for one in notes if one.startswith("persons: rho 24811/5000 for one person record"))
+    units = next(one for one in notes if one.startswith("units with households: rho 15401/2000 for one"))
+    assert "US 949/10000 (1.91%), State 12987/10000 (26.17%), County 62/125 (10.00%)" in persons
+    assert "Block_Group 213/500 (5.53%), Block 2/125 (0.21%)" in units
+    both = plan_release(config).total + plan_release(load_config("pl94-us")).total
+    (together,) = (one for one in notes if one.startswith("Together with pl94-us"))
+    assert f"rho {both}, epsilon {epsilons(both, DELTA).tight:.4f}" in together
+    assert round(float(both), 4) == 15.2939
