@@ -85,7 +85,8 @@ def test_no_shipped_configuration_is_left_out() -> None:
 def test_what_can_only_be_planned_says_so_and_reads_nothing(
     censafe: CommandLine, tmp_path: Path, name: str
 ) -> None:
-    data, out = tmp_path / "nowhere", tmp_path / "out"
+    data, out = tmp_path / "empty", tmp_path / "out"
+    data.mkdir()
     for words in (
         ("run", "topdown", name, data, out, "--test-key", 1),
         ("validate", "topdown", name, data),
