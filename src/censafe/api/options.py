@@ -40,6 +40,7 @@ class ReadKeywords(TypedDict, total=False):
         scratch: where the private folder for files with records is made; beside the data without.
         t1: safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.
         water_blocks: safetab: a public list of blocks without land.
+        results: topdown: run folders of the published results that the release holds to, by name, such as {"redistricting": folder}.
         progress: receives stages and remarks; none without.
     """
 
@@ -50,6 +51,7 @@ class ReadKeywords(TypedDict, total=False):
     scratch: Path | None
     t1: Path | None
     water_blocks: Path | None
+    results: Mapping[str, Path]
     progress: Observer | None
 
 
@@ -123,6 +125,8 @@ def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:
     given = _given(keywords)
     if "t1" in given and product != "safetab-h":
         raise UsageError(f"`t1`: {product} reads no totals of population groups; leave it out.")
+    if given.get("results") and product != "topdown":
+        raise UsageError(f"`results`: {product} holds to no published results; leave it out.")
     if "progress" in given:
         given["observer"] = given.pop("progress")
     return ReadOptions(**given)

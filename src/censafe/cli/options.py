@@ -21,6 +21,7 @@ __all__ = [
     "parse_settings",
     "product_argument",
     "published_data_option",
+    "published_option",
     "set_option",
     "t1_option",
 ]
@@ -111,6 +112,16 @@ def t1_option(command: _Command) -> _Command:
         "--t1",
         type=click.Path(exists=True, path_type=Path),
         help="safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.",
+    )(command)
+
+
+def published_option(command: _Command) -> _Command:
+    """``--pl94``, the redistricting result that the DHC holds to."""
+    return click.option(
+        "--pl94",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="topdown dhc-us, dhc-pr: run folder of the redistricting data of the same records, to which every count is held; "
+        "without it the command makes them first, in OUT-redistricting.",
     )(command)
 
 

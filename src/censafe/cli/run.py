@@ -17,6 +17,7 @@ from censafe.cli.options import (
     parse_settings,
     product_argument,
     published_data_option,
+    published_option,
     set_option,
     t1_option,
 )
@@ -69,6 +70,7 @@ __all__ = ["command"]
     "--confidence", type=EXACT, help="Level of the margins of error [default: as in the product's papers]."
 )
 @t1_option
+@published_option
 @click.option(
     "--water-blocks",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -93,6 +95,7 @@ def command(
     as_json: bool,
     strict: bool,
     quiet: bool,
+    pl94: Path | None,
     **options: Any,
 ) -> None:
     """Measure DATA with exact noise, pay from the ledger, and publish the tables in OUT.
@@ -107,11 +110,14 @@ def command(
       censafe run safetab-p ddhca data/ detailed-a/ --set reader=csv --set run_pr=false
       censafe run safetab-h ddhcb data/ detailed-b/ --set reader=csv --set run_pr=false --t1 detailed-a/
       censafe run topdown pl94-us state/ microdata/ --set root=State
+      censafe run topdown dhc-us state/ dhc/ --set root=State --pl94 microdata/
       censafe run topdown pl94-us published/ demonstration/ --set root=State --set reader=pl94 --published-data
     """
     import censafe
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
+    if pl94 is not None:
+        options["results"] = {"redistricting": pl94}
     checks: Checks = "strict" if strict else "full"
     made = censafe.release(
         chosen, data, out, checks=checks, progress=TerminalObserver(quiet=quiet), **options

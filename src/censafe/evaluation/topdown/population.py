@@ -19,7 +19,7 @@ from censafe.products.run.names import stored_names
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import hash_files
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.configuration.runnable import require_runnable
+from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, read_facts
 from censafe.products.topdown.intake import BlockIntake, Loaded
@@ -179,7 +179,7 @@ def open_evaluated(
         DataError: everything that is wrong with the files.
     """
     chosen = load_config(config, settings)
-    require_runnable(chosen)
+    require_free(chosen, "evaluate")
     for warning in chosen.warnings:
         reading.observer.remark(f"Warning: {warning}")
     with BlockIntake(data, chosen, reading) as intake:

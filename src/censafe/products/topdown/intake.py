@@ -5,9 +5,11 @@ Of these it publishes exactly what the configuration declares: totals, and the l
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +30,27 @@ from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.closing import Closing
 from censafe.model.histograms import MeasuredHistogram
+from censafe.model.observer import Observer
 from censafe.population.blocks import BlockData, block_files, read_block_files
+from censafe.population.blocks.dhc.source import dhc_files, read_dhc
+from censafe.population.blocks.source import Reader
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.layout import histogram_layout
+from censafe.products.topdown.configuration.layout import histogram_layout, level_rules
+from censafe.products.topdown.configuration.shipped import gq_types
+from censafe.products.topdown.held import is_held
 from censafe.products.topdown.plan import exact_levels
 from censafe.products.topdown.spines import gq_patterns, level_budgets, spine_choice
 
 __all__ = [
     "BlockIntake",
+    "Intake",
     "Loaded",
+    "RecordIntake",
     "declared_totals",
     "lone_state",
+    "open_intake",
     "public_facts",
     "run_spine",
 ]
@@ -122,7 +132,7 @@ def public_facts(
         config: whose histograms are measured.
         run: the tree.
         facilities: counts of units by kind in every block, in the standard order.
-        totals: exact totals of every histogram, by its name.
+        totals: exact totals, by name of the histogram; none of those that are held to published results.
         imputed: in words, what in the input was made up by a rule.
         areas: of the blocks.
 
@@ -134,6 +144,8 @@ def public_facts(
         units = units[run.order]
     limits = {}
     for histogram in config.histograms:
+        if histogram.name not in totals:  # held to exact sums of every cell
+            continue
         rule, known = histogram.schema.facilities, totals[histogram.name]
         kinds = 0 if rule is None else len(rule.minimum)
         limits[histogram.name] = level_limits(
@@ -157,7 +169,48 @@ class Loaded:
     findings: tuple[Finding, ...] = ()
 
 
-class BlockIntake(Closing):
+class Intake(Closing, ABC):
+    """CONFIDENTIAL. One opened data folder; a context manager."""
+
+    @property
+    @abstractmethod
+    def files(self) -> tuple[Path, ...]:
+        """The files with records."""
+
+    @property
+    @abstractmethod
+    def public_files(self) -> tuple[Path, ...]:
+        """Further files, which hold no record."""
+
+    @abstractmethod
+    def load(self) -> Loaded:
+        """Read and check everything, and add it up.
+
+        Raises:
+            DataError: all that is wrong with the files.
+        """
+
+    def close(self) -> None:
+        """Nothing is held between counts."""
+
+
+def open_intake(data: Path, config: TopdownConfig, options: ReadOptions) -> Intake:
+    """Open the data folder with the reader of the configuration.
+
+    Args:
+        data: folder with the records.
+        config: whose histograms are read.
+        options: receives stages.
+
+    Raises:
+        DataError: files are missing, or are not those that the configuration's reader reads.
+        ConfigError: the configuration measures histograms that no input can have.
+    """
+    kind = RecordIntake if config.reader == "records" else BlockIntake
+    return kind(data, config, options)
+
+
+class BlockIntake(Intake):
     """CONFIDENTIAL. One opened data folder; a context manager.
 
     Args:
@@ -176,10 +229,7 @@ class BlockIntake(Closing):
         self._observer = options.observer
         self._layout = histogram_layout(config)
         self._strict = options.checks == "strict"
-        self._files = block_files(data, config.reader, persons=self._layout.schema is not None)
-
-    def close(self) -> None:
-        """Nothing is held between counts."""
+        self._files = block_files(data, cast(Reader, config.reader), persons=self._layout.schema is not None)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -224,32 +274,119 @@ class BlockIntake(Closing):
             self._observer.remark(f"Warning: {finding.text()}")
         for words in blocks.imputed:
             self._observer.remark(f"Made up, not read: {words}")
-        with self._observer.stage("add up"):
-            areas = self._areas(blocks)
-            run = run_spine(self._config, blocks.spine, areas, blocks.facilities)
-            exact = {one.name: self._levels(one, blocks, run) for one in self._config.histograms}
-            # of the totals, those of declared levels leave here, and no others
-            totals = {
-                one.name: declared_totals(run, exact[one.name], exact_levels(one))
-                for one in self._config.histograms
-            }
-            facts = public_facts(
-                self._config, run, blocks.facilities, totals, imputed=blocks.imputed, areas=areas
-            )
-        alone = lone_state(self._config, run.standard)
-        for finding in alone:
-            self._observer.remark(f"Warning: {finding.text()}")
-        return Loaded(exact, facts, (*blocks.findings, *alone))
+        given = _Blocks(blocks.spine, self._areas(blocks), blocks.facilities, blocks.imputed, blocks.findings)
+        exact = {one.name: self._exact(one, blocks) for one in self._config.histograms}
+        return _added_up(self._config, given, exact, self._observer)
 
-    def _levels(
-        self, histogram: MeasuredHistogram, blocks: BlockData, run: RunSpine
-    ) -> tuple[ExactHistograms, ...]:
+    def _exact(self, histogram: MeasuredHistogram, blocks: BlockData) -> ExactHistograms:
         exact = blocks.units if histogram.schema.record is ProtectedUnit.HOUSEHOLD else blocks.persons
         if exact is None:
             raise DataError(f"{self._data}: there is no occupancy of housing units for {histogram.name}")
-        if run.order is not None:
-            exact = reordered(exact, run.order, run.spine.leaf.geounits)
-        return sum_histograms(run.spine, exact, histogram.schema.schema.cells)
+        return exact
+
+
+class RecordIntake(Intake):
+    """CONFIDENTIAL. One opened data folder with records of persons and housing units; a context manager.
+
+    Args:
+        data: folder with persons, units and GRF-C.
+        config: whose histograms are counted.
+        options: receives stages.
+
+    Raises:
+        DataError: files are missing.
+    """
+
+    def __init__(self, data: Path, config: TopdownConfig, options: ReadOptions) -> None:
+        self._config = config
+        self._observer = options.observer
+        self._strict = options.checks == "strict"
+        self._files = dhc_files(data)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files with records."""
+        return self._files.all
+
+    @property
+    def public_files(self) -> tuple[Path, ...]:
+        """Block files, and the crosswalk of blocks and Prims."""
+        crosswalk = self._files.crosswalk
+        return (*self._files.grfc, *(() if crosswalk is None else (crosswalk,)))
+
+    def load(self) -> Loaded:
+        """Read and check everything, count it, and add it up.
+
+        Raises:
+            DataError: all that is wrong with the files, or a histogram that such records do not fill.
+        """
+        with self._observer.stage("read and validate"):
+            data = read_dhc(self._files, level_rules(self._config))
+        if self._strict:
+            raise_if_fatal([replace(finding, severity="stop") for finding in data.findings], "records")
+        for finding in data.findings:
+            self._observer.remark(f"Warning: {finding.text()}")
+        strange = [
+            one.schema.name for one in self._config.histograms if one.schema.name not in data.histograms
+        ]
+        if strange:
+            raise DataError(
+                f"records of persons and housing units fill no histogram of {', '.join(strange)}; allowed: "
+                f"{', '.join(data.histograms)}"
+            )
+        exact = {one.name: data.histograms[one.schema.name] for one in self._config.histograms}
+        facilities = data.facilities
+        if any(one.schema.facilities is not None for one in self._config.histograms):
+            facilities = _major_kinds(facilities)
+        given = _Blocks(data.spine, data.areas, facilities, (), data.findings)
+        return _added_up(self._config, given, exact, self._observer)
+
+
+def _major_kinds(facilities: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Counts of the eight kinds of unit of the redistricting data from those of the 25 kinds."""
+    kinds = gq_types()
+    found = np.zeros((len(facilities), 1 + max(one.hhgq for one in kinds)), np.int32)
+    for one in kinds:
+        found[:, one.hhgq] += facilities[:, one.level]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """What readers find beside the histograms of the blocks; all of it is published."""
+
+    spine: Spine
+    areas: BlockAreas | None
+    facilities: NDArray[np.int32]
+    imputed: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def _added_up(
+    config: TopdownConfig, blocks: _Blocks, exact: Mapping[str, ExactHistograms], observer: Observer
+) -> Loaded:
+    """The histograms of the blocks at every level of the spine of the run, and what is published exactly."""
+    with observer.stage("add up"):
+        run = run_spine(config, blocks.spine, blocks.areas, blocks.facilities)
+        levels = {}
+        for one in config.histograms:
+            own = exact[one.name]
+            if run.order is not None:
+                own = reordered(own, run.order, run.spine.leaf.geounits)
+            levels[one.name] = sum_histograms(run.spine, own, one.schema.schema.cells)
+        # of the totals, those of declared levels leave here, and no others
+        totals = {
+            one.name: declared_totals(run, levels[one.name], exact_levels(one))
+            for one in config.histograms
+            if not is_held(one)
+        }
+        facts = public_facts(
+            config, run, blocks.facilities, totals, imputed=blocks.imputed, areas=blocks.areas
+        )
+    alone = lone_state(config, run.standard)
+    for finding in alone:
+        observer.remark(f"Warning: {finding.text()}")
+    return Loaded(levels, facts, (*blocks.findings, *alone))
 
 
 def lone_state(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:

@@ -10,9 +10,11 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
+from censafe.estimation.topdown.operator.descent import OperatorDescent
 from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, SparseLevel
+from censafe.model.histograms import MeasuredHistogram
 from censafe.model.observer import Observer
 from censafe.products.run.account import one_file
 from censafe.products.run.door import Door
@@ -20,16 +22,20 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import MeasuredRun
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.folder import place_of, stored_files
-from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.held import follows_stack, held_sums, is_held, known_blocks
+from censafe.products.topdown.intake import Intake, open_intake
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
+from censafe.products.topdown.results import PublishedResult
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.final_levels import read_finished_level
 from censafe.publication.measurements.reader import read_noisy_measurements
 
 __all__ = ["TopdownJob"]
+
+AnyDescent = Descent | OperatorDescent
 
 
 class TopdownJob:
@@ -39,24 +45,30 @@ class TopdownJob:
         config: what is measured, and how.
         workers: threads of the estimation; results do not depend on them.
         names: of areas, for the published files; None for none.
+        results: published before, to which constraints hold.
     """
 
     def __init__(
-        self, config: TopdownConfig, workers: int = 1, names: Mapping[str, str] | None = None
+        self,
+        config: TopdownConfig,
+        workers: int = 1,
+        names: Mapping[str, str] | None = None,
+        results: tuple[PublishedResult, ...] = (),
     ) -> None:
         self._config = config
+        self._results = results
         self._names = names
         self._workers = workers
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
         self.config = ConfigRecord(config.origin, config.overrides, config.record)
-        self.config_digest = config.digest
+        self.config_digest = " ".join((config.digest, *(result.digest for result in results)))
         self.files: tuple[str, ...] = output_files(config)
         self._places = place_of(config)
 
-    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> BlockIntake:
+    def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
         """Open the records."""
-        return BlockIntake(data, self._config, reading)
+        return open_intake(data, self._config, reading)
 
     def place(self, part: str) -> str:
         """Where a part is stored."""
@@ -66,7 +78,7 @@ class TopdownJob:
         """Raise unless the file holds complete measurements of the plan."""
         (read_finished_level if self._lazy else read_noisy_measurements)(path, plan_digest=self.plan.digest())
 
-    def measure(self, source: BlockIntake, door: Door, reading: ReadOptions) -> Estimates:
+    def measure(self, source: Intake, door: Door, reading: ReadOptions) -> Estimates:
         """Every histogram from the root down: a level is measured, then its estimate, then the next level.
 
         Which bounds the integers obey beside those that are published exactly is known before a histogram is measured.
@@ -75,12 +87,24 @@ class TopdownJob:
         public = loaded.facts
         exact = {name: list(levels) for name, levels in loaded.exact.items()}
         del loaded
+        with reading.observer.stage("held sums"):
+            known = known_blocks(public, self._results)
+            held = {
+                one.name: held_sums(one, known)
+                for one in self._config.histograms
+                if is_held(one) and not follows_stack(one)
+            }
         levels: dict[str, tuple[SparseLevel, ...]] = {}
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
         facts: dict[str, list[LevelFacts]] = {}
-        for histogram in estimation_order(self._config):
-            bounds = bounded_facts(self._config, histogram, public, levels)
-            descent = Descent(histogram, bounds, reading.observer, self._config.choices, self._workers)
+        for histogram in _in_order(self._config):
+            descent: AnyDescent
+            if is_held(histogram):
+                sums = held.pop(histogram.name, None) or held_sums(histogram, known)
+                descent = OperatorDescent(histogram, public.spine, sums, reading.observer, self._workers)
+            else:
+                bounds = bounded_facts(self._config, histogram, public, levels)
+                descent = Descent(histogram, bounds, reading.observer, self._config.choices, self._workers)
             loads = [load for load in workloads(self._config) if load.histogram.name == histogram.name]
             facts[histogram.name] = [
                 fact
@@ -92,6 +116,7 @@ class TopdownJob:
             through = self._lazily if self._lazy else self._stored
             found = through(loads, exact.pop(histogram.name), door, descent, public, reading.observer)
             cells = histogram.schema.schema.cells
+            known.estimated[histogram.name] = (histogram.schema, descent.levels[-1])
             levels[histogram.name] = standard_levels(public.run, descent.levels, cells)
             reports[histogram.name] = tuple(found)
         return gathered(self._config, public, levels, reports, facts)
@@ -101,7 +126,7 @@ class TopdownJob:
         loads: list[LevelWorkload],
         exact: list[ExactHistograms],
         door: Door,
-        descent: Descent,
+        descent: AnyDescent,
         public: PublicFacts,
         observer: Observer,
     ) -> list[Mapping[str, Any]]:
@@ -116,7 +141,7 @@ class TopdownJob:
         loads: list[LevelWorkload],
         exact: list[ExactHistograms],
         door: Door,
-        descent: Descent,
+        descent: AnyDescent,
         public: PublicFacts,
         observer: Observer,
     ) -> list[Mapping[str, Any]]:
@@ -163,3 +188,10 @@ class TopdownJob:
             workers=self._workers,
             names=self._names,
         )
+
+
+def _in_order(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
+    """The histograms in the order of their stacks; without constraints of a stack, what bounds another one comes first."""
+    if any(follows_stack(one) for one in config.histograms):
+        return tuple(one for stack in config.stacks for one in stack.histograms)
+    return estimation_order(config)

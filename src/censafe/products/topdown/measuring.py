@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.descent import Descent
+from censafe.estimation.topdown.operator.descent import OperatorDescent
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
 from censafe.model.families import Wanted
 from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
@@ -62,7 +63,7 @@ def finish_level(
     exact: ExactHistograms,
     budgets: LevelBudgets,
     door: Door,
-    descent: Descent,
+    descent: Descent | OperatorDescent,
     observer: Observer,
 ) -> FinishedLevel:
     """Measure one part and estimate it at once, from the answers that its parents' cells need.

@@ -22,7 +22,7 @@ from censafe.model.histograms import Facilities, FacilityCounts, GeoLevel, Measu
 from censafe.model.proven import proven
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
 from censafe.products.topdown.configuration.layout import measures_occupancy, person_schema
-from censafe.products.topdown.configuration.runnable import missing_for_run
+from censafe.products.topdown.configuration.runnable import only_run
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 __all__ = [
@@ -112,7 +112,7 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
     """
     check_spine(config)
     check_pass_order(config)
-    if not missing_for_run(config):
+    if not only_run(config):
         person_schema(config)
         measures_occupancy(config)
     units = {histogram.schema.record for histogram in config.histograms}

@@ -11,12 +11,12 @@ from censafe.population.findings import Finding
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.configuration.runnable import require_runnable
 from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
-from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.intake import open_intake
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.results import open_results, require_same_use
 from censafe.publication.sums import require_confidence
 
 __all__ = ["estimate", "run", "validate"]
@@ -36,7 +36,7 @@ def validate(
     """
     chosen = _load(config, settings, reading)
     plan_release(chosen)
-    with BlockIntake(data, chosen, reading) as intake:
+    with open_intake(data, chosen, reading) as intake:
         return intake.load().findings
 
 
@@ -70,7 +70,30 @@ def run(
         _require_demonstration(options)
         options = replace(options, published_data=True)
     names = named_areas(chosen, options.names).by_code
-    return run_job(TopdownJob(chosen, options.workers, names), data, out, reading, options)
+    folders = _results_first(chosen, data, out, reading, options)
+    results = open_results(chosen, folders)
+    require_same_use(results, test_key=options.test_key is not None, published_data=options.published_data)
+    return run_job(TopdownJob(chosen, options.workers, names, results), data, out, reading, options)
+
+
+def _results_first(
+    config: TopdownConfig, data: Path, out: Path, reading: ReadOptions, options: RunOptions
+) -> Mapping[str, Path]:
+    """Run folders of the results that a configuration holds to; what was not given is released first, beside ``out``.
+
+    Every such release is a plan of its own on the same ledger.
+    """
+    folders = dict(reading.results)
+    for name, source in config.published.items():
+        if name in folders:
+            continue
+        folders[name] = out.with_name(f"{out.name}-{name}")
+        reading.observer.remark(f"{name}: releasing {source} in {folders[name]} first")
+        settings = {"reader": config.reader, "root": config.root}
+        own = replace(reading, results={})
+        paid = options if options.cap is None else replace(options, cap=None)
+        run(source, data, folders[name], settings, own, replace(paid, spend_more=options.spend_more))
+    return folders
 
 
 def _require_demonstration(options: RunOptions) -> None:
@@ -104,7 +127,6 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
 
 def _load(config: str, settings: Mapping[str, str], reading: ReadOptions) -> TopdownConfig:
     chosen = load_config(config, settings)
-    require_runnable(chosen)
     for warning in chosen.warnings:
         reading.observer.remark(f"Warning: {warning}")
     return chosen

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-Reader = Literal["histogram", "pl94", "ipums-1940", "cef"]
+Reader = Literal["histogram", "pl94", "ipums-1940", "cef", "records"]
 _WITHDRAWN: Final = {
     ("information", "all"): (
         "all (blocks drawn towards the makeup of their block group) is no longer offered: it moved groups out of the blocks they live in, "

@@ -16,7 +16,7 @@ __all__ = ["CHOICES", "LOSSES", "PRODUCT", "read_document"]
 
 PRODUCT: Final = "topdown"
 LOSSES: Final = ("rho", "epsilon")
-_READERS: Final = ("histogram", "pl94", "ipums-1940", "cef")
+_READERS: Final = ("histogram", "pl94", "ipums-1940", "cef", "records")
 CHOICES: Final = {
     "spine": ("standard", "aian", "optimised", "prim"),
     "noisy_measurements": ("stored", "lazy"),

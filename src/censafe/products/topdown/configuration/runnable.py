@@ -1,19 +1,19 @@
-"""What of a configuration can be planned and not yet run."""
+"""What of a configuration only a run can do: neither an evaluation nor an estimate from public files."""
 
 from __future__ import annotations
 
 from censafe.errors import UsageError
 from censafe.products.topdown.configuration.config import TopdownConfig
 
-__all__ = ["missing_for_run", "require_runnable"]
+__all__ = ["only_run", "require_free"]
 
 
-def missing_for_run(config: TopdownConfig) -> tuple[str, ...]:
-    """What the configuration asks for that no run can do yet, as phrases.
+def only_run(config: TopdownConfig) -> tuple[str, ...]:
+    """What the configuration holds to that only a run can, as phrases.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
-        >>> missing_for_run(load_config("pl94-us"))
+        >>> only_run(load_config("pl94-us"))
         ()
     """
     found = []
@@ -25,16 +25,19 @@ def missing_for_run(config: TopdownConfig) -> tuple[str, ...]:
     return tuple(found)
 
 
-def require_runnable(config: TopdownConfig) -> None:
-    """Refuse a configuration that can be planned only, before any file is opened.
+def require_free(config: TopdownConfig, what: str) -> None:
+    """Refuse a configuration whose histograms are held to other results, before any file is opened.
+
+    Args:
+        config: of topdown.
+        what: is asked for, such as ``evaluate``.
 
     Raises:
-        UsageError: names what is missing.
+        UsageError: names what stands against it.
     """
-    missing = missing_for_run(config)
-    if missing:
+    found = only_run(config)
+    if found:
         raise UsageError(
-            f"{config.origin}: this version plans the configuration and cannot run it yet. What no run can do: {'; '.join(missing)}. "
-            "Nothing was read, and nothing was spent. 'censafe plan' shows costs, noise and order of the estimation; "
-            "'censafe configs' lists the configurations that can be run, such as pl94-us."
+            f"{config.origin}: {what} cannot take this configuration yet, because of {'; '.join(found)}. Nothing was read, and nothing "
+            "was spent. 'censafe run' can, and 'censafe plan' shows costs, noise and order of the estimation."
         )

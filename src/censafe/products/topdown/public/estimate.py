@@ -11,7 +11,7 @@ from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.configuration.runnable import require_runnable
+from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.estimate import FROM_FILES
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.folder import TOTALS, StoredParts
@@ -56,7 +56,7 @@ def estimate_files(
     require_confidence(options.confidence)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     chosen = load_config(config, options.settings)
-    require_runnable(chosen)
+    require_free(chosen, "an estimate from public files")
     observer = options.observer
     for warning in chosen.warnings:
         observer.remark(f"Warning: {warning}")

@@ -16,7 +16,7 @@ from censafe.model.histograms import (
     constraints_on,
 )
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.configuration.runnable import require_runnable
+from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.plan import plan_release
 
 MINE = """
@@ -130,12 +130,12 @@ def test_a_stack_counts_the_same_records(tmp_path: Path) -> None:
     assert [one.record_totals for one in apart.histograms] == [None, "Block"]
 
 
-def test_what_is_only_planned_is_refused_with_its_reasons(tmp_path: Path) -> None:
+def test_what_only_a_run_can_do_is_refused_with_its_reasons(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"the constraints owners, occupied, known of families; .*sites with families"
     ):
-        require_runnable(read(tmp_path))
-    require_runnable(load_config("pl94-us"))
+        require_free(read(tmp_path), "evaluate")
+    require_free(load_config("pl94-us"), "evaluate")
 
 
 def test_constraints_and_stacks_are_part_of_the_settings(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""Results that another run published, which the constraints of a histogram hold to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError, UsageError
+from censafe.model import SparseLevel
+from censafe.model.histograms import HistogramSchema
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.publication.manifest import Manifest, read_manifest
+from censafe.publication.microdata.histograms import read_histograms
+
+__all__ = ["PublishedResult", "open_results", "require_same_use"]
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedResult:
+    """A finished run of TopDown whose histograms constrain this one.
+
+    Args:
+        name: of the result in the configuration.
+        folder: of the run.
+        manifest: of the run.
+        schemas: of its histograms, by their names.
+    """
+
+    name: str
+    folder: Path
+    manifest: Manifest
+    schemas: Mapping[str, HistogramSchema] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the hashes of its histograms, hexadecimal."""
+        hashes = (f"{path} {value}" for path, value in sorted(self.manifest.outputs.items()))
+        return hashlib.sha256(
+            "\n".join(one for one in hashes if one.startswith("histograms/")).encode()
+        ).hexdigest()
+
+    def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """The published histograms of the blocks.
+
+        Args:
+            histogram: of the run.
+            geounits: geocodes of the blocks, sorted.
+
+        Raises:
+            CheckError: the file was changed, or holds other blocks.
+            StorageError: the file cannot be opened.
+        """
+        lowest = str(self.manifest.config.settings["levels"]).split(",")[-1].split(":")[0]
+        place = f"histograms/{histogram}_{lowest}.parquet"
+        path = self.folder / place
+        if place not in self.manifest.outputs:
+            raise CheckError(f"{self.folder} has no {place}; give the run folder that published {self.name}")
+        level = read_histograms(path, geounits)
+        if hashlib.sha256(path.read_bytes()).hexdigest() != self.manifest.outputs[place]:
+            raise CheckError(f"{path} was changed after it was published; restore the run folder from a copy")
+        return level
+
+
+def open_results(config: TopdownConfig, folders: Mapping[str, Path]) -> tuple[PublishedResult, ...]:
+    """The results that a configuration holds to, each from its run folder.
+
+    Args:
+        config: names the results, and the configuration that publishes each.
+        folders: run folders by name of the result.
+
+    Raises:
+        UsageError: a result is missing, is none of the configuration's, or is a run of another configuration.
+        StorageError: a folder holds no finished run.
+    """
+    strange = sorted(set(folders) - set(config.published))
+    if strange:
+        raise UsageError(f"{', '.join(strange)}: {config.origin} holds to no such result")
+    found = []
+    for name, source in config.published.items():
+        if name not in folders:
+            raise UsageError(
+                f"{config.origin} holds to the published result {name} ({source}); give its run folder"
+            )
+        manifest = read_manifest(folders[name] / "manifest.json")
+        theirs = load_config(source)
+        schemas = {one.name: one.schema for one in theirs.histograms}
+        settings = manifest.config.settings
+        same = manifest.plan.product == "topdown" and all(
+            settings.get(f"histograms.{one}.schema") == schema.digest for one, schema in schemas.items()
+        )
+        if not same:
+            raise UsageError(f"{folders[name]} is no run of topdown {source}, which published {name}")
+        found.append(PublishedResult(name, folders[name], manifest, schemas))
+    return tuple(found)
+
+
+def require_same_use(results: tuple[PublishedResult, ...], *, test_key: bool, published_data: bool) -> None:
+    """Refuse to hold a release to a result that is not private, or that demonstrates with published data.
+
+    Raises:
+        UsageError: the stamps of a result and of the run differ.
+    """
+    for one in results:
+        if one.manifest.test_key and not test_key:
+            raise UsageError(
+                f"{one.folder} was drawn with a test key and is not private; a release cannot hold to it. Give the released "
+                f"{one.name}, or --test-key SEED for a test"
+            )
+        if one.manifest.published_data and not (test_key or published_data):
+            raise UsageError(
+                f"{one.folder} is a demonstration with published data; give --published-data, or the released {one.name}"
+            )

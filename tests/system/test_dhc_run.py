@@ -1,0 +1,164 @@
+"""A run of the DHC on a small state: redistricting data first, then persons, housing units and households under them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.geography.spines.tree import PL94_PR
+from censafe.model import ExactHistograms
+from censafe.population.blocks.dhc.counts import DhcData
+from censafe.population.blocks.dhc.source import dhc_files, read_dhc
+from support.commands import CommandLine
+
+PERSONS = (42, 2, 116, 2, 63)
+HOUSEHOLDS = (2, 9, 2, 7, 4, 3, 522)
+# the 25 kinds of units, by relgq; and the eight of the redistricting data, by the 25
+KIND = np.array([0] * 18 + list(range(1, 25)))
+MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6)
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dhc")
+
+
+def done(censafe: CommandLine, *words: object) -> str:
+    found = censafe(*words, "--quiet")
+    assert found.code == 0, found.err
+    return found.out
+
+
+def blocks(folder: Path, histogram: str, codes: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Block, cell and count of the rows of a published histogram."""
+    table = pq.read_table(folder / "histograms" / f"{histogram}_Block.parquet")
+    place = {code: number for number, code in enumerate(codes)}
+    block = np.array([place[code] for code in table["geocode"].to_pylist()])
+    return block, table["cell"].to_numpy(), table["count"].to_numpy().astype(np.int64)
+
+
+def same(found: tuple[np.ndarray, np.ndarray, np.ndarray], exact: ExactHistograms) -> bool:
+    block = np.repeat(np.arange(exact.nodes), np.diff(exact.node_ptr))
+    ours = (block, exact.cell, exact.count)
+    return all(np.array_equal(one, other) for one, other in zip(found, ours, strict=True))
+
+
+def summed(block: np.ndarray, group: np.ndarray, count: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    sums = np.zeros(shape, np.int64)
+    np.add.at(sums, (block, group), count)
+    return sums
+
+
+def read(data: Path) -> DhcData:
+    return read_dhc(dhc_files(data), PL94_PR)
+
+
+def test_the_synthetic_state(censafe: CommandLine, state: Path) -> None:
+    done(censafe, "synth", state / "data", "--persons", 2500, "--states", "44", "--layout", "dhc")
+    done(
+        censafe,
+        "run",
+        "topdown",
+        "dhc-us",
+        state / "data",
+        state / "dhc",
+        "--set",
+        "root=State",
+        "--test-key",
+        3,
+    )
+    assert (state / "dhc-redistricting" / "manifest.json").is_file()
+    manifest = json.loads((state / "dhc" / "manifest.json").read_text())
+    reports = [
+        level
+        for name in ("persons", "households", "units")
+        for level in manifest["post_processing"][f"levels_{name}"]
+    ]
+    assert max(level["gap_most"] for level in reports) < 1e-4
+    assert not any(level["approximate"] for level in reports)
+
+
+def test_every_constraint_holds_in_every_block(state: Path) -> None:
+    data = read(state / "data")
+    codes = data.spine.leaf.geounits.tolist()
+    size, facilities = len(codes), data.facilities.astype(np.int64)
+    block, cell, count = blocks(state / "dhc", "persons", codes)
+    relgq, _, age, hispanic, race = np.unravel_index(cell, PERSONS)
+    kind = KIND[relgq]
+    cells = np.ravel_multi_index((MAJOR[kind], (age >= 18).astype(int), hispanic, race), (8, 2, 2, 63))
+    theirs = summed(
+        *(lambda b, c, n: (b, c, n))(*blocks(state / "dhc-redistricting", "persons", codes)), (size, 2016)
+    )
+    assert np.array_equal(summed(block, cells, count, (size, 2016)), theirs)
+    people = summed(block, kind, count, (size, 25))
+    assert (people[:, 1:] >= facilities[:, 1:]).all()
+    assert not people[:, 1:][facilities[:, 1:] == 0].any()
+    units_at, unit, units = blocks(state / "dhc", "units", codes)
+    kinds = summed(units_at, unit, units, (size, 35))
+    assert np.array_equal(kinds[:, 11:], facilities[:, 1:])
+    assert np.array_equal(kinds[:, :11].sum(axis=1), facilities[:, 0])
+    occupied = summed(*blocks(state / "dhc-redistricting", "units", codes), (size, 2))
+    assert np.array_equal(kinds[:, 4:11].sum(axis=1), occupied[:, 0])
+    at, household, households = blocks(state / "dhc", "households", codes)
+    tenure = np.unravel_index(household, HOUSEHOLDS)[5]
+    owned = np.stack([kinds[:, 0], kinds[:, 1], kinds[:, 2] + kinds[:, 3]], axis=1)
+    assert np.array_equal(summed(at, tenure, households, (size, 3)), owned)
+
+
+def test_vanishing_noise_gives_the_records_back(censafe: CommandLine, state: Path) -> None:
+    settings = ("--set", "root=State", "--test-key", 3)
+    exact = ("--set", "reader=records", "--set", "rho.persons=100000000", "--set", "rho.units=100000000")
+    done(censafe, "run", "topdown", "pl94-us", state / "data", state / "pl94", *settings, *exact)
+    more = (
+        "--set",
+        "rho.persons=10000000000",
+        "--set",
+        "rho.households=10000000000",
+        "--set",
+        "rho.units=10000000000",
+    )
+    done(
+        censafe,
+        "run",
+        "topdown",
+        "dhc-us",
+        state / "data",
+        state / "exact",
+        *settings,
+        *more,
+        "--pl94",
+        state / "pl94",
+    )
+    data = read(state / "data")
+    codes = data.spine.leaf.geounits.tolist()
+    for name in ("persons", "households", "units"):
+        assert same(blocks(state / "exact", name, codes), data.histograms[f"dhc-{name}"])
+
+
+def test_results_of_other_records_are_refused_before_anything_is_spent(
+    censafe: CommandLine, state: Path
+) -> None:
+    done(
+        censafe, "synth", state / "other", "--persons", 2500, "--states", "44", "--layout", "dhc", "--seed", 9
+    )
+    found = censafe(
+        "run", "topdown", "dhc-us", state / "other", state / "refused", "--set", "root=State", "--test-key", 3,
+        "--pl94", state / "pl94", "--quiet",
+    )  # fmt: skip
+    assert found.code in (1, 4)
+    assert (
+        "geounits of another level" in found.err
+        or "redistricting data" in found.err
+        or "published results" in found.err
+    )
+    assert not (state / "refused" / "manifest.json").exists()
+    found = censafe(
+        "run", "topdown", "dhc-us", state / "data", state / "refused", "--set", "root=State",
+        "--ledger", state / "ledger.jsonl", "--pl94", state / "pl94", "--quiet",
+    )  # fmt: skip
+    assert found.code == 2
+    assert "not private" in found.err
