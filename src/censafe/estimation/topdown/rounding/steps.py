@@ -133,6 +133,17 @@ def _lowered(whole, f, leaf, need):  # type: ignore[no-untyped-def]
     return True
 
 
+@compiled(boolean(boolean[:, ::1], int64[::1]))
+def _enough(leaf, need):  # type: ignore[no-untyped-def]
+    """Whether as many entries may go up as must; a flow that cannot be sent would be looked for without end."""
+    if need.shape[0] == 1:
+        return need[0] <= leaf.sum()
+    for k in range(need.shape[0]):
+        if need[k] > leaf[:, k].sum():
+            return False
+    return True
+
+
 @compiled(boolean(float64[:, ::1], boolean[:, ::1], _SUMS, boolean, int64[:, ::1], FRACTIONS))
 def _snap(x, allowed, sums, all_positive, whole, fractions):  # type: ignore[no-untyped-def]
     """Write floors and fractions of a point, the entries that may go up, and how many must; false where it is too far off."""
@@ -156,6 +167,8 @@ def _snap(x, allowed, sums, all_positive, whole, fractions):  # type: ignore[no-
         for k in range(cells):
             if need[step * k] > have[step * k] and allowed[c, k]:
                 leaf[c, k] = True
+    if not _enough(leaf, need):
+        return False
     if sums.coupled or need[0] >= 0:
         return _lowered(whole, f, leaf, need)
     flat = np.ascontiguousarray(whole.reshape(cells, 1))
