@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.checks import adds_up
 from censafe.estimation.topdown.levels.pass_order import measured_fits
 from censafe.estimation.topdown.levels.task import LevelReport
 from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.estimation.topdown.operator.level import OperatorTask, estimate_operator_level
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined
+from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.histograms import MeasuredHistogram
@@ -26,6 +30,7 @@ class OperatorDescent:
         held: exact sums that every level obeys.
         observer: receives remarks and progress.
         workers: threads that estimate parents; the result does not depend on them.
+        infeasible: a parent whose children cannot follow it is changed and logged, or the run stops.
     """
 
     def __init__(
@@ -35,19 +40,25 @@ class OperatorDescent:
         held: HeldSums,
         observer: Observer,
         workers: int = 1,
+        infeasible: Literal["repair", "stop"] = "repair",
     ) -> None:
         self._histogram = histogram
         self._spine = spine
         self._held = held
         self._observer = observer
         self._workers = workers
+        self._infeasible = infeasible
         self._levels: list[SparseLevel] = []
+        self._repaired = False
         self._rules: dict[object, OperatorRules] = {}
 
     @property
     def levels(self) -> tuple[SparseLevel, ...]:
-        """Final histograms of the levels so far, root first; they add up."""
-        return tuple(self._levels)
+        """Final histograms of the levels so far, root first; they add up, also where parents were repaired."""
+        if not self._repaired:
+            return tuple(self._levels)
+        part = Spine(self._spine.levels[: len(self._levels)])
+        return sum_histograms(part, self._levels[-1], self._histogram.schema.schema.cells)
 
     def estimate(self, part: str, objective: LevelObjective) -> tuple[SparseLevel, LevelReport]:
         """Estimate the next level.
@@ -62,8 +73,9 @@ class OperatorDescent:
         depth = len(self._levels)
         level = self._spine.levels[depth]
         task = OperatorTask(
-            level, objective, self._held.levels[depth], self._rules_of(level.name), self._held.open_at(depth)
-        )
+            level, objective, self._held.levels[depth], self._rules_of(level.name), self._held.open_at(depth),
+            self._infeasible == "repair",
+        )  # fmt: skip
         above = (self._levels[-1], self._spine.levels[depth - 1]) if depth else (None, None)
         found, report = estimate_operator_level(
             task, *above, workers=self._workers, progress=self._observer.advance
@@ -73,11 +85,22 @@ class OperatorDescent:
                 f"Warning: {part}: {len(report.approximate)} of {sum(report.statuses.values())} problems have no "
                 "certificate of optimality; the manifest names them."
             )
+        if report.repairs:
+            self._observer.remark(
+                f"Warning: {part}: {len(report.repairs)} parents were changed so that their children could have the records that "
+                "their facilities need; the manifest names them with every changed cell."
+            )
+        self._repaired = self._repaired or bool(report.repairs)
         self._levels.append(found)
         return found, report
 
     def adopt(self, level: SparseLevel) -> None:
-        """Take the next level as it was estimated before."""
+        """Take the next level as it was estimated before; where it was, a repair of its parents shows in its sums."""
+        if self._levels and not self._repaired:
+            cells = self._histogram.schema.schema.cells
+            self._repaired = not adds_up(
+                self._spine.levels[len(self._levels)], level, cells, self._levels[-1]
+            )
         self._levels.append(level)
 
     def _rules_of(self, level: str) -> OperatorRules:

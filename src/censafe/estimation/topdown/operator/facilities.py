@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import LinearConstraint, milp
-from scipy.sparse import coo_array
 
 from censafe.errors import CheckError, DataError
 from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
-from censafe.model.arrays import Floats, Integers
+from censafe.model.arrays import Integers
 
-__all__ = ["FacilityRule", "FacilitySums", "OpenRecords", "facility_sums", "split_open"]
+__all__ = ["FacilityRule", "FacilitySums", "OpenRecords", "facility_sums"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +96,14 @@ def facility_sums(
         rule: how cells are grouped.
 
     Raises:
-        DataError: records of a block are published where it has no facility for them.
+        DataError: records of a block are published where it has no facility for them, or fewer than its facilities need.
+        CheckError: published sums share some of their kinds of facility and not all of them.
     """
     _, of_sum, of_kind = rule.groups()
     kinds = facilities.shape[1]
     can = np.zeros((int(of_sum.max()) + 1, kinds), np.bool_)  # kinds of each published sum
     can[of_sum, of_kind] = True
+    _require_apart(can)
     block = np.repeat(np.arange(published.nodes), np.diff(published.node_ptr))
     present = can[published.cell] & (facilities[block] > 0)
     number = present.sum(axis=1)
@@ -129,6 +129,7 @@ def facility_sums(
         published.count[~one].astype(np.int64),
     )
     least = _least(block[~one], bits, facilities, rule.minimum)
+    _require_all_served(spine, opened, least)
     found: list[FacilitySums] = []
     position = np.arange(spine.leaf.nodes)
     for level in reversed(spine.levels):
@@ -157,6 +158,30 @@ def _require_records(
                 f"redistricting data: {len(short)} blocks have fewer records than facilities of kind {kind}, such as {named}; "
                 "fix: give the redistricting result of these records"
             )
+
+
+def _require_apart(can: NDArray[np.bool_]) -> None:
+    """Refuse published sums whose sets of kinds overlap in part: facilities would need records of several sets."""
+    sets = np.unique(can[can.any(axis=1)], axis=0)
+    if (sets.sum(axis=0) > 1).any():
+        raise CheckError("published sums must have all of their kinds of facility in common, or none")
+
+
+def _require_all_served(
+    spine: Spine, opened: tuple[Integers, Integers, Integers, Integers], least: Integers
+) -> None:
+    """Refuse blocks with fewer records of a set of kinds than all of its facilities need together."""
+    block, bits, _, count = opened
+    keys, have = _summed([block, bits], count)
+    _, need = _summed([least[:, 0], least[:, 1]], least[:, 3])
+    short = keys[0][have < need] if len(need) else keys[0][:0]
+    if len(short):
+        places = np.unique(short)
+        named = ", ".join(spine.leaf.names(places[:3]).tolist())
+        raise DataError(
+            f"redistricting data: {len(places)} blocks have fewer records than all of their facilities need, such as {named}; "
+            "fix: give the redistricting result of these records"
+        )
 
 
 def _least(
@@ -203,82 +228,3 @@ def _open(
         area, kinds, published, count, np.searchsorted(area, every),
         np.stack([*keys, need], axis=1), np.searchsorted(keys[0], every),
     )  # fmt: skip
-
-
-def split_open(
-    name: str, rows: OpenRecords, span: tuple[int, int], groups: dict[tuple[int, int], int], wanted: Floats,
-    parent: Integers | None,
-) -> Integers:  # fmt: skip
-    """Split the open records of consecutive geounits among kinds, close to an estimate, so that their blocks can follow.
-
-    Args:
-        name: of the parent, for messages.
-        rows: of the level.
-        span: first and one past the last geounit.
-        groups: position of a published sum and kind among the groups of the parent.
-        wanted: estimated open records of every geounit and group, shape (C, G).
-        parent: open records of the parent by group, shape (G,); None at a root.
-
-    Returns:
-        int64, shape (C, G).
-
-    Raises:
-        CheckError: there is no such split.
-    """
-    low, high = int(rows.pointer[span[0]]), int(rows.pointer[span[1]])
-    area, kinds = rows.area[low:high] - span[0], rows.kinds[low:high]
-    published, count = rows.published[low:high], rows.count[low:high]
-    choice = [
-        (row, kind)
-        for row in range(high - low)
-        for kind in range(int(kinds[row]).bit_length())
-        if kinds[row] >> kind & 1 and (int(published[row]), kind) in groups
-    ]
-    row = np.array([one for one, _ in choice], np.int64)
-    group = np.array([groups[int(published[r]), k] for r, k in choice], np.int64)
-    size, cells = len(choice), wanted.size
-    flat = area[row] * wanted.shape[1] + group
-    targets = np.unique(flat)
-    place = np.searchsorted(targets, flat)
-    aim = wanted.ravel()[targets]
-    # variables: the split, then of every geounit and group what is above and what is below the estimate
-    width = size + 2 * len(targets)
-    cost = np.concatenate([np.zeros(size), np.ones(2 * len(targets))])
-    blocks = [
-        _rows(row, np.arange(size), high - low, width, count.astype(float), count.astype(float)),
-        _near(place, targets, aim, size, width),
-    ]
-    need = rows.least[int(rows.least_pointer[span[0]]) : int(rows.least_pointer[span[1]])]
-    if len(need):
-        key = {(int(a) - span[0], int(s), int(k)): i for i, (a, s, k, _) in enumerate(need)}
-        which = np.array([key[int(area[r]), int(kinds[r]), k] for r, k in choice], np.int64)
-        blocks.append(_rows(which, np.arange(size), len(need), width, need[:, 3].astype(float), None))
-    if parent is not None:
-        blocks.append(
-            _rows(group, np.arange(size), len(parent), width, parent.astype(float), parent.astype(float))
-        )
-    integral = np.concatenate([np.ones(size), np.zeros(2 * len(targets))])
-    found = milp(cost, integrality=integral, constraints=blocks)
-    if found.x is None:
-        raise CheckError(
-            f"{name}: no split among kinds of facility meets its own counts and the facilities of its children"
-        )
-    split = np.zeros(cells, np.int64)
-    np.add.at(split, flat, np.rint(found.x[:size]).astype(np.int64))
-    return split.reshape(wanted.shape)
-
-
-def _rows(
-    row: Integers, column: Integers, rows: int, width: int, low: Floats, high: Floats | None
-) -> LinearConstraint:
-    matrix = coo_array((np.ones(len(row)), (row, column)), shape=(rows, width)).tocsr()
-    return LinearConstraint(matrix, low, np.inf if high is None else high)
-
-
-def _near(place: Integers, targets: Integers, aim: Floats, size: int, width: int) -> LinearConstraint:
-    """The split of a geounit and group, less what is above the estimate, plus what is below it, is the estimate."""
-    n = len(targets)
-    row = np.concatenate([place, np.arange(n), np.arange(n)])
-    column = np.concatenate([np.arange(size), size + np.arange(n), size + n + np.arange(n)])
-    value = np.concatenate([np.ones(size), -np.ones(n), np.ones(n)])
-    return LinearConstraint(coo_array((value, (row, column)), shape=(n, width)).tocsr(), aim, aim)

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.task import LevelReport
+from censafe.estimation.topdown.levels.repair import CellChange
+from censafe.estimation.topdown.levels.task import LevelReport, RepairedParent
 from censafe.estimation.topdown.operator.facilities import OpenRecords
-from censafe.estimation.topdown.operator.parent import (
-    OpenSums,
-    OperatorFamily,
-    OperatorResult,
-    estimate_operator_parent,
-)
+from censafe.estimation.topdown.operator.family import OpenSums, OperatorFamily
+from censafe.estimation.topdown.operator.parent import OperatorResult, estimate_operator_parent
 from censafe.estimation.topdown.operator.passes import OperatorRules
+from censafe.estimation.topdown.operator.settle import settle_open
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
@@ -27,7 +26,7 @@ from censafe.model.families import Wanted
 
 __all__ = ["OperatorTask", "estimate_operator_level"]
 
-_Solved = tuple[OperatorFamily, OperatorResult] | None
+_Solved = tuple[OperatorFamily, OperatorResult, tuple[CellChange, ...]] | None
 _AHEAD = 3  # parents under way or waiting, for every worker
 
 
@@ -42,6 +41,7 @@ class OperatorTask:
         rules: its passes.
         open: records that these sums leave out, for their group is open, with the published sum and the kind of every group;
             None where there are none.
+        repair: whether a parent whose open records cannot be split is changed and logged; otherwise the level stops.
     """
 
     level: SpineLevel
@@ -49,6 +49,7 @@ class OperatorTask:
     held: SparseLevel
     rules: OperatorRules
     open: tuple[OpenRecords, Integers, Integers] | None = None
+    repair: bool = True
 
 
 def estimate_operator_level(
@@ -69,7 +70,7 @@ def estimate_operator_level(
         progress: called with the share of the level that is done.
 
     Raises:
-        CheckError: exact sums of children do not add up to their parent.
+        CheckError: exact sums of children do not add up to their parent, or its open records cannot be split.
     """
     report = LevelReport(task.level.name, task.level.nodes)
     pieces: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]] = []
@@ -94,7 +95,13 @@ def _in_order(
 
     def one(unit: int) -> _Solved:
         family = _family(task, parents, above, unit)
-        return None if family is None else (family, estimate_operator_parent(task.rules, family))
+        if family is None:
+            return None
+        family, changes = settle_open(task.rules, family, repair=task.repair)
+        if changes:
+            answers, values = _answers(task, *_span(task, above, unit), family.cell)
+            family = replace(family, answers=answers, values=values)
+        return family, estimate_operator_parent(task.rules, family), changes
 
     if workers <= 1:
         yield from ((unit, one(unit)) for unit in units)
@@ -131,9 +138,22 @@ def _family(
         return None
     held, right = _held(task, first, last)
     cell, count = _cells(task, parents, unit, held)
-    if not len(cell):
-        return None
     name = str((task.level if above is None else above).names(np.array([unit]))[0])
+    if not len(cell):
+        if right.any():
+            raise CheckError(f"{name}: records are published where no cell may hold any")
+        return None
+    answers, values = _answers(task, first, last, cell)
+    weights = task.objective.weights[task.objective.kinds[first:last]]
+    return OperatorFamily(
+        name, cell, count, held, right, _open_sums(task, first, last, held), answers, values, weights
+    )
+
+
+def _answers(
+    task: OperatorTask, first: int, last: int, cell: NDArray[np.int32]
+) -> tuple[dict[int, Integers], dict[int, Integers]]:
+    """Of every fitted query the answers that some cells belong to, and their values at consecutive geounits."""
     rules = task.rules
     answers = {query: np.unique(rules.labels[query][cell]).astype(np.int64) for query in rules.queries}
     wanted = Wanted(
@@ -149,10 +169,7 @@ def _family(
         query: np.ascontiguousarray(part)
         for query, part in zip(answers, np.split(drawn, ends, axis=1), strict=True)
     }
-    weights = task.objective.weights[task.objective.kinds[first:last]]
-    return OperatorFamily(
-        name, cell, count, held, right, _open_sums(task, first, last, held), answers, values, weights
-    )
+    return answers, values
 
 
 def _open_sums(task: OperatorTask, first: int, last: int, held: Integers) -> OpenSums | None:
@@ -211,12 +228,15 @@ def _count(name: str, found: OperatorResult, report: LevelReport) -> None:
 
 def _take(
     task: OperatorTask, parents: SparseLevel | None, above: SpineLevel | None, unit: int,
-    solved: tuple[OperatorFamily, OperatorResult] | None, report: LevelReport,
+    solved: _Solved, report: LevelReport,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:  # fmt: skip
     """Cells and counts of the children of a parent, child by child, and how many each has."""
     first, last = _span(task, above, unit)
     if solved is not None:
-        family, found = solved
+        family, found, changes = solved
+        if changes:
+            cells = tuple((one.cell, one.before, one.after) for one in changes)
+            report.repairs.append(RepairedParent(family.name, cells))
         child, place = np.nonzero(found.counts)
         _count(family.name, found, report)
         sizes = np.bincount(child, minlength=last - first)

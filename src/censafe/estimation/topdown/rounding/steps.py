@@ -138,10 +138,10 @@ def _enough(leaf, need):  # type: ignore[no-untyped-def]
     """Whether as many entries may go up as must; a flow that cannot be sent would be looked for without end."""
     if need.shape[0] == 1:
         return need[0] <= leaf.sum()
+    enough = True
     for k in range(need.shape[0]):
-        if need[k] > leaf[:, k].sum():
-            return False
-    return True
+        enough = enough and need[k] <= leaf[:, k].sum()
+    return enough
 
 
 @compiled(boolean(float64[:, ::1], boolean[:, ::1], _SUMS, boolean, int64[:, ::1], FRACTIONS))

@@ -1,0 +1,162 @@
+"""Open records of a parent's children split among kinds of facility, and the repair of a parent that allows no split."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.levels.repair import CellChange
+from censafe.estimation.topdown.operator.family import (
+    OpenSums,
+    OperatorFamily,
+    observed_answers,
+    pass_columns,
+    positions,
+    zero_multipliers,
+)
+from censafe.estimation.topdown.operator.newton import climb
+from censafe.estimation.topdown.operator.passes import OperatorRules
+from censafe.estimation.topdown.operator.problem import pass_problem
+from censafe.estimation.topdown.operator.splits import split_open
+from censafe.model.arrays import Floats, Integers
+
+__all__ = ["settle_open"]
+
+_ROUGH = 1e-3  # of estimates that only say how open records are split
+
+
+def settle_open(
+    rules: OperatorRules, family: OperatorFamily, *, repair: bool = True
+) -> tuple[OperatorFamily, tuple[CellChange, ...]]:
+    """Decide the open records of the children: near the estimate under the published sums, so that their blocks can follow.
+
+    A parent met the needs of its facilities with all its records together; its children may need kinds in cells of their own. Where
+    no split adds up to the parent, the fewest of its records change their kind of facility; their other attributes change
+    in as few queries as they can.
+
+    Args:
+        rules: of the level.
+        family: a parent.
+        repair: whether a parent may be changed.
+
+    Returns:
+        The family without open records, its answers still those of the cells that it had; changes of its cells, in their order.
+
+    Raises:
+        CheckError: no split adds up to the parent, and it may not be changed.
+    """
+    opened = family.open
+    if opened is None:
+        return family, ()
+    groups = {(int(p), int(k)): g for g, (p, k) in enumerate(zip(opened.published, opened.kind, strict=True))}
+    wanted = np.maximum(_estimate(rules, family, opened, groups) - family.right, 0.0)
+    left = None
+    if family.count is not None:
+        group = positions(family.held, rules.passes[0].held[family.cell], family.name)
+        left = np.bincount(group, family.count, len(family.held)).astype(np.int64) - family.right.sum(axis=0)
+    split = split_open(opened.rows, opened.span, groups, wanted, left)
+    if split is None and repair and left is not None:
+        split = split_open(opened.rows, opened.span, groups, wanted, left, change=True)
+    if split is None:
+        raise CheckError(
+            f"{family.name}: no split among kinds of facility meets its own counts and the facilities of its children"
+        )
+    settled = replace(family, right=family.right + split, open=None)
+    if left is None or np.array_equal(left, split.sum(axis=0)):
+        return settled, ()
+    return _changed(rules, settled, opened, split.sum(axis=0) - left)
+
+
+def _estimate(
+    rules: OperatorRules, family: OperatorFamily, opened: OpenSums, groups: dict[tuple[int, int], int]
+) -> Floats:
+    """Records of every child and group by least squares under the published sums alone, shape (C, G)."""
+    one, first = rules.passes[0], opened.span[0]
+    rows = opened.rows.rows(*opened.span)
+    child, published, kinds = (
+        opened.rows.area[rows] - first,
+        opened.rows.published[rows],
+        opened.rows.kinds[rows],
+    )
+    can = family.right > 0
+    for c, total, bits in zip(child.tolist(), published.tolist(), kinds.tolist(), strict=True):
+        for kind in range(bits.bit_length()):
+            if bits >> kind & 1 and (total, kind) in groups:
+                can[c, groups[total, kind]] = True
+    sums, of_group = np.unique(opened.published, return_inverse=True)
+    right = np.zeros((len(family.right), len(sums)), np.int64)
+    np.add.at(right.T, of_group, family.right.T)
+    np.add.at(right, (child, np.searchsorted(sums, published)), opened.rows.count[rows])
+    _, cell, column = pass_columns(one, family)
+    group = positions(family.held, one.held[cell], family.name)
+    problem = pass_problem(
+        of_group[group].astype(np.int32),
+        right,
+        column,
+        observed_answers(rules, one, family, cell),
+        can[:, group],
+    )
+    dual = zero_multipliers(problem)
+    climb(problem.entries, problem.sums, dual, _ROUGH)
+    dual = zero_multipliers(problem)
+    climb(problem.entries, problem.sums, dual, _ROUGH)
+    wanted = np.zeros(family.right.shape)
+    entries = problem.entries
+    np.add.at(wanted, (entries.child, group[problem.free[entries.column]]), dual.x)
+    return wanted
+
+
+def _changed(
+    rules: OperatorRules, family: OperatorFamily, opened: OpenSums, more: Integers
+) -> tuple[OperatorFamily, tuple[CellChange, ...]]:
+    """Move records of the parent between groups of one published sum, until every group has as many more as it must.
+
+    Args:
+        rules: of the level.
+        family: the parent.
+        opened: its groups.
+        more: records that every group gains, below 0 where it loses them, shape (G,).
+    """
+    label = rules.passes[0].held
+    count = dict(
+        zip(family.cell.tolist(), family.count.tolist() if family.count is not None else (), strict=True)
+    )
+    before, left = dict(count), more.copy()
+    while (left > 0).any():
+        gains = int(np.flatnonzero(left > 0)[0])
+        from_groups = np.flatnonzero((left < 0) & (opened.published == opened.published[gains]))
+        cells = np.array([cell for cell, number in count.items() if number > 0], np.int64)
+        givers = cells[np.isin(label[cells], family.held[from_groups])]
+        takers = np.flatnonzero(rules.allowed & (label == family.held[gains]))
+        if not len(takers):
+            raise CheckError(f"{family.name}: records are needed where no cell may hold any")
+        giver, taker = _nearest(rules, givers, takers)
+        loses = int(np.searchsorted(family.held, label[giver]))
+        moved = min(int(left[gains]), -int(left[loses]), count[giver])
+        count[giver] -= moved
+        count[taker] = count.get(taker, 0) + moved
+        left[gains] -= moved
+        left[loses] += moved
+    cell = np.array(sorted(cell for cell, number in count.items() if number > 0), np.int32)
+    changes = tuple(
+        CellChange(one, before.get(one, 0), count[one])
+        for one in sorted(count)
+        if count[one] != before.get(one, 0)
+    )
+    return replace(
+        family, cell=cell, count=np.array([count[one] for one in cell.tolist()], np.int64)
+    ), changes
+
+
+def _nearest(
+    rules: OperatorRules, givers: NDArray[np.integer], takers: NDArray[np.integer]
+) -> tuple[int, int]:
+    """The pair of cells that differs in the fewest queries; the first one of several."""
+    alike = np.zeros((len(givers), len(takers)), np.int64)
+    for query in rules.queries:
+        alike += rules.labels[query][givers][:, None] == rules.labels[query][takers][None, :]
+    giver, taker = np.unravel_index(int(alike.argmax()), alike.shape)
+    return int(givers[giver]), int(takers[taker])

@@ -1,0 +1,159 @@
+"""Whole trees: what is exact stays exact, vanishing noise brings the input back, and repairs are logged."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.operator.descent import operator_rules
+from censafe.estimation.topdown.operator.level import OperatorTask, estimate_operator_level
+from support.facilities import CELLS, KIND, RACE, Housed, housed, sparse_level
+from support.histograms import dense
+from support.operator_worlds import broken, estimate, housed_world, random_world
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_vanishing_noise_brings_the_input_back(seed, passes):
+    world = random_world(seed, passes=passes)
+    for have, truth in zip(estimate(world, 1e-3).levels, world.exact, strict=True):
+        assert np.array_equal(have, truth)
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_everything_exact_stays_exact_under_noise(seed, passes):
+    world = random_world(seed, passes=passes)
+    found = estimate(world, 4.0, seed)
+    assert broken(world, found) == []
+    assert [report.approximate for report in found.reports] == [[] for _ in found.reports]
+    assert max(report.gap for report in found.reports) < 1e-3
+    assert max(report.violation for report in found.reports) <= 1e-7
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_result_does_not_depend_on_workers(seed):
+    world = random_world(seed, shape=(3, 4), mean=2.0)
+    one, three = (estimate(world, 3.0, seed, workers=workers) for workers in (1, 3))
+    for a, b in zip(one.found, three.found, strict=True):
+        assert np.array_equal(a, b)
+    assert [r.document() for r in one.reports] == [r.document() for r in three.reports]
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_facilities_with_vanishing_noise(seed, passes):
+    world = housed_world(housed(seed, (2, 3), most=5, rare=0.7), passes=passes)
+    for have, truth in zip(estimate(world, 1e-3).levels, world.exact, strict=True):
+        assert np.array_equal(have, truth)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_facilities_under_noise(seed):
+    world = housed_world(housed(seed, (2, 2, 2), most=4, rare=0.8))
+    assert broken(world, estimate(world, 3.0, seed)) == []
+
+
+def counted(found):
+    """Records that repairs moved."""
+    changes = [cell for report in found.reports for one in report.repairs for cell in one.cells]
+    return sum(abs(after - before) for _, before, after in changes) // 2
+
+
+def worlds_with_repairs():
+    found = []
+    for seed in range(24):
+        world = housed_world(housed(seed, (2, 2, 2), most=1, rare=0.9))
+        made = estimate(world, 3.0, seed)
+        if any(report.repairs for report in made.reports):
+            found.append((seed, world, made))
+    return found
+
+
+@pytest.fixture(scope="module")
+def repaired():
+    found = worlds_with_repairs()
+    assert len(found) >= 2
+    return found
+
+
+def test_repairs_leave_everything_exact(repaired):
+    for _, world, made in repaired:
+        assert broken(world, made) == []
+        assert any("parents were changed" in text for text in made.observer.remarks)
+
+
+def test_repairs_name_every_changed_cell(repaired):
+    for _, world, made in repaired:
+        for depth, report in enumerate(made.reports):
+            above = world.spine.levels[depth - 1] if depth else None
+            changed = {}
+            for one in report.repairs:
+                unit = int(np.flatnonzero(above.geounits == one.geounit)[0])
+                changed[unit] = one.cells
+                for cell, before, after in one.cells:
+                    assert (made.found[depth - 1][unit, cell], before == after) == (before, False)
+            for unit in range(above.nodes if above else 0):
+                row = made.found[depth - 1][unit].copy()
+                for cell, _, after in changed.get(unit, ()):
+                    row[cell] = after
+                children = np.arange(above.first_child[unit], above.first_child[unit + 1])
+                assert np.array_equal(made.found[depth][children].sum(axis=0), row)
+
+
+def test_repairs_change_the_kind_alone_where_that_is_enough(repaired):
+    for _, _, made in repaired:
+        for report in made.reports:
+            for one in report.repairs:
+                more = np.zeros(CELLS, np.int64)
+                for cell, before, after in one.cells:
+                    more[cell] = after - before
+                assert more.sum() == 0
+                for race in (0, 1):
+                    assert more[race == RACE].sum() == 0
+        assert 0 < counted(made) < 10
+
+
+def test_a_run_that_must_not_be_repaired_stops(repaired):
+    seed, world, _ = repaired[0]
+    with pytest.raises(CheckError, match="no split among kinds of facility meets its own counts"):
+        estimate(world, 3.0, seed, infeasible="stop")
+
+
+def pair(race_of_first, race_of_second):
+    """An area of two blocks, each with one facility of kinds 1 and 2 and two records of one race."""
+    given = housed(3, (1, 2))
+    truth = np.zeros((2, CELLS), np.int64)
+    for block, race in enumerate((race_of_first, race_of_second)):
+        for kind in (1, 2):
+            truth[block, np.flatnonzero((kind == KIND) & (race == RACE))[block]] += 1
+    return Housed(given.spine, truth, np.array([[0, 1, 1, 0], [0, 1, 1, 0]]))
+
+
+def test_the_fewest_records_change():
+    world = housed_world(pair(0, 1))
+    assert world.spine.leaf.nodes == 2
+    wrong = np.zeros(
+        (1, CELLS), np.int64
+    )  # both records of race 0 in kind 1, both of race 1 in kind 2: no block can follow
+    wrong[0, np.flatnonzero((KIND == 1) & (RACE == 0))[0]] = 2
+    wrong[0, np.flatnonzero((KIND == 2) & (RACE == 1))[1]] = 2
+    levels, depth = world.spine.levels, 2
+    task = OperatorTask(
+        levels[depth],
+        world.objective(depth, 1.0, np.random.default_rng(0)),
+        world.held.levels[depth],
+        operator_rules(world.histogram, levels[depth].name, world.held),
+        world.held.open_at(depth),
+    )
+    above = sparse_level(levels[1].geounits, wrong)
+    found, report = estimate_operator_level(task, above, levels[1])
+    assert len(report.repairs) == 1
+    # one record of each race changes its kind, and its age stays
+    cells = {cell: (before, after) for cell, before, after in report.repairs[0].cells}
+    zero, one = np.flatnonzero((KIND < 3) & (RACE == 0)), np.flatnonzero((KIND < 3) & (RACE == 1))
+    assert cells == {int(zero[2]): (2, 1), int(zero[4]): (0, 1), int(one[3]): (0, 1), int(one[5]): (2, 1)}
+    assert (np.stack([dense(found, CELLS)[:, k == KIND].sum(axis=1) for k in (1, 2)]) == 1).all()
+    with pytest.raises(CheckError, match="no split among kinds"):
+        estimate_operator_level(replace(task, repair=False), above, levels[1])
