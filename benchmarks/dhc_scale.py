@@ -1,0 +1,212 @@
+"""Seconds and memory of a whole run of the DHC: a state, or a share of the nation.
+
+    python benchmarks/dhc_scale.py --like VT|RI|TX | --nation FRACTION [--product persons|households|both] [--json]
+        [--data DIR] [--seed S] [--workers N]
+
+Makes the records of a synthetic population and the redistricting data of it (`censafe run topdown pl94-us`), or takes those that an
+earlier call left in DIR, then runs `censafe run topdown dhc-us` on them in a process of its own, with the production budgets, noise
+drawn where the estimate reads it, and the test key: reading, checking, measuring, least squares, rounding, writing, level by level.
+`seconds` is the wall time of that process, start of the interpreter included, synthesis and redistricting data not; `cpu_s` what its
+threads used; `peak_gib` its largest resident memory; `gap_max` the largest duality gap of a parent, in half chi-square units;
+`uncertified` the parents without a certificate; `violations` the number of counts of blocks that break a constraint, counted after the
+run from its files alone by code of this script.
+
+A fraction of the nation has all states and counties and that share of persons, tracts and blocks. --like is one state alone, with
+the state as root.
+Marks on two cores: Vermont 80 s and 6 GiB, Texas 60 minutes and 16 GiB, a twentieth of the nation 36 minutes and 20 GiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe import synthesize
+from child import censafe, in_folder, parser_of, stages_of, table
+
+NATION = 331_449_281
+STATES = {"VT": ("50", 643_077), "TX": ("48", 29_145_505), "RI": ("44", 1_097_379)}
+PRODUCTS = {
+    "persons": ("--set", "measure=persons"),
+    "households": ("--set", "measure=units,households"),
+    "both": (),
+}
+PERSONS, HOUSEHOLDS = (42, 2, 116, 2, 63), (2, 9, 2, 7, 4, 3, 522)
+KIND = np.array([0] * 18 + list(range(1, 25)))  # of the 42 levels of relgq
+MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6)  # of the 25 kinds
+_SHOWN = 0.05
+_Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Measured:
+    persons: int
+    product: str
+    blocks: int
+    workers: int | None
+    seconds: float
+    cpu_s: float
+    peak_gib: float
+    gap_max: float
+    uncertified: int
+    violations: int
+    stages: dict[str, float]
+    levels: dict[str, Any]
+
+
+def histogram(out: Path, name: str) -> tuple[NDArray[np.str_], _Counts, _Counts, _Counts]:
+    """Geocodes of the blocks with records, and of every row the block among them, the cell and the count."""
+    found = pq.read_table(out / "histograms" / f"{name}_Block.parquet", columns=["geocode", "cell", "count"])
+    column = found["geocode"].unify_dictionaries().combine_chunks()
+    codes, place = np.unique(np.array(column.dictionary.to_pylist()), return_inverse=True)
+    cell, count = (found[field].to_numpy().astype(np.int64) for field in ("cell", "count"))
+    return codes, place[column.indices.to_numpy()], cell, count
+
+
+def grouped(rows: tuple[NDArray[np.str_], _Counts, _Counts, _Counts], groups: _Counts) -> dict[str, int]:
+    """Counts by block and group."""
+    codes, block, _, count = rows
+    width = int(groups.max(initial=0)) + 1
+    key, place = np.unique(block * width + groups, return_inverse=True)
+    sums = np.bincount(place, count, len(key)).astype(np.int64)
+    return {
+        f"{codes[k // width]} {k % width}": int(n) for k, n in zip(key.tolist(), sums.tolist(), strict=True)
+    }
+
+
+def differing(one: dict[str, int], other: dict[str, int]) -> int:
+    return sum(one.get(key, 0) != other.get(key, 0) for key in one.keys() | other.keys())
+
+
+def violations(out: Path, pl94: Path, product: str) -> int:
+    """Counts of blocks that differ from the redistricting data, and households that differ from the housing units."""
+    wrong = 0
+    if product != "households":
+        rows = histogram(out, "persons")
+        relgq, _, age, hispanic, race = np.unravel_index(rows[2], PERSONS)
+        shape = (8, 2, 2, 63)
+        cells = np.ravel_multi_index((MAJOR[KIND[relgq]], (age >= 18).astype(int), hispanic, race), shape)
+        published = histogram(pl94, "persons")
+        wrong += differing(grouped(rows, cells), grouped(published, published[2]))
+    if product != "persons":
+        units, households = histogram(out, "units"), histogram(out, "households")
+        published = histogram(pl94, "units")
+        status = np.where(units[2] < 4, 1, np.where(units[2] < 11, 0, 2))
+        own = {key: n for key, n in grouped(units, status).items() if not key.endswith(" 2")}
+        wrong += differing(own, grouped(published, published[2]))
+        tenure = np.where(units[2] < 4, np.minimum(units[2], 2), 3)
+        occupied = {key: n for key, n in grouped(units, tenure).items() if not key.endswith(" 3")}
+        wrong += differing(
+            occupied, grouped(households, np.unravel_index(households[2], HOUSEHOLDS)[5].astype(np.int64))
+        )
+    return wrong
+
+
+def inputs(
+    data: Path, persons: int, states: tuple[str, ...] | None, root: tuple[str, ...], seed: int
+) -> Path:
+    """Records in the folder, and the run folder of their redistricting data, made when they are not there."""
+    pl94 = data.with_name(f"{data.name}-pl94")
+    if not data.exists():
+        started = time.perf_counter()
+        synthesize(data, persons=persons, states=states, seed=seed, layout="dhc")
+        print(f"synthesis: {time.perf_counter() - started:.1f} s, {persons:,} persons", file=sys.stderr)
+    if not (pl94 / "manifest.json").exists():
+        settings = (
+            "--set",
+            "reader=records",
+            "--set",
+            "noisy_measurements=lazy",
+            "--test-key",
+            "1",
+            "--quiet",
+        )
+        seconds, _ = censafe(["run", "topdown", "pl94-us", str(data), str(pl94), *root, *settings])
+        print(f"redistricting data: {seconds:.1f} s", file=sys.stderr)
+    return pl94
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
+    root: tuple[str, ...] = ()
+    states, persons = None, round((arguments.nation or 0) * NATION)
+    if arguments.like:
+        code, persons = STATES[arguments.like]
+        states, root = (code,), ("--set", "root=State")
+    data = folder / f"dhc-{persons}-{arguments.like or 'nation'}-seed-{arguments.seed}"
+    pl94 = inputs(data, persons, states, root, arguments.seed)
+    workers = () if arguments.workers is None else ("--workers", str(arguments.workers))
+    with TemporaryDirectory(dir=folder) as scratch:
+        out = Path(scratch) / "run"
+        settings = (*root, *PRODUCTS[arguments.product], "--pl94", str(pl94), "--test-key", "1", "--quiet")
+        before = _cpu_of_children()
+        seconds, peak = censafe(["run", "topdown", "dhc-us", str(data), str(out), *settings, *workers])
+        cpu = _cpu_of_children() - before
+        post = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
+        solves = {
+            key.removeprefix("levels_"): value for key, value in post.items() if key.startswith("levels_")
+        }
+        stages, wrong = stages_of(out), violations(out, pl94, arguments.product)
+    levels = [level for own in solves.values() for level in own]
+    return Measured(
+        persons=persons,
+        product=arguments.product,
+        blocks=solves[next(iter(solves))][-1]["geounits"],
+        workers=arguments.workers,
+        seconds=round(seconds, 1),
+        cpu_s=round(cpu, 1),
+        peak_gib=round(peak, 2),
+        gap_max=max(level["gap_most"] for level in levels),
+        uncertified=sum(len(level["approximate"]) for level in levels),
+        violations=wrong,
+        stages=stages,
+        levels=solves,
+    )
+
+
+def show(found: Measured) -> None:
+    print(
+        f"{found.persons:,} persons in {found.blocks:,} blocks, {found.product}: {found.seconds} s, {found.cpu_s} s of processors, "
+        f"{found.peak_gib} GiB; largest gap {found.gap_max:.1e}, {found.uncertified} uncertified, {found.violations} violations"
+    )
+    stages = {
+        name: value
+        for name, value in found.stages.items()
+        if value >= _SHOWN and not name.startswith("of which")
+    }
+    print("\n".join(table(stages, found.seconds)))
+
+
+def main() -> None:
+    parser = parser_of(__doc__ or "")
+    size = parser.add_mutually_exclusive_group(required=True)
+    size.add_argument("--like", choices=sorted(STATES))
+    size.add_argument("--nation", type=float, metavar="FRACTION")
+    parser.add_argument("--product", choices=sorted(PRODUCTS), default="both")
+    parser.add_argument("--workers", type=int)
+    arguments = parser.parse_args()
+    found = in_folder(arguments.data, partial(measure, arguments=arguments))
+    if arguments.json:
+        print(json.dumps(asdict(found)))
+    else:
+        show(found)
+
+
+if __name__ == "__main__":
+    main()
