@@ -179,7 +179,7 @@ class Ledger(Closing):
         accounts: frozenset[str],
         cap: Fraction | None = None,
         raise_cap: bool = False,
-        spend_more: bool = False,
+        spend_more: bool | frozenset[str] = False,
         run: str | None = None,
         notes: RunNotes = _NO_NOTES,
     ) -> RunRecord:
@@ -191,7 +191,8 @@ class Ledger(Closing):
             cap: most that the accounts, and all that are linked with them, may be charged in all; it also binds later runs. By
                 default what they hold already plus what this run has yet to spend. Caps named before bind as well.
             raise_cap: ``cap`` takes the place of the caps named before.
-            spend_more: the operator knows that some of the accounts were charged before.
+            spend_more: the operator knows that some of the accounts were charged before; or the runs of which the operator knows,
+                such as those whose results this one holds to.
             run: identifier of the run (8 to 64 hexadecimal digits); one that the ledger knows is resumed.
             notes: for people.
 

@@ -132,7 +132,7 @@ class OpeningRequest:
         run: identifier of a run to resume, or of a new one; None for a random one.
         cap: named for this run and later ones, or None.
         raise_cap: whether ``cap`` takes the place of caps named before.
-        spend_more: the operator knows that accounts were charged before.
+        spend_more: the operator knows that accounts were charged before; or the runs of which the operator knows.
         notes: for people.
     """
 
@@ -142,7 +142,7 @@ class OpeningRequest:
     run: str | None
     cap: Fraction | None
     raise_cap: bool
-    spend_more: bool
+    spend_more: bool | frozenset[str]
     notes: RunNotes
 
     @property
@@ -169,8 +169,11 @@ def admitted(path: Path, state: LedgerState, request: OpeningRequest) -> RunStat
     known = _known_run(path, state, name, request)
     if known and known.closed:
         return known
-    if not request.spend_more:
-        _refuse_second_release(path, state, request, known.others if known else frozenset(), name)
+    if request.spend_more is not True:
+        of_these = request.spend_more or frozenset()
+        _refuse_second_release(
+            path, state, request, of_these | (known.others if known else frozenset()), name
+        )
     live = {charge.part for charge in state.charges_of(name, *LIVE)}
     due = [part_loss(request.plan, cost) for part, cost in costs.items() if part not in live]
     cap, source = _cap(path, state, request, known, due)
@@ -199,7 +202,7 @@ def _cap(
         return named_cap(state, request.accounts, request.loss, request.cap), source
     if request.raise_cap:
         raise ValueError("raise_cap needs a cap that takes the place of the earlier ones")
-    if known and not request.spend_more:
+    if known and request.spend_more is not True:
         return known.cap, "kept"
     return choose_cap(path, state, request.accounts, request.loss, due), "default"
 

@@ -59,7 +59,7 @@ class RunOptions:
         cap: most that the files, and all that are linked with them, may ever spend; None for this plan plus what was spent
             before. It binds later runs, too.
         raise_cap: ``cap`` takes the place of caps named before.
-        spend_more: go on although some of the files were charged before.
+        spend_more: continue although some of the files were charged before; or the runs that may have charged them.
         strict_ledger: count reservations of killed runs as spent.
         key_dir: folder that keeps the noise key until the run is complete, or None for memory only.
         test_key: seed of a test key; the run then spends nothing and is stamped as not private.
@@ -73,7 +73,7 @@ class RunOptions:
     dataset: str | None = None
     cap: Fraction | None = None
     raise_cap: bool = False
-    spend_more: bool = False
+    spend_more: bool | frozenset[str] = False
     strict_ledger: bool = False
     key_dir: Path | None = None
     test_key: int | None = None

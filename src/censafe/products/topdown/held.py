@@ -161,7 +161,7 @@ def _classes(histogram: MeasuredHistogram, equations: list[_Equation]) -> tuple[
     A group that is one class gives it; a group of which all classes but one are known gives the last one by difference.
     """
     allowed = histogram.schema.allowed()
-    label = combined([np.where(allowed, one.label, -1) + 1 for one in equations])
+    label = combined([one.label + 1 for one in equations])
     first = np.unique(label, return_index=True)[1]
     known = np.bincount(label[allowed], minlength=len(first)) == 0
     groups = [one.label[first] for one in equations]

@@ -73,6 +73,10 @@ def run(
     folders = _results_first(chosen, data, out, reading, options)
     results = open_results(chosen, folders)
     require_same_use(results, test_key=options.test_key is not None, published_data=options.published_data)
+    if (
+        results and options.spend_more is False
+    ):  # who names a result knows what its run spent on the same records
+        options = replace(options, spend_more=frozenset(one.manifest.run for one in results))
     return run_job(TopdownJob(chosen, options.workers, names, results), data, out, reading, options)
 
 
@@ -90,9 +94,7 @@ def _results_first(
         folders[name] = out.with_name(f"{out.name}-{name}")
         reading.observer.remark(f"{name}: releasing {source} in {folders[name]} first")
         settings = {"reader": config.reader, "root": config.root}
-        own = replace(reading, results={})
-        paid = options if options.cap is None else replace(options, cap=None)
-        run(source, data, folders[name], settings, own, replace(paid, spend_more=options.spend_more))
+        run(source, data, folders[name], settings, replace(reading, results={}), options)
     return folders
 
 
