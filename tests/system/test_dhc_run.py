@@ -13,6 +13,8 @@ from censafe.geography.spines.tree import PL94_PR
 from censafe.model import ExactHistograms
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
+from censafe.privacy.ledger.report import verify
+from censafe.publication.manifest import read_manifest
 from support.commands import CommandLine
 
 PERSONS = (42, 2, 116, 2, 63)
@@ -162,3 +164,27 @@ def test_results_of_other_records_are_refused_before_anything_is_spent(
     )  # fmt: skip
     assert found.code == 2
     assert "not private" in found.err
+
+
+def test_one_command_pays_for_both_and_a_second_one_for_nothing(censafe: CommandLine, state: Path) -> None:
+    ledger = state / "release.jsonl"
+    words = (
+        "run",
+        "topdown",
+        "dhc-us",
+        state / "data",
+        state / "release",
+        "--set",
+        "root=State",
+        "--ledger",
+        ledger,
+    )
+    done(censafe, *words)
+    plans = [
+        read_manifest(state / name / "manifest.json").plan for name in ("release", "release-redistricting")
+    ]
+    (total,) = verify(ledger).totals
+    assert list(total.stated.values()) == [plans[0].total + plans[1].total]
+    charged = ledger.read_bytes()
+    done(censafe, *words)
+    assert ledger.read_bytes() == charged
