@@ -38,11 +38,13 @@ class World:
             dense(one, self.truth.shape[1]) for one in sum_histograms(self.spine, blocks, self.truth.shape[1])
         ]
 
-    def objective(self, depth: int, spread: float, rng: np.random.Generator) -> LevelObjective:
-        """Rounded normal noise on every answer of a level; the variances of its queries differ."""
+    def objective(
+        self, depth: int, spread: float, rng: np.random.Generator, *, unequal: float = 0.7
+    ) -> LevelObjective:
+        """Rounded normal noise on every answer of a level; the logarithms of its queries' deviations differ up to twice ``unequal``."""
         schema, level = self.histogram.schema, self.spine.levels[depth].name
         labels = [schema.query(text).label for text in self.histogram.query_shares[level]]
-        scales = spread * np.exp(rng.uniform(-0.7, 0.7, len(labels)))
+        scales = spread * np.exp(rng.uniform(-unequal, unequal, len(labels)))
         values = []
         for label, scale in zip(labels, scales, strict=True):
             answers = np.zeros((self.spine.levels[depth].nodes, label.max() + 1), np.int64)
@@ -62,14 +64,14 @@ class Estimated:
 
 
 def estimate(
-    world: World, spread: float, seed: int = 0, *, workers: int = 1, infeasible: str = "repair"
+    world: World, spread: float, seed: int = 0, *, workers: int = 1, repair: bool = True, unequal: float = 0.7
 ) -> Estimated:
     rng, observer = np.random.default_rng(seed), SilentObserver()
     cells = world.truth.shape[1]
-    descent = OperatorDescent(world.histogram, world.spine, world.held, observer, workers, infeasible)
+    descent = OperatorDescent(world.histogram, world.spine, world.held, observer, workers, repair=repair)
     found, reports = [], []
     for depth, level in enumerate(world.spine.levels):
-        made, report = descent.estimate(level.name, world.objective(depth, spread, rng))
+        made, report = descent.estimate(level.name, world.objective(depth, spread, rng, unequal=unequal))
         found.append(dense(made, cells))
         reports.append(report)
     return Estimated(found, reports, [dense(one, cells) for one in descent.levels], observer)
@@ -97,7 +99,12 @@ COLUMNS = {
 
 
 def random_world(
-    seed: int, *, passes: int | None = None, shape: tuple[int, ...] | None = None, mean: float = 0.7
+    seed: int,
+    *,
+    passes: int | None = None,
+    shape: tuple[int, ...] | None = None,
+    mean: float = 0.7,
+    crossing: bool = True,
 ) -> World:
     """Three attributes, a recode, structural zeros, a held query, one to three passes, a random spine."""
     rng = np.random.default_rng(seed)
@@ -120,7 +127,8 @@ def random_world(
     number = int(rng.integers(1, 4)) if passes is None else passes
     columns = COLUMNS[held][3 - number :]
     l2 = tuple(
-        ((one, held, "total") if one != "detailed" else ("detailed", "a", "b * c"),) for one in columns
+        ((one, held, "total") if one != "detailed" else ("detailed", *(("a", "b * c") if crossing else ())),)
+        for one in columns
     )
     rounding = tuple(
         ((held, one) if place == 0 and one != held else (one,),) for place, one in enumerate(columns)

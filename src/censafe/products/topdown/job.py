@@ -101,7 +101,10 @@ class TopdownJob:
             descent: AnyDescent
             if is_held(histogram):
                 sums = held.pop(histogram.name, None) or held_sums(histogram, known)
-                descent = OperatorDescent(histogram, public.spine, sums, reading.observer, self._workers)
+                descent = OperatorDescent(
+                    histogram, public.spine, sums, reading.observer, self._workers,
+                    repair=self._config.choices.infeasible == "repair",
+                )  # fmt: skip
             else:
                 bounds = bounded_facts(self._config, histogram, public, levels)
                 descent = Descent(histogram, bounds, reading.observer, self._config.choices, self._workers)

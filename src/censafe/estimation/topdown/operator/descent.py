@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.checks import adds_up
@@ -30,7 +28,7 @@ class OperatorDescent:
         held: exact sums that every level obeys.
         observer: receives remarks and progress.
         workers: threads that estimate parents; the result does not depend on them.
-        infeasible: a parent whose children cannot follow it is changed and logged, or the run stops.
+        repair: whether a parent whose children cannot follow it is changed and logged; otherwise the run stops.
     """
 
     def __init__(
@@ -40,14 +38,14 @@ class OperatorDescent:
         held: HeldSums,
         observer: Observer,
         workers: int = 1,
-        infeasible: Literal["repair", "stop"] = "repair",
+        repair: bool = True,
     ) -> None:
         self._histogram = histogram
         self._spine = spine
         self._held = held
         self._observer = observer
         self._workers = workers
-        self._infeasible = infeasible
+        self._repair = repair
         self._levels: list[SparseLevel] = []
         self._repaired = False
         self._rules: dict[object, OperatorRules] = {}
@@ -74,7 +72,7 @@ class OperatorDescent:
         level = self._spine.levels[depth]
         task = OperatorTask(
             level, objective, self._held.levels[depth], self._rules_of(level.name), self._held.open_at(depth),
-            self._infeasible == "repair",
+            self._repair,
         )  # fmt: skip
         above = (self._levels[-1], self._spine.levels[depth - 1]) if depth else (None, None)
         found, report = estimate_operator_level(

@@ -18,6 +18,7 @@ __all__ = ["climb", "evaluate"]
 _MOST_STEPS = 400
 _MOST_TRIALS = 16  # of the length of a step
 _MOST_PRODUCTS = 2_000  # with the curvature, of one step
+_LONGER = 4.0  # factor of a step that leaves more
 _ENOUGH = 0.6  # share of the slope that may be left, on either side, at the end of a step
 _RIDGE = 3e-2  # at most, for directions in which nothing can move
 _LEAST_RIDGE = 1e-12
@@ -246,12 +247,15 @@ def _search(entries, sums, dual, row, column):  # type: ignore[no-untyped-def]
             dual.column[k] = from_column[k] + length * column[k]
         evaluate(entries, sums, dual)
         found, _ = _slope(dual, row, column)
-        if abs(found) <= _ENOUGH * slope or (found > 0.0 and far < 0.0):
+        if abs(found) <= _ENOUGH * slope:
             return
         if found > 0.0:
             near, near_slope = length, found
         else:
             far, far_slope = length, found
+        if far < 0.0:
+            length *= _LONGER
+            continue
         share = near_slope / (near_slope - far_slope)
         length = near + (far - near) * min(0.9, max(0.1, share))
 

@@ -109,7 +109,7 @@ def _solved(
         chain.reshape(len(one.chain), len(problem.free)), open_counts,
     )  # fmt: skip
     if failed:
-        raise CheckError(f"{name}: {failed} exact sums could not be met by integers")
+        raise CheckError(f"{name}: {int(failed)} exact sums could not be met by integers")
     result.cost += cost
     counts[:, problem.free] = open_counts
     return counts

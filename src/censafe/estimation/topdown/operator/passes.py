@@ -44,7 +44,7 @@ class OperatorRules:
         labels: of every measured query, the answer of each cell.
 
     Raises:
-        CheckError: a query, a held sum or a link of a chain is no sum of the columns of its pass, a pass does not hold the columns
+        CheckError: there is no pass, a query, a held sum or a link of a chain is no sum of the columns of its pass, a pass does not hold the columns
             of the one before, or the last one does not tell all cells apart.
     """
 
@@ -53,6 +53,8 @@ class OperatorRules:
     labels: tuple[_Label, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
+        if not self.passes:
+            raise CheckError("a level needs at least one pass")
         for number, one in enumerate(self.passes):
             what = f"pass {number + 1}"
             sums = [(f"query {query}", self.labels[query]) for query in one.fits]

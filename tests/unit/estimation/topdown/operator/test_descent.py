@@ -118,7 +118,7 @@ def test_repairs_change_the_kind_alone_where_that_is_enough(repaired):
 def test_a_run_that_must_not_be_repaired_stops(repaired):
     seed, world, _ = repaired[0]
     with pytest.raises(CheckError, match="no split among kinds of facility meets its own counts"):
-        estimate(world, 3.0, seed, infeasible="stop")
+        estimate(world, 3.0, seed, repair=False)
 
 
 def pair(race_of_first, race_of_second):
@@ -157,3 +157,51 @@ def test_the_fewest_records_change():
     assert (np.stack([dense(found, CELLS)[:, k == KIND].sum(axis=1) for k in (1, 2)]) == 1).all()
     with pytest.raises(CheckError, match="no split among kinds"):
         estimate_operator_level(replace(task, repair=False), above, levels[1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_defects_that_are_planted_are_seen(seed):
+    world = housed_world(housed(seed, (2, 2), most=4))
+    found = estimate(world, 1.0)
+    cells = np.flatnonzero((KIND == 0) & (RACE == 0))
+    found.levels[-1][0, cells[0]] += 1
+    assert len(broken(world, found)) > 1
+
+
+def growth(world, spread, draws):
+    """By level and query: error of the estimate over that of its own measurement, both over all answers and draws."""
+    errors = {}
+    for seed in range(draws):
+        found, rng = estimate(world, spread, seed, unequal=0.0), np.random.default_rng(seed)
+        for depth, level in enumerate(world.spine.levels):
+            objective = world.objective(depth, spread, rng, unequal=0.0)
+            for query, label in enumerate(objective.labels):
+                member = label[:, None] == np.arange(label.max() + 1)
+                truth = world.exact[depth] @ member
+                pair = errors.setdefault((level.name, query), np.zeros(2))
+                pair += [
+                    ((found.found[depth] @ member - truth) ** 2).sum(),
+                    ((objective.source.values[query] - truth) ** 2).sum(),
+                ]
+    return {key: float(np.sqrt(own / measured)) for key, (own, measured) in errors.items()}
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+@pytest.mark.parametrize("mean", [0.5, 20.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_query_of_a_chain_is_worse_than_its_own_measurement(seed, mean, passes):
+    # queries that each refine the ones before, of one variance: a held sum brings no more error than it had itself
+    world = random_world(seed, passes=passes, shape=(2, 2), mean=mean, crossing=False)
+    found = growth(world, 5.0, 10)
+    assert max(found.values()) <= 1.1
+    assert min(found.values()) < 0.95
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_that_is_far_larger_than_the_counts_is_no_obstacle(seed):
+    world = random_world(seed, passes=2, mean=5.0)
+    found = estimate(world, 1e5, seed)
+    assert (broken(world, found), [one.approximate for one in found.reports]) == (
+        [],
+        [[]] * len(found.reports),
+    )

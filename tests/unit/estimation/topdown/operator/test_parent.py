@@ -1,0 +1,111 @@
+"""One parent at a time, with the edges of what a parent can be."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.operator.family import OperatorFamily
+from censafe.estimation.topdown.operator.parent import estimate_operator_parent
+from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules
+
+CELL = np.arange(8, dtype=np.int32)
+PAIR, FOUR, ALL = CELL // 2, CELL // 4, CELL * 0
+LABELS = (CELL, PAIR, CELL % 2, ALL)
+RULES = OperatorRules(
+    np.ones(8, bool), (OperatorPass(PAIR, (1, 3), FOUR), OperatorPass(CELL, (0, 2), PAIR)), LABELS
+)
+
+
+def family(truth, *, rules=RULES, root=False, noise=0.0, seed=0):
+    """A parent with the cells that its children have, and noisy answers."""
+    truth, rng = np.asarray(truth, np.int64), np.random.default_rng(seed)
+    cell = np.flatnonzero(truth.sum(axis=0)) if not root else CELL
+    held = np.unique(rules.passes[0].held[np.flatnonzero(truth.sum(axis=0))]).astype(np.int64)
+    right = np.stack([truth[:, rules.passes[0].held == g].sum(axis=1) for g in held], axis=1)
+    answers = {q: np.unique(LABELS[q][cell]).astype(np.int64) for q in rules.queries}
+    values = {
+        q: np.stack([truth[:, LABELS[q] == one].sum(axis=1) for one in answers[q]], axis=1)
+        + np.rint(rng.normal(0, noise, (len(truth), len(answers[q])))).astype(np.int64)
+        for q in rules.queries
+    }
+    return OperatorFamily(
+        "County 1", cell.astype(np.int32), None if root else truth.sum(axis=0)[cell], held, right, None,
+        answers, values, np.ones((len(truth), 4)),
+    )  # fmt: skip
+
+
+def check(given, truth, found):
+    counts = np.zeros((len(truth), 8), np.int64)
+    counts[:, given.cell] = found.counts
+    for g in (0, 1):
+        assert (
+            counts[:, g == FOUR].sum(axis=1).tolist() == np.asarray(truth)[:, g == FOUR].sum(axis=1).tolist()
+        )
+    if given.count is not None:
+        assert counts.sum(axis=0).tolist() == np.asarray(truth).sum(axis=0).tolist()
+    assert (counts.min(), found.uncertified) == (0, 0)
+    return counts
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        [[3, 0, 2, 1, 0, 0, 4, 1], [1, 1, 0, 2, 5, 0, 0, 1], [0, 2, 2, 0, 1, 1, 1, 0]],
+        [[3, 0, 2, 1, 0, 0, 0, 0], [1, 1, 0, 2, 0, 0, 0, 0]],  # all cells in one held sum
+        [[3, 0, 2, 1, 0, 0, 0, 0], [0, 0, 0, 0, 5, 0, 0, 1]],  # each child in its own held sum
+        [[3, 0, 2, 1, 0, 2, 4, 0], [0] * 8, [1, 0, 0, 1, 2, 2, 2, 0]],  # a child without records
+        [[3, 0, 2, 1, 0, 2, 4, 0]],  # an only child
+        [[0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 2, 0, 0, 0, 0]],  # one cell
+    ],
+)
+def test_exact_sums_hold_and_exact_answers_come_back(truth):
+    given = family(truth)
+    assert check(given, truth, estimate_operator_parent(RULES, given)).tolist() == truth
+    for seed in range(3):
+        given = family(truth, noise=5.0, seed=seed)
+        check(given, truth, estimate_operator_parent(RULES, given))
+
+
+def test_a_root_finds_its_cells():
+    truth = [[3, 0, 2, 1, 0, 2, 4, 0]]
+    given = family(truth, root=True)
+    assert check(given, truth, estimate_operator_parent(RULES, given)).tolist() == truth
+
+
+def test_what_is_decided_needs_no_fit():
+    truth = [[3, 0, 2, 1, 0, 0, 0, 0], [0, 0, 0, 0, 5, 0, 0, 1]]
+    found = estimate_operator_parent(RULES, family(truth, noise=9.0))
+    assert (found.steps, found.entries, found.counts.tolist()) == (0, 0, [[3, 2, 1, 0, 0], [0, 0, 0, 5, 1]])
+
+
+def test_the_report_of_a_parent():
+    truth = np.random.default_rng(0).poisson(3, (4, 8))
+    found = estimate_operator_parent(RULES, family(truth, noise=4.0))
+    assert found.steps > 0
+    assert found.entries == 32
+    assert (found.violation <= 1e-7, found.gap <= 1e-6, found.cost > 0) == (True, True, True)
+
+
+def test_children_that_do_not_add_up_to_their_parent_are_refused():
+    given = family([[3, 0, 2, 1, 0, 0, 4, 1], [1, 1, 0, 2, 5, 0, 0, 1]])
+    more = given.count.copy()
+    more[0] += 1
+    with pytest.raises(CheckError, match="County 1: the exact sums of its children do not add up"):
+        estimate_operator_parent(RULES, replace(given, count=more))
+
+
+def test_records_without_a_cell_are_refused_at_a_root():
+    given = family([[3, 0, 2, 1, 0, 2, 4, 0]], root=True)
+    few = replace(given, cell=given.cell[:4])
+    with pytest.raises(CheckError, match="records are published where no cell may hold any"):
+        estimate_operator_parent(RULES, few)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_cells_that_no_child_may_have_are_refused(kept):
+    given = family([[3, 0, 2, 1, 0, 0, 4, 1], [1, 1, 0, 2, 5, 0, 0, 1]])
+    less = replace(given, held=given.held[:kept], right=given.right[:, :kept])
+    with pytest.raises(CheckError, match="where none of its children may have records"):
+        estimate_operator_parent(RULES, less)

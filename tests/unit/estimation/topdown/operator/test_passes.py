@@ -1,0 +1,69 @@
+"""Passes that do not follow from each other are refused."""
+
+import numpy as np
+import pytest
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined
+
+CELL = np.arange(8, dtype=np.int32)
+PAIR, FOUR, ALL = CELL // 2, CELL // 4, CELL * 0
+CROSSING = CELL % 2
+FREE = np.ones(8, bool)
+
+
+def rules(*passes, labels=(CELL, PAIR, CROSSING), allowed=FREE):
+    return OperatorRules(allowed, passes, labels)
+
+
+def test_passes_that_follow_from_each_other():
+    found = rules(OperatorPass(PAIR, (1,), ALL, (FOUR,)), OperatorPass(CELL, (0, 2), PAIR))
+    assert found.queries == (0, 1, 2)
+
+
+def test_a_query_that_cuts_a_column_is_refused():
+    with pytest.raises(CheckError, match="pass 1: query 2 is no sum of the columns"):
+        rules(OperatorPass(PAIR, (1, 2), ALL), OperatorPass(CELL, (0,), PAIR))
+
+
+def test_a_held_sum_that_cuts_a_column_is_refused():
+    with pytest.raises(CheckError, match="pass 1: what is held is no sum of the columns"):
+        rules(OperatorPass(PAIR, (1,), CROSSING), OperatorPass(CELL, (0,), PAIR))
+
+
+def test_links_that_cut_columns_or_do_not_refine_each_other_are_refused():
+    with pytest.raises(CheckError, match="pass 1: link 1 is no sum of the columns"):
+        rules(OperatorPass(PAIR, (1,), ALL, (FOUR, CROSSING)), OperatorPass(CELL, (0,), PAIR))
+    with pytest.raises(CheckError, match="a link of the chain is no sum of the columns"):
+        rules(OperatorPass(CELL, (0,), ALL, (CROSSING, FOUR)))
+    with pytest.raises(CheckError, match="a link of the chain is no sum of the columns"):
+        rules(OperatorPass(CELL, (0,), FOUR, (ALL,)))
+
+
+def test_a_pass_that_does_not_hold_the_columns_before_is_refused():
+    with pytest.raises(CheckError, match="pass 2 must hold the columns of the pass before"):
+        rules(OperatorPass(PAIR, (1,), ALL), OperatorPass(CELL, (0,), FOUR))
+
+
+def test_a_last_pass_that_does_not_tell_cells_apart_is_refused():
+    with pytest.raises(CheckError, match="must tell all cells apart"):
+        rules(OperatorPass(PAIR, (1,), ALL))
+    apart = np.array([1, 0] * 4, bool)  # cells that may hold no records need not be told apart
+    assert rules(OperatorPass(PAIR, (1,), ALL), allowed=apart).queries == (1,)
+
+
+def test_structural_zeros_may_lie_anywhere():
+    allowed = FREE.copy()
+    allowed[1] = False
+    label = PAIR.copy()
+    label[1] = 3
+    assert rules(OperatorPass(CELL, (0,), label, (PAIR,)), allowed=allowed).queries == (0,)
+
+
+def test_no_pass_is_refused():
+    with pytest.raises(CheckError, match="at least one pass"):
+        rules()
+
+
+def test_combinations_are_numbered_in_their_order():
+    assert combined((FOUR, CROSSING)).tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
