@@ -146,7 +146,7 @@ def random_world(
     )
 
 
-def housed_world(given: Housed, *, passes: int = 2, minimum: int = 1) -> World:
+def housed_world(given: Housed, *, passes: int = 2, minimum: int = 1, most_rows: int = 50_000) -> World:
     """Facilities decide kinds: major kind by race is published."""
     schema = HistogramSchema(
         Schema("housed", (Attribute("kind", 4), Attribute("race", 2), Attribute("age", 2))), ProtectedUnit.PERSON,
@@ -156,7 +156,9 @@ def housed_world(given: Housed, *, passes: int = 2, minimum: int = 1) -> World:
     l2 = tuple(((one, "kind") if one != "detailed" else ("detailed", "age"),) for one in columns)
     queries = tuple(dict.fromkeys(text for outer in l2 for inner in outer for text in inner))
     whole = Passes(l2, tuple(((one,),) for one in columns))
-    held = HeldSums.by_facility(given.spine, rule(minimum), given.published, given.facilities)
+    held = HeldSums.by_facility(
+        given.spine, rule(minimum), given.published, given.facilities, most_rows=most_rows
+    )
     return World(histogram(schema, given.spine, queries, whole), given.spine, given.truth, held, given)
 
 

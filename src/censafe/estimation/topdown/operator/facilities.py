@@ -2,9 +2,10 @@
 
 A published result tells the records of a block by group p, such as a major kind of group quarters with age, origin and race; the
 facilities of the block tell which of the finer kinds g there are. Where a block has one kind of a group's, all records of the group are
-of it. Where it has several, a set S, the split is open. Sums of blocks can be met by the blocks again exactly when, for every set S
-of an area, the records of its blocks of set S can be sent to kinds in S, with at least one record (or what the rule says) for every
-facility; so an area carries its open records by set, and its split is chosen among those that can be sent.
+of it. Where it has several, a set S, the split is open. An area carries the open records of every block under it, and its split is chosen
+among those that all of its blocks can follow, with at least one record (or what the rule says) for every facility; so whatever
+is chosen above can be met below. Where there are too many such blocks for that, an area carries them by set S: then facilities of
+different blocks can compete for records, and a parent whose children cannot follow is repaired.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 
-__all__ = ["FacilityRule", "FacilitySums", "OpenRecords", "facility_sums"]
+__all__ = ["MOST_ROWS", "FacilityRule", "FacilitySums", "OpenRecords", "facility_sums"]
+
+MOST_ROWS = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,19 +49,21 @@ class FacilityRule:
 
 @dataclass(frozen=True, eq=False)
 class OpenRecords:
-    """Records of areas whose kind the facilities leave open, by set of kinds; rows rise by area.
+    """Records of areas whose kind the facilities leave open, block by block or by set of kinds; rows rise by area.
 
     Args:
         area: position of the geounit, shape (n,).
-        kinds: bits of the set of kinds, shape (n,).
+        place: position of the block, or where blocks of one set are taken together, minus the bits of the set, shape (n,).
+        kinds: bits of the set of kinds that the place has for these records, shape (n,).
         published: their published sum, shape (n,).
         count: how many, shape (n,).
         pointer: rows of geounit i are pointer[i] .. pointer[i + 1] - 1.
-        least: (area, kinds, kind, records) that facilities of a kind need at least, among the records of a set, shape (m, 4).
+        least: (area, place, kind, records) that facilities of a kind need at least in a place, shape (m, 4).
         least_pointer: the same for the rows of `least`.
     """
 
     area: Integers = field(repr=False)
+    place: Integers = field(repr=False)
     kinds: Integers = field(repr=False)
     published: Integers = field(repr=False)
     count: Integers = field(repr=False)
@@ -85,8 +90,9 @@ class FacilitySums:
 
 
 def facility_sums(
-    spine: Spine, published: SparseLevel, facilities: NDArray[np.integer], rule: FacilityRule
-) -> tuple[FacilitySums, ...]:
+    spine: Spine, published: SparseLevel, facilities: NDArray[np.integer], rule: FacilityRule,
+    *, most_rows: int = MOST_ROWS,
+) -> tuple[FacilitySums, ...]:  # fmt: skip
     """Decided and open records of the geounits of every level, root first.
 
     Args:
@@ -94,6 +100,7 @@ def facility_sums(
         published: the published result of its blocks, in its order: sums that `rule` names.
         facilities: counts of facilities of the blocks, shape (blocks, kinds).
         rule: how cells are grouped.
+        most_rows: of open records of blocks, up to which areas carry them block by block.
 
     Raises:
         DataError: records of a block are published where it has no facility for them, or fewer than its facilities need.
@@ -137,7 +144,7 @@ def facility_sums(
             0,
             FacilitySums(
                 _sparse(level.geounits, position[decided[0]], decided[1], decided[2]),
-                _open(level.nodes, position[opened[0]], *opened[1:], position, least),
+                _open(level.nodes, position, opened, least, len(opened[0]) <= most_rows),
             ),
         )
         position = level.parent[position].astype(np.int64)
@@ -218,13 +225,17 @@ def _sparse(geounits: NDArray[np.str_], node: Integers, group: Integers, count: 
 
 
 def _open(
-    nodes: int, area: Integers, kinds: Integers, published: Integers, count: Integers, position: Integers,
-    least: Integers,
+    nodes: int, position: Integers, opened: tuple[Integers, Integers, Integers, Integers], least: Integers,
+    by_block: bool,
 ) -> OpenRecords:  # fmt: skip
-    (area, kinds, published), count = _summed([area, kinds, published], count)
-    keys, need = _summed([position[least[:, 0]], least[:, 1], least[:, 2]], least[:, 3])
+    """The open records of a level, whose geounits hold the blocks as ``position`` says."""
+    block, bits, published, count = opened
+    place = block if by_block else -bits
+    (area, place, kinds, published), count = _summed([position[block], place, bits, published], count)
+    needed = least[:, 0] if by_block else -least[:, 1]
+    keys, need = _summed([position[least[:, 0]], needed, least[:, 2]], least[:, 3])
     every = np.arange(nodes + 1)
     return OpenRecords(
-        area, kinds, published, count, np.searchsorted(area, every),
+        area, place, kinds, published, count, np.searchsorted(area, every),
         np.stack([*keys, need], axis=1), np.searchsorted(keys[0], every),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.operator.facilities import FacilityRule, OpenRecords, facility_sums
+from censafe.estimation.topdown.operator.facilities import MOST_ROWS, FacilityRule, OpenRecords, facility_sums
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
@@ -47,8 +47,9 @@ class HeldSums:
 
     @staticmethod
     def by_facility(
-        spine: Spine, rule: FacilityRule, blocks: SparseLevel, facilities: NDArray[np.integer]
-    ) -> HeldSums:
+        spine: Spine, rule: FacilityRule, blocks: SparseLevel, facilities: NDArray[np.integer],
+        *, most_rows: int = MOST_ROWS,
+    ) -> HeldSums:  # fmt: skip
         """Sums that a published result decides together with published counts of facilities.
 
         Args:
@@ -56,12 +57,13 @@ class HeldSums:
             rule: published sum and kind of facility of every cell.
             blocks: the result, by block of the spine.
             facilities: of the blocks, shape (blocks, kinds).
+            most_rows: of open records, as in :func:`~censafe.estimation.topdown.operator.facilities.facility_sums`.
 
         Raises:
             DataError: records of a block are published where it has no facility for them.
         """
         label, published, kind = rule.groups()
-        found = facility_sums(spine, blocks, facilities, rule)
+        found = facility_sums(spine, blocks, facilities, rule, most_rows=most_rows)
         return HeldSums(
             label, tuple(one.decided for one in found), tuple(one.open for one in found), published, kind
         )

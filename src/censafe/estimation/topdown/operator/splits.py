@@ -72,6 +72,7 @@ def _unknowns(
     """Every way that a row of open records may go: its geounit and its group; and what rows and facilities ask of them."""
     at = rows.rows(*span)
     area, published, kinds = rows.area[at] - span[0], rows.published[at], rows.kinds[at]
+    place = rows.place[at]
     choice = [
         (row, kind)
         for row in range(len(area))
@@ -84,8 +85,8 @@ def _unknowns(
     limits = [_Limit(row, count, count)]
     need = rows.least[int(rows.least_pointer[span[0]]) : int(rows.least_pointer[span[1]])]
     if len(need):
-        key = {(int(a) - span[0], int(s), int(k)): i for i, (a, s, k, _) in enumerate(need)}
-        which = np.array([key[int(area[r]), int(kinds[r]), k] for r, k in choice], np.int64)
+        key = {(int(a) - span[0], int(p), int(k)): i for i, (a, p, k, _) in enumerate(need)}
+        which = np.array([key[int(area[r]), int(place[r]), k] for r, k in choice], np.int64)
         limits.append(_Limit(which, need[:, 3].astype(float), np.full(len(need), np.inf)))
     return area[row], group, limits
 

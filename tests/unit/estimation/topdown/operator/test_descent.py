@@ -64,7 +64,7 @@ def counted(found):
 def worlds_with_repairs():
     found = []
     for seed in range(24):
-        world = housed_world(housed(seed, (2, 2, 2), most=1, rare=0.9))
+        world = housed_world(housed(seed, (2, 2, 2), most=1, rare=0.9), most_rows=0)
         made = estimate(world, 3.0, seed)
         if any(report.repairs for report in made.reports):
             found.append((seed, world, made))
@@ -76,6 +76,14 @@ def repaired():
     found = worlds_with_repairs()
     assert len(found) >= 2
     return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_where_areas_carry_their_blocks_nothing_needs_repair(seed):
+    world = housed_world(housed(seed, (2, 2, 2), most=1, rare=0.9))
+    made = estimate(world, 3.0, seed)
+    assert broken(world, made) == []
+    assert not any(report.repairs for report in made.reports)
 
 
 def test_repairs_leave_everything_exact(repaired):
