@@ -25,16 +25,30 @@ _LEAST_RIDGE = 1e-12
 _INEXACT = 0.3  # share of what is missed that a step may leave
 
 
-@compiled(void(ENTRIES, SUMS, DUAL))
-def evaluate(entries, sums, dual):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Write the least point for the multipliers, and what it misses."""
-    families, coupled = sums.label.shape[0], sums.column.shape[0] > 0
+@compiled(void(SUMS, DUAL))
+def _miss_all(sums, dual):  # type: ignore[no-untyped-def]
+    """Write what is missed where no entry has anything."""
     for i in range(sums.right.shape[0]):
         dual.missed_row[i] = sums.right[i]
         if sums.weight[i] > 0.0:
             dual.missed_row[i] -= dual.row[i] / sums.weight[i]
-    for k in range(sums.column.shape[0]):
-        dual.missed_column[k] = sums.column[k]
+    dual.missed_column[:] = sums.column
+
+
+@compiled(void(SUMS, int64, int64, float64[::1], float64))
+def _add_to_rows(sums, c, k, rows, value):  # type: ignore[no-untyped-def]
+    """Add a value to all rows of one entry."""
+    for f in range(sums.label.shape[0]):
+        g = sums.label[f, k]
+        if g >= 0:
+            rows[sums.first[f] + c * sums.size[f] + g] += value
+
+
+@compiled(void(ENTRIES, SUMS, DUAL))
+def evaluate(entries, sums, dual):  # type: ignore[no-untyped-def]
+    """Write the least point for the multipliers, and what it misses."""
+    families, coupled = sums.label.shape[0], sums.column.shape[0] > 0
+    _miss_all(sums, dual)
     for v in range(entries.child.shape[0]):
         c, k = entries.child[v], entries.column[v]
         force = dual.column[k] if coupled else 0.0
@@ -42,15 +56,12 @@ def evaluate(entries, sums, dual):  # type: ignore[no-untyped-def]  # noqa: C901
             g = sums.label[f, k]
             if g >= 0:
                 force += dual.row[sums.first[f] + c * sums.size[f] + g]
-        value = entries.target[v] + force / entries.curvature[v]
-        dual.x[v] = max(0.0, value)
+        value = max(0.0, entries.target[v] + force / entries.curvature[v])
+        dual.x[v] = value
         if value > 0.0:
+            _add_to_rows(sums, c, k, dual.missed_row, -value)
             if coupled:
                 dual.missed_column[k] -= value
-            for f in range(families):
-                g = sums.label[f, k]
-                if g >= 0:
-                    dual.missed_row[sums.first[f] + c * sums.size[f] + g] -= value
 
 
 class _Curvature(NamedTuple):
@@ -108,28 +119,38 @@ def _curvature(entries, sums, dual, ridge):  # type: ignore[no-untyped-def]
     return _Curvature(row, column, inverse, of_row, of_column, used[:rows].copy())
 
 
+@compiled(float64(int32[:, ::1], int64, float64[::1]))
+def _at(row, v, value):  # type: ignore[no-untyped-def]
+    """Sum of the values of the rows of one entry."""
+    total = 0.0
+    for f in range(row.shape[1]):
+        if row[v, f] >= 0:
+            total += value[row[v, f]]
+    return total
+
+
+@compiled(void(_CURVATURE, float64[::1], float64[::1]))
+def _through_columns(curvature, value, across):  # type: ignore[no-untyped-def]
+    """Write what the columns make up for."""
+    across[:] = 0.0
+    for v in range(curvature.column.shape[0] if across.shape[0] else 0):
+        across[curvature.column[v]] += _at(curvature.row, v, value) * curvature.inverse[v]
+    for k in range(across.shape[0]):
+        across[k] /= curvature.of_column[k]
+
+
 @compiled(void(_CURVATURE, float64[::1], float64[::1], float64[::1]))
-def _push(curvature, value, across, out):  # type: ignore[no-untyped-def]  # noqa: C901
+def _push(curvature, value, across, out):  # type: ignore[no-untyped-def]
     """Write the product of the curvature of the rows, after the columns are eliminated, with a vector; ``across`` is for work."""
-    row, column, inverse = curvature.row, curvature.column, curvature.inverse
-    coupled = curvature.of_column.shape[0] > 0
+    row, coupled = curvature.row, across.shape[0] > 0
     for r in range(value.shape[0]):
         out[r] = value[r] * curvature.of_row[r]
-    across[:] = 0.0
-    for v in range(column.shape[0] if coupled else 0):
-        total = 0.0
-        for f in range(row.shape[1]):
-            if row[v, f] >= 0:
-                total += value[row[v, f]]
-        across[column[v]] += total * inverse[v]
-    for k in range(curvature.of_column.shape[0]):
-        across[k] /= curvature.of_column[k]
-    for v in range(column.shape[0]):
-        total = -across[column[v]] if coupled else 0.0
-        for f in range(row.shape[1]):
-            if row[v, f] >= 0:
-                total += value[row[v, f]]
-        total *= inverse[v]
+    _through_columns(curvature, value, across)
+    for v in range(curvature.column.shape[0]):
+        total = _at(row, v, value)
+        if coupled:
+            total -= across[curvature.column[v]]
+        total *= curvature.inverse[v]
         for f in range(row.shape[1]):
             if row[v, f] >= 0:
                 out[row[v, f]] += total

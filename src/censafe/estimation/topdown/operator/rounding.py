@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int32, int64, types
+from numba import boolean, float64, int32, int64, types, void
 
 from censafe.estimation.topdown.least_squares.structures import SIDES, Sides
 from censafe.estimation.topdown.operator.structures import ENTRIES
 from censafe.estimation.topdown.rounding.network import MARGIN_TREE, MarginTree
-from censafe.estimation.topdown.rounding.steps import ParentSums, number_nodes, round_snapped
+from censafe.estimation.topdown.rounding.steps import PARENT_SUMS, ParentSums, number_nodes, round_snapped
 from censafe.model.compiled import compiled
 
 __all__ = ["round_pass"]
@@ -39,12 +39,42 @@ def _sides(allowed, right):  # type: ignore[no-untyped-def]
     )
 
 
+@compiled(int32[:, ::1](ENTRIES, int64, int64))
+def _places(entries, children, columns):  # type: ignore[no-untyped-def]
+    """Entry of every child and column, -1 where there is none."""
+    place = np.full((children, columns), -1, dtype=np.int32)
+    for v in range(entries.child.shape[0]):
+        place[entries.child[v], entries.column[v]] = v
+    return place
+
+
+@compiled(void(int32[:, ::1], float64[::1], int64[::1], int64[::1], float64[:, ::1], boolean[:, ::1]))
+def _point(place, x, own, member, point, allowed):  # type: ignore[no-untyped-def]
+    """Write the fractional point of some children and columns, and where they may have records."""
+    for i in range(own.shape[0]):
+        for j in range(member.shape[0]):
+            v = place[own[i], member[j]]
+            allowed[i, j] = v >= 0
+            point[i, j] = x[v] if v >= 0 else 0.0
+
+
+@compiled(boolean(int64[:, ::1], int64[::1], PARENT_SUMS))
+def _exact(whole, right, sums):  # type: ignore[no-untyped-def]
+    """Whether integers meet the exact sum of every child and the counts of the parent."""
+    good = True
+    for i in range(right.shape[0]):
+        good = good and whole[i].sum() == right[i]
+    for j in range(sums.p.shape[0] if sums.coupled else 0):
+        good = good and whole[:, j].sum() == sums.p[j]
+    return good
+
+
 @compiled(
     types.UniTuple(float64, 2)(
         ENTRIES, float64[::1], int32[::1], int64[:, ::1], int64[::1], int32[:, ::1], int64[:, ::1]
     )
 )
-def round_pass(entries, x, held, right, column, chain, counts):  # type: ignore[no-untyped-def]  # noqa: C901
+def round_pass(entries, x, held, right, column, chain, counts):  # type: ignore[no-untyped-def]
     """Round the open columns, keeping exact sums and the counts of the parent.
 
     Args:
@@ -61,9 +91,7 @@ def round_pass(entries, x, held, right, column, chain, counts):  # type: ignore[
     """
     children, columns = counts.shape
     coupled = column.shape[0] > 0
-    place = np.full((children, columns), -1, dtype=np.int32)
-    for v in range(entries.child.shape[0]):
-        place[entries.child[v], entries.column[v]] = v
+    place = _places(entries, children, columns)
     order = np.argsort(held, kind="mergesort")
     start, cost, failed = 0, 0.0, 0
     while start < columns:
@@ -71,17 +99,12 @@ def round_pass(entries, x, held, right, column, chain, counts):  # type: ignore[
         while stop < columns and held[order[stop]] == g:
             stop += 1
         member, own = order[start:stop], np.flatnonzero(right[:, g] > 0)
-        point = np.zeros((own.shape[0], member.shape[0]))
-        allowed = np.zeros(point.shape, dtype=np.bool_)
-        for i in range(own.shape[0]):
-            for j in range(member.shape[0]):
-                v = place[own[i], member[j]]
-                if v >= 0:
-                    point[i, j], allowed[i, j] = x[v], True
+        point = np.empty((own.shape[0], member.shape[0]))
+        allowed = np.empty(point.shape, dtype=np.bool_)
+        _point(place, x, own, member, point, allowed)
         links = np.empty((chain.shape[0], member.shape[0]), dtype=np.int32)
         for level in range(chain.shape[0]):
-            for j in range(member.shape[0]):
-                links[level, j] = chain[level, member[j]]
+            links[level] = chain[level][member]
         exact = right[:, g][own]
         sums = ParentSums(
             column[member] if coupled else np.zeros(member.shape[0], dtype=np.int64), coupled, exact.sum()
@@ -89,15 +112,9 @@ def round_pass(entries, x, held, right, column, chain, counts):  # type: ignore[
         tree, whole = _tree(links), np.zeros(point.shape, dtype=np.int64)
         weight = np.ones(tree.parent.shape[0], dtype=np.int64)
         found = round_snapped(point, sums, _sides(allowed, exact), tree, weight, 0, whole)
-        good = found >= 0.0
-        for i in range(own.shape[0]):
-            good = good and whole[i].sum() == exact[i]
-        for j in range(member.shape[0] if coupled else 0):
-            good = good and whole[:, j].sum() == column[member[j]]
-        failed += not good
+        failed += found < 0.0 or not _exact(whole, exact, sums)
         cost += max(found, 0.0)
         for i in range(own.shape[0]):
-            for j in range(member.shape[0]):
-                counts[own[i], member[j]] = whole[i, j]
+            counts[own[i]][member] = whole[i]
         start = stop
     return cost, failed

@@ -26,6 +26,7 @@ from censafe.model.named_arrays import tuple_type
 __all__ = [
     "ALL_POSITIVE",
     "FLAT",
+    "PARENT_SUMS",
     "SNAP",
     "ParentSums",
     "count_broken",
@@ -48,7 +49,7 @@ class ParentSums(NamedTuple):
     total: int  # of the root, what its cells add up to
 
 
-_SUMS = tuple_type(ParentSums, int64[::1], boolean, int64)
+PARENT_SUMS = tuple_type(ParentSums, int64[::1], boolean, int64)
 
 
 @compiled(void(int32[::1], int64[::1]))
@@ -144,7 +145,7 @@ def _enough(leaf, need):  # type: ignore[no-untyped-def]
     return enough
 
 
-@compiled(boolean(float64[:, ::1], boolean[:, ::1], _SUMS, boolean, int64[:, ::1], FRACTIONS))
+@compiled(boolean(float64[:, ::1], boolean[:, ::1], PARENT_SUMS, boolean, int64[:, ::1], FRACTIONS))
 def _snap(x, allowed, sums, all_positive, whole, fractions):  # type: ignore[no-untyped-def]
     """Write floors and fractions of a point, the entries that may go up, and how many must; false where it is too far off."""
     f, leaf, need = fractions.f, fractions.leaf, fractions.need
@@ -271,7 +272,7 @@ def _cost(f, price, up, tree):  # type: ignore[no-untyped-def]
     return cost
 
 
-@compiled(float64(float64[:, ::1], _SUMS, SIDES, MARGIN_TREE, int64[::1], int64, int64[:, ::1]))
+@compiled(float64(float64[:, ::1], PARENT_SUMS, SIDES, MARGIN_TREE, int64[::1], int64, int64[:, ::1]))
 def round_snapped(x, sums, sides, tree, weight, options, counts):  # type: ignore[no-untyped-def]
     """Round a fractional point to integers that keep sums, masks, totals of groups and those rows that are tree nodes.
 
