@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from censafe.geography.spines.tree import PL94_PR
 from censafe.model import ExactHistograms
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
+from censafe.population.blocks.dhc.tables import household_recodes, quarters
 from censafe.privacy.ledger.report import verify
 from censafe.publication.manifest import read_manifest
 from support.commands import CommandLine
@@ -109,6 +111,74 @@ def test_every_constraint_holds_in_every_block(state: Path) -> None:
     tenure = np.unravel_index(household, HOUSEHOLDS)[5]
     owned = np.stack([kinds[:, 0], kinds[:, 1], kinds[:, 2] + kinds[:, 3]], axis=1)
     assert np.array_equal(summed(at, tenure, households, (size, 3)), owned)
+
+
+def test_microdata_are_the_histograms(state: Path) -> None:
+    data = read(state / "data")
+    codes = data.spine.leaf.geounits.tolist()
+    place = {code: number for number, code in enumerate(codes)}
+    size, area = len(codes), ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+
+    def rows_of(name: str) -> tuple[list[dict[str, str]], np.ndarray]:
+        with (state / "dhc" / "microdata" / name).open(newline="") as stream:
+            rows = list(csv.DictReader(stream, delimiter="|"))
+        return rows, np.array([place["".join(row[one] for one in area)] for row in rows])
+
+    people, at = rows_of("persons.txt")
+    kind = {f"{one.code:03d}": one.level for one in quarters()}
+    relgq = [
+        17 + kind[row["GQTYPE"]]
+        if row["RTYPE"] == "5"
+        else int(row["RELSHIP"]) - 19 - (row["LIVE_ALONE"] == "1")
+        for row in people
+    ]
+    cell = np.ravel_multi_index(
+        (
+            relgq,
+            *(
+                [int(row[name]) - less for row in people]
+                for name, less in (("QSEX", 1), ("QAGE", 0), ("CENHISP", 1), ("CENRACE", 1))
+            ),
+        ),
+        PERSONS,
+    )
+    block, cells, count = blocks(state / "dhc", "persons", codes)
+    assert np.array_equal(np.stack([np.repeat(block, count), np.repeat(cells, count)]), np.stack([at, cell]))
+    units, at = rows_of("units.txt")
+    facilities = np.zeros((size, 25), np.int64)
+    np.add.at(facilities, (at, [kind.get(row["GQTYPE"], 0) for row in units]), 1)
+    assert np.array_equal(data.facilities, facilities)
+    tenvacgq = [
+        int(row["TEN"]) - 1
+        if row["TEN"] != "0"
+        else int(row["VACS"]) + 3
+        if row["RTYPE"] == "2"
+        else 10 + kind[row["GQTYPE"]]
+        for row in units
+    ]
+    assert np.array_equal(
+        summed(*blocks(state / "dhc", "units", codes), (size, 35)),
+        summed(at, np.array(tenvacgq), np.ones(len(units), np.int64), (size, 35)),
+    )
+    types = household_recodes().household_type
+    homes = [(block, row) for block, row in zip(at, units, strict=True) if row["TEN"] != "0"]
+    cell = np.ravel_multi_index(tuple(np.array([home_levels(row, types) for _, row in homes]).T), HOUSEHOLDS)
+    block, cells, count = blocks(state / "dhc", "households", codes)
+    found = np.stack([np.array([block for block, _ in homes]), cell])
+    assert np.array_equal(np.stack([np.repeat(block, count), np.repeat(cells, count)]), found)
+
+
+def home_levels(row: dict[str, str], types: np.ndarray) -> list[int]:
+    """Levels of a household, by the recode of the confidential records."""
+    codes = {name: int(value) for name, value in row.items() if value.isdigit()}
+    family = int(row["HHT"] in "123")
+    household = types[
+        codes["HHSIZE"], codes["CPLT"], codes["PAOC"], codes["PAC"], codes["MULTG"], family, codes["TP18"]
+    ]
+    return [
+        codes["HHSEX"] - 1, codes["THHLDRAGE"] - 1, codes["THHSPAN"] - 1, codes["THHRACE"] - 1,
+        codes["TP60"] + codes["TP65"] + codes["TP75"], min(codes["TEN"], 3) - 1, int(household),
+    ]  # fmt: skip
 
 
 def test_vanishing_noise_gives_the_records_back(censafe: CommandLine, state: Path) -> None:

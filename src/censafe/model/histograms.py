@@ -184,6 +184,7 @@ class HistogramSchema:
         zeros: rules for cells that are empty in every file.
         facilities: bounds from counts of units; None without.
         labels: words for the levels of attributes and the groups of recodes, by name; those without have none.
+        tables: by attribute, columns with one value for every level, by name.
     """
 
     schema: Schema
@@ -192,6 +193,7 @@ class HistogramSchema:
     zeros: tuple[EmptyCells, ...] = ()
     facilities: Facilities | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     _queries: dict[str, CellQuery] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -244,7 +246,7 @@ class HistogramSchema:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything here but the name and the labels, as canonical JSON, hexadecimal."""
+        """SHA-256 of everything here but the name, the labels and the tables, as canonical JSON, hexadecimal."""
         document = {
             "attributes": [[item.name, item.levels] for item in self.schema.attributes],
             "record": self.record.value,

@@ -16,6 +16,7 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
+from censafe.model.histograms import HistogramSchema
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
@@ -94,15 +95,31 @@ def _microdata(
         lowest = estimates.levels[histogram.name][-1]
         for name in outputs_of(histogram).microdata:
             layout = microdata_layouts()[name]
-            write = partial(_checked, folder / layout.file, layout, lowest, estimates.public.facilities)
-            yield layout.records, write
+            beside = _lowest_of(layout.beside.schema, config, estimates) if layout.beside else None
+            if layout.beside and beside is None:
+                continue
+            facts = (lowest, estimates.public.facilities, beside)
+            yield layout.records, partial(_checked, folder / layout.file, layout, *facts)
 
 
-def _checked(path: Path, layout: MicrodataLayout, lowest: SparseLevel, units: NDArray[np.int32]) -> int:
+def _lowest_of(schema: HistogramSchema, config: TopdownConfig, estimates: _Estimates) -> SparseLevel | None:
+    """Histograms of the lowest areas with the attributes of a schema; None where the run estimates none."""
+    attributes = schema.schema.attributes
+    names = (one.name for one in config.histograms if one.schema.schema.attributes == attributes)
+    return next((estimates.levels[name][-1] for name in names), None)
+
+
+def _checked(
+    path: Path,
+    layout: MicrodataLayout,
+    lowest: SparseLevel,
+    units: NDArray[np.int32],
+    beside: SparseLevel | None,
+) -> int:
     """Write a file, and compare it with its histograms where it holds more than published facts."""
-    rows = write_microdata(path, layout, lowest, units)
+    rows = write_microdata(path, layout, lowest, units, beside)
     if not layout.kinds:
-        check_microdata(path, layout, lowest, units)
+        check_microdata(path, layout, lowest, units, beside)
     return rows
 
 

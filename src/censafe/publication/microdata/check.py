@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.model.compiled import compiled
-from censafe.model.named_arrays import tuple_type
+from censafe.model.named_arrays import read_only, tuple_type
 from censafe.model.sparse import SparseLevel
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.microdata.writer import row_level
@@ -29,7 +29,12 @@ _NEWLINE, _PIPE, _ZERO = 10, 124, 48
 _NODE, _ROWS, _COLUMN = 0, 1, 2
 _BLOCK_BYTES: Final = 1 << 24
 _Ints = NDArray[np.int64]
+_MOST_KEYS: Final = 1 << 62
 _TEXT: Final = types.Array(types.uint8, 1, "C", readonly=True)
+_FIXED: Final = types.Array(types.int32, 1, "C", readonly=True)
+_POINTER: Final = types.Array(types.int64, 1, "C", readonly=True)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
+_SHIFT = np.uint64(32)
 
 
 class LineColumns(NamedTuple):
@@ -45,21 +50,55 @@ class WantedRows(NamedTuple):
 
     codes: _Ints  # (geounits,) geocodes as numbers, rising
     node_ptr: _Ints  # (geounits + 1,) where the entries of every geounit start
-    cell: NDArray[np.int32]
-    rows: _Ints  # of every entry
+    cell: NDArray[np.int32]  # group of cells that read alike
+    rows: NDArray[np.int32]  # of every entry
+
+
+class KnownRows(NamedTuple):
+    """Which groups of cells read alike: a table with open addresses."""
+
+    slots: NDArray[np.int32]  # (power of two,) group, -1 for a free place
+    keys: _Ints  # (groups,) number that the codes of a row make
 
 
 class FoundRows(NamedTuple):
     """What was read so far."""
 
-    held: _Ints  # (cells,) rows of the geounit that is being read
+    held: _Ints  # (groups,) rows of the geounit that is being read
     seen: NDArray[np.uint8]  # (geounits,) those whose rows were compared
     state: _Ints  # (3,) the last geounit, its rows, and the column of a fault
 
 
 _COLUMNS = tuple_type(LineColumns, int64[::1], int32[::1], int16[:, ::1])
-_WANTED = tuple_type(WantedRows, int64[::1], int64[::1], int32[::1], int64[::1])
+_WANTED = tuple_type(WantedRows, int64[::1], _POINTER, _FIXED, _FIXED)
+_KNOWN = tuple_type(KnownRows, int32[::1], int64[::1])
 _FOUND = tuple_type(FoundRows, int64[::1], uint8[::1], int64[::1])
+
+
+@compiled(int64(int64, _KNOWN))
+def _slot(key, known):  # type: ignore[no-untyped-def]
+    """Where the group of a key stands, or a free place where there is none."""
+    slots, keys = known
+    last = np.uint64(slots.shape[0] - 1)
+    slot = ((np.uint64(key) * _SPREAD) >> _SHIFT) & last
+    while slots[slot] >= 0 and keys[slots[slot]] != key:
+        slot = (slot + np.uint64(1)) & last
+    return np.int64(slot)
+
+
+@compiled(int64(int64[::1], int32[::1], int64[::1], int32[::1]))
+def _group(key_of_cell, slots, keys, of):  # type: ignore[no-untyped-def]
+    """Number the keys of cells as they come; how many differ."""
+    known = KnownRows(slots, keys)
+    groups = 0
+    for cell in range(key_of_cell.shape[0]):
+        slot = _slot(key_of_cell[cell], known)
+        if slots[slot] < 0:
+            slots[slot] = groups
+            keys[groups] = key_of_cell[cell]
+            groups += 1
+        of[cell] = slots[slot]
+    return groups
 
 
 @compiled(int64(int64, _WANTED, _FOUND))
@@ -94,11 +133,12 @@ def _enter(code, wanted, found):  # type: ignore[no-untyped-def]
     return 0
 
 
-@compiled(int64(_TEXT, _COLUMNS, _WANTED, _FOUND))
-def _scan(text, columns, wanted, found):  # type: ignore[no-untyped-def]  # noqa: C901 (one pass over the bytes)
+@compiled(int64(_TEXT, _COLUMNS, _KNOWN, _WANTED, _FOUND))
+def _scan(text, columns, known, wanted, found):  # type: ignore[no-untyped-def]  # noqa: C901 (one pass over the bytes)
     """Count the rows of whole lines by geounit and cell, and compare a geounit when the next one begins.
 
-    Returns 0, or what is wrong with a row; the column of the fault is in the state of what was found.
+    Returns 0, or what is wrong with a row; the column of the fault is in the state of what was found. Codes that no cell has
+    together are other counts.
     """
     roles, widths, levels = columns
     held, state, codes = found.held, found.state, wanted.codes
@@ -138,55 +178,59 @@ def _scan(text, columns, wanted, found):  # type: ignore[no-untyped-def]  # noqa
             fault = _enter(code, wanted, found)
             if fault:
                 return fault
-        held[where] += 1
+        group = known.slots[_slot(where, known)]
+        if group < 0:
+            return _OTHER_COUNTS
+        held[group] += 1
         state[_ROWS] += 1
     return 0
 
 
-class _Cells(NamedTuple):
+class _Codes(NamedTuple):
     """How the cells of a row are told from its codes."""
 
     levels: dict[int, dict[int, int]]  # level of every code, by column
-    of: _Ints  # (cells of a row,) number that the levels make
-    size: int  # of those numbers
+    known: KnownRows
+    of: (
+        NDArray[np.int32] | None
+    )  # (cells of a row,) group that reads like it; None where every cell reads differently
+    groups: int
 
 
-def _cells(layout: MicrodataLayout) -> _Cells:
-    """Columns that tell as many cells apart as all do, those with most codes first.
+def _codes(layout: MicrodataLayout) -> _Codes:
+    """Groups of cells that read alike in all columns.
 
     Raises:
-        ValueError: a code is no number.
+        ValueError: a code is no number, or the columns have more combinations of codes than 63 bits.
     """
-    shown = {
-        place: np.array([int(code) for code in column.codes])[layout.answers(column)]
-        for place, column in enumerate(layout.columns)
-        if column.of
-    }
-    groups, chosen = np.zeros(layout.cells, np.int64), list[int]()
-    for place in sorted(shown, key=lambda place: (-len(np.unique(shown[place])), place)):
-        codes = np.unique(shown[place], return_inverse=True)[1]
-        finer = np.unique(groups * (codes.max() + 1) + codes, return_inverse=True)[1]
-        if finer.max() > groups.max():
-            groups = finer
-            chosen.append(place)
-    levels, of, size = {}, np.zeros(layout.cells, np.int64), 1
-    for place in sorted(chosen):
-        found, level = np.unique(shown[place], return_inverse=True)
-        levels[place] = {int(code): number for number, code in enumerate(found)}
-        of, size = of * len(found) + level, size * len(found)
-    return _Cells(levels, of, size)
+    levels, size = dict[int, dict[int, int]](), 1
+    key = np.zeros(layout.cells, np.int64)
+    for place, column in enumerate(layout.columns):
+        if column.codes:
+            found, level = np.unique([int(code) for code in column.codes], return_inverse=True)
+            levels[place] = {int(code): number for number, code in enumerate(found)}
+            size *= len(found)
+            key *= len(found)
+            key += level[layout.answers(column)]
+    if size >= _MOST_KEYS:
+        raise ValueError(f"{layout.name}: more combinations of codes than can be told apart")
+    slots = np.full(1 << max(4, (2 * layout.cells - 1).bit_length()), -1, np.int32)
+    keys, of = np.empty(layout.cells, np.int64), np.empty(layout.cells, np.int32)
+    groups = int(_group(key, slots, keys, of))
+    known = KnownRows(slots, keys[:groups])
+    return _Codes(levels, known, None if groups == layout.cells else of, groups)
 
 
-def _columns(layout: MicrodataLayout, cells: _Cells) -> LineColumns:
-    numbers = max((max(level) + 1 for level in cells.levels.values()), default=0)
+def _columns(layout: MicrodataLayout, levels_of: dict[int, dict[int, int]]) -> LineColumns:
+    numbers = max((max(level) + 1 for level in levels_of.values()), default=0)
     roles = np.zeros(len(layout.columns), np.int64)
     widths = np.zeros(len(layout.columns), np.int32)
     levels = np.full((len(layout.columns), numbers + 1), -1, np.int16)
     for place, column in enumerate(layout.columns):
         if column.geocode:
             roles[place], widths[place] = 1, column.geocode
-        elif place in cells.levels:
-            known = cells.levels[place]
+        elif place in levels_of:
+            known = levels_of[place]
             roles[place], widths[place] = 2, len(column.codes[0])
             levels[place, list(known)] = list(known.values())
             levels[place, -1] = len(known)
@@ -194,7 +238,11 @@ def _columns(layout: MicrodataLayout, cells: _Cells) -> LineColumns:
 
 
 def check_microdata(
-    path: Path, layout: MicrodataLayout, level: SparseLevel, units: NDArray[np.integer[Any]]
+    path: Path,
+    layout: MicrodataLayout,
+    level: SparseLevel,
+    units: NDArray[np.integer[Any]],
+    beside: SparseLevel | None = None,
 ) -> None:
     """Prove that a file holds the histograms, record by record; rows of a geounit stand together.
 
@@ -203,20 +251,21 @@ def check_microdata(
         layout: that it was written in.
         level: the histograms that it was written from.
         units: published counts of units that it was written from, shape (geounits, kinds).
+        beside: histograms of the records beside that it was written from; None where the layout has none.
 
     Raises:
         CheckError: the file is of another layout, or does not hold exactly these records.
         StorageError: the file cannot be opened.
     """
-    cells = _cells(layout)
-    wanted = _wanted(row_level(layout, level, units), cells)
+    codes = _codes(layout)
+    wanted = _wanted(row_level(layout, level, units, beside), codes)
     nodes = len(wanted.codes)
     found = FoundRows(
-        np.zeros(cells.size, np.int64), np.zeros(nodes, np.uint8), np.array([-1, 0, -1], np.int64)
+        np.zeros(codes.groups, np.int64), np.zeros(nodes, np.uint8), np.array([-1, 0, -1], np.int64)
     )
-    columns = _columns(layout, cells)
+    columns = _columns(layout, codes.levels)
     for text in _lines(path, layout):
-        fault = _scan(text, columns, wanted, found)
+        fault = _scan(text, columns, codes.known, wanted, found)
         if fault:
             raise _wrong(path, layout, fault, int(found.state[_COLUMN]))
     last = int(found.state[_NODE])
@@ -225,20 +274,21 @@ def check_microdata(
         raise _wrong(path, layout, _OTHER_COUNTS, -1)
 
 
-def _wanted(rows: SparseLevel, cells: _Cells) -> WantedRows:
+def _wanted(rows: SparseLevel, codes: _Codes) -> WantedRows:
     """Rows by what can be read of their cells, those that read alike added up."""
+    geocodes = rows.geounits.astype(np.int64)
+    if codes.of is None:
+        return WantedRows(geocodes, *read_only(rows.node_ptr, rows.cell, rows.count))
     node = np.repeat(np.arange(rows.nodes), np.diff(rows.node_ptr))
-    keys, counts = node * cells.size + cells.of[rows.cell], rows.count.astype(np.int64)
+    keys, counts = node * codes.groups + codes.of[rows.cell], rows.count
     if bool((np.diff(keys) <= 0).any()):
         order = np.argsort(keys, kind="stable")
         keys, counts = keys[order], counts[order]
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         keys, counts = keys[starts], np.add.reduceat(counts, starts)
-    node, cell = np.divmod(keys, cells.size)
+    node, cell = np.divmod(keys, codes.groups)
     pointer = np.searchsorted(node, np.arange(rows.nodes + 1)).astype(np.int64)
-    return WantedRows(
-        rows.geounits.astype(np.int64), pointer, cell.astype(np.int32), np.ascontiguousarray(counts)
-    )
+    return WantedRows(geocodes, *read_only(pointer, cell.astype(np.int32), counts.astype(np.int32)))
 
 
 def _lines(path: Path, layout: MicrodataLayout) -> Iterator[NDArray[np.uint8]]:

@@ -1,33 +1,34 @@
-"""Layouts of microdata: what a file of persons or units says in each of its columns, read from data.
+"""Layouts of microdata: what a file of persons or units says in each of its columns.
 
-A file has a row for every record of the histogram, or for every published unit. The text of a row depends on its geounit, on its
-cell and on numbers that count; a layout says which column shows what.
+A file has a row for every record of the histogram, or for every published unit; records of a second histogram may have rows
+beside. The text of a row depends on its geounit, on its cell and on numbers that count; a layout says which column shows what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import ConfigError
-from censafe.model.histograms import HistogramSchema
+from censafe.model import Attribute, Schema
+from censafe.model.histograms import CellGroups, HistogramSchema
 
-__all__ = ["UNIT", "MicrodataColumn", "MicrodataLayout", "microdata_layout"]
+__all__ = ["UNIT", "MicrodataColumn", "MicrodataLayout", "Number", "RowsBeside", "SplitLevel"]
 
 UNIT: Final = "unit"
 """What a column is made of in a file of units: the kind of the unit."""
 
 Number = Literal["record", "unit", "held"]
-_SOURCES: Final = ("constant", "geocode", "number", "of")
+_Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class MicrodataColumn:
-    """One column; one of `constant`, `geocode`, `number` and `of` says what it shows.
+    """One column; one of `constant`, `geocode`, `number`, `of` and `cases` says what it shows.
 
     Args:
         name: in the header.
@@ -36,7 +37,10 @@ class MicrodataColumn:
         number: ``record`` counts the records of a geounit from 1, or those of a unit where they are dealt to units; ``unit``
             counts the units of a geounit from 1; ``held`` is the number of records of a unit.
         of: a query of the schema: an attribute, a recode, or several joined by ``*``; ``unit`` in a file of units.
-        codes: text for each answer of that query, all of one length; those of added units last.
+        cases: levels by attribute; a cell is in the first case whose levels it has. The last case has every other cell.
+        codes: text for each answer of that query or each case, all of one length; then those of added units, or of the
+            records beside.
+        beside: what the column shows of the records of the histogram beside; None without such records.
     """
 
     name: str
@@ -44,7 +48,47 @@ class MicrodataColumn:
     geocode: int = 0
     number: Number | None = None
     of: str = ""
+    cases: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     codes: tuple[str, ...] = ()
+    beside: MicrodataColumn | None = None
+
+
+@dataclass(frozen=True)
+class RowsBeside:
+    """A second histogram with rows in the same file, in every geounit after those of the first.
+
+    Args:
+        schema: of that histogram.
+        rows: levels by attribute; records in their cells have rows.
+    """
+
+    schema: HistogramSchema
+    rows: Mapping[str, tuple[int, ...]]
+
+    @cached_property
+    def cells(self) -> NDArray[np.int64]:
+        """Cells whose records have rows."""
+        return np.flatnonzero(self.schema.grouped(CellGroups("total", self.rows)).label == 0)
+
+
+@dataclass(frozen=True)
+class SplitLevel:
+    """A level of an attribute that the rows tell apart, by counts of the histogram beside.
+
+    In every geounit the rows of this level, in their order, are as many of the first answer as the histogram beside has, then of
+    the next; the first keeps the level, and the others are levels after the last.
+
+    Args:
+        attribute: of the records.
+        level: of that attribute.
+        by: a query of the histogram beside.
+        answers: of that query, in their order.
+    """
+
+    attribute: str
+    level: int
+    by: str
+    answers: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -59,8 +103,10 @@ class MicrodataLayout:
         columns: in their order.
         kinds: kinds of published units, each a row, in a file of units; 0 in a file of the records of the histogram.
         dealt: attribute whose levels are the kinds of unit that records are dealt to in turn; empty without.
-        total: kinds of unit whose published number the records of a geounit add up to; empty without.
+        total: kinds of unit whose published number the records of a geounit, with those beside, add up to; empty without.
         added: kinds of unit that have a row each beside the records.
+        beside: a histogram whose records have rows too; None without.
+        split: a level that is told apart by the histogram beside; None without.
     """
 
     name: str
@@ -72,6 +118,8 @@ class MicrodataLayout:
     dealt: str = ""
     total: tuple[int, ...] = ()
     added: tuple[int, ...] = ()
+    beside: RowsBeside | None = None
+    split: SplitLevel | None = None
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -83,96 +131,52 @@ class MicrodataLayout:
         """Characters of the geocodes."""
         return sum(column.geocode for column in self.columns)
 
+    @cached_property
+    def shown(self) -> HistogramSchema:
+        """The schema of the records as rows show them, with the levels that are told apart."""
+        return self.schema if self.split is None else _told_apart(self.schema, self.split)
+
     @property
     def cells(self) -> int:
-        """Number of cells of a row: those of the histogram and one for added units, or the kinds of unit."""
-        return self.kinds or self.schema.schema.cells + bool(self.added)
+        """Number of cells of a row: those of the records, then one for added units or those beside; or the kinds of unit."""
+        more = bool(self.added) if self.beside is None else len(self.beside.cells)
+        return self.kinds or self.shown.schema.cells + more
 
-    def answers(self, column: MicrodataColumn) -> NDArray[np.int32]:
+    def answers(self, column: MicrodataColumn) -> _Labels:
         """Which code a column shows for every cell of a row, shape (cells,)."""
         if self.kinds:
             return np.arange(self.kinds, dtype=np.int32)
-        query = self.schema.query(column.of)
-        return np.append(query.label, np.int32(query.answers)) if self.added else query.label
+        own = _labels(self.shown, column)
+        if self.beside is not None and column.beside is not None:
+            first = np.int32(len(column.codes) - len(column.beside.codes))
+            return np.append(own, first + _labels(self.beside.schema, column.beside)[self.beside.cells])
+        return np.append(own, np.int32(len(column.codes) - 1)) if self.added else own
 
 
-def microdata_layout(
-    name: str, entry: Mapping[str, Any], schemas: Mapping[str, HistogramSchema]
-) -> MicrodataLayout:
-    """A layout from an entry of a TOML file.
-
-    Args:
-        name: of the entry.
-        entry: the arguments of :class:`MicrodataLayout` with the name of the schema, and those of :class:`MicrodataColumn` for
-            each column. Codes of a column are a list by answer, or a table of the answers by code, ``{ 3 = "0", 5 = "1-7" }``;
-            or ``first`` and ``width`` stand for rising numbers. ``added`` of a column is the code of added units.
-        schemas: by name.
-
-    Raises:
-        ConfigError: an unknown key or schema, a column without or with two sources, or codes that are not one for each answer.
-    """
-    known = {one.name for one in fields(MicrodataLayout)} - {"name"}
-    if unknown := sorted(set(entry) - known):
-        raise ConfigError(f"{name}: unknown keys {', '.join(unknown)}; allowed: {', '.join(sorted(known))}")
-    if entry.get("schema") not in schemas:
-        raise ConfigError(f"{name}, schema: allowed is one of {', '.join(schemas)}")
-    values: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
-    }
-    schema = schemas[values.pop("schema")]
-    kinds, added = values.get("kinds", 0), "added" in entry
-    columns = tuple(_column(name, one, schema, kinds, added=added) for one in values.pop("columns"))
-    layout = MicrodataLayout(name, schema, columns=columns, **values)
-    allowed = (("unit", "held") if kinds else ("record", "unit")) if layout.dealt else ("record",)
-    for column in columns:
-        if column.number is not None and column.number not in allowed:
-            raise ConfigError(f"{name}, {column.name}, number: allowed here is {' or '.join(allowed)}")
-    return layout
+def _labels(schema: HistogramSchema, column: MicrodataColumn) -> _Labels:
+    """The answer or case of every cell; they are not kept, for large schemas have many columns."""
+    if not column.cases:
+        return replace(schema.query(column.of)).label
+    named = {name for case in column.cases for name in case}
+    parts = schema.schema.attributes
+    found = np.zeros([part.levels if part.name in named else 1 for part in parts], np.int32)
+    for number, case in reversed(list(enumerate(column.cases))):
+        found[
+            np.ix_(*(case.get(part.name, range(size)) for part, size in zip(parts, found.shape, strict=True)))
+        ] = number
+    return np.broadcast_to(found, schema.schema.shape).reshape(-1)
 
 
-def _column(
-    layout: str, entry: Mapping[str, Any], schema: HistogramSchema, kinds: int, *, added: bool
-) -> MicrodataColumn:
-    place = f"{layout}, {entry.get('name')}"
-    found = [source for source in _SOURCES if source in entry]
-    if len(found) != 1:
-        raise ConfigError(f"{place}: allowed is exactly one of {', '.join(_SOURCES)}")
-    (source,) = found
-    extra = {"codes", "first", "width", "added"} if source == "of" else set()
-    if unknown := sorted(set(entry) - {"name", source, *extra}):
-        raise ConfigError(f"{place}: unknown keys {', '.join(unknown)}")
-    if source != "of":
-        return MicrodataColumn(**entry)
-    answers = kinds if entry["of"] == UNIT and kinds else _answers(place, entry["of"], schema)
-    codes = (*_codes(place, entry, answers), *([entry["added"]] if added else []))
-    if len(codes) != answers + added or len({len(code) for code in codes}) != 1:
-        raise ConfigError(f"{place}, codes: {answers + added} texts of one length are needed")
-    return MicrodataColumn(entry["name"], of=entry["of"], codes=codes)
-
-
-def _answers(place: str, query: str, schema: HistogramSchema) -> int:
-    try:
-        return schema.query(query).answers
-    except ValueError as error:
-        raise ConfigError(f"{place}, of: {error}") from None
-
-
-def _codes(place: str, entry: Mapping[str, Any], answers: int) -> Sequence[str]:
-    """The code of every answer."""
-    if "first" in entry:
-        first, width = entry["first"], entry.get("width", 1)
-        return [f"{number:0{width}d}" for number in range(first, first + answers)]
-    given = entry.get("codes", ())
-    if not isinstance(given, Mapping):
-        return list(given)
-    codes: list[str] = [""] * answers
-    for code, text in given.items():
-        for part in text.split(","):
-            low, _, high = part.strip().partition("-")
-            for answer in range(int(low), int(high or low) + 1):
-                if answer >= answers or codes[answer]:
-                    raise ConfigError(
-                        f"{place}, codes: {answer} stands twice or is no answer of {entry['of']}"
-                    )
-                codes[answer] = code
-    return codes
+def _told_apart(schema: HistogramSchema, split: SplitLevel) -> HistogramSchema:
+    """The schema with more levels of one attribute, whose recodes and table no longer hold."""
+    more, name = len(split.answers) - 1, split.attribute
+    attributes = tuple(
+        Attribute(part.name, part.levels + more) if part.name == name else part
+        for part in schema.schema.attributes
+    )
+    return HistogramSchema(
+        Schema(schema.name, attributes),
+        schema.record,
+        {key: recode for key, recode in schema.recodes.items() if recode.attribute != name},
+        tables={key: table for key, table in schema.tables.items() if key != name},
+    )

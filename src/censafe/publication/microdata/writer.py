@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model.sparse import SparseLevel
-from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout
+from censafe.publication.microdata.joined import join_rows
+from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout, RowsBeside
 from censafe.publication.microdata.rows import (
     CELL,
     GEOUNIT,
@@ -44,7 +45,9 @@ class _Dealt(NamedTuple):
     before: _Ints  # (geounits, kinds) units of the kinds before
 
 
-def write_microdata(path: Path, layout: MicrodataLayout, level: SparseLevel, units: Units) -> int:
+def write_microdata(
+    path: Path, layout: MicrodataLayout, level: SparseLevel, units: Units, beside: SparseLevel | None = None
+) -> int:
     """Write the records of a level, or its units, in the order of geounits and cells.
 
     Args:
@@ -52,16 +55,17 @@ def write_microdata(path: Path, layout: MicrodataLayout, level: SparseLevel, uni
         layout: of the file.
         level: estimated histograms over the schema of the layout, with geocodes of as many characters as it shows.
         units: published counts of units, shape (geounits, kinds); not looked at where the layout shows no units.
+        beside: histograms of the records beside, of the same geounits; None where the layout has none.
 
     Returns:
         Number of rows.
 
     Raises:
-        CheckError: histograms and counts of units do not belong together.
+        CheckError: histograms, or histograms and counts of units, do not belong together.
         StorageError: the disk is full or the folder not writable.
     """
     dealt = _deal(layout, level, units) if layout.dealt else None
-    rows = row_level(layout, level, units)
+    rows = row_level(layout, level, units, beside)
     kinds = _kinds(layout)
     segments, codes = _segments(layout), _cell_text(layout)
     shown = [column.number for column in layout.columns if column.number is not None]
@@ -78,18 +82,24 @@ def write_microdata(path: Path, layout: MicrodataLayout, level: SparseLevel, uni
     return write_rows(path, layout.header, parts(), codes, segments)
 
 
-def row_level(layout: MicrodataLayout, level: SparseLevel, units: Units) -> SparseLevel:
+def row_level(
+    layout: MicrodataLayout, level: SparseLevel, units: Units, beside: SparseLevel | None = None
+) -> SparseLevel:
     """How many rows a file has of every cell of a row.
 
     Args:
         layout: of the file.
         level: as for :func:`write_microdata`.
         units: as for :func:`write_microdata`.
+        beside: as for :func:`write_microdata`.
 
     Raises:
-        CheckError: records that do not add up to published units.
+        CheckError: records that do not add up to published units, or to the records beside.
+        ValueError: no histograms for records beside that the layout has.
     """
     counts = np.asarray(units, np.int64)
+    if layout.beside is not None:
+        level = _joined(layout, layout.beside, level, beside)
     if layout.total:
         wrong = _records(level) != counts[:, list(layout.total)].sum(axis=1)
         _require(wrong, "records that do not add up to their published units")
@@ -104,6 +114,19 @@ def row_level(layout: MicrodataLayout, level: SparseLevel, units: Units) -> Spar
     records = np.concatenate([level.count, counts[more][:, list(layout.added)].sum(axis=1)])
     order = np.argsort(node, kind="stable")
     return _sparse(level, node[order], cell[order], records[order])
+
+
+def _joined(
+    layout: MicrodataLayout, beside: RowsBeside, level: SparseLevel, other: SparseLevel | None
+) -> SparseLevel:
+    """Rows of both histograms."""
+    if other is None or not np.array_equal(level.geounits, other.geounits):
+        raise ValueError(f"{layout.name} needs the histograms of {beside.schema.name} in the same geounits")
+    rows, wrong = join_rows(layout, beside, level, other)
+    _require(
+        wrong, f"{layout.records} of a level that is not told apart by the counts of {beside.schema.name}"
+    )
+    return rows
 
 
 def _sparse(level: SparseLevel, node: _Ints, cell: _Ints, count: _Ints) -> SparseLevel:
@@ -164,7 +187,7 @@ def _records(level: SparseLevel) -> _Ints:
 def _sources(layout: MicrodataLayout) -> list[int]:
     """Where the text of each column lies; a constant lies beside what comes before it, or else after it."""
     found = [
-        GEOUNIT if column.geocode else CELL if column.of else NUMBER if column.number else -1
+        GEOUNIT if column.geocode else CELL if column.codes else NUMBER if column.number else -1
         for column in layout.columns
     ]
     for here in range(1, len(found)):

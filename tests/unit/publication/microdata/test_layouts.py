@@ -12,8 +12,9 @@ from censafe.errors import CheckError, ConfigError
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
 from censafe.model.histograms import HistogramSchema
 from censafe.model.sparse import SparseLevel
+from censafe.products.topdown.configuration.microdata import microdata_layout
 from censafe.publication.microdata.check import check_microdata
-from censafe.publication.microdata.layouts import MicrodataLayout, microdata_layout
+from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.microdata.writer import write_microdata
 
 SCHEMA = HistogramSchema(

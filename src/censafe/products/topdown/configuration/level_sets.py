@@ -24,9 +24,9 @@ LevelTable = Mapping[str, tuple[str, ...]]
 
 def whole(value: object) -> int | None:
     """A whole number of 0 or more, or None."""
-    if isinstance(value, Fraction) and value.denominator == 1 and value >= 0:
-        return int(value)
-    return None
+    if isinstance(value, bool) or not isinstance(value, Fraction | int):
+        return None
+    return int(value) if value.denominator == 1 and value >= 0 else None
 
 
 def read_level_table(

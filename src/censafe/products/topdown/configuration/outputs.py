@@ -10,8 +10,9 @@ from importlib import resources
 from typing import Any
 
 from censafe.model.histograms import MeasuredHistogram
+from censafe.products.topdown.configuration.microdata import microdata_layout
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.publication.microdata.layouts import MicrodataLayout, microdata_layout
+from censafe.publication.microdata.layouts import MicrodataLayout
 
 __all__ = ["OutputLayout", "microdata_layouts", "output_layouts", "outputs_of", "title_of"]
 
@@ -43,7 +44,7 @@ def output_layouts() -> Mapping[str, OutputLayout]:
 
     Example:
         >>> list(output_layouts()), output_layouts()["pl94-units"].tables
-        (['pl94-persons', 'pl94-units', 'e2e-1940'], ('H1',))
+        (['pl94-persons', 'pl94-units', 'dhc-persons', 'dhc-households', 'e2e-1940'], ('H1',))
     """
     return {name: _layout(entry) for name, entry in _entries("outputs.toml").items()}
 
@@ -54,7 +55,7 @@ def microdata_layouts() -> Mapping[str, MicrodataLayout]:
 
     Example:
         >>> [(name, len(layout.columns)) for name, layout in microdata_layouts().items()]
-        [('pl94-persons', 13), ('pl94-units', 9), ('e2e-persons', 23), ('e2e-units', 25)]
+        [('pl94-persons', 13), ('pl94-units', 9), ('dhc-persons', 16), ('dhc-units', 27), ('e2e-persons', 23), ('e2e-units', 25)]
     """
     schemas = shipped_schemas()
     return {

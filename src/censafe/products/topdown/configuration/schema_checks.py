@@ -91,7 +91,7 @@ def _check_schema(
     labels = _check_labels(table, key, schema, recodes, tables, problems)
     if len(problems.messages) > before:
         return None
-    return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities, labels)
+    return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities, labels, tables)
 
 
 def _check_tables(
