@@ -32,6 +32,7 @@ from censafe.publication.microdata.rows import (
 __all__ = ["row_level", "write_microdata"]
 
 _PIPE, _NEWLINE = 124, 10
+_PIECE = 1 << 14  # cells whose text is turned round at once
 _Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]
 Units = NDArray[np.integer[Any]]
@@ -248,18 +249,24 @@ def _geounit_text(layout: MicrodataLayout, geounits: NDArray[np.str_]) -> _Bytes
 
 
 def _cell_text(layout: MicrodataLayout) -> _Bytes:
-    """The text of every cell of a row: its codes, and constants."""
-    cells = layout.cells
-    parts = [np.zeros((cells, 0), np.uint8)]
+    """The text of every cell of a row: its codes, and constants.
+
+    It is made character by character, which reads the cells in a row, and turned round piece by piece, which stays in the cache.
+    """
+    lines: list[_Bytes] = []
     for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
-        if source == CELL and column.constant is not None:
-            parts.append(_repeated(column.constant, cells))
-        elif source == CELL:
-            codes = np.frombuffer("".join(column.codes).encode("ascii"), np.uint8)
-            parts.append(codes.reshape(len(column.codes), -1)[layout.answers(column)])
-        if source == CELL:
-            parts.append(np.full((cells, 1), end, np.uint8))
-    return np.concatenate(parts, axis=1)
+        if source != CELL:
+            continue
+        texts = column.codes if column.constant is None else (column.constant,)
+        codes = np.frombuffer("".join(texts).encode("ascii"), np.uint8).reshape(len(texts), -1)
+        answers = layout.answers(column) if column.constant is None else np.zeros(layout.cells, np.int32)
+        lines += [np.ascontiguousarray(one)[answers] for one in codes.T]
+        lines.append(np.full(layout.cells, end, np.uint8))
+    text = np.empty((layout.cells, len(lines)), np.uint8)
+    for first in range(0, layout.cells, _PIECE):
+        for place, line in enumerate(lines):
+            text[first : first + _PIECE, place] = line[first : first + _PIECE]
+    return text
 
 
 def _repeated(text: str, rows: int) -> _Bytes:
