@@ -13,7 +13,7 @@ from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_levels
 from censafe.evaluation.pages.vintages import MAIN, vintage_exhibits
 from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_ASKED
 
-__all__ = ["pair_page"]
+__all__ = ["inconsistency_exhibit", "pair_page"]
 
 _Rows = Sequence[Mapping[str, Any]]
 _NAN = float("nan")
@@ -30,7 +30,7 @@ def pair_page(folder: Path) -> Page:
     builders = {
         "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
         "epl_examples": (examples_exhibit,), "bias": (_homogeneity,), "diversity": (_diversity,),
-        "reliability": (_reliability,), "inconsistency": (_inconsistency,), "characteristics_untold": (_unmeasured,),
+        "reliability": (_reliability,), "inconsistency": (inconsistency_exhibit,), "characteristics_untold": (_unmeasured,),
         "left_out": (_left_out,),
     }  # fmt: skip
     texts = (
@@ -308,7 +308,13 @@ def _reliability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _inconsistency(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    """Areas by kind of contradiction.
+
+    Args:
+        rows: of ``inconsistency.csv``.
+        document: of the evaluation; ``inconsistencies`` gives the words of every kind.
+    """
     words = document["inconsistencies"]
     whole = [row for row in rows if row["size_class"] == "all"]
     pairs: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}

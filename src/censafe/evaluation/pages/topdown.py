@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
+from censafe.evaluation.pages.consistency import consistency_exhibits
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_growth, draw_levels
 from censafe.evaluation.summary.filling import SUITE
 from censafe.evaluation.topdown.accuracy import METHODS, SHORT
@@ -62,6 +63,7 @@ def topdown_page(folder: Path) -> Page:
     errors = mean_errors(folder)
     exhibits = [_accuracy(folder, document, errors, name) for name in document["histograms"]]
     exhibits += _growth(folder, document)
+    exhibits += consistency_exhibits(folder, document)
     return Page(
         title=f"How accurate is TopDown with {document['configuration']}?",
         kicker="Evaluation of TopDown",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from censafe.evaluation.areas.files import known_areas
@@ -219,7 +220,10 @@ def topdown_sources(
     facts = population.loaded.facts
     pairs = tuple(population.pairs[name].with_runs(own) for name, own in runs.items())
     lists = () if facts.areas is None else known_areas(pairs[0].spine, facts.areas)
-    return SummarySources(pairs, lists, facts.facilities)
+    facilities = facts.facilities
+    if population.main.schema.facilities is None:  # kinds of the DHC: only whether there is any is asked
+        facilities = np.stack([facilities[:, 0], facilities[:, 1:].sum(axis=1)], axis=1)
+    return SummarySources(pairs, lists, facilities)
 
 
 def budget_sheet(

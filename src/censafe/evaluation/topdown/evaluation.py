@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -26,8 +26,17 @@ from censafe.evaluation.outputs import (
 )
 from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.pages.topdown import mean_errors
+from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsistencies
+from censafe.evaluation.pairs.joined import contradictions
 from censafe.evaluation.summary.sheets import SHEETLESS, summarise, topdown_sources
-from censafe.evaluation.topdown.accuracy import METHODS, accuracy_frame, compare_methods, growth_frames
+from censafe.evaluation.topdown.accuracy import (
+    METHODS,
+    Compared,
+    accuracy_frame,
+    compare_methods,
+    growth_frames,
+)
+from censafe.evaluation.topdown.bias import area_classes, bias_frame
 from censafe.evaluation.topdown.noise_alone import evaluate_noise, expected_errors, keep_configuration
 from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_characteristics
 from censafe.evaluation.topdown.runs import RunRequest, SourceOf, read_runs, run_all
@@ -40,6 +49,8 @@ from censafe.products.topdown.labels import answer_words
 from censafe.products.topdown.plan import plan_release
 
 __all__ = ["answer_labels", "described", "evaluate_topdown"]
+
+_MOST_BESIDE: Final = 20_000_000  # counts of one characteristic and level
 
 
 def evaluate_topdown(
@@ -87,6 +98,7 @@ def evaluate_topdown(
         document = {"kind": "topdown", "runs": runs, "seed": seed, **described(population)}
         document |= {"standing": standing.value, "lists": [one.level for one in lists]}
         document |= keep_configuration(out, population.config)
+        document["inconsistencies"] = {f"{one.number} {one.kind}": one.words for one in INCONSISTENCIES}
         requests = [RunRequest(plan_release(population.config).total, run + 1, seed) for run in range(runs)]
         run_all(population, source, requests, folder.measurements, workers=workers, observer=reading.observer)
         files = _write(out, population, requests, folder.measurements, document, reading, lists)
@@ -129,6 +141,8 @@ def _write(
     accuracies, bins, slopes, sides = [], [], [], []
     wide: dict[str, pa.Table] = {}
     meanings: dict[str, str] = {}
+    answers: dict[str, list[str]] = {}
+    every: list[Compared] = []
     read: dict[str, Sequence[PublishedRun]] = {}
     for histogram in population.config.histograms:
         runs = read_runs(population.pairs[histogram.name], histogram.name, requests, folder)
@@ -139,6 +153,7 @@ def _write(
                 population, histogram, runs, noise_runs=len(runs), seed=requests[0].seed, lists=lists
             )
             accuracies.append(accuracy_frame(compared))
+            every += compared
             grown, steep = growth_frames(pair, compared)
         bins.append(grown)
         slopes.append(steep)
@@ -146,7 +161,13 @@ def _write(
             query = pair.query(one.query)
             labels, words = answer_labels(query), list(answer_words(histogram.schema, query))
             meanings |= dict(zip(labels, words, strict=True))
+            answers[f"{histogram.name}/{one.query}"] = words
             for where in (*(level_areas(pair.spine, level) for level in population.levels), *lists):
+                if where.number * query.answers > _MOST_BESIDE:
+                    reading.observer.remark(
+                        f"{histogram.name}, {one.words}: too many counts at {where.level} to be put side by side"
+                    )
+                    continue
                 long, side = side_by_side(match(pair, where, query), labels, words, population.names)
                 sides.append(long)
                 if side is not None:
@@ -156,10 +177,19 @@ def _write(
     frames["metrics_wide"] = wide_metrics(frames["metrics_long"])
     frames["topdown_vs_blocks"] = stacked(bins)
     frames["slopes"] = stacked(slopes)
-    frames["expected"] = expected_errors(population.config, population.areas)
+    with reading.observer.stage("noise laws"):
+        frames["expected"] = expected_errors(population.config, population.areas)
     frames["side_by_side_long"] = stacked(sides)
     with reading.observer.stage("summary"):
-        tables, frames = summarise(topdown_sources(population, read), frames)
+        sources = topdown_sources(population, read)
+        tables, frames = summarise(sources, frames)
+    with reading.observer.stage("bias"):
+        frames["bias_classes"] = bias_frame(every, area_classes(sources.pairs[0]), answers)
+    if len({pair.schema.record for pair in sources.pairs}) > 1:
+        with reading.observer.stage("contradictions"):
+            areas = [*(level_areas(sources.pairs[0].spine, level) for level in population.levels), *lists]
+            frames["inconsistency"] = inconsistencies(sources, areas, lowest=population.levels[-1])
+            frames["contradictions"] = contradictions(sources, areas)
     standing = standing_of(document)
     with reading.observer.stage("write"):
         written = {

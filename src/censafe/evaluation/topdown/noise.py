@@ -21,11 +21,13 @@ from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.held import is_held
 from censafe.products.topdown.plan import exact_levels, noise_law
 
 __all__ = ["BestQuery", "answers_of", "best_query", "leaf_loss", "level_loss", "noisy_blocks", "noisy_level"]
 
 _CHUNK_ANSWERS = 1 << 22
+_MOST_DRAWS = 1 << 22  # of a histogram of a million cells; its exact law of the noise is known without a draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +65,27 @@ def leaf_loss(config: TopdownConfig, histogram: MeasuredHistogram) -> Fraction:
 
 
 def best_query(
-    config: TopdownConfig, histogram: MeasuredHistogram, level: str, wanted: CellQuery, loss: Fraction
+    config: TopdownConfig,
+    histogram: MeasuredHistogram,
+    level: str,
+    wanted: CellQuery,
+    loss: Fraction | None = None,
 ) -> BestQuery | None:
     """The best source of a characteristic at a level; None where no measured query tells its answers apart.
+
+    A level under which a run publishes need not be one that it measures: it has no noisy answers of its own then.
 
     Args:
         config: under which definition noise is drawn.
         histogram: its queries and their shares at the level.
         level: of the geography.
         wanted: the characteristic.
-        loss: of the level, all queries.
+        loss: of the level, all queries; that of the configuration without.
     """
+    if level not in histogram.query_shares:
+        return None
+    if loss is None:
+        loss = level_loss(histogram, level)
     best: BestQuery | None = None
     for ordinal, (text, share) in enumerate(histogram.query_shares[level].items()):
         query = histogram.schema.query(text)
@@ -90,9 +102,14 @@ def best_query(
 
 def _refines(query: CellQuery, wanted: CellQuery) -> NDArray[np.int64] | None:
     """Answer of ``wanted`` for every answer of ``query``; None where one of these mixes several of those."""
-    target = np.zeros(query.answers, np.int64)
-    target[query.label] = wanted.label
-    return target if np.array_equal(target[query.label], wanted.label) else None
+    if not query.refines(wanted):
+        return None
+    target = np.zeros((), np.int64)
+    for own, coarse in zip(query.factors, wanted.factors, strict=True):
+        of_group = np.zeros(own.groups, np.int64)
+        of_group[own.of_level] = coarse.of_level
+        target = target[..., None] * coarse.groups + of_group
+    return target.reshape(-1)
 
 
 def noisy_level(
@@ -114,8 +131,8 @@ def noisy_level(
     if wanted.answers == 1 and level in exact_levels(histogram):
         true = answers_of(exact, wanted, 0, exact.nodes)
         return _cells(true, true, exact.geounits, level, characteristic, run_id)
-    found = best_query(population.config, histogram, level, wanted, level_loss(histogram, level))
-    if found is None:
+    found = best_query(population.config, histogram, level, wanted)
+    if found is None or _too_many(histogram, exact.nodes, found):
         return None
     true, noisy = _noisy(exact, found, wanted, f"noisy {level}", seed)
     return _cells(true, noisy, exact.geounits, level, characteristic, run_id)
@@ -132,6 +149,8 @@ def noisy_blocks(
     if found is None:
         return {}
     pair = population.pairs[histogram.name]
+    if _too_many(histogram, pair.spine.leaf.nodes, found):
+        return {}
     true, noisy = _noisy(pair.confidential, found, wanted, "noisy blocks", seed)
     cells = {}
     for level in population.levels:
@@ -143,6 +162,11 @@ def noisy_blocks(
             sums.append(total)
         cells[level] = _cells(sums[0], sums[1], areas.names, level, characteristic, f"blocks_noise/{seed}")
     return cells
+
+
+def _too_many(histogram: MeasuredHistogram, geounits: int, source: BestQuery) -> bool:
+    """Whether the answers of a histogram that is estimated lazily are too many to be drawn."""
+    return is_held(histogram) and geounits * source.query.answers > _MOST_DRAWS
 
 
 def _noisy(

@@ -248,7 +248,7 @@ def _sources(
         wanted = histogram.schema.query(one.query)
         leaf = best_query(config, histogram, lowest, wanted, leaf_loss(config, histogram))
         for level in areas:
-            own = best_query(config, histogram, level, wanted, level_loss(histogram, level))
+            own = best_query(config, histogram, level, wanted)
             yield one.query, level, own, leaf
 
 

@@ -19,10 +19,12 @@ from censafe.products.run.names import stored_names
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import hash_files
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.layout import published_levels
+from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, read_facts
-from censafe.products.topdown.intake import BlockIntake, Loaded
+from censafe.products.topdown.intake import Loaded, open_intake
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.rehearsal import published_as_input
 from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
@@ -85,6 +87,7 @@ class PublishedSource:
             verify_outputs(self.folder, replace(manifest, parts=(), outputs=names))
             config = load_config(self.folder / CONFIGURATION, manifest.config.overrides)
             config = replace(config, origin=manifest.config.origin)
+            require_free(config, "further runs on published figures")
             if plan_release(config).digest() != manifest.plan.digest():
                 raise CheckError(
                     f"the plan cannot be rebuilt from {self.folder / CONFIGURATION}; it was changed"
@@ -137,6 +140,7 @@ class EvaluatedPopulation:
         pairs: by histogram, the truth over the standard levels, without any published run.
         commitment: keyed fingerprint of the input files, hexadecimal.
         names: what stands beside the codes of areas.
+        published: by name of a result that constraints hold to, the same records as the input of the run that publishes it.
     """
 
     config: TopdownConfig
@@ -145,6 +149,7 @@ class EvaluatedPopulation:
     pairs: Mapping[str, Pair] = field(repr=False)
     commitment: str
     names: AreaNames = field(default_factory=AreaNames, repr=False)
+    published: Mapping[str, EvaluatedPopulation] = field(default_factory=dict, repr=False)
 
     @property
     def main(self) -> MeasuredHistogram:
@@ -153,8 +158,8 @@ class EvaluatedPopulation:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Names of the levels, root first."""
-        return tuple(level.name for level in self.config.run_levels)
+        """Names of the levels under which runs publish, root first."""
+        return published_levels(self.config)
 
     @property
     def areas(self) -> dict[str, int]:
@@ -179,10 +184,9 @@ def open_evaluated(
         DataError: everything that is wrong with the files.
     """
     chosen = load_config(config, settings)
-    require_free(chosen, "evaluate")
     for warning in chosen.warnings:
         reading.observer.remark(f"Warning: {warning}")
-    with BlockIntake(data, chosen, reading) as intake:
+    with open_intake(data, chosen, reading) as intake:
         hashes = hash_files(intake.files, data)
         loaded = intake.load()
     with TestKey(0) as key:
@@ -193,7 +197,9 @@ def open_evaluated(
         for one in chosen.histograms
     }
     pairs = {one.name: Pair(one.schema, run.standard, exact[one.name][-1], ()) for one in chosen.histograms}
-    return EvaluatedPopulation(chosen, loaded, exact, pairs, commitment, area_names(chosen))
+    own = {"reader": chosen.reader, "root": chosen.root}
+    published = {name: open_evaluated(one, data, own, reading) for name, one in chosen.published.items()}
+    return EvaluatedPopulation(chosen, loaded, exact, pairs, commitment, area_names(chosen), published)
 
 
 def characteristics(schema: HistogramSchema) -> tuple[ComparedCharacteristic, ...]:
@@ -221,7 +227,8 @@ def compared_characteristics(histogram: MeasuredHistogram) -> tuple[ComparedChar
         ['h1']
     """
     exact = histogram.exact_totals == tuple(histogram.level_shares)[-1]
-    found = characteristics(histogram.schema)
+    report = outputs_of(histogram).report
+    found = tuple(ComparedCharacteristic(*one) for one in report) or characteristics(histogram.schema)
     return found[1:] if exact and len(found) > 1 else found
 
 

@@ -16,7 +16,7 @@ from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
 from censafe.model.observer import Observer
 from censafe.products.run.options import ReadOptions
-from censafe.products.topdown.rehearsal import at_loss, rehearse
+from censafe.products.topdown.rehearsal import at_loss, rehearse, rehearse_results
 from censafe.publication.microdata.histograms import read_histograms, write_histograms
 from censafe.publication.stamps import STAMP
 
@@ -185,7 +185,9 @@ def read_runs(
 
 def _run(population: EvaluatedPopulation, request: RunRequest, folder: Path) -> None:
     config = at_loss(population.config, request.loss)
-    found = rehearse(config, population.loaded, request.test_key)
+    sources = {name: (one.config, one.loaded) for name, one in population.published.items()}
+    results = rehearse_results(sources, request.test_key)
+    found = rehearse(config, population.loaded, request.test_key, results=results)
     for histogram in config.histograms:
         path = request.path(folder, histogram.name)
         if not path.exists():

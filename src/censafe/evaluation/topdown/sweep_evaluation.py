@@ -36,6 +36,7 @@ from censafe.evaluation.workbook import write_workbook
 from censafe.model import Definition
 from censafe.privacy.loss.conversions import tight_epsilon
 from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.plan import exact_levels
 
 __all__ = ["evaluate_published_sweep", "evaluate_sweep"]
@@ -75,6 +76,7 @@ def evaluate_sweep(
         InputError: the configuration or the records break a rule.
     """
     population = source.open(reading)
+    require_free(population.config, "a sweep over budgets")
     settings = _settings(population, epsilons, losses)
     if standing is Standing.PUBLIC:
         budgets = [Budget(one.loss or Fraction(0), one.value) for one in settings]
@@ -115,6 +117,7 @@ def evaluate_published_sweep(
         InputError: the configuration, the records or a published file break a rule.
     """
     population = source.open(reading)
+    require_free(population.config, "a sweep over budgets")
     settings = {one.loss: one for one in _settings(population, tuple(published), ())}
     read = {}
     for epsilon, paths in sorted(published.items()):

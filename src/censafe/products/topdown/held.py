@@ -28,7 +28,7 @@ from censafe.model.histograms import (
     OwnAnswers,
     PublishedAnswers,
 )
-from censafe.products.topdown.results import PublishedResult
+from censafe.products.topdown.results import KnownResult
 
 __all__ = ["KnownBlocks", "follows_stack", "held_sums", "is_held", "known_blocks"]
 
@@ -60,7 +60,7 @@ def follows_stack(histogram: MeasuredHistogram) -> bool:
     return any(isinstance(one.right, AnswersInStack) for one in histogram.constraints)
 
 
-def known_blocks(public: PublicFacts, results: Sequence[PublishedResult]) -> KnownBlocks:
+def known_blocks(public: PublicFacts, results: Sequence[KnownResult]) -> KnownBlocks:
     """What is known about the blocks of a run before it measures anything.
 
     Args:

@@ -27,7 +27,7 @@ from censafe.products.topdown.intake import Intake, open_intake
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
-from censafe.products.topdown.results import PublishedResult
+from censafe.products.topdown.results import KnownResult
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.final_levels import read_finished_level
@@ -53,7 +53,7 @@ class TopdownJob:
         config: TopdownConfig,
         workers: int = 1,
         names: Mapping[str, str] | None = None,
-        results: tuple[PublishedResult, ...] = (),
+        results: tuple[KnownResult, ...] = (),
     ) -> None:
         self._config = config
         self._results = results

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, PartPlan, ReleasePlan, SparseLevel
+from censafe.model.histograms import HistogramSchema
 from censafe.model.observer import Observer, SilentObserver
 from censafe.model.plan import NoiseSource
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key
@@ -23,9 +29,19 @@ from censafe.products.topdown.intake import BlockIntake, Loaded
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.release import Estimates
+from censafe.products.topdown.results import KnownResult
 from censafe.products.topdown.spines import level_budgets
 
-__all__ = ["TestDoor", "at_loss", "further_runs", "published_as_input", "rehearse", "seed_of_run"]
+__all__ = [
+    "RehearsedResult",
+    "TestDoor",
+    "at_loss",
+    "further_runs",
+    "published_as_input",
+    "rehearse",
+    "rehearse_results",
+    "seed_of_run",
+]
 
 
 Measured = TypeVar("Measured")
@@ -87,6 +103,7 @@ def rehearse(
     *,
     workers: int = 1,
     own_budgets: bool = False,
+    results: Sequence[KnownResult] = (),
 ) -> Estimates:
     """Measure and estimate once in memory, with a test key.
 
@@ -98,6 +115,7 @@ def rehearse(
         workers: threads; results do not depend on them.
         own_budgets: whether the budgets of the facts are used, such as those of measurement files, instead of those of the
             configuration.
+        results: that the constraints hold to, over the same blocks.
 
     Returns:
         What a release with this key would publish. It is never private.
@@ -111,7 +129,63 @@ def rehearse(
     if not own_budgets:
         facts = replace(facts, budgets=level_budgets(config, facts.run))
     opened = cast(BlockIntake, _Opened(Loaded(loaded.exact, facts)))
-    return TopdownJob(config, workers).measure(opened, door, reading)
+    return TopdownJob(config, workers, results=tuple(results)).measure(opened, door, reading)
+
+
+@dataclass(frozen=True, eq=False)
+class RehearsedResult:
+    """What a release with a test key would publish, as a result to which another run holds.
+
+    Args:
+        name: of the result in the configuration that holds to it.
+        schemas: of its histograms, by their names.
+        levels: by histogram, those of the blocks.
+    """
+
+    name: str
+    schemas: Mapping[str, HistogramSchema] = field(repr=False)
+    levels: Mapping[str, SparseLevel] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its histograms, hexadecimal."""
+        found = hashlib.sha256()
+        for name, level in sorted(self.levels.items()):
+            found.update(name.encode())
+            for column in (level.node_ptr, level.cell, level.count):
+                found.update(column.tobytes())
+        return found.hexdigest()
+
+    def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """Histograms of the blocks.
+
+        Raises:
+            CheckError: it is of other blocks.
+        """
+        level = self.levels[histogram]
+        if not np.array_equal(level.geounits, geounits):
+            raise CheckError(f"{self.name}: histograms of other blocks than those of the run")
+        return level
+
+
+def rehearse_results(
+    sources: Mapping[str, tuple[TopdownConfig, Loaded]], seed: int
+) -> tuple[RehearsedResult, ...]:
+    """The results that a configuration holds to, made with the test key of the run.
+
+    Args:
+        sources: by name of the result, the configuration that publishes it, and the records.
+        seed: of the test key; parts of another plan have noise of their own under it.
+
+    Raises:
+        CheckError: as :func:`rehearse`.
+    """
+    found = []
+    for name, (config, loaded) in sources.items():
+        levels = rehearse(config, loaded, seed).levels
+        schemas = {one.name: one.schema for one in config.histograms}
+        found.append(RehearsedResult(name, schemas, {one: own[-1] for one, own in levels.items()}))
+    return tuple(found)
 
 
 def at_loss(config: TopdownConfig, loss: Fraction) -> TopdownConfig:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,26 @@ from censafe.products.topdown.configuration.config import TopdownConfig, load_co
 from censafe.publication.manifest import Manifest, read_manifest
 from censafe.publication.microdata.histograms import read_histograms
 
-__all__ = ["PublishedResult", "open_results", "require_same_use"]
+__all__ = ["KnownResult", "PublishedResult", "open_results", "require_same_use"]
+
+
+class KnownResult(Protocol):
+    """Histograms of the blocks that another run published, or would have."""
+
+    @property
+    def name(self) -> str:
+        """Of the result in the configuration."""
+
+    @property
+    def schemas(self) -> Mapping[str, HistogramSchema]:
+        """Of its histograms, by their names."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 that tells it from other results, hexadecimal."""
+
+    def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """Histograms of the blocks, whose geocodes are given sorted."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ class OutputLayout:
         tables: of the redistricting data that its cells fill.
         intervals: queries whose intervals are given where none are asked for; empty for the total and all margins.
         exact: kinds of record that are published without noise.
+        report: what an evaluation compares: queries of the schema with words for each; empty for what its attributes suggest.
     """
 
     title: str = "Histograms by TopDown"
@@ -36,6 +37,7 @@ class OutputLayout:
     tables: tuple[str, ...] = ()
     intervals: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
+    report: tuple[tuple[str, str], ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -44,7 +46,7 @@ def output_layouts() -> Mapping[str, OutputLayout]:
 
     Example:
         >>> list(output_layouts()), output_layouts()["pl94-units"].tables
-        (['pl94-persons', 'pl94-units', 'dhc-persons', 'dhc-households', 'e2e-1940'], ('H1',))
+        (['pl94-persons', 'pl94-units', 'dhc-persons', 'dhc-households', 'e2e-1940', 'dhc-units'], ('H1',))
     """
     return {name: _layout(entry) for name, entry in _entries("outputs.toml").items()}
 
@@ -70,8 +72,11 @@ def _entries(file: str) -> dict[str, dict[str, Any]]:
 
 def _layout(entry: dict[str, Any]) -> OutputLayout:
     fields: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in entry.items()
+        if key != "report"
     }
+    fields["report"] = tuple((query, words) for query, words in entry.get("report", []))
     return OutputLayout(**fields)
 
 

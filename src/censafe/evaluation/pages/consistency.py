@@ -1,0 +1,121 @@
+"""Exhibits of bias by class of areas and of areas that contradict themselves, from the files of an evaluation alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from censafe.evaluation.outputs import number_text, read_frame
+from censafe.evaluation.pages.page import Exhibit, PageTable
+from censafe.evaluation.pages.pair import inconsistency_exhibit
+
+__all__ = ["consistency_exhibits"]
+
+_TRUTH = "truth"
+_SHOWN = 12  # answers of a characteristic
+_TEXTS = ("kind", "group", "status", "words", "relation", "label", "classes", "class")
+
+
+def consistency_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
+    """Bias by size and diversity, contradictions of persons and households, and the Bureau's kinds; those that have files.
+
+    Args:
+        folder: of the evaluation.
+        document: its ``evaluation.json``.
+
+    Raises:
+        UsageError: a file cannot be read.
+    """
+    found = []
+    for name, build in (
+        ("bias_classes", _bias),
+        ("contradictions", _contradictions),
+        ("inconsistency", inconsistency_exhibit),
+    ):
+        if (folder / f"{name}.csv").exists():
+            found.append(build(read_frame(folder, name, _TEXTS).to_pylist(), document))
+    return [one for one in found if one.tables]
+
+
+def _bias(rows: list[dict[str, Any]], document: Mapping[str, Any]) -> Exhibit:
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for histogram, characteristics in document["histograms"].items():
+        for query, words in characteristics.items():
+            own = [row for row in rows if (row["histogram"], row["characteristic"]) == (histogram, query)]
+            if not own or max(row["answer"] for row in own) >= _SHOWN:
+                continue
+            shown = [_bias_line(row) for row in own if row["n_areas"] > 1]
+            lines += shown
+            groups.append((f"{histogram.capitalize()}: {words}", len(shown)))
+    caption = f"Mean error in records by class of areas, characteristics of {_SHOWN} answers or fewer; se: standard error"
+    heads = ("Level", "Answer", "Sorted by", "Class", "Areas", "Mean count", "Bias", "se")
+    return Exhibit(
+        name="bias-classes",
+        question="Which areas gain and which lose?",
+        answer="Mean of published less true counts, by true population of the areas and by quintile of their diversity.",
+        tables=[PageTable(caption, heads, lines, numbers=4, groups=groups)] if lines else [],
+        how=(
+            "Quintile 0 holds the least diverse fifth of the areas of a level; the lowest level has no quintiles, as most of its areas "
+            "have one group. Areas are taken as clusters. All characteristics of a hundred answers or fewer are in the file.",
+        ),
+        files=["bias_classes.csv"],
+    )
+
+
+def _bias_line(row: Mapping[str, Any]) -> list[str]:
+    return [
+        row["level"].replace("_", " "),
+        row["label"],
+        row["classes"],
+        row["class"],
+        f"{row['n_areas']:,}",
+        *(number_text(row[name], 2) for name in ("count_mean", "bias", "se")),
+    ]
+
+
+def _contradictions(rows: list[dict[str, Any]], _: Mapping[str, Any]) -> Exhibit:
+    places: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        places.setdefault((row["words"], row["level"]), {})[row["run_id"]] = row
+    lines: list[list[str]] = []
+    groups: list[tuple[str, int]] = []
+    for words in dict.fromkeys(words for words, _ in places):
+        own = [_contradiction_line(level, runs) for (of, level), runs in places.items() if of == words]
+        lines += own
+        groups.append((words[:1].upper() + words[1:], len(own)))
+    return Exhibit(
+        name="contradictions",
+        question="Do persons and households agree?",
+        answer=(
+            "What the records of persons and of households say of the same homes, area by area. In the truth they agree; nothing makes "
+            "the published ones agree."
+        ),
+        tables=[
+            PageTable(
+                "Areas in which persons and households contradict each other",
+                ("Level", "Concerned", "In truth", "Published", "Percent", "Records"),
+                lines,
+                numbers=5,
+                groups=groups,
+            )
+        ],
+        how=(
+            "Concerned are areas with records of either side as published in the first run. Records is by how many they differ, all areas "
+            "together. A household of seven or more counts as seven, and areas that have one are left out where sizes must match "
+            "exactly. All runs are in the file.",
+        ),
+        files=["contradictions.csv"],
+    )
+
+
+def _contradiction_line(level: str, runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    true = runs[_TRUTH]
+    public = next((row for name, row in runs.items() if name != _TRUTH), true)
+    return [
+        level.replace("_", " "),
+        *(f"{number:,}" for number in (public["universe"], true["n"], public["n"])),
+        number_text(public["percent"], 1),
+        f"{public['records']:,}",
+    ]

@@ -1,0 +1,45 @@
+"""Bias by class of areas: a slow recount, and classes without areas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from censafe.evaluation.areas.areas import Strata
+from censafe.evaluation.counts.cells import cells_of_counts
+from censafe.evaluation.topdown.accuracy import Compared
+from censafe.evaluation.topdown.bias import bias_by_class, bias_frame
+
+
+def test_bias_is_the_mean_residual_of_the_areas_of_a_class_whatever_is_empty() -> None:
+    draws = np.random.default_rng(5)
+    true = draws.poisson(0.7, (40, 3))
+    runs = [draws.poisson(0.7, (40, 3)) for _ in range(3)]
+    of_area = draws.integers(-1, 4, 40).astype(np.int32)
+    of_area[of_area == 2] = 0  # nobody is in class 2
+    of_area[np.flatnonzero(of_area == 3)[1:]] = 1  # and one area in class 3
+    found = bias_by_class([cells_of_counts(true, one) for one in runs], of_area, 4)
+    for at in (0, 1, 3):
+        inside = np.flatnonzero(of_area == at)
+        assert len(inside) == found["n_areas"][at]
+        for answer in range(3):
+            errors = [np.mean([run[area, answer] - true[area, answer] for run in runs]) for area in inside]
+            assert np.mean(errors) == pytest.approx(found["bias"][at, answer])
+            assert np.mean(true[inside, answer]) == pytest.approx(found["count_mean"][at, answer])
+            if len(inside) > 1:
+                error = np.std(errors, ddof=1) / np.sqrt(len(inside))
+                assert error == pytest.approx(found["se"][at, answer])
+    assert found["n_areas"][2] == 0
+    assert np.isnan(found["bias"][2]).all()
+    assert np.isnan(found["se"][3]).all()
+
+
+def test_the_frame_has_a_row_for_each_answer_of_each_class_that_holds_areas() -> None:
+    cells = cells_of_counts(np.array([[1, 0], [2, 2]]), np.array([[0, 0], [2, 5]]), level="County")
+    one = Compared("persons", "County", "sex", {"topdown": (cells,)})
+    strata = Strata("population", ("0-9", "10+"), np.zeros(2, np.int32))
+    rows = bias_frame([one], {"County": [strata]}, {"persons/sex": ["male", "female"]}).to_pylist()
+    assert [(row["label"], row["class"], row["bias"]) for row in rows] == [
+        ("male", "0-9", -0.5),
+        ("female", "0-9", 1.5),
+    ]
