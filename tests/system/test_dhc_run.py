@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from censafe import configuration, release, synthesize
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model import ExactHistograms
 from censafe.population.blocks.dhc.counts import DhcData
@@ -27,8 +29,25 @@ MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] *
 
 
 @pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("dhc")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records of a small state."""
+    folder = tmp_path_factory.mktemp("dhc") / "data"
+    synthesize(folder, persons=2500, states=("44",), layout="dhc")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dhc(data: Path) -> Path:
+    """A run of the DHC, with the redistricting data that it makes first."""
+    return released("dhc-us", data, data.with_name("dhc"))
+
+
+def released(
+    name: str, data: Path, out: Path, settings: dict[str, str] | None = None, **options: Any
+) -> Path:
+    chosen = configuration("topdown", name, {"root": "State", **(settings or {})})
+    release(chosen, data, out, test_key=3, **options)
+    return out
 
 
 def done(censafe: CommandLine, *words: object) -> str:
@@ -61,42 +80,24 @@ def read(data: Path) -> DhcData:
     return read_dhc(dhc_files(data), PL94_PR)
 
 
-def test_the_synthetic_state(censafe: CommandLine, state: Path) -> None:
-    done(censafe, "synth", state / "data", "--persons", 2500, "--states", "44", "--layout", "dhc")
-    done(
-        censafe,
-        "run",
-        "topdown",
-        "dhc-us",
-        state / "data",
-        state / "dhc",
-        "--set",
-        "root=State",
-        "--test-key",
-        3,
-    )
-    assert (state / "dhc-redistricting" / "manifest.json").is_file()
-    manifest = json.loads((state / "dhc" / "manifest.json").read_text())
-    reports = [
-        level
-        for name in ("persons", "households", "units")
-        for level in manifest["post_processing"][f"levels_{name}"]
-    ]
+def test_every_parent_is_certified(dhc: Path) -> None:
+    assert (dhc.with_name("dhc-redistricting") / "manifest.json").is_file()
+    manifest = json.loads((dhc / "manifest.json").read_text())
+    names = [f"levels_{name}" for name in ("persons", "households", "units")]
+    reports = [level for name in names for level in manifest["post_processing"][name]]
     assert max(level["gap_most"] for level in reports) < 1e-4
     assert not any(level["approximate"] for level in reports)
 
 
-def test_every_constraint_holds_in_every_block(state: Path) -> None:
-    data = read(state / "data")
-    codes = data.spine.leaf.geounits.tolist()
-    size, facilities = len(codes), data.facilities.astype(np.int64)
+def test_every_constraint_holds_in_every_block(data: Path, dhc: Path) -> None:
+    state, records = dhc.parent, read(data)
+    codes = records.spine.leaf.geounits.tolist()
+    size, facilities = len(codes), records.facilities.astype(np.int64)
     block, cell, count = blocks(state / "dhc", "persons", codes)
     relgq, _, age, hispanic, race = np.unravel_index(cell, PERSONS)
     kind = KIND[relgq]
     cells = np.ravel_multi_index((MAJOR[kind], (age >= 18).astype(int), hispanic, race), (8, 2, 2, 63))
-    theirs = summed(
-        *(lambda b, c, n: (b, c, n))(*blocks(state / "dhc-redistricting", "persons", codes)), (size, 2016)
-    )
+    theirs = summed(*blocks(state / "dhc-redistricting", "persons", codes), (size, 2016))
     assert np.array_equal(summed(block, cells, count, (size, 2016)), theirs)
     people = summed(block, kind, count, (size, 25))
     assert (people[:, 1:] >= facilities[:, 1:]).all()
@@ -113,9 +114,9 @@ def test_every_constraint_holds_in_every_block(state: Path) -> None:
     assert np.array_equal(summed(at, tenure, households, (size, 3)), owned)
 
 
-def test_microdata_are_the_histograms(state: Path) -> None:
-    data = read(state / "data")
-    codes = data.spine.leaf.geounits.tolist()
+def test_microdata_are_the_histograms(data: Path, dhc: Path) -> None:
+    state, records = dhc.parent, read(data)
+    codes = records.spine.leaf.geounits.tolist()
     place = {code: number for number, code in enumerate(codes)}
     size, area = len(codes), ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
 
@@ -147,7 +148,7 @@ def test_microdata_are_the_histograms(state: Path) -> None:
     units, at = rows_of("units.txt")
     facilities = np.zeros((size, 25), np.int64)
     np.add.at(facilities, (at, [kind.get(row["GQTYPE"], 0) for row in units]), 1)
-    assert np.array_equal(data.facilities, facilities)
+    assert np.array_equal(records.facilities, facilities)
     tenvacgq = [
         int(row["TEN"]) - 1
         if row["TEN"] != "0"
@@ -181,80 +182,48 @@ def home_levels(row: dict[str, str], types: np.ndarray) -> list[int]:
     ]  # fmt: skip
 
 
-def test_vanishing_noise_gives_the_records_back(censafe: CommandLine, state: Path) -> None:
-    settings = ("--set", "root=State", "--test-key", 3)
-    exact = ("--set", "reader=records", "--set", "rho.persons=100000000", "--set", "rho.units=100000000")
-    done(censafe, "run", "topdown", "pl94-us", state / "data", state / "pl94", *settings, *exact)
-    more = (
-        "--set",
-        "rho.persons=10000000000",
-        "--set",
-        "rho.households=10000000000",
-        "--set",
-        "rho.units=10000000000",
-    )
-    done(
-        censafe,
-        "run",
-        "topdown",
-        "dhc-us",
-        state / "data",
-        state / "exact",
-        *settings,
-        *more,
-        "--pl94",
-        state / "pl94",
-    )
-    data = read(state / "data")
-    codes = data.spine.leaf.geounits.tolist()
+def test_vanishing_noise_gives_the_records_back(data: Path) -> None:
+    huge = dict.fromkeys(("rho.persons", "rho.units"), "100000000")
+    pl94 = released("pl94-us", data, data.with_name("pl94"), {"reader": "records", **huge})
+    huge = dict.fromkeys(("rho.persons", "rho.households", "rho.units"), "10000000000")
+    exact = released("dhc-us", data, data.with_name("exact"), huge, results={"redistricting": pl94})
+    records = read(data)
+    codes = records.spine.leaf.geounits.tolist()
     for name in ("persons", "households", "units"):
-        assert same(blocks(state / "exact", name, codes), data.histograms[f"dhc-{name}"])
+        assert same(blocks(exact, name, codes), records.histograms[f"dhc-{name}"])
 
 
 def test_results_of_other_records_are_refused_before_anything_is_spent(
-    censafe: CommandLine, state: Path
+    censafe: CommandLine, data: Path, dhc: Path, tmp_path: Path
 ) -> None:
-    done(
-        censafe, "synth", state / "other", "--persons", 2500, "--states", "44", "--layout", "dhc", "--seed", 9
-    )
-    found = censafe(
-        "run", "topdown", "dhc-us", state / "other", state / "refused", "--set", "root=State", "--test-key", 3,
-        "--pl94", state / "pl94", "--quiet",
-    )  # fmt: skip
+    pl94, out, ledger = dhc.with_name("dhc-redistricting"), tmp_path / "out", tmp_path / "ledger.jsonl"
+    other = tmp_path / "other"
+    synthesize(other, persons=2500, states=("44",), layout="dhc", seed=9)
+    words = ("run", "topdown", "dhc-us", other, out, "--set", "root=State", "--pl94", pl94, "--quiet")
+    found = censafe(*words, "--test-key", 3)
     assert found.code in (1, 4)
-    assert (
-        "geounits of another level" in found.err
-        or "redistricting data" in found.err
-        or "published results" in found.err
-    )
-    assert not (state / "refused" / "manifest.json").exists()
-    found = censafe(
-        "run", "topdown", "dhc-us", state / "data", state / "refused", "--set", "root=State",
-        "--ledger", state / "ledger.jsonl", "--pl94", state / "pl94", "--quiet",
-    )  # fmt: skip
+    texts = ("geounits of another level", "redistricting data", "published results")
+    assert any(text in found.err for text in texts)
+    found = censafe(*words, "--ledger", ledger)
     assert found.code == 2
     assert "not private" in found.err
+    assert not (out / "manifest.json").exists()
+    assert not ledger.exists()
 
 
-def test_one_command_pays_for_both_and_a_second_one_for_nothing(censafe: CommandLine, state: Path) -> None:
-    ledger = state / "release.jsonl"
-    words = (
-        "run",
-        "topdown",
-        "dhc-us",
-        state / "data",
-        state / "release",
-        "--set",
-        "root=State",
-        "--ledger",
-        ledger,
-    )
+def test_one_command_pays_for_both_and_a_second_one_for_nothing(
+    censafe: CommandLine, data: Path, tmp_path: Path
+) -> None:
+    ledger, out = tmp_path / "release.jsonl", tmp_path / "release"
+    words = ("run", "topdown", "dhc-us", data, out, "--set", "root=State", "--ledger", ledger)
     done(censafe, *words)
-    plans = [
-        read_manifest(state / name / "manifest.json").plan for name in ("release", "release-redistricting")
-    ]
+    names = ("release", "release-redistricting")
+    plans = [read_manifest(tmp_path / name / "manifest.json").plan for name in names]
     (total,) = verify(ledger).totals
     assert list(total.stated.values()) == [plans[0].total + plans[1].total]
+    page = (out / "certificate.html").read_text(encoding="utf-8")
+    assert "the losses of both add" in page
+    assert str(plans[1].total) in page
     charged = ledger.read_bytes()
     done(censafe, *words)
     assert ledger.read_bytes() == charged

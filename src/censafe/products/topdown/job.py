@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,8 @@ class TopdownJob:
             known.estimated[histogram.name] = (histogram.schema, descent.levels[-1])
             levels[histogram.name] = standard_levels(public.run, descent.levels, cells)
             reports[histogram.name] = tuple(found)
-        return gathered(self._config, public, levels, reports, facts)
+        found_all = gathered(self._config, public, levels, reports, facts)
+        return replace(found_all, remarks=tuple(result.remark for result in self._results))
 
     def _lazily(
         self,

@@ -147,6 +147,11 @@ class RehearsedResult:
     levels: Mapping[str, SparseLevel] = field(repr=False)
 
     @property
+    def remark(self) -> str:
+        """Of results made for an evaluation, which writes no certificate."""
+        return "Counts are held to a result that was made with the same test key for this evaluation alone."
+
+    @property
     def digest(self) -> str:
         """SHA-256 of its histograms, hexadecimal."""
         found = hashlib.sha256()

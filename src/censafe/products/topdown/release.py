@@ -66,6 +66,7 @@ class Estimates:
         reports: by histogram, how every level was solved, as JSON values.
         facts: of every measured query.
         solver: name of what solved the parents; empty for our solver.
+        remarks: in sentences, which published results the counts are held to.
     """
 
     public: PublicFacts
@@ -73,6 +74,7 @@ class Estimates:
     reports: Mapping[str, tuple[Mapping[str, Any], ...]]
     facts: tuple[LevelFacts, ...]
     solver: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 def gathered(
@@ -235,7 +237,7 @@ def _statement(
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
         fitted = (*fitted, _FROM_BELOW)
-    fitted = (*fitted, *joint_remarks(config))
+    fitted = (*estimates.remarks, *fitted, *joint_remarks(config))
     return CertificateInput(
         title=title_of(config.histograms),
         plan=manifest.plan,

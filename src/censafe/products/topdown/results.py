@@ -36,6 +36,10 @@ class KnownResult(Protocol):
     def digest(self) -> str:
         """SHA-256 that tells it from other results, hexadecimal."""
 
+    @property
+    def remark(self) -> str:
+        """What a certificate says of it."""
+
     def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """Histograms of the blocks, whose geocodes are given sorted."""
 
@@ -63,6 +67,16 @@ class PublishedResult:
         return hashlib.sha256(
             "\n".join(one for one in hashes if one.startswith("histograms/")).encode()
         ).hexdigest()
+
+    @property
+    def remark(self) -> str:
+        """What a certificate says of a release that is held to the result."""
+        plan = self.manifest.plan
+        return (
+            f"In every area, counts add up to those of the published result {self.name} ({self.manifest.config.origin}) of the same records. "
+            f"It has a privacy loss of its own, {plan.definition.symbol} = {plan.total} (about {float(plan.total):.6g}), which is not part of "
+            "the loss stated here: the losses of both add."
+        )
 
     def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """The published histograms of the blocks.
