@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from censafe.population.detailed.source import SafetabInput, open_safetab
+from censafe.population.detailed.source import RecordScope, SafetabInput, open_safetab
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 from censafe.products.detailed.counting import GroupCounter
@@ -44,11 +44,7 @@ def load(folder: Path, product: Literal["safetab-p", "safetab-h"], engine: tuple
     backend, work = engine
     source = open_safetab(
         folder,
-        product=product,
-        reader="csv",
-        states=STATES,
-        codes=read_universe().codes,
-        max_race_codes=8,
+        RecordScope(product, "csv", STATES, read_universe().codes, 8),
         backend=backend,
         work=work,
     )

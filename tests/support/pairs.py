@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_histograms
+from censafe.evaluation.pairs.evaluation import PairChoices, measure_vintages, scopes_of
+from censafe.evaluation.pairs.inputs import OpenedPair
+from censafe.evaluation.pairs.measures import Frames
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ExactHistograms, ProtectedUnit, Schema, SparseLevel
 from censafe.model.histograms import HistogramSchema
+from censafe.products.run.options import ReadOptions
 
 RULES = (LevelRule("US", 0), LevelRule("State", 1), LevelRule("County", 2), LevelRule("Block", 4))
 SMALL = HistogramSchema(
@@ -59,3 +63,11 @@ def population(blocks: int, seed: int, mean: float = 3.0, cells: int = 24) -> ND
     grid = rng.poisson(mean, (blocks, cells)) * (rng.random((blocks, cells)) < 0.4)
     grid[rng.random(blocks) < 0.15] = 0
     return grid.astype(np.int64)
+
+
+def measure_pair(
+    opened: OpenedPair, choices: PairChoices | None = None, reading: ReadOptions | None = None
+) -> Frames:
+    """The frames of ``evaluate pair``, without writing them."""
+    asked = choices or PairChoices()
+    return measure_vintages(scopes_of(opened, asked), asked, reading or ReadOptions())[0]

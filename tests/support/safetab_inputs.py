@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from censafe.population.detailed.layout import RecordName, header
-from censafe.population.detailed.source import SafetabInput, open_safetab
+from censafe.population.detailed.source import RecordScope, SafetabInput, open_safetab
 
 Rows = list[list[str]]
 STATES = ("44", "50", "72")
@@ -124,9 +124,12 @@ def loaded(
     """The input, loaded into tables that are gone afterwards."""
     work = (data if data.is_dir() else data.parent).with_name("work")
     source = open_safetab(
-        data, product=product, reader=reader, states=tuple(states), codes=codes, max_race_codes=most,
-        backend=engine(), work=work, t1=t1, missing_blocks=missing,
-    )  # fmt: skip
+        data,
+        RecordScope(product, reader, tuple(states), codes, most, missing),
+        backend=engine(),
+        work=work,
+        t1=t1,
+    )
     with closing(source):
         yield source.load(**options)
 

@@ -15,7 +15,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from censafe.evaluation.topdown.evaluation import evaluate_topdown
 from censafe.evaluation.topdown.population import PublishedSource, open_evaluated
-from censafe.evaluation.topdown.runs import RunRequest, SourceOf, run_all
+from censafe.evaluation.topdown.runs import RunRequest, RunSeries, SourceOf, run_all
 from censafe.evaluation.topdown.uncertainty import evaluate_uncertainty, uncertainty_frames
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions, RunOptions
@@ -38,7 +38,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def evaluated(data: Path) -> Path:
     out = data.parent / "evaluated"
     source = SourceOf.of("e2e-1940", data, SETTINGS)
-    evaluate_topdown(source, out, ReadOptions(), runs=2, seed=3, workers=1)
+    evaluate_topdown(source, out, ReadOptions(), RunSeries(2, 3, 1))
     return out
 
 
@@ -149,7 +149,7 @@ def test_the_same_evaluation_goes_on_and_another_is_refused(
 
 def test_without_noise_nothing_is_wrong(data: Path, tmp_path: Path) -> None:
     source = SourceOf.of("e2e-1940", data, {"epsilon": "1000000"})
-    evaluate_topdown(source, tmp_path / "out", ReadOptions(), runs=1, seed=0, workers=1)
+    evaluate_topdown(source, tmp_path / "out", ReadOptions(), RunSeries(1, 0, 1))
     rows = [
         row for row in rows_of(tmp_path / "out" / "metrics_long.csv") if row["suite"] == "persons/topdown"
     ]
@@ -246,7 +246,7 @@ def test_the_public_page_of_an_evaluation_holds_nothing_of_its_comparison(
 ) -> None:
     second = tmp_path / "second"
     source = SourceOf.of("e2e-1940", other, SETTINGS)
-    evaluate_topdown(source, second, ReadOptions(), runs=1, seed=8, workers=1)
+    evaluate_topdown(source, second, ReadOptions(), RunSeries(1, 8, 1))
     for number, folder in enumerate((evaluated, second)):
         done = censafe("evaluate", "report", folder, "--public", tmp_path / str(number))
         assert done.code == 0, done.err
@@ -370,7 +370,7 @@ def test_expected_errors_of_a_published_run_are_those_it_has(data: Path, publish
 
 def test_uncertainty_reads_the_published_folder_only(published: Path, tmp_path: Path) -> None:
     found = evaluate_uncertainty(
-        PublishedSource(published), tmp_path / "u", ReadOptions(), runs=2, seed=1, workers=1
+        PublishedSource(published), tmp_path / "u", ReadOptions(), RunSeries(2, 1, 1)
     )
     assert found.lines[0] == "NOT PRIVATE: the run used a test key."
     assert not (tmp_path / "u" / "CONFIDENTIAL.txt").exists()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from censafe.api.plans import Configuration
     from censafe.model.observer import Observer
+    from censafe.population.synthetic.population import SynthReport
 
 __all__ = [
     "LAYOUTS",
@@ -114,26 +115,35 @@ def synthesize(
     if layout in _HISTOGRAMS:
         return _blocks(Path(out), _HISTOGRAMS[layout], file_format, observer, asked)
     with observer.stage("synthetic population"):
-        if layout in ("dhc", "dhc-cef"):
-            from censafe.population.synthetic.dhc.writing import synthesize_dhc
-
-            report = synthesize_dhc(Path(out), file_format="parquet" if layout == "dhc" else "fixed", **asked)
-        elif layout in ("cef", "ipums-1940"):
-            from censafe.population.synthetic.fixed_width import synthesize_fixed
-
-            report = synthesize_fixed(Path(out), layout="cef" if layout == "cef" else "ipums-1940", **asked)
-        else:
-            from censafe.population.synthetic.population import synthesize as write
-
-            known: Literal["phsafe", "safetab", "all"] = (
-                "phsafe" if layout == "phsafe" else "safetab" if layout == "safetab" else "all"
-            )
-            report = write(Path(out), file_format=file_format, layout=known, areas_of=areas_of, **asked)
+        report = _records(Path(out), layout, file_format, areas_of, asked)
     return SyntheticData(
         report.folder,
         f"{report.persons:,} persons in {report.housing_units:,} housing units ({report.vacant:,} vacant) and "
         f"{report.group_quarters:,} group quarters of {report.states} state{'' if report.states == 1 else 's'}, in {report.folder}",
     )
+
+
+def _records(
+    out: Path,
+    layout: LayoutName,
+    file_format: Literal["parquet", "csv"],
+    areas_of: int | None,
+    asked: Mapping[str, Any],
+) -> SynthReport:
+    if layout in ("dhc", "dhc-cef"):
+        from censafe.population.synthetic.dhc.writing import synthesize_dhc
+
+        return synthesize_dhc(out, file_format="parquet" if layout == "dhc" else "fixed", **asked)
+    if layout in ("cef", "ipums-1940"):
+        from censafe.population.synthetic.fixed_width import synthesize_fixed
+
+        return synthesize_fixed(out, layout="cef" if layout == "cef" else "ipums-1940", **asked)
+    from censafe.population.synthetic.population import synthesize as write
+
+    known: Literal["phsafe", "safetab", "all"] = (
+        "phsafe" if layout == "phsafe" else "safetab" if layout == "safetab" else "all"
+    )
+    return write(out, file_format=file_format, layout=known, areas_of=areas_of, **asked)
 
 
 def _blocks(

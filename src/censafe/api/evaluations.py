@@ -140,16 +140,14 @@ def _topdown(
 ) -> str:
     from censafe.evaluation.confidential import Standing
     from censafe.evaluation.topdown.evaluation import evaluate_topdown
-    from censafe.evaluation.topdown.runs import SourceOf
+    from censafe.evaluation.topdown.runs import RunSeries, SourceOf
 
     published = bool(given.get("published_data"))
     return evaluate_topdown(
         SourceOf.of(configuration.source, data, configuration.settings),
         out,
         opened,
-        runs=given.get("runs", 4),
-        seed=given.get("seed", 0),
-        workers=given.get("workers", 2),
+        RunSeries(given.get("runs", 4), given.get("seed", 0), given.get("workers", 2)),
         standing=Standing.PUBLIC if given.get("public") else Standing.of(published_data=published),
         areas=tuple(given.get("areas", ())),
         names=given.get("names"),
@@ -234,7 +232,7 @@ def sweep(
         censafe.errors.UsageError: give budgets: epsilons or losses, or published files of each epsilon
     """
     from censafe.evaluation.confidential import Standing
-    from censafe.evaluation.topdown.runs import SourceOf
+    from censafe.evaluation.topdown.runs import RunSeries, SourceOf
     from censafe.evaluation.topdown.sweep_evaluation import evaluate_published_sweep, evaluate_sweep
 
     reading, given = split(options)
@@ -256,11 +254,9 @@ def sweep(
         source,
         Path(out),
         opened,
+        RunSeries(given.get("runs", 4), seed, given.get("workers", 2)),
         epsilons=tuple(exact_number("epsilon", one) for one in epsilons),
         losses=tuple(exact_number("rho", one) for one in losses),
-        runs=given.get("runs", 4),
-        seed=seed,
-        workers=given.get("workers", 2),
         standing=Standing.PUBLIC if given.get("public") else standing,
     )
     return Evaluation(Path(out), found.text())
@@ -299,6 +295,7 @@ def uncertainty(
         censafe.errors.StorageError: ...
     """
     from censafe.evaluation.topdown.population import PublishedSource
+    from censafe.evaluation.topdown.runs import RunSeries
     from censafe.evaluation.topdown.uncertainty import evaluate_uncertainty
 
     opened = read_options("topdown", {"progress": progress})
@@ -306,9 +303,7 @@ def uncertainty(
         PublishedSource(Path(run)),
         Path(out),
         opened,
-        runs=runs,
-        seed=seed,
-        workers=workers,
+        RunSeries(runs, seed, workers),
         confidence=confidence,
     )
     return Evaluation(Path(out), found.text())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -20,50 +20,51 @@ _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
 _Command = Callable[..., Any]
 
 
+_WISHES: Final = (
+    click.option(
+        "--target",
+        "targets",
+        multiple=True,
+        metavar="NAME=MARGIN[@CONFIDENCE]",
+        help="Give a table and level (PH3/state_A-G=20@90%), a level (t3/county_2=11@95%) or a query "
+        "(persons.votingage/County=40@90%) the budget that reaches this margin; repeatable.",
+    ),
+    click.option(
+        "--minimise",
+        type=click.Choice(["rho"]),
+        help="The least total under the targets; in topdown all queries of a level share the work.",
+    ),
+    click.option(
+        "--maximise",
+        type=click.Choice(["accuracy"]),
+        help="Share out --total so that all margins are the same, smallest multiple of their targets "
+        "(without targets, of the present margins).",
+    ),
+    click.option("--total", type=EXACT, help="The whole budget, for --maximise accuracy."),
+    click.option(
+        "--expected",
+        multiple=True,
+        metavar="NAME",
+        help="Expected error of an answer before anything is made to fit, measured or not "
+        "(persons.votingage * hhgq/Tract); repeatable.",
+    ),
+    click.option(
+        "--meaning",
+        is_flag=True,
+        help="What the budget means for one record: epsilon of the very noise that is drawn, variance that could be "
+        "spared, and the best attack; takes some seconds.",
+    ),
+    click.option(
+        "--size",
+        type=click.IntRange(1),
+        help="Persons, households (safetab-h) or blocks (topdown) for the expected time and memory [default: the nation].",
+    ),
+)
+
+
 def _wishes(command: _Command) -> _Command:
     """Options that change budgets by targets, or ask for more than the rows."""
-    for option in reversed(
-        (
-            click.option(
-                "--target",
-                "targets",
-                multiple=True,
-                metavar="NAME=MARGIN[@CONFIDENCE]",
-                help="Give a table and level (PH3/state_A-G=20@90%), a level (t3/county_2=11@95%) or a query "
-                "(persons.votingage/County=40@90%) the budget that reaches this margin; repeatable.",
-            ),
-            click.option(
-                "--minimise",
-                type=click.Choice(["rho"]),
-                help="The least total under the targets; in topdown all queries of a level share the work.",
-            ),
-            click.option(
-                "--maximise",
-                type=click.Choice(["accuracy"]),
-                help="Share out --total so that all margins are the same, smallest multiple of their targets "
-                "(without targets, of the present margins).",
-            ),
-            click.option("--total", type=EXACT, help="The whole budget, for --maximise accuracy."),
-            click.option(
-                "--expected",
-                multiple=True,
-                metavar="NAME",
-                help="Expected error of an answer before anything is made to fit, measured or not "
-                "(persons.votingage * hhgq/Tract); repeatable.",
-            ),
-            click.option(
-                "--meaning",
-                is_flag=True,
-                help="What the budget means for one record: epsilon of the very noise that is drawn, variance that could be "
-                "spared, and the best attack; takes some seconds.",
-            ),
-            click.option(
-                "--size",
-                type=click.IntRange(1),
-                help="Persons, households (safetab-h) or blocks (topdown) for the expected time and memory [default: the nation].",
-            ),
-        )
-    ):
+    for option in reversed(_WISHES):
         command = option(command)
     return command
 

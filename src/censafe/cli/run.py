@@ -95,7 +95,6 @@ def command(
     as_json: bool,
     strict: bool,
     quiet: bool,
-    pl94: Path | None,
     **options: Any,
 ) -> None:
     """Measure DATA with exact noise, pay from the ledger, and publish the tables in OUT.
@@ -116,7 +115,7 @@ def command(
     import censafe
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
-    if pl94 is not None:
+    if (pl94 := options.pop("pl94")) is not None:
         options["results"] = {"redistricting": pl94}
     checks: Checks = "strict" if strict else "full"
     made = censafe.release(

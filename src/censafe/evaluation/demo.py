@@ -11,7 +11,7 @@ from censafe.errors import UsageError
 from censafe.evaluation.tables.flow import Drawing, TableRequest, evaluate_product
 from censafe.evaluation.tables.registry import TABLE_PRODUCTS
 from censafe.evaluation.topdown.evaluation import evaluate_topdown
-from censafe.evaluation.topdown.runs import SourceOf
+from censafe.evaluation.topdown.runs import RunSeries, SourceOf
 from censafe.model.observer import Observer
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.population.synthetic.population import synthesize
@@ -115,9 +115,7 @@ def _topdown(out: Path, persons: int, state: str, seed: int, observer: Observer)
         SourceOf.of(config, blocks, settings),
         out / "evaluation" / product,
         reading,
-        runs=_TOPDOWN_RUNS,
-        seed=seed,
-        workers=1,
+        RunSeries(_TOPDOWN_RUNS, seed, workers=1),
     )
     return f"{result.summary()}\n\n{evaluation.text()}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -90,23 +90,7 @@ def read_grfc(
     from pyarrow import csv as arrow_csv
 
     names = column_names(path)
-    missing = [name for name in columns if name not in names]
-    if missing:
-        raise DataError(
-            f"{path.name}: columns missing: {', '.join(missing)}; allowed: a pipe-delimited file with at least "
-            f"{', '.join(columns)}; fix: use the GRF-C file of the 2020 tabulation geography"
-        )
-    repeated = [name for name in columns if names.count(name) > 1]
-    if repeated:
-        raise DataError(
-            f"{path.name}: columns repeated: {', '.join(repeated)}; allowed: each column once; fix: use the GRF-C file of the "
-            "2020 tabulation geography"
-        )
-    if in_order and [name for name in names if name in columns] != list(columns):
-        raise DataError(
-            f"{path.name}: columns in another order; allowed: in this order, "
-            f"{', '.join(columns)}; fix: use the GRF-C file of the 2020 tabulation geography"
-        )
+    _require_columns(path, names, columns, in_order=in_order)
     kind = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
     try:
         table = arrow_csv.read_csv(
@@ -126,6 +110,26 @@ def read_grfc(
     if not table.num_rows:
         raise DataError(f"{path.name}: the file has no blocks; allowed: one row a block; fix: copy it again")
     return table
+
+
+def _require_columns(path: Path, names: Sequence[str], columns: tuple[str, ...], *, in_order: bool) -> None:
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise DataError(
+            f"{path.name}: columns missing: {', '.join(missing)}; allowed: a pipe-delimited file with at least "
+            f"{', '.join(columns)}; fix: use the GRF-C file of the 2020 tabulation geography"
+        )
+    repeated = [name for name in columns if names.count(name) > 1]
+    if repeated:
+        raise DataError(
+            f"{path.name}: columns repeated: {', '.join(repeated)}; allowed: each column once; fix: use the GRF-C file of the "
+            "2020 tabulation geography"
+        )
+    if in_order and [name for name in names if name in columns] != list(columns):
+        raise DataError(
+            f"{path.name}: columns in another order; allowed: in this order, "
+            f"{', '.join(columns)}; fix: use the GRF-C file of the 2020 tabulation geography"
+        )
 
 
 def block_codes(table: pa.Table) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import pytest
 
 import censafe
 from censafe.errors import ReleaseError, UsageError
-from censafe.privacy.measure.mechanisms import require_release
+from censafe.publication.stamps import require_publishable
 
 LAW = censafe.NoiseLaw.gaussian(Fraction(100))
 
@@ -20,8 +20,8 @@ def test_draws_are_fresh_and_say_that_they_are_unaccounted() -> None:
     assert first.source == second.source == "unaccounted"
     assert "UNACCOUNTED" in repr(first)
     assert 5 < np.std(first) < 15
-    with pytest.raises(ReleaseError):
-        require_release(first)  # type: ignore[arg-type]
+    with pytest.raises(ReleaseError, match="outside a plan and ledger"):
+        require_publishable([first], None)
 
 
 def test_a_test_key_gives_the_draws_of_its_address() -> None:

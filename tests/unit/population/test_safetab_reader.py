@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import ConfigError, DataError, StorageError
+from censafe.population.detailed import RecordScope, load, open_safetab
 from censafe.population.detailed import files as batches
-from censafe.population.detailed import load, open_safetab
 from censafe.population.detailed.layout import Field, record_layout
 from support.safetab_inputs import (
     FILE_NAMES,
@@ -331,9 +331,8 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 def test_files_are_listed_for_the_manifest(tmp_path: Path) -> None:
     folder = write_input(tmp_path / "data")
     source = open_safetab(
-        folder, product="safetab-h", reader="csv", states=("44",), codes=(), max_race_codes=8,
-        backend=engine(), work=tmp_path,
-    )  # fmt: skip
+        folder, RecordScope("safetab-h", "csv", ("44",), (), 8), backend=engine(), work=tmp_path
+    )
     names = ["GRF-C.txt", "household-records.txt", "pop-group-totals.txt"]
     assert sorted(names) == sorted(path.name for path in source.files)
 

@@ -148,7 +148,8 @@ def test_text_and_parquet_hold_the_same(tmp_path: Path, folder: Path) -> None:
 def test_codes_do_not_depend_on_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(population, "PART_PERSONS", 7_000)
     monkeypatch.setattr(population, "CHUNK_PERSONS", 2_500)
-    synthesize(tmp_path / "parts", persons=20_000, states=STATES, seed=3, layout="safetab", workers=3)
+    monkeypatch.setattr(population, "THREADS", 3)
+    synthesize(tmp_path / "parts", persons=20_000, states=STATES, seed=3, layout="safetab")
     parts = sorted((tmp_path / "parts" / "person-records").iterdir())
     assert len(parts) == 3
     whole = pq.read_table(folder / "person-records.parquet").to_pylist()

@@ -143,6 +143,7 @@ def test_parts_and_workers_do_not_change_the_records(
     )
     monkeypatch.setattr(population, "PART_PERSONS", 12_000)
     monkeypatch.setattr(population, "CHUNK_PERSONS", 5_000)
+    monkeypatch.setattr(population, "THREADS", 3)
     seen: list[int] = []
     parts = synthesize(
         tmp_path / "parts",
@@ -150,7 +151,6 @@ def test_parts_and_workers_do_not_change_the_records(
         states=("11", "10"),
         seed=1,
         file_format=file_format,
-        workers=3,
         progress=seen.append,
     )
     assert tables_of(tmp_path / "whole") == tables_of(tmp_path / "parts")

@@ -186,14 +186,8 @@ def reliability(**options: Any) -> None:
 def _compare(
     suites: Sequence[str] | None,
     *,
-    truth: Path,
-    published: Path,
-    out: Path,
     config: str | None,
     settings: tuple[str, ...],
-    by: str | None,
-    area_kinds: str | None,
-    side_by_side: str | None,
     quiet: bool,
     **options: Any,
 ) -> None:
@@ -202,17 +196,9 @@ def _compare(
     if config is None and settings:
         raise click.UsageError("--set changes keys of a configuration: give --config, or leave it out.")
     chosen = None if config is None else censafe.configuration("topdown", config, parse_settings(settings))
+    options |= {name: _names(options[name]) for name in ("by", "area_kinds", "side_by_side")}
     found = censafe.compare(
-        truth,
-        published,
-        out,
-        configuration=chosen,
-        suites=suites,
-        by=_names(by),
-        area_kinds=_names(area_kinds),
-        side_by_side=_names(side_by_side),
-        progress=TerminalObserver(quiet=quiet),
-        **options,
+        configuration=chosen, suites=suites, progress=TerminalObserver(quiet=quiet), **options
     )
     click.echo(found.summary)
 

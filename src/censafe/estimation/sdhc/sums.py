@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtr
 
 from censafe.estimation.sdhc.posteriors import truncated_mean, truncated_variance
 from censafe.estimation.sdhc.settings import CountRules
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["SumDistribution", "adding_up", "largest_remainder", "sum_distribution", "sum_quantiles"]
+__all__ = ["SumDistribution", "adding_up", "largest_remainder", "sum_distribution"]
 
 
 def largest_remainder(means: Floats, totals: Integers) -> Integers:
@@ -142,30 +142,6 @@ def sum_distribution(z: ArrayLike, variance: ArrayLike) -> SumDistribution:
         return SumDistribution(means[0] + np.sqrt(variances[0]) * u, ndtr(u), known)
     at, below = _gridded(means, variances)
     return SumDistribution(at, below, known)
-
-
-def sum_quantiles(p: Sequence[float], z: ArrayLike, variance: ArrayLike) -> Floats:
-    """Quantiles of the sum of independent normal variables that are each known to be 0 or more.
-
-    Args:
-        p: probabilities, shape (q,).
-        z: means before the cut, shape (cells,).
-        variance: variances before the cut, 0 or more, shape (cells,).
-
-    Returns:
-        Quantiles, shape (q,).
-
-    Raises:
-        ValueError: more than 16 cells, or none.
-
-    Example:
-        >>> sum_quantiles((0.05, 0.95), [-64, 30, 5], [147.8] * 3).round(1).tolist()
-        [20.9, 69.1]
-    """
-    means, variances = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(variance, np.float64))
-    if means.size and (means > _NORMAL * np.sqrt(variances)).all():
-        return np.asarray(means.sum() + np.sqrt(variances.sum()) * ndtri(np.asarray(p)))
-    return sum_distribution(means, variances).quantiles(np.asarray(p))
 
 
 def _gridded(means: Floats, variances: Floats) -> tuple[Floats, Floats]:

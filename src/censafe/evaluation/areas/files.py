@@ -23,7 +23,6 @@ __all__ = [
     "GRFC_BLOCK",
     "area_kinds",
     "known_areas",
-    "read_area_list",
     "read_area_lists",
     "read_named_lists",
 ]
@@ -62,7 +61,7 @@ def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
     """Kinds of areas that a file lists: columns of text that are neither geocodes nor levels of the spine.
 
     Args:
-        path: see :func:`read_area_list`.
+        path: see :func:`read_area_lists`.
         spine: the tree.
 
     Raises:
@@ -72,8 +71,8 @@ def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
     return tuple(_held(_read(path), spine))
 
 
-def read_area_list(path: Path, spine: Spine, column: str) -> ComparedAreas:
-    """Read which area every block lies in.
+def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tuple[ComparedAreas, ...]:
+    """Read which areas every block lies in, for several kinds of areas of a file.
 
     Args:
         path: CSV or Parquet file with a column of blocks (``geocode``, ``GEOID20``, ``GEOID``, ``GISJOIN``, ``BLOCKID`` or ``block``) and columns of
@@ -81,25 +80,10 @@ def read_area_list(path: Path, spine: Spine, column: str) -> ComparedAreas:
             the kinds ``place``, ``cousub`` and ``aiannh``.
         spine: the tree. Blocks of the file that it does not have are left out; its blocks that the file does not have lie
             in no area. Geocodes of 15 digits are those of 16 without the block group.
-        column: whose areas are wanted.
-
-    Raises:
-        DataError: columns are missing, geocodes are of another form, a block is given twice, or none is in the spine.
-        StorageError: the file cannot be read.
-    """
-    return _areas(path, _read(path), spine, column)
-
-
-def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tuple[ComparedAreas, ...]:
-    """The same for several kinds of areas of a file.
-
-    Args:
-        path: the file.
-        spine: the tree.
         columns: which; without, all kinds of the file that the blocks of the spine lie in.
 
     Raises:
-        DataError: as for :func:`read_area_list`.
+        DataError: columns are missing, geocodes are of another form, a block is given twice, or none is in the spine.
         StorageError: the file cannot be read.
     """
     table = _read(path)
@@ -117,7 +101,7 @@ def read_named_lists(spine: Spine, files: Sequence[Path]) -> tuple[ComparedAreas
 
     Args:
         spine: the tree.
-        files: see :func:`read_area_list`.
+        files: see :func:`read_area_lists`.
 
     Raises:
         DataError: a file is no list of areas.

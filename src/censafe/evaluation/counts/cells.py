@@ -152,7 +152,7 @@ def match(pair: Pair, areas: ComparedAreas, query: str | CellQuery, run: int = 0
 
     Args:
         pair: truth and published runs.
-        areas: where to add up to, of :func:`~.areas.level_areas` or :func:`~.area_files.read_area_list`.
+        areas: where to add up to, of :func:`~.areas.level_areas` or :func:`~.area_files.read_area_lists`.
         query: text that the schema knows, such as ``total``, ``hispanic * cenrace``, ``detailed``; or a query.
         run: position of the published run.
 

@@ -6,21 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.counts.cell_sets import CellSets, shipped_cell_sets
 from censafe.evaluation.counts.cells import MatchedCells, match_labels
-from censafe.evaluation.counts.frames import frame_of, stacked
 from censafe.evaluation.counts.pairing import Pair
 from censafe.model import ProtectedUnit
 from censafe.model.histograms import HistogramSchema
 
 __all__ = [
     "Characteristic",
-    "characteristic_counts",
     "characteristic_runs",
     "measured_and_unmeasured",
     "why_unmeasured",
@@ -63,52 +60,6 @@ def characteristic_runs(
     label = _label(pair.schema, characteristic, sets or shipped_cell_sets())
     return tuple(
         match_labels(pair, areas, characteristic.name, label, 1, run) for run in range(len(pair.runs))
-    )
-
-
-def characteristic_counts(
-    pair: Pair,
-    areas: ComparedAreas,
-    characteristics: Iterable[Characteristic],
-    *,
-    sets: CellSets | None = None,
-) -> pa.Table:
-    """True and published counts of characteristics at every area, zeros filled in, as a tidy frame.
-
-    Args:
-        pair: truth and published runs.
-        areas: where to add up to.
-        characteristics: which records.
-        sets: meanings of attributes; the shipped ones without.
-
-    Returns:
-        Columns run_id, level, area_class, geocode, characteristic, confidential, published, residual.
-
-    Raises:
-        UsageError: the schema of the pair does not tell these records apart, or a set has no such name.
-    """
-    frames = [
-        _frame(cells) for one in characteristics for cells in characteristic_runs(pair, areas, one, sets=sets)
-    ]
-    if not frames:
-        raise UsageError("no characteristic is asked for; name at least one")
-    return stacked(frames)
-
-
-def _frame(cells: MatchedCells) -> pa.Table:
-    true, public = (side[:, 0] for side in cells.dense())
-    size = len(cells.areas)
-    return frame_of(
-        {
-            "run_id": [cells.run_id] * size,
-            "level": [cells.level] * size,
-            "area_class": [cells.area_class] * size,
-            "geocode": cells.areas.tolist(),
-            "characteristic": [cells.query] * size,
-            "confidential": true,
-            "published": public,
-            "residual": public - true,
-        }
     )
 
 

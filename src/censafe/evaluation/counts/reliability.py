@@ -46,6 +46,16 @@ class Tolerance:
 
 
 _USUAL: Final = Tolerance()
+_BINS: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("run_id", "level", "area_class")),
+        ("bin_low", pa.int64()),
+        ("bin", pa.string()),
+        ("n_areas", pa.int64()),
+        ("n_reliable", pa.int64()),
+        ("share", pa.float64()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -85,10 +95,9 @@ def reliability(
     Source: Wright & Irimata (SSS 2021-02).
     """
     true, public = match(pair, areas, groups, run).dense()
-    total = true.sum(axis=1)
-    peopled = total > 0
+    peopled = true.sum(axis=1) > 0
     close = _close(true[peopled], public[peopled], tolerance.alpha)
-    place = total[peopled] // bin_width
+    place = true.sum(axis=1)[peopled] // bin_width
     number = np.bincount(place)
     good = np.bincount(place[close], minlength=len(number))
     held = np.flatnonzero(number)
@@ -109,20 +118,10 @@ def reliability(
         for one in held
     ]
     first, alone = (held[chosen][:1].tolist() for chosen in (lasting, enough))
-    schema = pa.schema(
-        [
-            *((name, pa.string()) for name in ("run_id", "level", "area_class")),
-            ("bin_low", pa.int64()),
-            ("bin", pa.string()),
-            ("n_areas", pa.int64()),
-            ("n_reliable", pa.int64()),
-            ("share", pa.float64()),
-        ]
-    )
     return Reliability(
         answer=_name(first[0], bin_width) if first else "",
         answer_alone=_name(alone[0], bin_width) if alone else "",
-        bins=pa.Table.from_pylist(rows, schema=schema),
+        bins=pa.Table.from_pylist(rows, schema=_BINS),
     )
 
 

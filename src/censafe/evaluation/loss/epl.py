@@ -27,7 +27,7 @@ from censafe.evaluation.loss.estimators import (
 )
 from censafe.evaluation.loss.residuals import Residuals
 
-__all__ = ["CAUTION", "epl_curve", "epl_discrete", "epl_summary"]
+__all__ = ["CAUTION", "epl_curve", "epl_summary"]
 
 CAUTION: Final = (
     "Empirical privacy loss is no bound on privacy loss: it takes areas to be exchangeable, and facts published exactly can "
@@ -99,35 +99,6 @@ def epl_curve(
     return frame_of({"x": points, **columns, "smooth_hist": smooth.density[0], "smooth_epl": ratios})
 
 
-def epl_discrete(residuals: Residuals, *, n_min: int = 25) -> pa.Table:
-    """Log ratios of neighbouring whole residuals, the nearer to zero over the farther.
-
-    Args:
-        residuals: whole numbers.
-        n_min: both counts must be at least this.
-
-    Returns:
-        Columns k (the nearer residual), next (the farther), n_near, n_far, epl.
-
-    Example:
-        >>> from censafe.evaluation.loss.residuals import residuals_of
-        >>> found = epl_discrete(residuals_of(np.repeat([-1, 0, 1], [10, 40, 20])), n_min=5)
-        >>> found.column("k").to_pylist(), [round(one, 3) for one in found.column("epl").to_pylist()]
-        ([0, 0], [1.386, 0.693])
-    """
-    near, far = _enough(residuals, n_min)
-    found = discrete(residuals.values, residuals.counts[None].astype(np.float64), (near, far))
-    return frame_of(
-        {
-            "k": residuals.values[near],
-            "next": residuals.values[far],
-            "n_near": residuals.counts[near],
-            "n_far": residuals.counts[far],
-            "epl": found.loss[0],
-        }
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class _Sample:
     """Residuals with their bootstrap samples: row 0 is the sample itself."""
@@ -161,7 +132,7 @@ def epl_summary(
             estimators that apply; ``reported`` marks the one that the mode reports.
         bandwidth_factor: see :func:`epl_curve`.
         bandwidth_persons: see :func:`epl_curve`.
-        n_min: see :func:`epl_discrete`.
+        n_min: both counts of a ratio must be at least this.
         replicates: of the bootstrap.
         confidence: of the intervals.
         seed: of the bootstrap.

@@ -32,22 +32,6 @@ def loss_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         rows: of ``epl``.
         document: of the evaluation, with words of the characteristics.
     """
-    whole = [row for row in rows if row["size_class"] == "all"]
-    largest = {_place(row): row for row in whole if (row["estimator"], row["statistic"]) == ("kernel", "max")}
-    lines = []
-    for row in whole:
-        if row["reported"]:
-            top = largest.get(_place(row), {})
-            lines.append(
-                [
-                    row["level"].replace("_", " "),
-                    document["words"].get(row["characteristic"], row["characteristic"]),
-                    f"{row['n']:,}",
-                    f"{row['estimator']} {row['statistic']}",
-                    *(number_text(row[name], 3) for name in ("value", "lo", "hi")),
-                    *(number_text(top.get(name), 3) for name in ("value", "lo", "hi", "bias")),
-                ]
-            )
     return Exhibit(
         name="epl",
         question="How well do the errors hide one record?",
@@ -68,7 +52,7 @@ def loss_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
                     "to",
                     "its bias",
                 ),
-                lines,
+                _loss_lines([row for row in rows if row["size_class"] == "all"], document),
                 numbers=7,
             )
         ],
@@ -79,6 +63,26 @@ def loss_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         ),
         files=["epl.csv", "codebook.csv"],
     )
+
+
+def _loss_lines(rows: _Rows, document: Mapping[str, Any]) -> list[list[str]]:
+    """The reported measure of each level and characteristic beside the largest value."""
+    largest = {_place(row): row for row in rows if (row["estimator"], row["statistic"]) == ("kernel", "max")}
+    lines = []
+    for row in rows:
+        if row["reported"]:
+            top = largest.get(_place(row), {})
+            lines.append(
+                [
+                    row["level"].replace("_", " "),
+                    document["words"].get(row["characteristic"], row["characteristic"]),
+                    f"{row['n']:,}",
+                    f"{row['estimator']} {row['statistic']}",
+                    *(number_text(row[name], 3) for name in ("value", "lo", "hi")),
+                    *(number_text(top.get(name), 3) for name in ("value", "lo", "hi", "bias")),
+                ]
+            )
+    return lines
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -92,6 +96,38 @@ def noise_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         rows: of ``epl_noise``.
         document: of the evaluation, with words of the characteristics.
     """
+    lines, groups = _noise_lines(rows, document)
+    return Exhibit(
+        name="epl-noise",
+        question="What would the same measures say of pure noise?",
+        answer=(
+            "Where a measure is off on noise whose loss is known, it is off by about as much here. The largest value is too high, the "
+            "more the fewer errors there are; a measured value above that of pure noise means that errors of neighbouring size differ "
+            "more in number than noise alone would make them."
+        ),
+        tables=[
+            PageTable(
+                "Empirical privacy loss of as many draws of pure noise, beside the measured one",
+                ("Measure; noise", "True value", "Of pure noise", "90% interval", "Bias", "Measured here"),
+                lines,
+                numbers=5,
+                groups=groups,
+            )
+        ]
+        if lines
+        else [],
+        how=(
+            "Two-sided geometric noise whose loss is the loss reported above, and discrete Gaussian noise of the same variance, were drawn "
+            "ten times, as many values as there are errors. The true value is the loss of the geometric noise, which is the same at all "
+            "errors; that of Gaussian noise grows with the error, so there it is the value that the measure has for the exact law.",
+            CAUTION,
+        ),
+        files=["epl_noise.csv", "codebook.csv"],
+    )
+
+
+def _noise_lines(rows: _Rows, document: Mapping[str, Any]) -> tuple[list[list[str]], list[tuple[str, int]]]:
+    """What the measures say of each law, and how many lines each level and characteristic has."""
     lines: list[list[str]] = []
     groups: dict[str, int] = {}
     for row in rows:
@@ -111,33 +147,7 @@ def noise_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
                 number_text(row["measured_epl"], 3),
             ]
         )
-    return Exhibit(
-        name="epl-noise",
-        question="What would the same measures say of pure noise?",
-        answer=(
-            "Where a measure is off on noise whose loss is known, it is off by about as much here. The largest value is too high, the "
-            "more the fewer errors there are; a measured value above that of pure noise means that errors of neighbouring size differ "
-            "more in number than noise alone would make them."
-        ),
-        tables=[
-            PageTable(
-                "Empirical privacy loss of as many draws of pure noise, beside the measured one",
-                ("Measure; noise", "True value", "Of pure noise", "90% interval", "Bias", "Measured here"),
-                lines,
-                numbers=5,
-                groups=list(groups.items()),
-            )
-        ]
-        if lines
-        else [],
-        how=(
-            "Two-sided geometric noise whose loss is the loss reported above, and discrete Gaussian noise of the same variance, were drawn "
-            "ten times, as many values as there are errors. The true value is the loss of the geometric noise, which is the same at all "
-            "errors; that of Gaussian noise grows with the error, so there it is the value that the measure has for the exact law.",
-            CAUTION,
-        ),
-        files=["epl_noise.csv", "codebook.csv"],
-    )
+    return lines, list(groups.items())
 
 
 def examples_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:

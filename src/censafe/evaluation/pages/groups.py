@@ -216,22 +216,22 @@ def _coverage_figure(
     return figure
 
 
+def _sum_line(rows: _Errors) -> list[str]:
+    """Counts of one table that are sums of the same number of draws."""
+    margins = [row.expected_moe_exact for row in rows]
+    return [
+        f"{rows[0].table}: {', '.join(dict.fromkeys(row.cell for row in rows))}",
+        f"{rows[0].draws_a_cell:,}",
+        f"{min(margins):,}",
+        f"{max(margins):,}",
+        f"{_number(rows):,}",
+        _percent(_share(rows, "noise_coverage")),
+    ]
+
+
 def _sums(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     rows = [row for row in errors if row.size == ALL_SIZES and row.noise_cells]
     kinds = sorted({(row.table, row.draws_a_cell) for row in rows})
-    lines = []
-    for table, draws in kinds:
-        own = [row for row in rows if (row.table, row.draws_a_cell) == (table, draws)]
-        lines.append(
-            [
-                f"{table}: {', '.join(dict.fromkeys(row.cell for row in own))}",
-                f"{draws:,}",
-                f"{min(row.expected_moe_exact for row in own):,}",
-                f"{max(row.expected_moe_exact for row in own):,}",
-                f"{_number(own):,}",
-                _percent(_share(own, "noise_coverage")),
-            ]
-        )
     most = max(rows, key=lambda row: row.draws_a_cell)
     return Exhibit(
         name="sums",
@@ -246,7 +246,7 @@ def _sums(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
             PageTable(
                 f"Margins of error by number of noisy counts in a sum, in {UNITS[document['kind']]}, over all levels",
                 ("Counts", "Draws in one", "Smallest margin", "Largest margin", "Noisy counts", "Within it"),
-                lines,
+                [_sum_line([row for row in rows if (row.table, row.draws_a_cell) == kind]) for kind in kinds],
                 numbers=5,
             )
         ],

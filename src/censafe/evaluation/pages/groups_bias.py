@@ -229,18 +229,7 @@ def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
                     "Of a million",
                     "Exact",
                 ),
-                [
-                    [
-                        level_words(row),
-                        f"{row.groups:,}",
-                        f"{row.published:,}",
-                        number_text(row.expected),
-                        number_text(row.deviation),
-                        number_text(1e6 * row.share),
-                        number_text(1e6 * row.expected_share),
-                    ]
-                    for row in rows
-                ],
+                [_zero_line(row) for row in rows],
                 numbers=6,
             )
         ],
@@ -250,6 +239,18 @@ def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
         ),
         files=["zeros.csv"],
     )
+
+
+def _zero_line(row: ZeroRow) -> list[str]:
+    return [
+        level_words(row),
+        f"{row.groups:,}",
+        f"{row.published:,}",
+        number_text(row.expected),
+        number_text(row.deviation),
+        number_text(1e6 * row.share),
+        number_text(1e6 * row.expected_share),
+    ]
 
 
 def _zeros_figure(rows: Sequence[ZeroRow]) -> Figure:

@@ -73,42 +73,43 @@ def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _budget(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    """The budget of a row, where there are several."""
+def _budget(row: Mapping[str, Any]) -> str:
     return f"{_EPSILON} {row['epsilon']:g}"
+
+
+def _place(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """The level of a row, and its budget where there are several."""
+    level: str = row["level"].replace("_", " ")
+    return f"{level}, {_budget(row)}" if len(document["budgets"]) > 1 else level
+
+
+def _expected_lines(document: Mapping[str, Any], rows: _Rows) -> list[list[str]]:
+    """The errors of one characteristic, noisy counts of a level beside noisy blocks that are added up."""
+    added = {
+        (row["loss"], row["level"]): row["expected_rmse"]
+        for row in reversed(rows)
+        if row["method"] == "blocks_noise"
+    }
+    return [
+        [
+            _place(document, row),
+            f"{row['n_units']:,}",
+            *(number_text(row[key], 2) for key in ("expected_mean_ae", "expected_rmse")),
+            number_text(row["within_95"], 0),
+            number_text(added.get((row["loss"], row["level"]), _NAN), 2),
+        ]
+        for row in rows
+        if row["method"] == "noisy"
+    ]
 
 
 def _expected(document: Mapping[str, Any], histogram: str, rows: _Rows) -> Exhibit:
     words: Mapping[str, str] = document["histograms"][histogram]
     several = len(document["budgets"]) > 1
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    for query, name in words.items():
-        own = [row for row in rows if row["characteristic"] == query]
-        before = len(lines)
-        for row in own:
-            if row["method"] != "noisy":
-                continue
-            other = next(
-                (
-                    one
-                    for one in own
-                    if (one["loss"], one["level"], one["method"])
-                    == (row["loss"], row["level"], "blocks_noise")
-                ),
-                None,
-            )
-            level = row["level"].replace("_", " ")
-            lines.append(
-                [
-                    f"{level}, {_budget(document, row)}" if several else level,
-                    f"{row['n_units']:,}",
-                    *(number_text(row[key], 2) for key in ("expected_mean_ae", "expected_rmse")),
-                    number_text(row["within_95"], 0),
-                    number_text(_NAN if other is None else other["expected_rmse"], 2),
-                ]
-            )
-        groups.append((name[:1].upper() + name[1:], len(lines) - before))
+    parts = {
+        query: _expected_lines(document, [row for row in rows if row["characteristic"] == query])
+        for query in words
+    }
     return Exhibit(
         name=f"noise-{histogram}",
         question=f"How much noise is in the {histogram} before anything is fitted?",
@@ -123,9 +124,12 @@ def _expected(document: Mapping[str, Any], histogram: str, rows: _Rows) -> Exhib
             PageTable(
                 "Errors of a noisy count that the laws imply, in records",
                 ("Level", "Areas", "Mean size", "RMSE", "19 of 20 within", "RMSE of blocks added up"),
-                lines,
+                [line for lines in parts.values() for line in lines],
                 numbers=5,
-                groups=groups,
+                groups=[
+                    (words[query][:1].upper() + words[query][1:], len(lines))
+                    for query, lines in parts.items()
+                ],
             )
         ],
         how=(
@@ -169,21 +173,20 @@ def _budget_figure(document: Mapping[str, Any], words: Mapping[str, str], rows: 
     return figure
 
 
-def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
+def _loss_lines(document: Mapping[str, Any], rows: _Rows) -> tuple[list[list[str]], list[tuple[str, int]]]:
+    """The three measures of each level and budget, and how many lines each characteristic has."""
     found: dict[tuple[str, str, str, float], dict[tuple[str, str], Mapping[str, Any]]] = {}
     for row in rows:
         key = row["histogram"], row["characteristic"], row["level"], row["epsilon"]
         found.setdefault(key, {})[row["estimator"], row["statistic"]] = row
-    several = len(document["budgets"]) > 1
     lines: list[list[str]] = []
     groups: dict[str, int] = {}
-    for (histogram, query, level, _), values in found.items():
+    for (histogram, query, _, _), values in found.items():
         largest, middle = values["kernel", "max"], values["kernel", "median"]
         whole = values["discrete", "median"]
-        level = level.replace("_", " ")
         lines.append(
             [
-                f"{level}, {_budget(document, largest)}" if several else level,
+                _place(document, largest),
                 f"{largest['n']:,}",
                 number_text(_number(middle["truth"]), 3),
                 *(number_text(_number(one["mean"]), 3) for one in (largest, middle, whole)),
@@ -191,6 +194,11 @@ def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
         )
         name = f"{histogram}: {document['histograms'][histogram][query]}"
         groups[name] = groups.get(name, 0) + 1
+    return lines, list(groups.items())
+
+
+def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
+    lines, groups = _loss_lines(document, rows)
     return Exhibit(
         name="noise-loss",
         question="What would the measure of the 1940 study say of the noise alone?",
@@ -211,7 +219,7 @@ def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
                 ),
                 lines,
                 numbers=5,
-                groups=list(groups.items()),
+                groups=groups,
             )
         ],
         how=(
@@ -224,10 +232,11 @@ def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
     )
 
 
-def _attack(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
-    several = len(document["budgets"]) > 1
+def _attack_lines(
+    rows: _Rows, alarms: Sequence[float], *, several: bool
+) -> tuple[list[list[str]], list[tuple[str, int]]]:
+    """A line for each question and budget, and how many lines each question has."""
     by_place = {(row["question"], row["epsilon"], row["false_alarm"]): row for row in rows}
-    alarms = sorted({row["false_alarm"] for row in rows})
     lines: list[list[str]] = []
     groups: list[tuple[str, int]] = []
     for question in dict.fromkeys(row["question"] for row in rows):
@@ -242,6 +251,13 @@ def _attack(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
                 ]
             )
         groups.append((f"{question[:1].upper()}{question[1:]}", len(budgets)))
+    return lines, groups
+
+
+def _attack(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
+    several = len(document["budgets"]) > 1
+    alarms = sorted({row["false_alarm"] for row in rows})
+    lines, groups = _attack_lines(rows, alarms, several=several)
     heads = [f"{100 * alarm:g} false" for alarm in alarms]
     return Exhibit(
         name="attack",

@@ -16,6 +16,7 @@ from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_ASKED
 __all__ = ["inconsistency_exhibit", "pair_page"]
 
 _Rows = Sequence[Mapping[str, Any]]
+_Values = Mapping[tuple[str, str, str], Mapping[str, Any]]  # by characteristic, level and measure
 _NAN = float("nan")
 _BANDS = 12
 
@@ -43,17 +44,6 @@ def pair_page(folder: Path) -> Page:
             rows = _of_main(read_frame(folder, name, texts).to_pylist(), every=name == "reliability")
             made = [one(rows, document) for one in build]
             exhibits += [one for one in made if one.tables]
-    facts = [("Published runs", str(document["runs"]), "compared with one truth")]
-    if len(vintages) > 1:
-        facts.append(("Further vintages", str(len(vintages) - 1), "each compared with the same truth"))
-    facts += [
-        (
-            "Rows on one side only" if "only" in name else name,
-            f"{count:,}",
-            f"{name.replace('_', ' ')}, counted as 0",
-        )
-        for name, count in document["facts"].items()
-    ]
     return Page(
         title="How far are the published counts from the true ones?",
         kicker="Two files compared",
@@ -61,18 +51,36 @@ def pair_page(folder: Path) -> Page:
             f"{document['sources']['published']} against {document['sources']['truth']}.",
             *_beside(vintages),
         ],
-        facts=facts,
+        facts=_facts(document, vintages),
         exhibits=exhibits,
-        settings=[
-            ("Truth", document["sources"]["truth"]),
-            ("Published", document["sources"]["published"]),
-            *((f"Vintage {name}", document["sources"][f"vintage {name}"]) for name in vintages[1:]),
-            ("Arithmetic", str(document["mode"]).replace("_", " ")),
-            *((("Areas off the spine", ", ".join(document["lists"])),) if document.get("lists") else ()),
-            *(("As it was read", note) for note in document.get("notes", [])),
-        ],
+        settings=_settings(document, vintages),
         standing=standing_of(document),
     )
+
+
+def _facts(document: Mapping[str, Any], vintages: Sequence[str]) -> list[tuple[str, str, str]]:
+    facts = [("Published runs", str(document["runs"]), "compared with one truth")]
+    if len(vintages) > 1:
+        facts.append(("Further vintages", str(len(vintages) - 1), "each compared with the same truth"))
+    return facts + [
+        (
+            "Rows on one side only" if "only" in name else name,
+            f"{count:,}",
+            f"{name.replace('_', ' ')}, counted as 0",
+        )
+        for name, count in document["facts"].items()
+    ]
+
+
+def _settings(document: Mapping[str, Any], vintages: Sequence[str]) -> list[tuple[str, str]]:
+    return [
+        ("Truth", document["sources"]["truth"]),
+        ("Published", document["sources"]["published"]),
+        *((f"Vintage {name}", document["sources"][f"vintage {name}"]) for name in vintages[1:]),
+        ("Arithmetic", str(document["mode"]).replace("_", " ")),
+        *((("Areas off the spine", ", ".join(document["lists"])),) if document.get("lists") else ()),
+        *(("As it was read", note) for note in document.get("notes", [])),
+    ]
 
 
 def _of_main(rows: _Rows, *, every: bool = False) -> _Rows:
@@ -94,22 +102,14 @@ def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     panels = {}
     lines: list[list[str]] = []
     groups: list[tuple[str, int]] = []
+    everywhere = [*document["levels"], *document.get("lists", [])]
     for query, words in document["words"].items():
         found = [values.get((query, level, "mean_ae")) for level in document["levels"]]
-        everywhere = [*document["levels"], *document.get("lists", [])]
-        shown = [level for level in everywhere if (query, level, "mean_ae") in values]
-        lines += [
-            [
-                level.replace("_", " "),
-                f"{values[query, level, 'mean_ae']['n_units']:,}",
-                *(
-                    number_text(_value(values.get((query, level, metric))), 2)
-                    for metric in ("count_mean", "mean_ae", "rmse", "me", "pct95_ae", "max_ae")
-                ),
-            ]
-            for level in shown
+        own = [
+            _error_line(values, query, level) for level in everywhere if (query, level, "mean_ae") in values
         ]
-        groups.append((words[:1].upper() + words[1:], len(shown)))
+        lines += own
+        groups.append((words[:1].upper() + words[1:], len(own)))
         if any(_value(row) > 0 for row in found):
             panels[words] = {"topdown": [_triple(row) for row in found]}
     few = len(document["levels"]) <= 8 and panels
@@ -134,6 +134,17 @@ def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         ),
         files=["metrics_long.csv", "metrics_wide.csv", "codebook.csv"],
     )
+
+
+def _error_line(values: _Values, query: str, level: str) -> list[str]:
+    return [
+        level.replace("_", " "),
+        f"{values[query, level, 'mean_ae']['n_units']:,}",
+        *(
+            number_text(_value(values.get((query, level, metric))), 2)
+            for metric in ("count_mean", "mean_ae", "rmse", "me", "pct95_ae", "max_ae")
+        ),
+    ]
 
 
 def _one_run(rows: _Rows) -> _Rows:
@@ -175,7 +186,7 @@ def _sizes(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _worst(values: Mapping[tuple[str, str, str], Mapping[str, Any]], document: Mapping[str, Any]) -> str:
+def _worst(values: _Values, document: Mapping[str, Any]) -> str:
     query, words = next(iter(document["words"].items()))
     parts = [
         f"{number_text(_value(values.get((query, level, 'mean_ae'))), 1)} {_place(level)}"
@@ -317,18 +328,7 @@ def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     """
     words = document["inconsistencies"]
     whole = [row for row in rows if row["size_class"] == "all"]
-    pairs: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
-    for row in whole:
-        if row["status"] == COUNTED:
-            key = (f"{row['number']} {row['kind']}", row["group"], row["level"])
-            pairs.setdefault(key, {})[row["run_id"]] = row
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    for name in dict.fromkeys(name for name, _, _ in pairs):
-        own = [_pair_of_counts(key, one) for key, one in pairs.items() if key[0] == name]
-        own = [line for line in own if line[2:5] != ["0", "0", "0"]] or own[-1:]
-        lines += own
-        groups.append((f"{name.split()[0]}. {words[name][:1].upper()}{words[name][1:]}", len(own)))
+    parts = _counted(whole)
     unmeasured = [
         [f"{row['number']}. {words[str(row['number']) + ' ' + row['kind']]}", row["reason"]]
         for row in whole if row["status"] not in (COUNTED, NOT_ASKED)
@@ -337,7 +337,9 @@ def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         PageTable(
             "Areas by kind of contradiction: the areas concerned in the published file, and how many it is true of",
             ("Level", "Group", "Concerned", "In truth", "Published", "Percent"),
-            lines, numbers=4, groups=groups,
+            [line for lines in parts.values() for line in lines], numbers=4, groups=[
+                (f"{name.split()[0]}. {words[name][:1].upper()}{words[name][1:]}", len(lines)) for name, lines in parts.items()
+            ],
         ),
         PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), unmeasured),
     ]  # fmt: skip
@@ -355,6 +357,22 @@ def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         ),
         files=["inconsistency.csv"],
     )
+
+
+def _counted(rows: _Rows) -> dict[str, list[list[str]]]:
+    """By kind, its lines where anything was found; the last one where nothing was."""
+    pairs: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["status"] == COUNTED:
+            key = (f"{row['number']} {row['kind']}", row["group"], row["level"])
+            pairs.setdefault(key, {})[row["run_id"]] = row
+    found: dict[str, list[list[str]]] = {}
+    for key, runs in pairs.items():
+        found.setdefault(key[0], []).append(_pair_of_counts(key, runs))
+    return {
+        name: [line for line in lines if line[2:5] != ["0", "0", "0"]] or lines[-1:]
+        for name, lines in found.items()
+    }
 
 
 def _pair_of_counts(key: tuple[str, str, str], runs: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -75,6 +75,9 @@ def _known(value: float | None) -> bool:
     return value is not None and value == value
 
 
+_KINDS: Final = ("discrete_gaussian_randomised", "discrete_gaussian", "gaussian", "bound")
+
+
 def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
     alarms = [float(one) for one in ALARMS]
     shown = [row for row in rows if row["false_alarm"] in alarms]
@@ -95,15 +98,9 @@ def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
                 f"Power of the best test when {question['words']}",
                 ("False alarms", "Best attack", "Without randomization", "Gaussian noise", "Bound"),
                 [
-                    [
-                        f"{row['false_alarm']:g}",
-                        *(
-                            number_text(row[kind], 4) if _known(row[kind]) else "none stated"
-                            for kind in (
-                                "discrete_gaussian_randomised", "discrete_gaussian", "gaussian", "bound",
-                            )
-                        ),
-                    ]
+                    [f"{row['false_alarm']:g}", *(
+                        number_text(row[kind], 4) if _known(row[kind]) else "none stated" for kind in _KINDS
+                    )]
                     for row in shown
                 ],
                 numbers=4,

@@ -18,6 +18,21 @@ __all__ = ["sweep_page"]
 _Rows = Sequence[Mapping[str, Any]]
 _EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
 _MEAN_OF: Final = 10  # areas of a class whose mean figure 3 has room for, however large it is
+_HIDDEN_HOW: Final = (
+    "For every row as many errors as were compared were drawn ten times from the noise law of the measured query that gives "
+    "the count with the least noise, and measured in the same way. Medians are those of mode corrected (of ratios of whole "
+    "errors, or of the kernel where these are too rare); largest values are those of the study, whose upward bias shows where "
+    "the largest value of the noise is above its true loss. Exact totals have no noise and no row."
+)
+_HIDDEN_HEADS: Final = (
+    "Budget",
+    "Noise, true",
+    "Noise, median",
+    "Measured, median",
+    "90% interval",
+    "Noise, largest",
+    "Measured, largest",
+)
 _TEXTS: Final = ("method", "stat", "epl_estimator", "epl_reason")
 
 
@@ -175,67 +190,57 @@ def _curves(folder: Path) -> Exhibit | None:
 
 def _hidden(full: _Rows, document: Mapping[str, Any]) -> Exhibit | None:
     """Measured empirical loss beside that of the level's noise alone."""
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    comparable = below = 0
-    for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full):
-        own = {
-            mode: {
-                row["epsilon"]: row for row in _chosen(full, "topdown", mode, stat) if row["level"] == level
-            }
-            for mode in ("as_published", "corrected")
-        }
-        shown = [one for one in own["corrected"] if _known(own["corrected"][one].get("noise_epl"))]
-        for epsilon in shown:
-            largest, middle = own["as_published"][epsilon], own["corrected"][epsilon]
-            lines.append(
-                [
-                    f"{_EPSILON} {epsilon:g}",
-                    number_text(middle["noise_loss"], 3),
-                    *(number_text(middle[name], 3) for name in ("noise_epl", "epl")),
-                    f"{number_text(middle['epl_lo'], 3)} to {number_text(middle['epl_hi'], 3)}",
-                    *(number_text(largest[name], 3) for name in ("noise_epl", "epl")),
-                ]
-            )
-            if _known(middle["epl"]):
-                comparable += 1
-                below += middle["epl"] <= middle["noise_epl"]
-        groups.append((f"{stat}, {level.replace('_', ' ')}", len(shown)))
-    if not lines:
+    compared = [
+        (stat, level, _losses(full, stat, level))
+        for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full)
+    ]
+    shown = [pair for _, _, pairs in compared for pair in pairs]
+    if not shown:
         return None
+    comparable = [middle for _, middle in shown if _known(middle["epl"])]
+    below = sum(middle["epl"] <= middle["noise_epl"] for middle in comparable)
     return Exhibit(
         name="noise-loss",
         question="Does fitting and rounding hide more than the noise alone does?",
         answer=(
-            f"In {below} of {comparable} combinations of level, count and budget the measured loss is at most that of the level's own "
+            f"In {below} of {len(comparable)} combinations of level, count and budget the measured loss is at most that of the level's own "
             "noise: levels help each other, and that makes errors smaller as well, so it is no proof of more privacy."
         ),
         tables=[
             PageTable(
                 "Empirical privacy loss of the errors beside that of as many draws of the level's noise",
-                (
-                    "Budget",
-                    "Noise, true",
-                    "Noise, median",
-                    "Measured, median",
-                    "90% interval",
-                    "Noise, largest",
-                    "Measured, largest",
-                ),
-                lines,
+                _HIDDEN_HEADS,
+                [_loss_line(largest, middle) for largest, middle in shown],
                 numbers=6,
-                groups=[one for one in groups if one[1]],
+                groups=[
+                    (f"{stat}, {level.replace('_', ' ')}", len(pairs))
+                    for stat, level, pairs in compared
+                    if pairs
+                ],
             )
         ],
-        how=(
-            "For every row as many errors as were compared were drawn ten times from the noise law of the measured query that gives "
-            "the count with the least noise, and measured in the same way. Medians are those of mode corrected (of ratios of whole "
-            "errors, or of the kernel where these are too rare); largest values are those of the study, whose upward bias shows where "
-            "the largest value of the noise is above its true loss. Exact totals have no noise and no row.",
-            CAUTION,
-        ),
+        how=(_HIDDEN_HOW, CAUTION),
         files=["full_table.csv", "codebook.csv"],
     )
+
+
+def _losses(full: _Rows, stat: str, level: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """For each budget with a loss of the noise alone, the row of the largest value and that of the median."""
+    published, corrected = (
+        {row["epsilon"]: row for row in _chosen(full, "topdown", mode, stat) if row["level"] == level}
+        for mode in ("as_published", "corrected")
+    )
+    return [(published[epsilon], row) for epsilon, row in corrected.items() if _known(row.get("noise_epl"))]
+
+
+def _loss_line(largest: Mapping[str, Any], middle: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{_EPSILON} {middle['epsilon']:g}",
+        number_text(middle["noise_loss"], 3),
+        *(number_text(middle[name], 3) for name in ("noise_epl", "epl")),
+        f"{number_text(middle['epl_lo'], 3)} to {number_text(middle['epl_hi'], 3)}",
+        *(number_text(largest[name], 3) for name in ("noise_epl", "epl")),
+    ]
 
 
 def _known(value: float | None) -> bool:
@@ -341,24 +346,26 @@ def _bias_text(row: Mapping[str, Any] | None) -> str:
     return number_text(row["bias"]) + ("" if error is None or error != error else f" ±{2 * error:.1f}")
 
 
+def _full_lines(full: _Rows, stat: str, level: str) -> list[list[str]]:
+    """The lines of one count at one level: budgets, then samples."""
+    return [
+        [
+            f"{_EPSILON} {row['epsilon']:g}" if method == "topdown" else f"sample {row['sample_pct']:g}%",
+            *(number_text(row[metric], 0) for metric in ("count_median", "count_pct95")),
+            *(number_text(row[metric], 0) for metric in ("median_ae", "pct95_ae", "max_ae")),
+            number_text(row["epl"], 3),
+        ]
+        for method in ("topdown", "srs")
+        for row in _chosen(full, method, "as_published", stat)
+        if row["level"] == level
+    ]
+
+
 def _full(full: _Rows) -> Exhibit:
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full):
-        before = len(lines)
-        for method, key, unit in (("topdown", "epsilon", _EPSILON), ("srs", "sample_pct", "%")):
-            own = [row for row in _chosen(full, method, "as_published", stat) if row["level"] == level]
-            for row in own:
-                name = f"{unit} {row[key]:g}" if method == "topdown" else f"sample {row[key]:g}{unit}"
-                lines.append(
-                    [
-                        name,
-                        *(number_text(row[metric], 0) for metric in ("count_median", "count_pct95")),
-                        *(number_text(row[metric], 0) for metric in ("median_ae", "pct95_ae", "max_ae")),
-                        number_text(row["epl"], 3),
-                    ]
-                )
-        groups.append((f"{stat}, {level}", len(lines) - before))
+    parts = {
+        (stat, level): _full_lines(full, stat, level)
+        for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full)
+    }
     return Exhibit(
         name="full-table",
         question="All numbers of the study's supplementary tables",
@@ -375,9 +382,9 @@ def _full(full: _Rows) -> Exhibit:
                     "Error, largest",
                     "EPL",
                 ),
-                lines,
+                [line for lines in parts.values() for line in lines],
                 numbers=6,
-                groups=groups,
+                groups=[(f"{stat}, {level}", len(lines)) for (stat, level), lines in parts.items()],
             )
         ],
         how=(

@@ -260,18 +260,10 @@ def _growth_exhibit(
         ],
         numbers=1 + len(METHODS),
     )
-    own = [_slope(by_place, level, "topdown") for level in levels]
-    known = [value for value in own if value == value]
-    answer = (
-        f"With TopDown the slope is {', '.join(number_text(value, 2) for value in known)}; adding up protected blocks has slope 1: "
-        "twice the blocks, twice the squared error."
-        if known
-        else "Too few areas for a slope; the figure shows the errors by number of blocks."
-    )
     return Exhibit(
         name=f"growth-{histogram}",
         question=f"Do errors of {histogram} grow with the number of blocks below an area?",
-        answer=answer,
+        answer=_growth_answer([_slope(by_place, level, "topdown") for level in levels]),
         figure=draw_growth(rows, METHODS),
         alt="Root mean square error of the total by number of blocks of an area, one panel a level, both axes logarithmic.",
         tables=[table] if levels else [],
@@ -283,6 +275,16 @@ def _growth_exhibit(
             "much; with more blocks the error of TopDown rises to that of the area's own noisy count and stays there.",
         ),
         files=["topdown_vs_blocks.csv", "slopes.csv"],
+    )
+
+
+def _growth_answer(slopes: Sequence[float]) -> str:
+    known = [value for value in slopes if value == value]
+    if not known:
+        return "Too few areas for a slope; the figure shows the errors by number of blocks."
+    return (
+        f"With TopDown the slope is {', '.join(number_text(value, 2) for value in known)}; adding up protected blocks has slope 1: "
+        "twice the blocks, twice the squared error."
     )
 
 

@@ -68,21 +68,9 @@ def _exhibit(
     if not any(row["rmse"] > 0 for row in own):
         return None
     levels = [level for level in document["levels"] if any(row["level"] == level for row in own)]
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    for level in levels:
-        chosen = [row for row in own if row["level"] == level]
-        lines += [
-            [
-                f"{int(row['size_class']):,} or more" if int(row["size_class"]) else "0",
-                f"{row['n_cells'] // document['runs']:,}",
-                number_text(row["rmse"], 2),
-                number_text(row["bias"], 2),
-                f"{number_text(row['lo'], 0)} to {number_text(row['hi'], 0)}",
-            ]
-            for row in chosen
-        ]
-        groups.append((level.replace("_", " "), len(chosen)))
+    parts = {
+        level: [_line(row, document["runs"]) for row in own if row["level"] == level] for level in levels
+    }
     return Exhibit(
         name=f"{histogram}-{query.replace(' * ', '-')}",
         question=f"{histogram.capitalize()}: how sure is {words}?",
@@ -93,9 +81,9 @@ def _exhibit(
             PageTable(
                 "Expected error by level and published count, in records",
                 ("Published count", "Counts", "RMSE", "Bias", "Truth less published"),
-                lines,
+                [line for lines in parts.values() for line in lines],
                 numbers=4,
-                groups=groups,
+                groups=[(level.replace("_", " "), len(lines)) for level, lines in parts.items()],
             )
         ],
         how=(
@@ -109,6 +97,16 @@ def _exhibit(
         ),
         files=["uncertainty.csv", "intervals/", "codebook.csv"],
     )
+
+
+def _line(row: Mapping[str, Any], runs: int) -> list[str]:
+    return [
+        f"{int(row['size_class']):,} or more" if int(row["size_class"]) else "0",
+        f"{row['n_cells'] // runs:,}",
+        number_text(row["rmse"], 2),
+        number_text(row["bias"], 2),
+        f"{number_text(row['lo'], 0)} to {number_text(row['hi'], 0)}",
+    ]
 
 
 def _answer(rows: _Rows, levels: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import NDArray
 
 from censafe.evaluation.outputs import number_text, read_frame
 from censafe.evaluation.pages.page import PANEL_ROOM, Exhibit, PageTable, plain_log, quiet
@@ -67,17 +68,7 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
             elinewidth=0.8, capsize=1.5,
         )  # fmt: skip
         if len(vintages) * len(places) <= _LABELLED:
-            for x, value, top in zip(at + offset, middle, np.fmax(middle, high), strict=True):
-                text = f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-                if np.isfinite(value):
-                    axes.annotate(
-                        text,
-                        (x, max(top, 0.0)),
-                        (0, 2),
-                        textcoords="offset points",
-                        fontsize=6.5,
-                        ha="center",
-                    )
+            _label_bars(axes, at + offset, middle, np.fmax(middle, high))
     heights = np.array([value for values in vintages.values() for value, _, _ in values], float)
     heights = heights[np.isfinite(heights)]
     if len(heights) and heights.min() > 0 and heights.max() > _LINEAR * heights.min():
@@ -92,6 +83,16 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
     axes.set_title(title, fontsize=10)
     quiet(axes)
     axes.grid(visible=False, axis="x")
+
+
+def _label_bars(axes: Axes, at: NDArray[Any], values: NDArray[Any], tops: NDArray[Any]) -> None:
+    """Write every value above its bar."""
+    for x, value, top in zip(at, values, tops, strict=True):
+        text = f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+        if np.isfinite(value):
+            axes.annotate(
+                text, (x, max(top, 0.0)), (0, 2), textcoords="offset points", fontsize=6.5, ha="center"
+            )
 
 
 _NAN: Final = float("nan")

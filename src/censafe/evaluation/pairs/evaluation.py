@@ -49,7 +49,7 @@ from censafe.evaluation.workbook import write_workbook
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 
-__all__ = ["SUITES", "PairChoices", "evaluate_pair", "evaluate_tables", "measure_pair"]
+__all__ = ["SUITES", "PairChoices", "evaluate_pair", "evaluate_tables", "measure_vintages", "scopes_of"]
 
 SUITES: Final = ("accuracy", "epl", "bias", "reliability", "impossible", "variability", "summary")
 _PARQUET: Final = ("metrics_long", "side_by_side_long")
@@ -79,31 +79,17 @@ class PairChoices:
     standing: Standing = Standing.COMPARED
 
 
-def measure_pair(
-    opened: OpenedPair, choices: PairChoices | None = None, reading: ReadOptions | None = None
-) -> Frames:
-    """Measure a pair of block histograms; nothing is written.
+def scopes_of(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
+    """What is measured, by vintage.
 
     Args:
         opened: truth and published runs, units, and areas off the spine. Runs of one setting are pooled; each setting is
             measured by itself, as a vintage.
         choices: what is measured.
-        reading: receives stages.
-
-    Returns:
-        Tidy frames by name, such as ``metrics_long``; counts side by side and residuals among them. Where there are several
-        vintages they have a first column ``vintage``.
 
     Raises:
         UsageError: groups are needed and not there, or something asked for is not known.
     """
-    asked = choices or PairChoices()
-    frames, _ = _of_vintages(_scopes(opened, asked), asked, reading or ReadOptions())
-    return frames
-
-
-def _scopes(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
-    """What is measured, by vintage."""
     alone = tuple(choices.suites) == ("reliability",)
     return {
         vintage: scope_of(one, choices.asked, choices.mode, need_groups=alone)
@@ -111,10 +97,21 @@ def _scopes(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
     }
 
 
-def _of_vintages(
+def measure_vintages(
     scopes: Mapping[str, Scope], choices: PairChoices, reading: ReadOptions
 ) -> tuple[Frames, tuple[FilledTable, ...]]:
-    """Frames of all vintages; tables of the first one, and those of every other one on a sheet of its own."""
+    """Measure every vintage; nothing is written.
+
+    Args:
+        scopes: by vintage, of :func:`scopes_of`.
+        choices: what is measured.
+        reading: receives stages.
+
+    Returns:
+        Tidy frames by name, such as ``metrics_long``; counts side by side and residuals among them. Where there are several
+        vintages they have a first column ``vintage``. Then the tables of the first vintage, and those of every other one on a
+        sheet of its own.
+    """
     first, *others = scopes
     frames: dict[str, Frames] = {}
     frames[first], tables = _measured(scopes[first], choices, reading)
@@ -190,9 +187,9 @@ def evaluate_pair(
         UsageError: the folder holds something else, groups are needed and not there, or something asked for is not known.
     """
     asked = choices or PairChoices()
-    scopes = _scopes(opened, asked)
+    scopes = scopes_of(opened, asked)
     scope = next(iter(scopes.values()))
-    frames, tables = _of_vintages(scopes, asked, reading)
+    frames, tables = measure_vintages(scopes, asked, reading)
     document = {
         "kind": "pair",
         "levels": list(scope.pair.spine.names),
@@ -261,6 +258,20 @@ def evaluate_tables(
     return _written(out, frames, document, reading)
 
 
+def _write_frames(out: Path, frames: Frames, standing: Standing) -> dict[str, list[str]]:
+    """Write every frame; the columns of every file."""
+    written = {
+        write_frame(
+            out, name, frame, standing=standing, parquet="/" in name or name in _PARQUET
+        ): frame.column_names
+        for name, frame in frames.items()
+        if name != "residuals"
+    }
+    if "residuals" in frames:
+        written[write_residuals(out, frames["residuals"], standing)] = frames["residuals"].column_names
+    return written
+
+
 def _written(
     out: Path,
     frames: Frames,
@@ -274,17 +285,7 @@ def _written(
     standing = Standing(document["standing"])
     with evaluation_folder(out, identity, standing=standing):
         with reading.observer.stage("write"):
-            written = {
-                write_frame(
-                    out, name, frame, standing=standing, parquet="/" in name or name in _PARQUET
-                ): frame.column_names
-                for name, frame in frames.items()
-                if name != "residuals"
-            }
-            if "residuals" in frames:
-                written[write_residuals(out, frames["residuals"], standing)] = frames[
-                    "residuals"
-                ].column_names
+            written = _write_frames(out, frames, standing)
             recorded = {} if config is None else keep_configuration(out, config)
             write_document(out, {**document, **recorded})
             sheets = {

@@ -88,19 +88,7 @@ def compare_methods(
         lists: areas off the spine, for which only counts of blocks are added up.
     """
     pair = population.pairs[histogram.name].with_runs(runs)
-    blocks = pair.with_runs(
-        [
-            block_by_block(
-                pair,
-                population.config,
-                histogram.name,
-                seed=seed + run,
-                run_id=f"blocks/{run + 1}",
-                facilities=population.loaded.facts.facilities,
-            )
-            for run in range(0 if is_held(histogram) else _block_draws(pair, noise_runs))
-        ]
-    )
+    blocks = pair.with_runs(_fitted_blocks(population, histogram, pair, noise_runs, seed))
     found = []
     for one in compared_characteristics(histogram):
         added = [noisy_blocks(population, histogram, one.query, seed + run) for run in range(noise_runs)]
@@ -123,6 +111,22 @@ def compare_methods(
             }
             found.append(Compared(histogram.name, areas.level, one.query, sums))
     return found
+
+
+def _fitted_blocks(
+    population: EvaluatedPopulation, histogram: MeasuredHistogram, pair: Pair, runs: int, seed: int
+) -> list[PublishedRun]:
+    return [
+        block_by_block(
+            pair,
+            population.config,
+            histogram.name,
+            seed=seed + run,
+            run_id=f"blocks/{run + 1}",
+            facilities=population.loaded.facts.facilities,
+        )
+        for run in range(0 if is_held(histogram) else _block_draws(pair, runs))
+    ]
 
 
 def _block_draws(pair: Pair, runs: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from censafe.evaluation.areas.files import read_named_lists
 from censafe.evaluation.confidential import Standing, evaluation_folder
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.frames import stacked
-from censafe.evaluation.counts.pairing import PublishedRun
+from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.outputs import (
     Evaluated,
     side_by_side,
@@ -28,6 +28,8 @@ from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.pages.topdown import mean_errors
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsistencies
 from censafe.evaluation.pairs.joined import contradictions
+from censafe.evaluation.summary.counts import SummarySources
+from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.sheets import SHEETLESS, summarise, topdown_sources
 from censafe.evaluation.topdown.accuracy import (
     METHODS,
@@ -39,9 +41,10 @@ from censafe.evaluation.topdown.accuracy import (
 from censafe.evaluation.topdown.bias import area_classes, bias_frame
 from censafe.evaluation.topdown.noise_alone import evaluate_noise, expected_errors, keep_configuration
 from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_characteristics
-from censafe.evaluation.topdown.runs import RunRequest, SourceOf, read_runs, run_all
+from censafe.evaluation.topdown.runs import RunRequest, RunSeries, SourceOf, read_runs, run_all
 from censafe.evaluation.workbook import write_workbook
 from censafe.model import CellQuery
+from censafe.model.histograms import MeasuredHistogram
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.files import named_areas
@@ -57,10 +60,8 @@ def evaluate_topdown(
     source: SourceOf,
     out: Path,
     reading: ReadOptions,
+    series: RunSeries,
     *,
-    runs: int,
-    seed: int,
-    workers: int,
     standing: Standing = Standing.COMPARED,
     areas: Sequence[Path] = (),
     names: Path | None = None,
@@ -71,9 +72,7 @@ def evaluate_topdown(
         source: configuration and records.
         out: a new or empty folder, or the folder of the same evaluation.
         reading: receives stages.
-        runs: independent runs of every method.
-        seed: of the test keys.
-        workers: processes.
+        series: independent runs of every method.
         standing: who may see it; what is public is written from the noise laws alone, without any comparison with the truth.
         areas: files that say which areas off the spine the blocks lie in.
         names: file with names of areas; None for none.
@@ -91,17 +90,19 @@ def evaluate_topdown(
         "kind": "topdown accuracy",
         "configuration": population.config.digest,
         "input": population.commitment,
-        "seed": str(seed),
+        "seed": str(series.seed),
     }
     lists = read_named_lists(population.pairs[population.main.name].spine, areas)
     with evaluation_folder(out, identity, standing=standing) as folder:
-        document = {"kind": "topdown", "runs": runs, "seed": seed, **described(population)}
+        document = {"kind": "topdown", "runs": series.runs, "seed": series.seed, **described(population)}
         document |= {"standing": standing.value, "lists": [one.level for one in lists]}
         document |= keep_configuration(out, population.config)
         document["inconsistencies"] = {f"{one.number} {one.kind}": one.words for one in INCONSISTENCIES}
-        requests = [RunRequest(plan_release(population.config).total, run + 1, seed) for run in range(runs)]
-        run_all(population, source, requests, folder.measurements, workers=workers, observer=reading.observer)
-        files = _write(out, population, requests, folder.measurements, document, reading, lists)
+        requests = series.requests(plan_release(population.config).total)
+        place = folder.measurements
+        run_all(population, source, requests, place, workers=series.workers, observer=reading.observer)
+        measured = _measure(population, requests, place, reading, lists)
+        files = _write(out, document, measured, reading)
         with reading.observer.stage("report"):
             files += list(write_report(out))
     return Evaluated(tuple(_summary(out, document)), tuple(out / name for name in files))
@@ -128,20 +129,35 @@ def described(population: EvaluatedPopulation) -> dict[str, Any]:
     }
 
 
-def _write(
-    out: Path,
+@dataclass
+class _Measured:
+    """CONFIDENTIAL. What the evaluation writes.
+
+    Args:
+        frames: by name of the file.
+        wide: counts side by side, by name of the file.
+        meanings: words of the labels of answers.
+        answers: words of the answers, by histogram and query.
+        tables: the Bureau's tables, for the workbook.
+    """
+
+    frames: dict[str, pa.Table] = field(default_factory=dict)
+    wide: dict[str, pa.Table] = field(default_factory=dict)
+    meanings: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, list[str]] = field(default_factory=dict)
+    tables: Sequence[FilledTable] = ()
+
+
+def _measure(
     population: EvaluatedPopulation,
     requests: Sequence[RunRequest],
     folder: Path,
-    document: Mapping[str, Any],
     reading: ReadOptions,
     lists: Sequence[ComparedAreas],
-) -> list[str]:
-    frames: dict[str, pa.Table] = {}
-    accuracies, bins, slopes, sides = [], [], [], []
-    wide: dict[str, pa.Table] = {}
-    meanings: dict[str, str] = {}
-    answers: dict[str, list[str]] = {}
+) -> _Measured:
+    """Compare the stored runs with the truth, histogram by histogram."""
+    found = _Measured()
+    accuracies, growths, sides = [], [], []
     every: list[Compared] = []
     read: dict[str, Sequence[PublishedRun]] = {}
     for histogram in population.config.histograms:
@@ -154,59 +170,92 @@ def _write(
             )
             accuracies.append(accuracy_frame(compared))
             every += compared
-            grown, steep = growth_frames(pair, compared)
-        bins.append(grown)
-        slopes.append(steep)
-        for one in compared_characteristics(histogram):
-            query = pair.query(one.query)
-            labels, words = answer_labels(query), list(answer_words(histogram.schema, query))
-            meanings |= dict(zip(labels, words, strict=True))
-            answers[f"{histogram.name}/{one.query}"] = words
-            for where in (*(level_areas(pair.spine, level) for level in population.levels), *lists):
-                if where.number * query.answers > _MOST_BESIDE:
-                    reading.observer.remark(
-                        f"{histogram.name}, {one.words}: too many counts at {where.level} to be put side by side"
-                    )
-                    continue
-                long, side = side_by_side(match(pair, where, query), labels, words, population.names)
-                sides.append(long)
-                if side is not None:
-                    name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{where.level}"
-                    wide[f"side_by_side/{file_name(name)}"] = side
+            growths.append(growth_frames(pair, compared))
+        sides += _side_by_side(population, histogram, pair, reading, lists, found)
+    frames = found.frames
     frames["metrics_long"] = stacked(accuracies)
     frames["metrics_wide"] = wide_metrics(frames["metrics_long"])
-    frames["topdown_vs_blocks"] = stacked(bins)
-    frames["slopes"] = stacked(slopes)
+    frames["topdown_vs_blocks"] = stacked([classes for classes, _ in growths])
+    frames["slopes"] = stacked([slopes for _, slopes in growths])
     with reading.observer.stage("noise laws"):
         frames["expected"] = expected_errors(population.config, population.areas)
     frames["side_by_side_long"] = stacked(sides)
     with reading.observer.stage("summary"):
         sources = topdown_sources(population, read)
-        tables, frames = summarise(sources, frames)
+        found.tables, found.frames = summarise(sources, frames)
     with reading.observer.stage("bias"):
-        frames["bias_classes"] = bias_frame(every, area_classes(sources.pairs[0]), answers)
+        found.frames["bias_classes"] = bias_frame(every, area_classes(sources.pairs[0]), found.answers)
     if len({pair.schema.record for pair in sources.pairs}) > 1:
         with reading.observer.stage("contradictions"):
-            areas = [*(level_areas(sources.pairs[0].spine, level) for level in population.levels), *lists]
-            frames["inconsistency"] = inconsistencies(sources, areas, lowest=population.levels[-1])
-            frames["contradictions"] = contradictions(sources, areas)
+            _contradict(population, sources, lists, found.frames)
+    return found
+
+
+def _contradict(
+    population: EvaluatedPopulation,
+    sources: SummarySources,
+    lists: Sequence[ComparedAreas],
+    frames: dict[str, pa.Table],
+) -> None:
+    """Add what persons and households say of the same homes."""
+    areas = [*(level_areas(sources.pairs[0].spine, level) for level in population.levels), *lists]
+    frames["inconsistency"] = inconsistencies(sources, areas, lowest=population.levels[-1])
+    frames["contradictions"] = contradictions(sources, areas)
+
+
+def _side_by_side(
+    population: EvaluatedPopulation,
+    histogram: MeasuredHistogram,
+    pair: Pair,
+    reading: ReadOptions,
+    lists: Sequence[ComparedAreas],
+    found: _Measured,
+) -> list[pa.Table]:
+    """True and published counts of every characteristic; adds the wide tables and the meanings of labels to what was found."""
+    sides = []
+    for one in compared_characteristics(histogram):
+        query = pair.query(one.query)
+        labels, words = answer_labels(query), list(answer_words(histogram.schema, query))
+        found.meanings |= dict(zip(labels, words, strict=True))
+        found.answers[f"{histogram.name}/{one.query}"] = words
+        for where in (*(level_areas(pair.spine, level) for level in population.levels), *lists):
+            if where.number * query.answers > _MOST_BESIDE:
+                reading.observer.remark(
+                    f"{histogram.name}, {one.words}: too many counts at {where.level} to be put side by side"
+                )
+                continue
+            long, side = side_by_side(match(pair, where, query), labels, words, population.names)
+            sides.append(long)
+            if side is not None:
+                name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{where.level}"
+                found.wide[f"side_by_side/{file_name(name)}"] = side
+    return sides
+
+
+def _write(out: Path, document: Mapping[str, Any], measured: _Measured, reading: ReadOptions) -> list[str]:
     standing = standing_of(document)
     with reading.observer.stage("write"):
         written = {
             write_frame(
                 out, name, frame, standing=standing, parquet="/" in name or name.endswith("_long")
             ): frame.column_names
-            for name, frame in {**frames, **wide}.items()
+            for name, frame in {**measured.frames, **measured.wide}.items()
         }
         write_document(out, document)
         sheets = {
-            name: frame for name, frame in frames.items() if name not in (*SHEETLESS, "side_by_side_long")
+            name: frame
+            for name, frame in measured.frames.items()
+            if name not in (*SHEETLESS, "side_by_side_long")
         }
         books = [
-            write_frame_codebook(out, written, meanings),
-            write_workbook(out, sheets, tables, standing=standing),
+            write_frame_codebook(out, written, measured.meanings),
+            write_workbook(out, sheets, measured.tables, standing=standing),
         ]
-    return [name for name in written if "/" not in name] + (["side_by_side"] if wide else []) + books
+    return [
+        *(name for name in written if "/" not in name),
+        *(["side_by_side"] if measured.wide else []),
+        *books,
+    ]
 
 
 def answer_labels(query: CellQuery) -> list[str]:

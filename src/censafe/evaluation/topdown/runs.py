@@ -20,7 +20,7 @@ from censafe.products.topdown.rehearsal import at_loss, rehearse, rehearse_resul
 from censafe.publication.microdata.histograms import read_histograms, write_histograms
 from censafe.publication.stamps import STAMP
 
-__all__ = ["RunRequest", "RunSource", "SourceOf", "read_runs", "run_all", "text_of_loss"]
+__all__ = ["RunRequest", "RunSeries", "RunSource", "SourceOf", "read_runs", "run_all", "text_of_loss"]
 
 _SEEDS = 1_000_000
 _PAYS = 20.0  # seconds
@@ -58,6 +58,25 @@ class RunSource(Protocol):
 
     def open(self, reading: ReadOptions) -> EvaluatedPopulation:
         """Read it."""
+
+
+@dataclass(frozen=True)
+class RunSeries:
+    """Independent runs with test keys.
+
+    Args:
+        runs: how many; in a sweep, of every budget.
+        seed: of the test keys, and of what the runs are compared with.
+        workers: processes.
+    """
+
+    runs: int
+    seed: int
+    workers: int
+
+    def requests(self, loss: Fraction) -> tuple[RunRequest, ...]:
+        """The runs of one loss, numbered from 1."""
+        return tuple(RunRequest(loss, run + 1, self.seed) for run in range(self.runs))
 
 
 @dataclass(frozen=True)

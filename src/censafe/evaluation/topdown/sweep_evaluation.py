@@ -23,7 +23,7 @@ from censafe.evaluation.topdown.evaluation import described
 from censafe.evaluation.topdown.findings import StudyFinding, Sweep, findings
 from censafe.evaluation.topdown.noise_alone import DELTA, Budget, evaluate_noise, keep_configuration
 from censafe.evaluation.topdown.population import EvaluatedPopulation
-from censafe.evaluation.topdown.runs import RunRequest, SourceOf, read_runs, run_all
+from censafe.evaluation.topdown.runs import RunSeries, SourceOf, read_runs, run_all
 from censafe.evaluation.topdown.sweep import (
     RATES,
     Setting,
@@ -50,12 +50,10 @@ def evaluate_sweep(
     source: SourceOf,
     out: Path,
     reading: ReadOptions,
+    series: RunSeries,
     *,
     epsilons: Sequence[Fraction],
     losses: Sequence[Fraction],
-    runs: int,
-    seed: int,
-    workers: int,
     standing: Standing = Standing.COMPARED,
 ) -> Evaluated:
     """Run TopDown several times at every budget, beside simple random samples, and compare all with the truth.
@@ -64,11 +62,9 @@ def evaluate_sweep(
         source: configuration and records.
         out: a new or empty folder, or the folder of the same sweep, to which runs and budgets are added.
         reading: receives stages.
+        series: independent runs of every budget, whose seed is also that of the samples.
         epsilons: budgets of the whole run; under zCDP by the tight conversion at delta 1e-10.
         losses: further budgets in the unit of the configuration's definition.
-        runs: independent runs of every budget.
-        seed: of the test keys and samples.
-        workers: processes.
         standing: who may see it; what is public is written from the noise laws alone, without any run.
 
     Raises:
@@ -81,16 +77,23 @@ def evaluate_sweep(
     if standing is Standing.PUBLIC:
         budgets = [Budget(one.loss or Fraction(0), one.value) for one in settings]
         return evaluate_noise(population.config, population.areas, out, reading, budgets)
-    with evaluation_folder(out, _identity(population, seed), standing=standing) as folder:
-        requests = {one: _requests(one, runs, seed) for one in settings}
+    with evaluation_folder(out, _identity(population, series.seed), standing=standing) as folder:
+        requests = {one: series.requests(one.loss or Fraction(0)) for one in settings}
         wanted = [request for group in requests.values() for request in group]
-        run_all(population, source, wanted, folder.measurements, workers=workers, observer=reading.observer)
+        run_all(
+            population,
+            source,
+            wanted,
+            folder.measurements,
+            workers=series.workers,
+            observer=reading.observer,
+        )
         main = population.main.name
         read = {
             one: partial(read_runs, population.pairs[main], main, group, folder.measurements)
             for one, group in requests.items()
         }
-        return _compared(out, population, _Study(read, runs, seed, standing), reading)
+        return _compared(out, population, _Study(read, series.runs, series.seed, standing), reading)
 
 
 def evaluate_published_sweep(
@@ -213,10 +216,6 @@ def _settings(
         value = float(loss) if definition is Definition.PURE else tight_epsilon(loss, DELTA)
         found.setdefault(loss, Setting("topdown", round(value, 4), loss))
     return sorted(found.values(), key=lambda one: one.value)
-
-
-def _requests(setting: Setting, runs: int, seed: int) -> tuple[RunRequest, ...]:
-    return tuple(RunRequest(setting.loss or Fraction(0), run + 1, seed) for run in range(runs))
 
 
 def _measure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from censafe.evaluation.topdown.population import (
     PublishedSource,
     compared_characteristics,
 )
-from censafe.evaluation.topdown.runs import RunRequest, read_runs, run_all
+from censafe.evaluation.topdown.runs import RunRequest, RunSeries, read_runs, run_all
 from censafe.geography.area_names import AreaNames
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions
@@ -150,10 +150,8 @@ def evaluate_uncertainty(
     source: PublishedSource,
     out: Path,
     reading: ReadOptions,
+    series: RunSeries,
     *,
-    runs: int,
-    seed: int,
-    workers: int,
     confidence: float = 0.9,
 ) -> Evaluated:
     """Repeat the configuration of a finished run on what it published, and say how far that leads from it.
@@ -162,9 +160,7 @@ def evaluate_uncertainty(
         source: folder of the finished run.
         out: a new or empty folder, or the folder of the same evaluation.
         reading: receives stages.
-        runs: further runs.
-        seed: of their noise.
-        workers: processes.
+        series: further runs, with noise of their own.
         confidence: of the intervals.
 
     Raises:
@@ -177,31 +173,40 @@ def evaluate_uncertainty(
         "kind": "topdown uncertainty",
         "configuration": population.config.digest,
         "input": population.commitment,
-        "seed": str(seed),
+        "seed": str(series.seed),
     }
     with evaluation_folder(out, identity, standing=Standing.PUBLIC) as folder:
-        loss = plan_release(population.config).total
-        requests = [RunRequest(loss, run + 1, seed) for run in range(runs)]
-        run_all(population, source, requests, folder.measurements, workers=workers, observer=reading.observer)
+        requests = series.requests(plan_release(population.config).total)
+        run_all(
+            population,
+            source,
+            requests,
+            folder.measurements,
+            workers=series.workers,
+            observer=reading.observer,
+        )
         with reading.observer.stage("errors"):
             classes, tables = uncertainty_frames(population, requests, folder.measurements, confidence)
         with reading.observer.stage("write"):
-            written = {
-                write_frame(out, "uncertainty", classes, standing=Standing.PUBLIC): classes.column_names
-            }
-            for name, table in tables.items():
-                file = write_frame(
-                    out, f"intervals/{file_name(name)}", table, standing=Standing.PUBLIC, parquet=True
-                )
-                written[file] = table.column_names
-            document = {"kind": "uncertainty", "runs": runs, "seed": seed, "confidence": confidence}
-            write_document(out, {**document, "private": private, **described(population)})
+            written = _write(out, classes, tables)
+            document = {"kind": "uncertainty", "runs": series.runs, "seed": series.seed}
+            document |= {"confidence": confidence, "private": private, **described(population)}
+            write_document(out, document)
             files = ["uncertainty.csv", "intervals", write_frame_codebook(out, written)]
         with reading.observer.stage("report"):
             files += write_report(out)
     lines = ["Public: from published figures alone." if private else "NOT PRIVATE: the run used a test key."]
     lines += _summary(classes)
     return Evaluated(tuple(lines), tuple(out / name for name in files))
+
+
+def _write(out: Path, classes: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
+    """Write the errors by class and the intervals; the columns of every file."""
+    written = {write_frame(out, "uncertainty", classes, standing=Standing.PUBLIC): classes.column_names}
+    for name, table in tables.items():
+        file = write_frame(out, f"intervals/{file_name(name)}", table, standing=Standing.PUBLIC, parquet=True)
+        written[file] = table.column_names
+    return written
 
 
 def uncertainty_frames(

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     from ibis.backends.duckdb import Backend
 
-__all__ = ["SafetabInput", "SafetabSource", "open_safetab"]
+__all__ = ["RecordScope", "SafetabInput", "SafetabSource", "open_safetab"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,18 +269,45 @@ class SafetabSource:
         )
 
 
+@dataclass(frozen=True)
+class RecordScope:
+    """Which records of an input are read, and what they may hold.
+
+    Args:
+        product: which records to read.
+        reader: ``csv`` or ``cef``.
+        states: two-digit codes to keep, of the US run and of the PR run together.
+        codes: race and ethnicity codes that records may have.
+        max_race_codes: most race codes of a record, 1 to 8; a record with more always stops.
+        missing_blocks: ``fail``, or ``drop`` to leave out records and totals whose block or region is not in GRF-C,
+            as the Bureau's program does silently.
+
+    Raises:
+        ConfigError: unknown reader or state code, or a wrong max_race_codes.
+    """
+
+    product: Literal["safetab-p", "safetab-h"]
+    reader: str
+    states: tuple[str, ...]
+    codes: Collection[int] = field(repr=False)
+    max_race_codes: int
+    missing_blocks: UnknownBlocks = "fail"
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.states) - set(state_codes()))
+        if unknown or not self.states:
+            raise ConfigError(
+                f"states: {len(unknown)} unknown codes; allowed: at least one two-digit state code of "
+                f"{', '.join(state_codes())}; fix: correct the state filter"
+            )
+        if self.reader not in ("csv", "cef"):
+            raise ConfigError("reader: unknown reader; allowed: csv, cef; fix: correct reader")
+        if not 1 <= self.max_race_codes <= RACES:
+            raise ConfigError(f"max_race_codes: allowed: 1 to {RACES}; fix: correct max_race_codes")
+
+
 def open_safetab(
-    data: Path,
-    *,
-    product: Literal["safetab-p", "safetab-h"],
-    reader: str,
-    states: tuple[str, ...],
-    codes: Collection[int],
-    max_race_codes: int,
-    backend: Any,
-    work: Path,
-    t1: Path | None = None,
-    missing_blocks: UnknownBlocks = "fail",
+    data: Path, scope: RecordScope, *, backend: Any, work: Path, t1: Path | None = None
 ) -> SafetabSource:
     """Open the input of SafeTab-P or SafeTab-H and check its headers; no record is read yet.
 
@@ -288,46 +315,36 @@ def open_safetab(
         data: for the reader ``csv`` (pipe-delimited text, or Parquet when there is none) the folder
             with GRF-C and person-records, or GRF-C, household-records, pop-group-totals and, where it is there, the list
             areas-without-units.csv; for ``cef`` the .ini file.
-        product: which records to read.
-        reader: ``csv`` or ``cef``.
-        states: two-digit codes to keep, of the US run and of the PR run together.
-        codes: race and ethnicity codes that records may have.
-        max_race_codes: most race codes of a record, 1 to 8; a record with more always stops.
+        scope: which records to read.
         backend: Ibis DuckDB backend that will hold the records.
         work: private folder for files with records.
         t1: where the totals of population groups are, when not in the data folder; a file, a folder of parts or the
             output folder of a SafeTab-P run.
-        missing_blocks: ``fail``, or ``drop`` to leave out records and totals whose block or region is not in GRF-C,
-            as the Bureau's program does silently.
 
     Returns:
         The opened source.
 
     Raises:
         DataError: files missing, or headers wrong; all problems together.
-        ConfigError: unknown reader or state code, or a wrong max_race_codes.
         StorageError: a file or folder cannot be opened.
 
     Source: specification of SafeTab, sections 3.2 and 3.5.
     """
-    _check_arguments(reader, states, max_race_codes)
-    name: RecordName = "persons" if product == "safetab-p" else "households"
-    cef = reader == "cef"
-    source: _Input = open_cef_input(data, name, states, t1, work) if cef else _open_files(data, name, t1)
-    return SafetabSource(source, name, states, frozenset(codes), max_race_codes, missing_blocks, backend)
-
-
-def _check_arguments(reader: str, states: tuple[str, ...], max_race_codes: int) -> None:
-    unknown = sorted(set(states) - set(state_codes()))
-    if unknown or not states:
-        raise ConfigError(
-            f"states: {len(unknown)} unknown codes; allowed: at least one two-digit state code of "
-            f"{', '.join(state_codes())}; fix: correct the state filter"
-        )
-    if reader not in ("csv", "cef"):
-        raise ConfigError("reader: unknown reader; allowed: csv, cef; fix: correct reader")
-    if not 1 <= max_race_codes <= RACES:
-        raise ConfigError(f"max_race_codes: allowed: 1 to {RACES}; fix: correct max_race_codes")
+    name: RecordName = "persons" if scope.product == "safetab-p" else "households"
+    source: _Input
+    if scope.reader == "cef":
+        source = open_cef_input(data, name, scope.states, t1, work)
+    else:
+        source = _open_files(data, name, t1)
+    return SafetabSource(
+        source,
+        name,
+        scope.states,
+        frozenset(scope.codes),
+        scope.max_race_codes,
+        scope.missing_blocks,
+        backend,
+    )
 
 
 def _open_files(folder: Path, name: RecordName, t1: Path | None) -> _Files:

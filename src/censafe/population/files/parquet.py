@@ -41,37 +41,14 @@ def parquet_relation(source: TableFiles) -> Relation:
         spans += _mafid_spans(metadata)
         kinds.append(kind)
         findings += _problems(label, kind, schema)
-        names = [field.name for field in fields]
-        repeated = [name for name in schema.header if names.count(name) > 1]
-        if repeated:
-            findings.append(
-                layout_finding(label, "columns repeated", "each column once", column=", ".join(repeated))
-            )
+        findings += _repeated(label, [field.name for field in fields], schema)
     integers = {name for kind in kinds for name, found in kind.items() if found == "integer"}
     mixed = sorted(name for name in integers if any(kind.get(name) == "text" for kind in kinds))
     if mixed:
-        findings.append(
-            layout_finding(
-                source.label,
-                "the type differs between files",
-                "one type in all files",
-                column=", ".join(mixed),
-            )
-        )
+        problem, allowed = "the type differs between files", "one type in all files"
+        findings.append(layout_finding(source.label, problem, allowed, column=", ".join(mixed)))
     if not rows and not any(finding.severity == "stop" for finding in findings):
-        severity: Severity = "warn" if source.table == "persons" else "stop"
-        findings.append(
-            Finding(
-                source.label,
-                "",
-                "header-only",
-                severity,
-                0,
-                "the table has no rows",
-                "at least one row",
-                "check that the files were written completely",
-            )
-        )
+        findings.append(_without_rows(source))
     paths = quote_paths(source.paths)
     return Relation(
         table=source.table,
@@ -83,6 +60,27 @@ def parquet_relation(source: TableFiles) -> Relation:
         clustered=_clustered(spans),
         rejects=None,
         findings=tuple(findings),
+    )
+
+
+def _repeated(label: str, names: list[str], schema: TableSchema) -> list[Finding]:
+    repeated = [name for name in schema.header if names.count(name) > 1]
+    if not repeated:
+        return []
+    return [layout_finding(label, "columns repeated", "each column once", column=", ".join(repeated))]
+
+
+def _without_rows(source: TableFiles) -> Finding:
+    severity: Severity = "warn" if source.table == "persons" else "stop"
+    return Finding(
+        source.label,
+        "",
+        "header-only",
+        severity,
+        0,
+        "the table has no rows",
+        "at least one row",
+        "check that the files were written completely",
     )
 
 

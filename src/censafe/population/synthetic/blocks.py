@@ -127,6 +127,26 @@ class _Chunk:
     areas: Mapping[str, Column]
 
 
+@dataclass
+class _Total:
+    """What was written so far."""
+
+    progress: Callable[[int], None] | None
+    persons: int = 0
+    blocks: int = 0
+    housing_units: int = 0
+    group_quarters: int = 0
+
+    def add(self, chunk: _Chunk) -> None:
+        """Count a chunk, and tell how many persons are written."""
+        self.blocks += len(chunk.geocodes)
+        self.housing_units += int(chunk.units[:, 0].sum() + chunk.vacant.sum())
+        self.group_quarters += int(chunk.units[:, 1:].sum())
+        self.persons += int(chunk.count.sum(dtype=np.int64))
+        if self.progress is not None:
+            self.progress(self.persons)
+
+
 def synthesize_histograms(
     out: Path,
     *,
@@ -164,7 +184,7 @@ def synthesize_histograms(
     """
     plan = make_plan(persons, states, seed)
     parts = list(plan.cuts(BLOCK_PART_PERSONS))
-    blocks = housing = quarters = done = 0
+    total = _Total(progress)
     names: list[Path] = []
     districts: dict[int, int] = {}
     with folder_when_complete(out) as partial, ThreadPoolExecutor(_THREADS) as pool:
@@ -180,19 +200,14 @@ def synthesize_histograms(
                     chunk = _chunk(piece, drawn, layout, districts)
                     writer.write("histogram", _histogram_columns(chunk, layout))
                     writer.write("units", _unit_columns(chunk, layout))
-                    blocks += len(chunk.geocodes)
-                    housing += int(chunk.units[:, 0].sum() + chunk.vacant.sum())
-                    quarters += int(chunk.units[:, 1:].sum())
-                    done += int(chunk.count.sum(dtype=np.int64))
-                    if progress is not None:
-                        progress(done)
+                    total.add(chunk)
     return HistogramReport(
         folder=out,
         files=tuple(out / name for name in sorted(names)),
-        persons=done,
-        blocks=blocks,
-        housing_units=housing,
-        group_quarters=quarters,
+        persons=total.persons,
+        blocks=total.blocks,
+        housing_units=total.housing_units,
+        group_quarters=total.group_quarters,
         states=len(set(plan.tracts.state.tolist())),
         seed=seed,
     )

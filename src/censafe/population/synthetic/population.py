@@ -33,6 +33,7 @@ Layout = Literal["phsafe", "safetab", "all"]
 
 PART_PERSONS = 4_000_000
 CHUNK_PERSONS = 1_000_000
+THREADS = min(4, os.cpu_count() or 1)  # that draw and write parts
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,6 @@ def synthesize(
     file_format: Literal["parquet", "csv"] = "parquet",
     layout: Layout = "phsafe",
     progress: Callable[[int], None] | None = None,
-    workers: int | None = None,
     areas_of: int | None = None,
 ) -> SynthReport:
     """Write a synthetic population in the Bureau's layouts.
@@ -130,7 +130,6 @@ def synthesize(
             pipe-delimited for SafeTab). GRF-C is always pipe-delimited.
         layout: "phsafe", "safetab" or "all".
         progress: called with the persons written so far whenever a part is complete.
-        workers: threads that draw and write; by default one for each processor, at most four.
         areas_of: number of persons whose tracts and places are used, when it is not `persons`.
 
     Returns:
@@ -146,9 +145,7 @@ def synthesize(
     """
     plan = make_plan(persons, states, seed, areas_of=areas_of)
     with folder_when_complete(out) as partial:
-        counts, names = _write_parts(
-            plan, partial, _formats(layout, file_format), progress, workers or min(4, os.cpu_count() or 1)
-        )
+        counts, names = _write_parts(plan, partial, _formats(layout, file_format), progress)
     units = sum(count.units for count in counts)
     quarters = sum(count.group_quarters for count in counts)
     return SynthReport(
@@ -179,14 +176,13 @@ def _write_parts(
     folder: Path,
     formats: dict[str, FileFormat],
     progress: Callable[[int], None] | None,
-    workers: int,
 ) -> tuple[list[_Count], list[Path]]:
     cuts = list(plan.cuts(PART_PERSONS))
     stop = threading.Event()
     jobs: list[Future[_Count]] = []
     names: list[Path] = []
     done: list[_Count] = []
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         for part, (first, last) in enumerate(cuts):
             paths = {
                 table: part_path(folder, table, part if len(cuts) > 1 else None, file_format)

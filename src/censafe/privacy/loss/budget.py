@@ -17,7 +17,6 @@ __all__ = [
     "exact",
     "load_json_exact",
     "load_toml_exact",
-    "parse_budget",
     "parse_fraction",
     "parse_json_exact",
     "parse_toml_exact",
@@ -97,14 +96,6 @@ def parse_fraction(value: object, where: str) -> Fraction:
     if text.lower().lstrip("+") in _NOT_FINITE:
         raise ConfigError(f"{where}: {text} is not allowed here; give a finite number")
     return _fraction_of(text, where)
-
-
-def parse_budget(value: object, where: str) -> Fraction:
-    """Like :func:`parse_fraction`, and refuse a negative number with ConfigError."""
-    budget = parse_fraction(value, where)
-    if budget < 0:
-        raise ConfigError(f"{where}: a budget cannot be negative; give 0 (not released) or more")
-    return budget
 
 
 def parse_json_exact(text: str, where: str) -> Any:

@@ -20,10 +20,8 @@ from censafe.privacy.proofs import proven
 
 __all__ = [
     "MarginRule",
-    "bureau_report_margin",
     "exact_coverage",
     "exact_margin",
-    "margin_for_rho",
     "one_sided_threshold",
     "paper_margin",
     "pure_margin",
@@ -112,16 +110,6 @@ def pure_margin(scale: Fraction, level: Fraction = Fraction(9, 10)) -> float:
     tail = float(1 - _checked_level(level))
     log_sum = 1 / b + math.log1p(math.exp(-1 / b))
     return max(0.0, b * (math.log(2 / tail) - log_sum))
-
-
-def bureau_report_margin(law: NoiseLaw) -> float:
-    """The 90% margin that the reference's accuracy reports expect: 1.64 sigma, or :func:`pure_margin`.
-
-    Example:
-        >>> round(bureau_report_margin(NoiseLaw.gaussian(Fraction(720))), 1)
-        44.0
-    """
-    return paper_margin(law, Fraction(9, 10), MarginRule.REFERENCE)
 
 
 def exact_coverage(law: NoiseLaw, margin: int) -> float:
@@ -226,16 +214,6 @@ def rho_for_margin(
     if wanted <= 0 or squared <= 0:
         raise ValueError("margin and sensitivity must be positive")
     return squared * z_of(level, rule) ** 2 / (2 * wanted**2)
-
-
-def margin_for_rho(
-    rho: Fraction, sensitivity_squared: Fraction, level: Fraction, rule: MarginRule = MarginRule.PAPER
-) -> float:
-    """Margin of error z sqrt(sensitivity^2 / (2 rho)): the inverse of :func:`rho_for_margin`."""
-    if exact(rho, "rho") <= 0:
-        raise ValueError("rho must be positive; a zero budget releases no answer")
-    sigma2 = exact(sensitivity_squared, "sensitivity_squared") / (2 * Fraction(rho))
-    return paper_margin(NoiseLaw.gaussian(sigma2), level, rule)
 
 
 def _checked_level(level: Fraction) -> Fraction:

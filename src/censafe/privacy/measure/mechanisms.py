@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 
-from censafe.errors import ReleaseError
 from censafe.model import ExactCounts, Measurements, QueryPlan
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.proofs import proven
 
-__all__ = ["measure", "require_release"]
+__all__ = ["measure"]
 
 
 @proven("mechanisms.proof.md", digest="2bd6469c08af899e")
@@ -48,27 +47,3 @@ def measure(
     claim = key.claim(ordinal, fingerprint(grid, str(query.law)).digest())
     noisy = add_noise(grid, query.law, key, claim, geounits=geounits)
     return Measurements(query, counts.domain, noisy.reshape(-1), source)
-
-
-@proven("mechanisms.proof.md", digest="a58f3eaec303cf10")
-def require_release(measurements: Measurements) -> None:
-    """Refuse measurements that are not private.
-
-    Args:
-        measurements: what is about to be written as a release.
-
-    Raises:
-        ReleaseError: their noise came from a test key, or from no plan and ledger, or they are no measurements at all.
-    """
-    if type(measurements) is not Measurements:
-        raise ReleaseError(f"a release holds measurements only, not {type(measurements).__name__}")
-    query = measurements.query
-    if measurements.source == "unaccounted":
-        raise ReleaseError(
-            f"measurements of {query.table}, {query.level} were drawn outside a plan and ledger; publish what a run measured"
-        )
-    if measurements.source != "system":
-        raise ReleaseError(
-            f"measurements of {query.table}, {query.level} were drawn with a test key and are not private; "
-            "run without a test key to publish"
-        )

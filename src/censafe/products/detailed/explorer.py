@@ -70,18 +70,11 @@ def _sheet(shipped: ShippedConfig, chosen: Mapping[str, str]) -> ExplorerSheet:
     universe = read_universe(config.universe)
     person = config.product == "safetab-p"
     bounds = _bounds(config, universe)
-    levels = tuple(level for level in config.levels if level in bounds)
-    words = tuple(dict.fromkeys(level.label for level in levels))
+    words = tuple(dict.fromkeys(level.label for level in bounds))
     titles = tuple(
         "Detailed DHC-A" if person else measured_table(table).title for table in CLASSES[config.product]
     )
-    rows = tuple(
-        _row(config, table, level, bounds[level], (titles, words), position)
-        for area in _AREAS
-        for position, table in enumerate(config.classes)
-        for level in levels
-        if _area(level) == area
-    )
+    rows = _rows(config, bounds, (titles, words))
     unit = "person" if person else "household"
     return ExplorerSheet(
         key=shipped.name,
@@ -92,25 +85,44 @@ def _sheet(shipped: ShippedConfig, chosen: Mapping[str, str]) -> ExplorerSheet:
         unit=unit,
         counted=f"{unit}s",
         confidence=CONFIDENCE,
-        relations=(
-            SheetRelation("add_remove", "unbounded", Fraction(1), f"one {unit} record is added or removed"),
-            SheetRelation(
-                "replace", "bounded", Fraction(REPLACE_FACTOR), f"one {unit} record is replaced by another"
-            ),
-        ),
+        relations=_relations(unit),
         settings=_settings(config),
         facets=(Facet("Areas", _AREAS), Facet("Tables", titles), Facet("Levels", words)),
         totals=(0, 1) if len(titles) > 1 else (0,),
         rows=rows,
         toml=shipped.text,
         json=_json(config),
-        paper=_paper(config, levels) if config.moe_targets and not person else None,
+        paper=_paper(config, tuple(bounds)) if config.moe_targets and not person else None,
         notes=(
             "A record is in the United States or in Puerto Rico, so its own loss is that area's total; "
             "the sum is a bound for every record.",
         ),
         questions=_questions(config, rows, unit),
         chosen={"privacy_definition": config.definition.value, "stability": config.stability},
+    )
+
+
+def _rows(
+    config: SafetabConfig,
+    bounds: Mapping[PopulationGroupLevel, SheetBound],
+    words: tuple[tuple[str, ...], tuple[str, ...]],
+) -> tuple[Row, ...]:
+    """Area by area, class by class, the levels that have a bound."""
+    return tuple(
+        _row(config, table, level, bound, words, position)
+        for area in _AREAS
+        for position, table in enumerate(config.classes)
+        for level, bound in bounds.items()
+        if _area(level) == area
+    )
+
+
+def _relations(unit: str) -> tuple[SheetRelation, ...]:
+    return (
+        SheetRelation("add_remove", "unbounded", Fraction(1), f"one {unit} record is added or removed"),
+        SheetRelation(
+            "replace", "bounded", Fraction(REPLACE_FACTOR), f"one {unit} record is replaced by another"
+        ),
     )
 
 
@@ -164,20 +176,6 @@ def _row(
     section, _, key = noun.rpartition(".")
     budget = config.budgets[table_class, level.key]
     area, title = _area(level), titles[position]
-    one, step = Fraction(1), SheetBound(coefficients=(Fraction(1),))
-    own: dict[str, Any] = {"moved": (MovedAnswers(bound, step),)}
-    if isinstance(config, SafetabPConfig):
-        stages = (Share(Fraction(0), one, _STAGE), Share(one, -one, _STAGE))
-        own = {
-            "moved": tuple(MovedAnswers(bound, step, share) for share in stages),
-            "share": Share(one, -one, _STAGE),
-            "extras": (
-                Extra("totals of detailed-only groups", Share()),
-                Extra("stage 1, not published", Share(Fraction(0), one, _STAGE)),
-            ),
-        }
-        if level.granularity == "coarse" and config.zero_suppression_chance:
-            own["suppression"] = config.zero_suppression_chance
     return Row(
         id=noun.removeprefix("budget."),
         section=f"{title}, {area}",
@@ -190,8 +188,27 @@ def _row(
         places=None,
         toml=(section, key),
         json=(bureau_name(config.product, noun),),
-        **own,
+        **_answers(config, level, bound),
     )
+
+
+def _answers(config: SafetabConfig, level: PopulationGroupLevel, bound: SheetBound) -> dict[str, Any]:
+    """What a record moves: the cells, and with SafeTab-P the totals of stage 1, which share the budget."""
+    one, step = Fraction(1), SheetBound(coefficients=(Fraction(1),))
+    if not isinstance(config, SafetabPConfig):
+        return {"moved": (MovedAnswers(bound, step),)}
+    stages = (Share(Fraction(0), one, _STAGE), Share(one, -one, _STAGE))
+    own: dict[str, Any] = {
+        "moved": tuple(MovedAnswers(bound, step, share) for share in stages),
+        "share": Share(one, -one, _STAGE),
+        "extras": (
+            Extra("totals of detailed-only groups", Share()),
+            Extra("stage 1, not published", Share(Fraction(0), one, _STAGE)),
+        ),
+    }
+    if level.granularity == "coarse" and config.zero_suppression_chance:
+        own["suppression"] = config.zero_suppression_chance
+    return own
 
 
 def _questions(config: SafetabConfig, rows: tuple[Row, ...], unit: str) -> tuple[Question, ...]:

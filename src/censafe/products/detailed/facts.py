@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import Final
 
 from censafe.model import QueryPlan, ReleasePlan
@@ -147,32 +146,27 @@ def _facts_of(
     else:
         sums = _household_sums(query.table)
 
-    def fact(
-        table: str, terms: Mapping[str, int], wanted: Fraction | None, start: int | None, *, detail: bool
-    ) -> QueryFacts:
-        return QueryFacts(
-            table=table,
-            level=level.key,
-            label=level.label,
-            source=query.table,
-            tau=None,
-            regions=None,
-            iterations=iterations,
-            terms=terms,
-            target=wanted,
-            places=config.places(level) if wanted is not None else None,
-            stability=stable[config.max_race_codes - 1],
-            stability_by_codes=stable,
-            published_from=start,
-            detail=detail,
-        )
-
-    most = published_at_most(config, level, query.table, iterations)
-    groups, answers = most or (None, None)
-    row = fact(query.table, {"cell": 1}, target, smallest, detail=False)
-    yield replace(row, groups_at_most=groups, at_most=answers)
+    base = QueryFacts(
+        table=query.table,
+        level=level.key,
+        label=level.label,
+        source=query.table,
+        tau=None,
+        regions=None,
+        iterations=iterations,
+        terms={"cell": 1},
+        target=target,
+        places=config.places(level) if target is not None else None,
+        stability=stable[config.max_race_codes - 1],
+        stability_by_codes=stable,
+        published_from=smallest,
+        detail=False,
+    )
+    groups, answers = published_at_most(config, level, query.table, iterations) or (None, None)
+    yield replace(base, groups_at_most=groups, at_most=answers)
+    added_up = replace(base, target=None, places=None, published_from=None, detail=True)
     for table, terms in sums.items():
-        yield fact(table, terms, None, None, detail=True)
+        yield replace(added_up, table=table, terms=terms)
 
 
 def _person_sums() -> dict[str, dict[str, int]]:

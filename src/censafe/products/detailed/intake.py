@@ -10,7 +10,7 @@ import numpy as np
 
 from censafe.geography.areas import Areas
 from censafe.model.closing import Closing
-from censafe.population.detailed.source import SafetabInput, SafetabSource, open_safetab
+from censafe.population.detailed.source import RecordScope, SafetabInput, SafetabSource, open_safetab
 from censafe.population.findings import Finding
 from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabScope
@@ -42,15 +42,17 @@ class DetailedIntake(Closing):
         self._backend: Any = connect(scratch / "engine", threads=options.threads, memory=options.memory)
         self._source: SafetabSource = open_safetab(
             data,
-            product=scope.product,
-            reader=scope.reader,
-            states=scope.all_states,
-            codes=universe.codes,
-            max_race_codes=scope.max_race_codes,
+            RecordScope(
+                scope.product,
+                scope.reader,
+                scope.all_states,
+                universe.codes,
+                scope.max_race_codes,
+                "drop" if scope.missing_blocks == "drop" else "fail",
+            ),
             backend=self._backend,
             work=scratch,
             t1=options.t1,
-            missing_blocks="drop" if scope.missing_blocks == "drop" else "fail",
         )
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from censafe.estimation.detailed import AreaClasses
 from censafe.geography.area_names import read_area_names
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.detailed.source import SafetabInput
+from censafe.population.detailed.totals import PopGroupTotals
 from censafe.population.findings import Finding
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.products.detailed.codes.parameters import read_universe
@@ -49,23 +50,23 @@ class PartTask:
 
     Args:
         config: thresholds and suppression.
-        data: the loaded input.
         counter: sorted records.
+        totals: T1; None for SafeTab-P.
         level: which level.
         table_class: ``p``, ``t3`` or ``t4``.
-        part: its part of the plan.
+        part: its part of the plan, reserved.
         stable: largest number of groups of the level that a record may be in.
         threads: number of threads.
     """
 
     config: SafetabConfig
-    data: SafetabInput
     counter: GroupCounter
+    totals: PopGroupTotals | None
     level: PopulationGroupLevel
     table_class: str
     part: PartPlan
     stable: int
-    threads: int
+    threads: int = 1
 
 
 MeasureLevel = Callable[[PartTask, Key], GroupMeasurements]
@@ -224,8 +225,8 @@ class SafetabJob:
         for level, table_class, part in self._parts():
             task = PartTask(
                 self._config,
-                data,
                 counter,
+                data.totals,
                 level,
                 table_class,
                 part,

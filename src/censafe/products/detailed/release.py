@@ -11,7 +11,8 @@ from typing import Final
 
 from censafe.estimation.detailed import AreaClasses, flag_contradictions
 from censafe.geography.area_names import NAMES
-from censafe.model import GroupMeasurements
+from censafe.model import GroupMeasurements, ReleasePlan
+from censafe.model.groups.estimates import GroupEstimates
 from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabConfig
 from censafe.products.detailed.processing import Processed, process
@@ -90,48 +91,72 @@ def publish(
     processed = process(config, plan, published.classes, measured)
     estimates = processed.estimates
     written = list(write_group_tables(staging / "tables", tables, estimates, stamp=stamp))
-    rows = check_group_tables(
-        staging / "tables",
-        tables,
-        estimates,
-        plan=plan,
-        states=config.all_states,
-        nonnegative=config.negatives == "zero",
-        stamp=stamp,
-    )
+    rows = _check(staging, config, plan, estimates, stamp)
     context = GroupContext(tables, plan.definition, names, confidence, published.names)
-    write_group_tidy(staging / "tables.parquet", estimates, context, stamp=stamp)
-    write_group_codebook(staging / "codebook.csv", tables, estimates, names, stamp=stamp)
-    for table, report in processed.reports.items():
-        folder = staging / SAME_AREAS / table
-        folder.mkdir(parents=True)
-        written += write_coterminous_report(folder, report, source="seeded" if stamp else "system")
-        if stamp:
-            (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
+    tidy, codebook = staging / "tables.parquet", staging / "codebook.csv"
+    write_group_tidy(tidy, estimates, context, stamp=stamp)
+    write_group_codebook(codebook, tables, estimates, names, stamp=stamp)
+    written += _write_reports(staging, processed, stamp)
     if config.mark_x:
-        flagged = [
-            flag_contradictions(
-                one, [(a.code, b.code) for a, b in published.universe.pairs(one.level.iteration_level)]
-            )
-            for one in estimates
-        ]
-        written += write_flagged_tables(staging / FLAGGED, tables, flagged, stamp=stamp)
+        written += _write_flagged(staging, published, estimates, stamp)
     statement = _statement(published, processed, manifest, rows, ledger_total, confidence)
     certificates = write_certificate(staging, statement, stamp=stamp)
     named = write_names(staging, published.names)
-    files = [*written, *named, staging / "tables.parquet", staging / "codebook.csv", *certificates]
-    finished = datetime.now(UTC).isoformat(timespec="seconds")
     whole = replace(
         manifest,
         post_processing=processed.options,
-        outputs=hash_outputs(staging, files),
-        finished=finished,
+        outputs=hash_outputs(staging, [*written, *named, tidy, codebook, *certificates]),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     write_manifest(staging / "manifest.json", whole)
     move_into_place(
         out, (*(path.name for path in named), *files_of(config)), outdated=(FLAGGED, SAME_AREAS, NAMES)
     )
     require_nothing_else(out, whole)
+
+
+def _check(
+    staging: Path,
+    config: SafetabConfig,
+    plan: ReleasePlan,
+    estimates: Sequence[GroupEstimates],
+    stamp: Stamp | None,
+) -> int:
+    """Read the tables back and compare them with the estimates; the number of rows."""
+    return check_group_tables(
+        staging / "tables",
+        tables_of(config.product),
+        estimates,
+        plan=plan,
+        states=config.all_states,
+        nonnegative=config.negatives == "zero",
+        stamp=stamp,
+    )
+
+
+def _write_reports(staging: Path, processed: Processed, stamp: Stamp | None) -> list[Path]:
+    """Write what was done to areas of the same blocks, table by table."""
+    written: list[Path] = []
+    for table, report in processed.reports.items():
+        folder = staging / SAME_AREAS / table
+        folder.mkdir(parents=True)
+        written += write_coterminous_report(folder, report, source="seeded" if stamp else "system")
+        if stamp:
+            (folder / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
+    return written
+
+
+def _write_flagged(
+    staging: Path, published: Published, estimates: Sequence[GroupEstimates], stamp: Stamp | None
+) -> Sequence[Path]:
+    """Write the tables once more, with a flag where two counts contradict each other."""
+    flagged = [
+        flag_contradictions(
+            one, [(a.code, b.code) for a, b in published.universe.pairs(one.level.iteration_level)]
+        )
+        for one in estimates
+    ]
+    return write_flagged_tables(staging / FLAGGED, tables_of(published.config.product), flagged, stamp=stamp)
 
 
 def _statement(

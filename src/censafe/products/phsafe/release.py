@@ -79,10 +79,33 @@ def publish(
     stamp: Stamp | None = STAMP if manifest.test_key else None
     queries, codebook = published_queries(measurements), phsafe_codebook()
     files, rows = _write_tables(staging, queries, codebook, manifest, confidence)
-    statement = CertificateInput(
+    statement = _statement(manifest, TableContents(queries, codebook), rows, ledger_total, confidence)
+    files += write_certificate(staging, statement, stamp=stamp)
+    written, done = ((), {}) if more is None else more.write(staging / ESTIMATES, queries, codebook, manifest)
+    files += written
+    finished = datetime.now(UTC).isoformat(timespec="seconds")
+    said: dict[str, Any] = {ESTIMATES: done} if more is not None else {}
+    whole = replace(manifest, outputs=hash_outputs(staging, files), finished=finished, post_processing=said)
+    write_manifest(staging / "manifest.json", whole)
+    if more is None:
+        move_into_place(out, FILES, outdated=(ESTIMATES,))
+    else:
+        move_into_place(out, (*FILES[:-1], ESTIMATES, FILES[-1]))
+    require_nothing_else(out, whole)
+    return done
+
+
+def _statement(
+    manifest: Manifest,
+    contents: TableContents,
+    rows: int,
+    ledger_total: Fraction | None,
+    confidence: Fraction,
+) -> CertificateInput:
+    return CertificateInput(
         title=_TITLE,
         plan=manifest.plan,
-        contents=TableContents(queries, codebook),
+        contents=contents,
         dataset=manifest.dataset,
         input_commitment=manifest.input_commitment,
         file_commitments=manifest.file_commitments,
@@ -98,19 +121,6 @@ def publish(
         measurement_files={part.file: part.sha256 for part in manifest.parts},
         confidence=confidence,
     )
-    files += write_certificate(staging, statement, stamp=stamp)
-    written, done = ((), {}) if more is None else more.write(staging / ESTIMATES, queries, codebook, manifest)
-    files += written
-    finished = datetime.now(UTC).isoformat(timespec="seconds")
-    said: dict[str, Any] = {ESTIMATES: done} if more is not None else {}
-    whole = replace(manifest, outputs=hash_outputs(staging, files), finished=finished, post_processing=said)
-    write_manifest(staging / "manifest.json", whole)
-    if more is None:
-        move_into_place(out, FILES, outdated=(ESTIMATES,))
-    else:
-        move_into_place(out, (*FILES[:-1], ESTIMATES, FILES[-1]))
-    require_nothing_else(out, whole)
-    return done
 
 
 def _write_tables(

@@ -248,68 +248,37 @@ def run_job(
             account = stack.enter_context(_account(job, inputs, folder, options))
             if account.statement is not None:
                 observer.remark(account.statement.lines()[0])
-            measured = (
-                None
-                if account.state == "finished"
-                else _measured(
-                    job,
-                    source,
-                    inputs,
-                    folder,
-                    account,
-                    reading,
-                    published_data=options.published_data,
-                )
-            )
+            measured = None
+            if account.state != "finished":
+                account.settle()
+                measured = job.measure(source, _door(job, inputs, folder, account, options), reading)
+                account.close()  # afterwards the key is gone
         # from here on no record is open, and no scratch is left
         if measured is None:
             with observer.stage("verify the folder"):
                 observer.remark(_finished(job, out))
         else:
             with observer.stage("publish"):
-                manifest = replace(
-                    _manifest(job, folder, account, reading, created), published_data=options.published_data
-                )
-                job.publish(
-                    MeasuredRun(
-                        measured, manifest, account.paid, options.confidence, out, folder.staging, data
-                    )
-                )
-        statement = account.statement
-    return RunResult(
-        out,
-        job.plan,
-        options.test_key is None,
-        account.state != "new",
-        job.files,
-        observer.stages,
-        statement=statement,
-    )
+                manifest = _manifest(job, folder, account, reading, created)
+                manifest = replace(manifest, published_data=options.published_data)
+                paid, confidence = account.paid, options.confidence
+                job.publish(MeasuredRun(measured, manifest, paid, confidence, out, folder.staging, data))
+        resumed, statement = account.state != "new", account.statement
+    private = options.test_key is None
+    return RunResult(out, job.plan, private, resumed, job.files, observer.stages, statement=statement)
 
 
-def _measured(
-    job: Job[_Source, _Measured],
-    source: _Source,
-    inputs: _Inputs,
-    folder: RunFolder,
-    account: Account,
-    reading: ReadOptions,
-    *,
-    published_data: bool,
-) -> _Measured:
-    """Measure every part; afterwards the key is gone."""
-    account.settle()
-    door = Door(
+def _door(
+    job: Job[_Source, _Measured], inputs: _Inputs, folder: RunFolder, account: Account, options: RunOptions
+) -> Door:
+    return Door(
         job.plan,
         folder.measurements,
         account,
         job.place,
         inputs.require_unchanged,
-        published_data=published_data,
+        published_data=options.published_data,
     )
-    measured = job.measure(source, door, reading)
-    account.close()
-    return measured
 
 
 def _finished(job: Job[_Source, _Measured], out: Path) -> str:

@@ -26,7 +26,14 @@ from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, place_of, read_facts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
-from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
+from censafe.products.topdown.release import (
+    Estimates,
+    TopdownRelease,
+    gathered,
+    output_files,
+    publish,
+    query_facts,
+)
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
 from censafe.publication.measurements.reader import read_noisy_measurements
@@ -82,14 +89,16 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
             publish(
                 out,
                 folder.staging,
-                config,
-                estimates,
-                replace(manifest, config=record),
-                ledger_total=None if manifest.test_key else manifest.plan.total,
-                confidence=options.confidence,
+                TopdownRelease(
+                    config,
+                    estimates,
+                    replace(manifest, config=record),
+                    None if manifest.test_key else manifest.plan.total,
+                    options.confidence,
+                    intervals=intervals,
+                    names=names,
+                ),
                 workers=options.workers,
-                intervals=intervals,
-                names=names,
             )
     return RunResult(
         out,

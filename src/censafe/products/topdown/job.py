@@ -27,7 +27,14 @@ from censafe.products.topdown.held import follows_stack, held_sums, is_held, kno
 from censafe.products.topdown.intake import Intake, open_intake
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
-from censafe.products.topdown.release import Estimates, gathered, output_files, publish, query_facts
+from censafe.products.topdown.release import (
+    Estimates,
+    TopdownRelease,
+    gathered,
+    output_files,
+    publish,
+    query_facts,
+)
 from censafe.products.topdown.results import KnownResult
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord
@@ -90,11 +97,8 @@ class TopdownJob:
         del loaded
         with reading.observer.stage("held sums"):
             known = known_blocks(public, self._results)
-            held = {
-                one.name: held_sums(one, known)
-                for one in self._config.histograms
-                if is_held(one) and not follows_stack(one)
-            }
+            alone = [one for one in self._config.histograms if is_held(one) and not follows_stack(one)]
+            held = {one.name: held_sums(one, known) for one in alone}
         levels: dict[str, tuple[SparseLevel, ...]] = {}
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
         facts: dict[str, list[LevelFacts]] = {}
@@ -185,13 +189,15 @@ class TopdownJob:
         publish(
             release.out,
             release.staging,
-            self._config,
-            release.measured,
-            release.manifest,
-            ledger_total=release.ledger_total,
-            confidence=release.confidence,
+            TopdownRelease(
+                self._config,
+                release.measured,
+                release.manifest,
+                release.ledger_total,
+                release.confidence,
+                names=self._names,
+            ),
             workers=self._workers,
-            names=self._names,
         )
 
 

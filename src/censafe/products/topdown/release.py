@@ -31,9 +31,9 @@ from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.intervals.files import INTERVAL_FILES
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
-from censafe.publication.stamps import stamp_of
+from censafe.publication.stamps import Stamp, stamp_of
 
-__all__ = ["Estimates", "gathered", "output_files", "publish", "query_facts"]
+__all__ = ["Estimates", "TopdownRelease", "gathered", "output_files", "publish", "query_facts"]
 
 _DELTA: Final = Fraction(1, 10**10)
 _POST_PROCESSING: Final = (
@@ -112,25 +112,11 @@ def _has_microdata(config: TopdownConfig) -> bool:
     return numbered and any(outputs_of(one).digits == lowest for one in config.histograms)
 
 
-def publish(
-    out: Path,
-    staging: Path,
-    config: TopdownConfig,
-    estimates: Estimates,
-    manifest: Manifest,
-    *,
-    ledger_total: Fraction | None,
-    confidence: Fraction,
-    measured_here: bool = True,
-    workers: int = 1,
-    intervals: Mapping[str, Any] | None = None,
-    names: Mapping[str, str] | None = None,
-) -> None:
-    """Write everything in ``staging`` and move it to ``out``.
+@dataclass(frozen=True, eq=False)
+class TopdownRelease:
+    """What a run publishes.
 
     Args:
-        out: the run folder.
-        staging: where files are written before they get their final names.
         config: of the run.
         estimates: what is published.
         manifest: without outputs and finishing time.
@@ -138,60 +124,104 @@ def publish(
         confidence: level of the margins of error.
         measured_here: whether the run measured, and can state what it protects; estimates from the files of others have no
             certificate and keep no measurements.
-        workers: threads that write files and take their hashes.
-        intervals: what the manifest says of intervals, whose files are in `staging`; None where there are none, and those of an
+        intervals: what the manifest says of intervals, whose files are there already; None where there are none, and those of an
             earlier estimate go.
         names: of areas, which the run keeps; None for none.
+    """
+
+    config: TopdownConfig
+    estimates: Estimates
+    manifest: Manifest
+    ledger_total: Fraction | None
+    confidence: Fraction
+    measured_here: bool = True
+    intervals: Mapping[str, Any] | None = None
+    names: Mapping[str, str] | None = None
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """What every file says of a run that protects nobody."""
+        return stamp_of(test_key=self.manifest.test_key, published_data=self.manifest.published_data)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What the run folder holds beside the measurements."""
+        return output_files(
+            self.config, measured_here=self.measured_here, intervals=self.intervals is not None
+        )
+
+    def finished(self, records: Mapping[str, int], seconds: Mapping[str, float]) -> Manifest:
+        """The manifest with the post-processing, without outputs.
+
+        Args:
+            records: rows of every histogram's files.
+            seconds: of the stages so far.
+        """
+        config, estimates = self.config, self.estimates
+        impossible = impossible_blocks(config, estimates.levels)
+        return replace(
+            self.manifest,
+            stages={**self.manifest.stages, **{name: round(value, 3) for name, value in seconds.items()}},
+            post_processing={
+                **{name: getattr(config.choices, name) for name in _POST_PROCESSING},
+                "records": dict(records),
+                **({"solver": estimates.solver} if estimates.solver else {}),
+                "spine": spine_document(config, estimates.public.run, estimates.public.areas),
+                **({"blocks": {**impossible}} if impossible else {}),
+                **({} if self.intervals is None else {"intervals": dict(self.intervals)}),
+                **_listed(estimates.reports),
+            },
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+
+def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int = 1) -> None:
+    """Write everything in ``staging`` and move it to ``out``.
+
+    Args:
+        out: the run folder.
+        staging: where files are written before they get their final names.
+        release: what is published.
+        workers: threads that write files and take their hashes.
 
     Raises:
         CheckError: estimates and published facts do not belong together, or ledger and plan disagree.
         ReleaseError: measurements of a test key without stamp, or the reverse.
         StorageError: the disk is full or the folder not writable.
     """
-    stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
+    config, stamp = release.config, release.stamp
     timed = (
         SilentObserver()
     )  # the manifest states these stages too, and is written inside of the stage around them
-    stage, seconds = timed.stage, timed.stages
-    places = output_files(config, measured_here=measured_here, intervals=intervals is not None)
-    impossible = impossible_blocks(config, estimates.levels)
-    areas = area_names(config, names)
-    with stage("write files"):
-        records = write_files(staging, config, estimates, places, areas=areas, stamp=stamp, workers=workers)
+    places = release.files
+    areas = area_names(config, release.names)
+    with timed.stage("write files"):
+        records = write_files(
+            staging, config, release.estimates, places, areas=areas, stamp=stamp, workers=workers
+        )
         write_labeled(staging, config, stamp=stamp, workers=workers)
         named = write_names(staging, areas.by_code, census=areas.census)
-    solves = estimates.reports
-    retained: tuple[str, ...] = ()
-    if measured_here:
-        statement = _statement(config, estimates, manifest, records, solves, ledger_total, confidence)
-        write_certificate(staging, statement, stamp=stamp)
-    if measured_here and config.choices.noisy_measurements == "stored":
-        (staging / "measurements").mkdir()
-        write_facts(staging, config, estimates.public, stamp=stamp)
-        retained = RUN_FACTS
+    retained = _write_promise(staging, release, records) if release.measured_here else ()
     written = [path for path in staging.rglob("*") if path.is_file()]
-    with stage("hash files"):
+    with timed.stage("hash files"):
         hashes = hash_outputs(staging, written, workers=workers)
-    whole = replace(
-        manifest,
-        stages={**manifest.stages, **{name: round(value, 3) for name, value in seconds.items()}},
-        post_processing={
-            **{name: getattr(config.choices, name) for name in _POST_PROCESSING},
-            "records": dict(records),
-            **({"solver": estimates.solver} if estimates.solver else {}),
-            "spine": spine_document(config, estimates.public.run, estimates.public.areas),
-            **({"blocks": {**impossible}} if impossible else {}),
-            **({} if intervals is None else {"intervals": dict(intervals)}),
-            **_listed(solves),
-        },
-        outputs=hashes,
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
+    whole = replace(release.finished(records, timed.stages), outputs=hashes)
     write_manifest(staging / "manifest.json", whole)
     move_into_place(
         out, (*retained, *(path.name for path in named), *places), outdated=(*INTERVAL_FILES, NAMES)
     )
     require_nothing_else(out, whole)
+
+
+def _write_promise(staging: Path, release: TopdownRelease, records: Mapping[str, int]) -> tuple[str, ...]:
+    """Write the certificate, and the public facts that a later estimate reads; what is retained beside the outputs."""
+    config, stamp = release.config, release.stamp
+    write_certificate(staging, _statement(release, records), stamp=stamp)
+    if config.choices.noisy_measurements != "stored":
+        return ()
+    (staging / "measurements").mkdir()
+    write_facts(staging, config, release.estimates.public, stamp=stamp)
+    return RUN_FACTS
 
 
 def query_facts(load: LevelWorkload, geounits: int, source: NoiseSource) -> tuple[LevelFacts, ...]:
@@ -221,42 +251,41 @@ def _readings(config: TopdownConfig, public: PublicFacts) -> list[dict[str, Any]
     ]
 
 
-def _statement(
-    config: TopdownConfig,
-    estimates: Estimates,
-    manifest: Manifest,
-    records: Mapping[str, int],
-    solves: Mapping[str, Sequence[Mapping[str, Any]]],
-    ledger_total: Fraction | None,
-    confidence: Fraction,
-) -> CertificateInput:
+def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstimates:
+    """What the certificate says of the queries, the estimates and the exact figures."""
+    config, estimates = release.config, release.estimates
     imputed = [
         f"In the input this was made up by a rule, not read: {words}" for words in estimates.public.imputed
     ]
-    published = (_PUBLISHED,) if manifest.published_data else ()
+    published = (_PUBLISHED,) if release.manifest.published_data else ()
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
         fitted = (*fitted, _FROM_BELOW)
     fitted = (*estimates.remarks, *fitted, *joint_remarks(config))
+    return LevelEstimates(
+        facts=estimates.facts,
+        records=records,
+        exact=exact_figures(config),
+        exact_records=tuple(kind for one in config.histograms for kind in outputs_of(one).exact),
+        remarks=(*published, *fitted, *spine_remarks(config, estimates.public.run), *imputed),
+        solves=estimates.reports,
+        readings=_readings(config, estimates.public),
+    )
+
+
+def _statement(release: TopdownRelease, records: Mapping[str, int]) -> CertificateInput:
+    manifest = release.manifest
     return CertificateInput(
-        title=title_of(config.histograms),
+        title=title_of(release.config.histograms),
         plan=manifest.plan,
-        contents=LevelEstimates(
-            facts=estimates.facts,
-            records=records,
-            exact=exact_figures(config),
-            exact_records=tuple(kind for one in config.histograms for kind in outputs_of(one).exact),
-            remarks=(*published, *fitted, *spine_remarks(config, estimates.public.run), *imputed),
-            solves=solves,
-            readings=_readings(config, estimates.public),
-        ),
+        contents=_contents(release, records),
         dataset=manifest.dataset,
         input_commitment=manifest.input_commitment,
         file_commitments=manifest.file_commitments,
         ledger=manifest.ledger,
-        ledger_total=ledger_total,
+        ledger_total=release.ledger_total,
         configuration=manifest.config.origin,
-        configuration_title=config.title,
+        configuration_title=release.config.title,
         created=manifest.created,
         checks=(
             CheckGroup("Files, columns, geocodes and counts", 9, stops=True),
@@ -267,5 +296,5 @@ def _statement(
         versions=manifest.versions,
         measurement_files={part.file: part.sha256 for part in manifest.parts},
         delta=_DELTA,
-        confidence=confidence,
+        confidence=release.confidence,
     )

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError, StorageError, UsageError
-from censafe.evaluation.areas.files import area_kinds, known_areas, read_area_list, read_area_lists
+from censafe.evaluation.areas.files import area_kinds, known_areas, read_area_lists
 from censafe.evaluation.counts.pairing import (
     Pair,
     PublishedRun,
@@ -79,7 +79,7 @@ def test_parquet_lists_have_kinds_in_columns_of_text_that_are_no_levels(tmp_path
     }  # fmt: skip
     pq.write_table(pa.table(columns), path)
     assert area_kinds(path, SPINE) == ("cd", "sldl")
-    assert read_area_list(path, SPINE, "cd").of_block.tolist() == [0, -1, -1, -1]
+    assert read_area_lists(path, SPINE, ["cd"])[0].of_block.tolist() == [0, -1, -1, -1]
     assert [one.level for one in read_area_lists(path, SPINE, ["sldl"])] == ["sldl"]
 
 
@@ -106,13 +106,13 @@ def test_lists_that_are_none_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "areas.csv"
     path.write_text("geocode;place\n4400103010011000;A\n", encoding="utf-8")
     with pytest.raises(DataError, match="no column of geocodes"):
-        read_area_list(path, SPINE, "place")
+        read_area_lists(path, SPINE, ["place"])
     path.write_text("geocode\n4400103010011000\n", encoding="utf-8")
     with pytest.raises(DataError, match="no column of area codes"):
         read_area_lists(path, SPINE)
     path.write_text("geocode,place\n44,A\n", encoding="utf-8")
     with pytest.raises(DataError, match="1 geocodes are not of the right form"):
-        read_area_list(path, SPINE, "place")
+        read_area_lists(path, SPINE, ["place"])
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(DataError, match=r"broken\.parquet: not a file with a header"):
         read_area_lists(tmp_path / "broken.parquet", SPINE)

@@ -11,7 +11,7 @@ import pytest
 
 from censafe.errors import DataError, StorageError, UsageError
 from censafe.evaluation.areas.areas import level_areas
-from censafe.evaluation.areas.files import read_area_list
+from censafe.evaluation.areas.files import read_area_lists
 from censafe.evaluation.counts.cells import cells_of_counts, match, match_runs, true_answers
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_files, pair_histograms
 from censafe.geography.spines.tree import PL94_US
@@ -156,20 +156,20 @@ def test_areas_off_the_spine_come_from_a_file(tmp_path: Path) -> None:
     place = ["07", "", "07", "12", "", "12", "07", "99"]
     lines = [f"{code},{name}" for code, name in zip(codes, place, strict=True)]
     path.write_text("\n".join(["geocode,place", *lines, "9999,55"]) + "\n", encoding="utf-8")
-    areas = read_area_list(path, pair.spine, "place")
+    (areas,) = read_area_lists(path, pair.spine, ["place"])
     assert areas.names.tolist() == ["07", "12", "99"]
     assert true_answers(pair, areas).tolist() == [true[[0, 2, 6]].sum(), true[[3, 5]].sum(), true[7].sum()]
     cells = match(pair, areas, "race")
     assert (cells.level, cells.area_class) == ("place", "place")
     assert cells.dense()[1].sum() == published[[0, 2, 3, 5, 6, 7]].sum()
     with pytest.raises(DataError, match="no column county"):
-        read_area_list(path, pair.spine, "county")
+        read_area_lists(path, pair.spine, ["county"])
     path.write_text("geocode,place\n1001,1\n1001,2\n", encoding="utf-8")
     with pytest.raises(DataError, match="1 blocks are given twice"):
-        read_area_list(path, pair.spine, "place")
+        read_area_lists(path, pair.spine, ["place"])
     path.write_text("geocode,place\n9001,1\n", encoding="utf-8")
     with pytest.raises(DataError, match="none of its 1 blocks is in the data"):
-        read_area_list(path, pair.spine, "place")
+        read_area_lists(path, pair.spine, ["place"])
 
 
 def test_weighted_runs_and_tidy_counts() -> None:

@@ -10,7 +10,7 @@ from scipy.stats import gaussian_kde
 from censafe.errors import UsageError
 from censafe.evaluation.counts.cells import cells_of_counts
 from censafe.evaluation.loss.calibration import calibrate, linear_noise_examples
-from censafe.evaluation.loss.epl import epl_curve, epl_discrete, epl_summary
+from censafe.evaluation.loss.epl import epl_curve, epl_summary
 from censafe.evaluation.loss.residuals import pooled_residuals, residuals_of
 from censafe.model import NoiseLaw
 
@@ -59,11 +59,11 @@ def test_the_kernel_and_the_bins_agree_with_scipy_and_numpy(factor: float) -> No
 
 def test_ratios_of_whole_residuals_point_away_from_zero() -> None:
     r = np.repeat([-2, -1, 0, 1, 2, 4], [30, 60, 100, 50, 24, 90])
-    frame = epl_discrete(residuals_of(r), n_min=25)
-    assert list(zip(*(frame.column(name).to_pylist() for name in ("k", "next", "n_near", "n_far")), strict=True)) == [
-        (-1, -2, 60, 30), (0, -1, 100, 60), (0, 1, 100, 50),
-    ]  # fmt: skip
-    assert frame.column("epl").to_pylist() == pytest.approx(np.log([2, 100 / 60, 2]))
+    found = summary(residuals_of(r), n_min=25)
+    assert found["discrete", "median"]["value"] == pytest.approx(np.log(2))
+    assert found["discrete", "max"]["value"] == pytest.approx(np.log(2))
+    assert found["discrete", "max"]["n_grid"] == 3
+    assert summary(residuals_of(r), n_min=51)["discrete", "max"]["value"] == pytest.approx(np.log(100 / 60))
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,6 @@ def test_a_bandwidth_is_named_once_and_above_zero() -> None:
         epl_curve(residuals_of(FIXTURE), bandwidth_factor=0.1, bandwidth_persons=1.0)
     with pytest.raises(UsageError, match="above zero"):
         epl_curve(residuals_of(FIXTURE), bandwidth_persons=0.0)
-    with pytest.raises(UsageError, match="not whole"):
-        epl_discrete(residuals_of(FIXTURE / 2))
 
 
 def test_corrected_mode_takes_whole_residuals_where_there_are_enough_and_the_kernel_elsewhere() -> None:

@@ -26,11 +26,11 @@ from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.characteristics import Characteristic
 from censafe.evaluation.outputs import read_frame, write_frame
 from censafe.evaluation.pairs.definitions import DefinedAreas, read_definitions
-from censafe.evaluation.pairs.evaluation import PairChoices, measure_pair
+from censafe.evaluation.pairs.evaluation import PairChoices
 from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.scope import PairQuestions
 from censafe.evaluation.workbook import write_workbook
-from support.pairs import UNITS, pair_of, population
+from support.pairs import UNITS, measure_pair, pair_of, population
 
 DEFINITIONS = """
 queries = ["hispanic"]

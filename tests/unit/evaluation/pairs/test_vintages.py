@@ -16,11 +16,11 @@ from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.outputs import column_meaning, read_evaluation, read_frame
 from censafe.evaluation.pages.vintages import draw_bars
 from censafe.evaluation.pairs.definitions import DefinedAreas
-from censafe.evaluation.pairs.evaluation import PairChoices, evaluate_pair, measure_pair
+from censafe.evaluation.pairs.evaluation import PairChoices, evaluate_pair
 from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.vintages import by_vintage, check_vintages, with_vintages
 from censafe.products.run.options import ReadOptions
-from support.pairs import UNITS, pair_of, population
+from support.pairs import UNITS, measure_pair, pair_of, population
 
 RUNS = ("1", "2", "june")
 SUITES = ("accuracy", "bias", "reliability")

@@ -10,7 +10,6 @@ from censafe.privacy.loss.budget import (
     exact,
     load_json_exact,
     load_toml_exact,
-    parse_budget,
     parse_fraction,
     parse_json_exact,
     parse_toml_exact,
@@ -63,12 +62,6 @@ def test_a_float_is_a_type_error_that_names_the_key():
         exact(0.1, "rho")
     with pytest.raises(TypeError, match=r"rho.*bool"):
         exact(True, "rho")
-
-
-def test_a_budget_is_not_negative():
-    assert parse_budget("0", "rho") == 0
-    with pytest.raises(ConfigError, match="negative"):
-        parse_budget("-1/2", "rho")
 
 
 def test_json_numbers_come_from_their_literal_text(tmp_path):

@@ -8,10 +8,8 @@ import pytest
 from censafe.model import NoiseLaw
 from censafe.privacy.loss.margins import (
     MarginRule,
-    bureau_report_margin,
     exact_coverage,
     exact_margin,
-    margin_for_rho,
     one_sided_threshold,
     paper_margin,
     pure_margin,
@@ -108,7 +106,7 @@ def test_large_sigma2_agrees_with_the_sum_and_is_monotone():
 
 def test_expected_margins_of_the_reference_reports():
     rule = MarginRule.REFERENCE
-    assert bureau_report_margin(gaussian(12**2, "0.1")) == pytest.approx(44.0, abs=0.05)
+    assert paper_margin(gaussian(12**2, "0.1"), NINETY, rule) == pytest.approx(44.0, abs=0.05)
     assert paper_margin(gaussian(4, "0.2"), NINETY, rule) == pytest.approx(5.19, abs=0.005)
     doubled = NoiseLaw.gaussian(2 * gaussian(12**2, "0.1").parameter)
     assert paper_margin(doubled, NINETY, rule) == pytest.approx(62.2, abs=0.05)
@@ -127,7 +125,7 @@ def test_budget_and_margin_are_inverse_to_each_other():
     squared = Fraction(22**2)
     rho = rho_for_margin(Fraction(68), squared, NINETY)
     assert rho == squared * Fraction("1.645") ** 2 / (2 * 68**2)
-    assert margin_for_rho(rho, squared, NINETY) == pytest.approx(68.0, rel=1e-15)
+    assert paper_margin(NoiseLaw.gaussian(squared / (2 * rho)), NINETY) == pytest.approx(68.0, rel=1e-15)
     assert round(float(rho), 6) == 0.141622
 
 
@@ -145,7 +143,6 @@ def test_exact_z_is_the_normal_quantile():
         lambda: exact_coverage(NoiseLaw.gaussian(Fraction(1)), 1.0),
         lambda: one_sided_threshold(NoiseLaw.gaussian(Fraction(1)), 0.9),
         lambda: rho_for_margin(500.0, Fraction(4), NINETY),
-        lambda: margin_for_rho(0.1, Fraction(4), NINETY),
         lambda: pure_margin(2.0),
         lambda: z_of(0.9),
     ],
@@ -163,7 +160,6 @@ def test_floats_are_type_errors(call):
         lambda: exact_coverage(NoiseLaw.gaussian(Fraction(1)), -1),
         lambda: one_sided_threshold(NoiseLaw.gaussian(Fraction(1)), Fraction(1, 3)),
         lambda: rho_for_margin(Fraction(0), Fraction(4), NINETY),
-        lambda: margin_for_rho(Fraction(0), Fraction(4), NINETY),
         lambda: z_of(Fraction(1, 2)),
     ],
 )

@@ -11,10 +11,10 @@ from censafe.model.plan import Definition, Neighbours, ProtectedUnit
 from censafe.privacy.keys.part_keys import derive_part_key, plan_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.ledger.book import Reservation
-from censafe.privacy.measure.mechanisms import measure, require_release
+from censafe.privacy.measure.mechanisms import measure
 from censafe.privacy.noise.sampler import draw
 from censafe.publication.measurements.vectors import write_measurements
-from censafe.publication.stamps import STAMP
+from censafe.publication.stamps import STAMP, require_publishable
 from support.noise import known_part_key, law, seeded_part_key
 
 QUERY = QueryPlan("PH2", "STATE", law("gaussian", 100), Fraction(1, 8))
@@ -54,7 +54,7 @@ def test_a_release_key_gives_private_measurements_that_may_be_released() -> None
     paid = Reservation(1, "run", "PH2", QUERY.cost, QUERY.cost)
     found = measure(counts(), QUERY, 0, plan_part_key(ReleaseKey.from_system(), PLAN, b"", "PH2", paid))
     assert (found.source, found.private) == ("system", True)
-    require_release(found)
+    require_publishable([found], None)
 
 
 def test_what_no_plan_and_ledger_accounts_for_is_stamped_and_never_released(tmp_path: Path) -> None:
@@ -65,8 +65,6 @@ def test_what_no_plan_and_ledger_accounts_for_is_stamped_and_never_released(tmp_
         ):
             found = measure(counts(), QUERY, 0, key)
             assert (found.source, found.private) == ("unaccounted", False)
-            with pytest.raises(ReleaseError, match="outside a plan and ledger"):
-                require_release(found)
             for stamp in (None, STAMP):
                 with pytest.raises(ReleaseError, match="outside a plan and ledger"):
                     write_measurements(
@@ -109,8 +107,8 @@ def test_a_query_that_is_not_the_plans_is_refused(wrong: QueryPlan) -> None:
 
 def test_a_test_key_gives_measurements_that_may_not_be_released() -> None:
     found = measure(counts(), QUERY, 0, seeded_part_key(1))
-    with pytest.raises(ReleaseError, match="drawn with a test key"):
-        require_release(found)
+    with pytest.raises(ReleaseError, match="without a test key"):
+        require_publishable([found], None)
 
 
 def test_flags_on_keys_and_on_measurements_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,19 +117,8 @@ def test_flags_on_keys_and_on_measurements_change_nothing(monkeypatch: pytest.Mo
     monkeypatch.setattr(type(key), "source", "system", raising=False)
     found = measure(counts(), QUERY, 0, key)
     monkeypatch.setattr(Measurements, "private", True)
-    with pytest.raises(ReleaseError, match="drawn with a test key"):
-        require_release(found)
-
-
-def test_other_types_are_not_released() -> None:
-    @dataclasses.dataclass(frozen=True, eq=False)
-    class Sneaky(Measurements):
-        pass
-
-    sneaky = Sneaky(QUERY, DOMAIN, counts().values, "system")
-    for wrong in (sneaky, counts(), None):
-        with pytest.raises(ReleaseError, match="measurements only"):
-            require_release(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ReleaseError, match="without a test key"):
+        require_publishable([found], None)
 
 
 def test_the_noise_of_a_query_serves_one_vector_of_answers() -> None:

@@ -35,6 +35,7 @@ from censafe.products.detailed.persons.recipe import adaptive_tables, private_pa
 from censafe.products.detailed.persons.recipe import measure_level as measure_persons
 from censafe.products.detailed.persons.tables import TOTAL, most_detailed_cells, person_tables, table_variants
 from censafe.products.detailed.plan import P_QUERIES, plan_release, stabilities
+from censafe.products.detailed.recipe import PartTask
 from support.safetab_reference import (
     AGES,
     HOUSEHOLD_BASIS,
@@ -96,7 +97,8 @@ def measure(
     counter: GroupCounter, config: SafetabPConfig, name: str, *, stable: int = 9
 ) -> GroupMeasurements:
     key = derive_part_key(TestKey(3), "0" * 64, b"", name)
-    return measure_persons(counter, config, level_of(name), part_of(config, name), key, stable=stable)
+    task = PartTask(config, counter, None, level_of(name), "p", part_of(config, name), stable)
+    return measure_persons(task, key)
 
 
 def test_the_variants_are_those_that_are_published() -> None:
@@ -247,7 +249,8 @@ def test_households_are_measured_where_a_total_was_published(
     stable = stabilities(config, UNIVERSE)[level]
     key = derive_part_key(TestKey(3), "0" * 64, b"", "county_2")
     part = part_of(config, f"county_2_{table_class}")
-    found = measure_households(households, config, totals, level, table_class, part, key, stable=stable)
+    task = PartTask(config, households, totals, level, table_class, part, stable)
+    found = measure_households(task, key)
     np.testing.assert_array_equal(region, found.region)
     np.testing.assert_array_equal(iteration, found.iteration)
     assert set(found.stat_level.tolist()) == set(range(len(household_tables(table_class))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -334,19 +335,12 @@ def estimate_ratios(
     bottoms, bottom_variances = _with_total(den, rules.form == "shared")
     tops, top_variances = _with_total(num, shared=False)
 
-    def solve(group: int) -> list[RatioEstimate]:
-        key = num.keys[group]
-        try:
-            return GroupFit(rules, settings, key).ratios(_noisy(num, group), _noisy(den, group))
-        except UnansweredError as error:
-            raise DataError(f"{key_text(rules.table, key)}: {error}") from error
-
     with ThreadPoolExecutor(workers) as pool:
-        fits = list(pool.map(solve, range(len(num.keys))))
-    names = ("ratio", "low", "high", "num", "den")
-    solved = {
-        name: np.array([[getattr(fit, name) for fit in row] for row in fits]).reshape(-1, 3) for name in names
-    }
+        fits = list(pool.map(partial(_fit, num, den, rules, settings), range(len(num.keys))))
+    ratio, low, high, num_mean, den_mean = (
+        np.array([[getattr(fit, name) for fit in row] for row in fits]).reshape(-1, 3)
+        for name in ("ratio", "low", "high", "num", "den")
+    )
     part_lowest = 0.0 if rules.form == "shared" else rules.lowest
     return RatioEstimates(
         table=rules.table,
@@ -359,12 +353,22 @@ def estimate_ratios(
         den_variance=bottom_variances,
         geometric=np.asarray(num.geometric.any(axis=1) | den.geometric.any(axis=1)),
         factor=margin_factor(settings),
-        ratio=solved["ratio"],
-        low=solved["low"],
-        high=solved["high"],
-        num_mean=solved["num"],
-        den_mean=solved["den"],
+        ratio=ratio,
+        low=low,
+        high=high,
+        num_mean=num_mean,
+        den_mean=den_mean,
     )
+
+
+def _fit(
+    num: GroupedCells, den: GroupedCells, rules: RatioRules, settings: EstimateSettings, group: int
+) -> list[RatioEstimate]:
+    key = num.keys[group]
+    try:
+        return GroupFit(rules, settings, key).ratios(_noisy(num, group), _noisy(den, group))
+    except UnansweredError as error:
+        raise DataError(f"{key_text(rules.table, key)}: {error}") from error
 
 
 def _noisy(cells: GroupedCells, group: int) -> list[NoisyCount]:

@@ -20,7 +20,6 @@ __all__ = [
     "MarginTree",
     "NodeBounds",
     "Prices",
-    "cost_bits",
     "min_cost_flow",
     "nearest_place",
     "rounding_network",
@@ -28,12 +27,6 @@ __all__ = [
 
 
 _STEP = 12  # the error allowed in reduced costs shrinks by this factor in every phase
-
-
-def cost_bits(nodes: int, largest: float, most: int = 26) -> int:
-    """Bits after the point with which costs up to ``largest`` can be scaled without overflow of prices."""
-    room = float(np.iinfo(np.int64).max) / (4.0 * (nodes + 1.0) * max(largest, 1.0))
-    return max(0, min(most, int(np.floor(np.log2(room)))))
 
 
 @compiled(void(int64, int64[::1], int64[::1], int64[::1], int64[::1]))
@@ -138,7 +131,7 @@ def min_cost_flow(nodes, tail, head, capacity, cost, supply, flow):  # type: ign
         tail: node where each arc starts.
         head: node where each arc ends.
         capacity: most units on each arc, 0 or more.
-        cost: cost of a unit on each arc, in integers; see ``cost_bits`` for how large they may be.
+        cost: cost of a unit on each arc, in integers; 4 (nodes + 1) times the largest fits 64 bits.
         supply: units that enter the network at each node; negative where they leave; sums to 0.
         flow: receives the units on each arc.
 

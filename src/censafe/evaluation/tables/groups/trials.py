@@ -29,7 +29,7 @@ from censafe.privacy.measure.groups import ListedGroups, count_listed_groups
 from censafe.privacy.measure.rows import GroupRows
 from censafe.privacy.noise.sampler import draw_cells
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
-from censafe.products.detailed.config import SafetabConfig, SafetabHConfig, SafetabPConfig
+from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
 from censafe.products.detailed.households.recipe import measure_level as measure_households
 from censafe.products.detailed.households.variants import household_tables
 from censafe.products.detailed.persons.recipe import measure_level as measure_persons
@@ -37,6 +37,7 @@ from censafe.products.detailed.persons.tables import table_variants
 from censafe.products.detailed.plan import part_name, stabilities
 from censafe.products.detailed.processing import configured_classes, process
 from censafe.products.detailed.product_tables import tables_of
+from censafe.products.detailed.recipe import PartTask
 from censafe.publication.groups.rows import Groups
 
 __all__ = ["LevelErrors", "LevelTrials", "level_trials", "run_group_trials"]
@@ -114,30 +115,19 @@ class LevelTrials:
 
     def measure(self, key: TestPartKey) -> GroupMeasurements:
         """The level measured as in a release."""
-        records, config = self.records, self.config
-        if isinstance(config, SafetabPConfig):
-            return measure_persons(
-                records.counter,
-                config,
-                self.level,
-                self.part,
-                key,
-                stable=self.stable,
-                threads=records.threads,
-            )
-        if not isinstance(config, SafetabHConfig):
-            raise TypeError("a level is of SafeTab-P or of SafeTab-H")
-        return measure_households(
+        records = self.records
+        task = PartTask(
+            self.config,
             records.counter,
-            config,
-            records.totals,
+            records.data.totals,
             self.level,
-            "t3" if self.table_class == "t3" else "t4",
+            self.table_class,
             self.part,
-            key,
-            stable=self.stable,
-            threads=records.threads,
+            self.stable,
+            records.threads,
         )
+        person = isinstance(self.config, SafetabPConfig)
+        return measure_persons(task, key) if person else measure_households(task, key)
 
     def truth_of(self, groups: Groups) -> GroupRows:
         """True cells of groups with the tables that they have."""

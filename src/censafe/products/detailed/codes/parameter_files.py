@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,6 @@ __all__ = [
     "expand_short_form",
     "is_short_form",
     "read_table",
-    "short_form_lines",
 ]
 
 
@@ -216,32 +215,6 @@ def expand_short_form(
             "separated by commas; fix: correct the lines"
         )
     return tuple(rows)
-
-
-def short_form_lines(members: Mapping[str, Collection[int]], known: Collection[int]) -> tuple[str, ...]:
-    """The short form of a map, a line for every iteration with codes, without a header.
-
-    Args:
-        members: codes by iteration code.
-        known: the codes of the code list; a range may span any that are not in it.
-
-    Example:
-        >>> short_form_lines({"1002": {1010, 1020, 1030, 1050}}, [1010, 1020, 1030, 1040, 1050])
-        ('1002|1010:1030,1050',)
-    """
-    rank = {code: position for position, code in enumerate(sorted(known))}
-    lines = []
-    for iteration, codes in members.items():
-        runs: list[list[int]] = []
-        for code in sorted(codes):
-            if runs and rank[code] == rank[runs[-1][-1]] + 1:
-                runs[-1].append(code)
-            else:
-                runs.append([code])
-        if runs:
-            texts = (f"{run[0]}:{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-            lines.append(f"{iteration}|{','.join(texts)}")
-    return tuple(lines)
 
 
 def _bounds(item: str) -> tuple[int, int]:

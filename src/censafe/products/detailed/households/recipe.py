@@ -8,12 +8,11 @@ import numpy as np
 
 from censafe.errors import DataError, ReleaseError
 from censafe.model import GroupLevel as PublicLevel
-from censafe.model import GroupMeasurements, PartPlan
+from censafe.model import GroupMeasurements
 from censafe.population.detailed.checks import no_group_finding
 from censafe.population.detailed.source import SafetabInput
 from censafe.population.detailed.totals import PopGroupTotals
 from censafe.population.findings import raise_if_fatal
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
 from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
@@ -75,38 +74,28 @@ def listed_groups(
     )
 
 
-def measure_level(
-    counter: GroupCounter,
-    config: SafetabHConfig,
-    totals: PopGroupTotals,
-    level: PopulationGroupLevel,
-    table_class: TableClass,
-    part: PartPlan,
-    key: ReleasePartKey | TestPartKey,
-    *,
-    stable: int,
-    threads: int = 1,
-) -> GroupMeasurements:
+def measure_level(task: PartTask, key: Key) -> GroupMeasurements:
     """Count the listed groups of a level and measure one class of tables once.
 
     Args:
-        counter: sorted records of the run.
-        config: thresholds.
-        totals: T1.
-        level: which level.
-        table_class: ``t3`` or ``t4``.
-        part: the part of the plan of this level and class, reserved.
+        task: the level and class, its records and its part of the plan.
         key: key of the part.
-        stable: largest number of groups of the level that a record may be in.
-        threads: number of threads.
 
     Raises:
-        CheckError: a record is in more groups than ``stable``; nothing was drawn.
+        CheckError: a record is in more groups than the task says; nothing was drawn.
+        DataError: there are no totals of population groups.
+        ReleaseError: the configuration is not of SafeTab-H.
     """
-    source = counter.groups(level, stable)
-    listed = listed_groups(totals, source.level, table_class, config.thresholds[table_class, level.key])
-    (query,) = part.queries
-    return measure_groups(source, listed, query, table_class, key, threads=threads)
+    if not isinstance(task.config, SafetabHConfig):
+        raise ReleaseError("a part of SafeTab-H needs a configuration of SafeTab-H")
+    if task.totals is None:
+        raise DataError("SafeTab-H needs totals of population groups (T1). Name them with `t1`.")
+    table_class: TableClass = "t3" if task.table_class == "t3" else "t4"
+    source = task.counter.groups(task.level, task.stable)
+    thresholds = task.config.thresholds[table_class, task.level.key]
+    listed = listed_groups(task.totals, source.level, table_class, thresholds)
+    (query,) = task.part.queries
+    return measure_groups(source, listed, query, table_class, key, threads=task.threads)
 
 
 def true_counts(
@@ -135,24 +124,6 @@ def true_counts(
     return count_listed_groups(source, listed, threads=threads)
 
 
-def _measure(task: PartTask, key: Key) -> GroupMeasurements:
-    if not isinstance(task.config, SafetabHConfig):
-        raise ReleaseError("a part of SafeTab-H needs a configuration of SafeTab-H")
-    if task.data.totals is None:
-        raise DataError("SafeTab-H needs totals of population groups (T1). Name them with `t1`.")
-    return measure_level(
-        task.counter,
-        task.config,
-        task.data.totals,
-        task.level,
-        "t3" if task.table_class == "t3" else "t4",
-        task.part,
-        key,
-        stable=task.stable,
-        threads=task.threads,
-    )
-
-
 def _require_overlap(config: SafetabConfig, data: SafetabInput, counter: GroupCounter) -> None:
     """Stop when no household of a run, US or Puerto Rico, is in any group that has a total."""
     if data.totals is None:
@@ -170,7 +141,7 @@ def _require_overlap(config: SafetabConfig, data: SafetabInput, counter: GroupCo
     raise_if_fatal(findings, "input data")
 
 
-_RECIPE = SafetabRecipe(load_h_config, count_households, _measure, _require_overlap)
+_RECIPE = SafetabRecipe(load_h_config, count_households, measure_level, _require_overlap)
 validate = _RECIPE.validate
 run = _RECIPE.run
 estimate = _RECIPE.estimate

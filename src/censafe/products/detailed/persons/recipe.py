@@ -5,9 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from censafe.errors import ReleaseError
-from censafe.model import GroupMeasurements, PartPlan
+from censafe.model import GroupMeasurements
 from censafe.population.detailed.source import SafetabInput
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.adaptive import AdaptiveTables, count_adaptive, measure_adaptive
 from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
@@ -58,32 +57,22 @@ def adaptive_tables(config: SafetabPConfig, level: PopulationGroupLevel) -> Adap
     return AdaptiveTables((one, two, three), table_variants(), chance)
 
 
-def measure_level(
-    counter: GroupCounter,
-    config: SafetabPConfig,
-    level: PopulationGroupLevel,
-    part: PartPlan,
-    key: ReleasePartKey | TestPartKey,
-    *,
-    stable: int,
-    threads: int = 1,
-) -> GroupMeasurements:
+def measure_level(task: PartTask, key: Key) -> GroupMeasurements:
     """Count a level and measure it once.
 
     Args:
-        counter: sorted records of the run.
-        config: thresholds and suppression.
-        level: which level.
-        part: its part of the plan, reserved.
+        task: the level, its records and its part of the plan.
         key: key of the part.
-        stable: largest number of groups of the level that a record may be in.
-        threads: number of threads.
 
     Raises:
-        CheckError: a record is in more groups than ``stable``; nothing was drawn.
+        CheckError: a record is in more groups than the task says; nothing was drawn.
+        ReleaseError: the configuration is not of SafeTab-P.
     """
-    source = counter.groups(level, stable)
-    return measure_adaptive(source, part.queries, adaptive_tables(config, level), key, threads=threads)
+    if not isinstance(task.config, SafetabPConfig):
+        raise ReleaseError("a part of SafeTab-P needs a configuration of SafeTab-P")
+    source = task.counter.groups(task.level, task.stable)
+    tables = adaptive_tables(task.config, task.level)
+    return measure_adaptive(source, task.part.queries, tables, key, threads=task.threads)
 
 
 def true_counts(counter: GroupCounter, level: PopulationGroupLevel, *, threads: int = 1) -> GroupRows:
@@ -115,21 +104,7 @@ def private_path(
     return count_adaptive(counter.groups(level, None), adaptive_tables(config, level), threads=threads)
 
 
-def _measure(task: PartTask, key: Key) -> GroupMeasurements:
-    if not isinstance(task.config, SafetabPConfig):
-        raise ReleaseError("a part of SafeTab-P needs a configuration of SafeTab-P")
-    return measure_level(
-        task.counter,
-        task.config,
-        task.level,
-        task.part,
-        key,
-        stable=task.stable,
-        threads=task.threads,
-    )
-
-
-_RECIPE = SafetabRecipe(load_p_config, count_persons, _measure)
+_RECIPE = SafetabRecipe(load_p_config, count_persons, measure_level)
 validate = _RECIPE.validate
 run = _RECIPE.run
 estimate = _RECIPE.estimate

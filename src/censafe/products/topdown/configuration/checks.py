@@ -176,6 +176,9 @@ def _check_measure(document: Document, names: tuple[str, ...], problems: Problem
     return tuple(name for name in names if name in read)
 
 
+_HISTOGRAM_KEYS: Final = ("schema", "exact_totals", "measurements", "passes", "constraints")
+
+
 def _check_histogram(
     name: str,
     raw: object,
@@ -188,9 +191,7 @@ def _check_histogram(
     before, key = len(problems.messages), f"histograms.{name}"
     if not _NAME.fullmatch(name):
         problems.add(key, "the name of a histogram has letters, digits, - and _")
-    table = check_entry(
-        raw, key, ("schema", "exact_totals", "measurements", "passes", "constraints"), problems
-    )
+    table = check_entry(raw, key, _HISTOGRAM_KEYS, problems)
     names = tuple(level.name for level in levels)
     chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), problems)
     exact = _check_exact_totals(table, key, names, problems)
@@ -200,9 +201,8 @@ def _check_histogram(
     if chosen is None:
         return None
     words = Queries(schemas[chosen])
-    shares = check_schema_table(document.values.get("query_shares", {}), "query_shares", problems).get(
-        name, {}
-    )
+    tables = check_schema_table(document.values.get("query_shares", {}), "query_shares", problems)
+    shares = tables.get(name, {})
     query_shares = _check_query_shares(shares, f"query_shares.{name}", names, words, problems)
     passes = check_passes(table.get("passes", []), f"{key}.passes", names, query_shares, words, problems)
     if len(problems.messages) > before or loss is None:

@@ -180,17 +180,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     histograms = check_histograms(document, levels, root, losses, problems)
     histograms, stacks = _check_together(document, levels, histograms, problems)
     geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
-    if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
-        problems.add(
-            "information",
-            "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
-        )
-    if choices.joint and histograms and joint_pair(histograms) is None:
-        problems.add(
-            "joint",
-            "needs persons with bounds by kind of unit, none of which asks for somebody in every housing unit, and housing units by "
-            "occupancy, both measured; fix: --set joint=false, or measure both (measure)",
-        )
+    _require_possible(choices, histograms, problems)
     title = document.title(problems)
     problems.raise_if_any(document.origin)
     return TopdownConfig(
@@ -209,6 +199,23 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         together=tuple(tuple(one.name for one in stack.histograms) for stack in stacks),
         published=dict(document.values.get("published", {})),
     )
+
+
+def _require_possible(
+    choices: Choices, histograms: tuple[MeasuredHistogram, ...], problems: Problems
+) -> None:
+    """Choices that exclude each other, or that the histograms do not allow."""
+    if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
+        problems.add(
+            "information",
+            "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
+        )
+    if choices.joint and histograms and joint_pair(histograms) is None:
+        problems.add(
+            "joint",
+            "needs persons with bounds by kind of unit, none of which asks for somebody in every housing unit, and housing units by "
+            "occupancy, both measured; fix: --set joint=false, or measure both (measure)",
+        )
 
 
 def _check_together(

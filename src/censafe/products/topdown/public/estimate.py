@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from censafe.errors import DataError
+from censafe.model.observer import Observer
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
@@ -17,9 +18,9 @@ from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.folder import TOTALS, StoredParts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.public.files import open_files
+from censafe.products.topdown.public.files import FilesRun, open_files
 from censafe.products.topdown.public.parts import estimate_files_run
-from censafe.products.topdown.release import output_files, publish
+from censafe.products.topdown.release import TopdownRelease, publish
 from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import ConfigRecord, Manifest, software_versions
 from censafe.publication.measurements.geography import ExactTotal, read_exact_totals
@@ -67,37 +68,29 @@ def estimate_files(
         state = folder.identify(manifest.identity)
         if state == "finished":
             observer.remark(f"{out} holds these estimates; they are made again.")
-        with observer.stage("read"):
-            found = open_files(chosen, measurements, _table(measurements, totals))
-        for remark in found.remarks:
-            observer.remark(f"Warning: {remark}")
+        found = _opened(chosen, measurements, totals, observer)
         stored = StoredParts(folder.parts, manifest.plan.digest(), found.stamped)
         estimates = estimate_files_run(chosen, found, stored, options)
         source = IntervalSource(chosen, estimates, found.read, options.workers, names)
         intervals = intervals_of(folder.staging, source, options, stamp=found.stamp)
+        whole = replace(
+            manifest, run=folder.run, test_key=found.stamped, published_data=found.stamp == DEMONSTRATION
+        )
+        release = TopdownRelease(chosen, estimates, whole, None, options.confidence, False, intervals, names)
         with observer.stage("publish"):
-            publish(
-                out,
-                folder.staging,
-                chosen,
-                estimates,
-                replace(
-                    manifest,
-                    run=folder.run,
-                    test_key=found.stamped,
-                    published_data=found.stamp == DEMONSTRATION,
-                ),
-                ledger_total=None,
-                confidence=options.confidence,
-                measured_here=False,
-                workers=options.workers,
-                intervals=intervals,
-                names=names,
-            )
-    files = output_files(chosen, measured_here=False, intervals=intervals is not None)
+            publish(out, folder.staging, release, workers=options.workers)
     return RunResult(
-        out, manifest.plan, not found.stamped, state != "new", files, observer.stages, measured=False
+        out, manifest.plan, not found.stamped, state != "new", release.files, observer.stages, measured=False
     )
+
+
+def _opened(config: TopdownConfig, measurements: Path, totals: Path | None, observer: Observer) -> FilesRun:
+    """Read the headers of the files, and say what is unusual in them."""
+    with observer.stage("read"):
+        found = open_files(config, measurements, _table(measurements, totals))
+    for remark in found.remarks:
+        observer.remark(f"Warning: {remark}")
+    return found
 
 
 def _table(measurements: Path, totals: Path | None) -> tuple[ExactTotal, ...]:

@@ -134,7 +134,7 @@ def test_windows_of_sums_are_those_of_single_differences() -> None:
 
 def test_recomputed_and_kept_sums_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
-    monkeypatch.setattr("censafe.estimation.sdhc.ratios.lattice._KEPT", 0)
+    monkeypatch.setattr("censafe.estimation.sdhc.ratios.lattice._STORED_PAIRS", 0)
     monkeypatch.setattr("censafe.estimation.sdhc.ratios.lattice._BLOCK", 64)
     recomputed = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
     # sums in another order differ in their last digits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from censafe.errors import DataError
-from censafe.products.detailed.codes.parameter_files import expand_short_form, short_form_lines
+from censafe.products.detailed.codes.parameter_files import expand_short_form
 from censafe.products.detailed.codes.parameters import read_universe
 from support.safetab_universes import FILES, write_parameters
 
@@ -83,7 +84,23 @@ def test_malformed_lines_are_reported_with_the_other_breaches(tmp_path: Path) ->
     assert "RACE_ETH_CODE: values of another form" in str(caught.value)
 
 
+def short_form(members: Mapping[str, Collection[int]]) -> list[str]:
+    """A line for every iteration with codes, neighbouring known codes as ranges."""
+    lines = []
+    for iteration, codes in members.items():
+        runs: list[list[int]] = []
+        for position, code in enumerate(sorted(KNOWN)):
+            if code in codes and runs and runs[-1][-1] == position - 1:
+                runs[-1].append(position)
+            elif code in codes:
+                runs.append([position])
+        ends = [(sorted(KNOWN)[run[0]], sorted(KNOWN)[run[-1]]) for run in runs]
+        if ends:
+            lines.append(f"{iteration}|{','.join(f'{a}:{b}' if a < b else str(a) for a, b in ends)}")
+    return lines
+
+
 @given(st.dictionaries(st.sampled_from(["0001", "1002", "2003"]), st.sets(st.sampled_from(KNOWN))))
 def test_the_short_form_comes_back(members: dict[str, set[int]]) -> None:
-    rows = expand_short_form(short_form_lines(members, KNOWN), KNOWN, "map.txt")
+    rows = expand_short_form(short_form(members), KNOWN, "map.txt")
     assert set(rows) == {(code, str(one)) for code, codes in members.items() for one in codes}
