@@ -90,7 +90,6 @@ def test_names_are_terms_of_the_field() -> None:
 KERNEL_WORDS = ("compiled", "njit", "_kernel")
 MOST_VALUES = 8
 MOST_LINES = 40  # of code; of kernels 60
-STILL_LONG = {"estimation/topdown/operator/facilities.py: facility_sums"}
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -157,7 +156,7 @@ def test_functions_are_short() -> None:
         for name, node in functions()
         if name not in short and (lines := code_lines(node, with_code[name.split(":")[0]])) > MOST_LINES
     }
-    assert long.keys() - STILL_LONG == set()
+    assert long.keys() == set()
 
 
 def imported(names: dict[str, ast.Module], start: str) -> set[str]:

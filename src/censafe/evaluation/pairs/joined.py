@@ -14,7 +14,7 @@ from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.summary.counts import Counted, SummarySources
 from censafe.evaluation.summary.tables import SummaryRequest
 
-__all__ = ["CONTRADICTIONS", "Contradiction", "contradictions"]
+__all__ = ["CONTRADICTIONS", "Contradiction", "count_contradictions"]
 
 _TRUTH: Final = "truth"
 Relation = Literal["equal", "at most", "both or none"]
@@ -167,7 +167,7 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def contradictions(sources: SummarySources, lists: Sequence[ComparedAreas]) -> pa.Table:
+def count_contradictions(sources: SummarySources, lists: Sequence[ComparedAreas]) -> pa.Table:
     """Count areas of which persons and households contradict each other, in the truth and in every published run.
 
     Args:

@@ -16,7 +16,7 @@ from censafe.evaluation.counts.cells import MatchedCells, true_answers
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.topdown.accuracy import Compared
 
-__all__ = ["area_classes", "bias_by_class", "bias_frame"]
+__all__ = ["bias_by_class", "bias_frame", "classes_of_areas"]
 
 _METHOD: Final = "topdown"
 _MOST: Final = 100  # answers of a characteristic
@@ -33,7 +33,7 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def area_classes(pair: Pair) -> dict[str, tuple[Strata, ...]]:
+def classes_of_areas(pair: Pair) -> dict[str, tuple[Strata, ...]]:
     """Classes of the areas of every level: true persons (or other records), and quintiles of diversity.
 
     Quintiles are made of levels above the lowest, and only where the schema tells race and origin.
@@ -103,7 +103,7 @@ def bias_frame(
 
     Args:
         compared: of all histograms.
-        classes: of :func:`area_classes`.
+        classes: of :func:`classes_of_areas`.
         words: what each answer counts, by ``histogram/characteristic``.
 
     Returns:

@@ -27,7 +27,7 @@ from censafe.evaluation.outputs import (
 from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.pages.topdown import mean_errors
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsistencies
-from censafe.evaluation.pairs.joined import contradictions
+from censafe.evaluation.pairs.joined import count_contradictions
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.sheets import SHEETLESS, summarise, topdown_sources
@@ -38,7 +38,7 @@ from censafe.evaluation.topdown.accuracy import (
     compare_methods,
     growth_frames,
 )
-from censafe.evaluation.topdown.bias import area_classes, bias_frame
+from censafe.evaluation.topdown.bias import bias_frame, classes_of_areas
 from censafe.evaluation.topdown.noise_alone import evaluate_noise, expected_errors, keep_configuration
 from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_characteristics
 from censafe.evaluation.topdown.runs import RunRequest, RunSeries, SourceOf, read_runs, run_all
@@ -184,7 +184,7 @@ def _measure(
         sources = topdown_sources(population, read)
         found.tables, found.frames = summarise(sources, frames)
     with reading.observer.stage("bias"):
-        found.frames["bias_classes"] = bias_frame(every, area_classes(sources.pairs[0]), found.answers)
+        found.frames["bias_classes"] = bias_frame(every, classes_of_areas(sources.pairs[0]), found.answers)
     if len({pair.schema.record for pair in sources.pairs}) > 1:
         with reading.observer.stage("contradictions"):
             _contradict(population, sources, lists, found.frames)
@@ -200,7 +200,7 @@ def _contradict(
     """Add what persons and households say of the same homes."""
     areas = [*(level_areas(sources.pairs[0].spine, level) for level in population.levels), *lists]
     frames["inconsistency"] = inconsistencies(sources, areas, lowest=population.levels[-1])
-    frames["contradictions"] = contradictions(sources, areas)
+    frames["contradictions"] = count_contradictions(sources, areas)
 
 
 def _side_by_side(

@@ -143,9 +143,9 @@ def require_same_use(results: tuple[PublishedResult, ...], *, test_key: bool, pu
         if one.manifest.test_key and not test_key:
             raise UsageError(
                 f"{one.folder} was drawn with a test key and is not private; a release cannot hold to it. Give the released "
-                f"{one.name}, or --test-key SEED for a test"
+                f"{one.name}, or a test key (`test_key`) for a test"
             )
         if one.manifest.published_data and not (test_key or published_data):
             raise UsageError(
-                f"{one.folder} is a demonstration with published data; give --published-data, or the released {one.name}"
+                f"{one.folder} is a demonstration with published data; give `published_data`, or the released {one.name}"
             )

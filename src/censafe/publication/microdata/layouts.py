@@ -134,7 +134,7 @@ class MicrodataLayout:
     @cached_property
     def shown(self) -> HistogramSchema:
         """The schema of the records as rows show them, with the levels that are told apart."""
-        return self.schema if self.split is None else _told_apart(self.schema, self.split)
+        return self.schema if self.split is None else _with_split_levels(self.schema, self.split)
 
     @property
     def cells(self) -> int:
@@ -167,7 +167,7 @@ def _labels(schema: HistogramSchema, column: MicrodataColumn) -> _Labels:
     return np.broadcast_to(found, schema.schema.shape).reshape(-1)
 
 
-def _told_apart(schema: HistogramSchema, split: SplitLevel) -> HistogramSchema:
+def _with_split_levels(schema: HistogramSchema, split: SplitLevel) -> HistogramSchema:
     """The schema with more levels of one attribute, whose recodes and table no longer hold."""
     more, name = len(split.answers) - 1, split.attribute
     attributes = tuple(

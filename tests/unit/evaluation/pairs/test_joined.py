@@ -7,7 +7,7 @@ import pytest
 
 from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_histograms
-from censafe.evaluation.pairs.joined import CONTRADICTIONS, contradictions
+from censafe.evaluation.pairs.joined import CONTRADICTIONS, count_contradictions
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import ExactHistograms, SparseLevel
@@ -47,7 +47,7 @@ def found(persons: Records, households: Records) -> dict[tuple[str, str], tuple[
         run = PublishedRun("run", SparseLevel(*columns(spine, name, public)))
         exact = ExactHistograms(*columns(spine, name, true))
         pairs.append(pair_histograms(shipped_schemas()[name], spine, exact, [run]))
-    frame = contradictions(SummarySources(tuple(pairs)), [level_areas(spine, "Block")])
+    frame = count_contradictions(SummarySources(tuple(pairs)), [level_areas(spine, "Block")])
     return {(row["kind"], row["run_id"]): (row["n"], row["records"]) for row in frame.to_pylist()}
 
 

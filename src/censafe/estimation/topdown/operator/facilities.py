@@ -107,34 +107,21 @@ def facility_sums(
         CheckError: published sums share some of their kinds of facility and not all of them.
     """
     _, of_sum, of_kind = rule.groups()
-    kinds = facilities.shape[1]
-    can = np.zeros((int(of_sum.max()) + 1, kinds), np.bool_)  # kinds of each published sum
+    can = np.zeros((int(of_sum.max()) + 1, facilities.shape[1]), np.bool_)  # kinds of each published sum
     can[of_sum, of_kind] = True
     _require_apart(can)
     block = np.repeat(np.arange(published.nodes), np.diff(published.node_ptr))
     present = can[published.cell] & (facilities[block] > 0)
-    number = present.sum(axis=1)
-    if bool((number == 0).any()):
-        places = np.unique(block[number == 0])
-        named = ", ".join(spine.leaf.names(places[:3]).tolist())
-        raise DataError(
-            f"redistricting data: {len(places)} blocks have records of a kind of which they have no facility, such as {named}; "
-            "fix: give the redistricting result of these records"
-        )
+    _require_facilities(spine, block[~present.any(axis=1)])
     _require_records(spine, block, can[published.cell], published.count, facilities, rule.minimum)
-    one = number == 1
-    kind = present[one].argmax(axis=1)
-    lookup = np.full((can.shape[0], kinds), -1, np.int64)
+    one = present.sum(axis=1) == 1
+    lookup = np.full(can.shape, -1, np.int64)
     lookup[of_sum, of_kind] = np.arange(len(of_sum))
-    group = lookup[published.cell[one], kind]
+    group = lookup[published.cell[one], present[one].argmax(axis=1)]
     decided = (block[one], group, published.count[one].astype(np.int64))
-    bits = (present[~one].astype(np.int64) << np.arange(kinds)).sum(axis=1)
-    opened = (
-        block[~one],
-        bits,
-        published.cell[~one].astype(np.int64),
-        published.count[~one].astype(np.int64),
-    )
+    bits = (present[~one].astype(np.int64) << np.arange(can.shape[1])).sum(axis=1)
+    sums, count = (part[~one].astype(np.int64) for part in (published.cell, published.count))
+    opened = (block[~one], bits, sums, count)
     least = _least(block[~one], bits, facilities, rule.minimum)
     _require_all_served(spine, opened, least)
     found: list[FacilitySums] = []
@@ -149,6 +136,17 @@ def facility_sums(
         )
         position = level.parent[position].astype(np.int64)
     return tuple(found)
+
+
+def _require_facilities(spine: Spine, blocks: Integers) -> None:
+    """Refuse blocks with records and no facility for them."""
+    if len(blocks):
+        places = np.unique(blocks)
+        named = ", ".join(spine.leaf.names(places[:3]).tolist())
+        raise DataError(
+            f"redistricting data: {len(places)} blocks have records of a kind of which they have no facility, such as {named}; "
+            "fix: give the redistricting result of these records"
+        )
 
 
 def _require_records(
