@@ -13,7 +13,7 @@ import pytest
 
 import censafe
 from censafe.evaluation.topdown.evaluation import evaluate_topdown
-from censafe.evaluation.topdown.runs import SourceOf
+from censafe.evaluation.topdown.runs import RunSeries, SourceOf
 from censafe.geography.spines.tree import PL94_PR
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.products.run.options import ReadOptions
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dhc-evaluation")
     censafe.synthesize(folder / "data", persons=2500, states=["44"], layout="dhc")
     source = SourceOf.of("dhc-us", folder / "data", {"root": "State"})
-    evaluate_topdown(source, folder / "out", ReadOptions(), runs=1, seed=3, workers=1)
+    evaluate_topdown(source, folder / "out", ReadOptions(), RunSeries(1, 3, 1))
     return folder
 
 

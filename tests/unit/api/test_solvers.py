@@ -64,7 +64,7 @@ def test_a_point_that_breaks_a_limit_stops_the_estimate_and_changes_nothing(run:
     def no_persons(problem: censafe.ParentProblem) -> np.ndarray:
         return np.zeros(problem.B.shape)
 
-    with pytest.raises(CheckError, match="a point of nobody breaks a sum, a bound or a row"):
+    with pytest.raises(CheckError, match="a point of no_persons breaks a sum, a bound or a row"):
         censafe.estimate(run, solver=no_persons, workers=1)
     with pytest.raises(CheckError, match=r"has the shape \(1,\)"):
         censafe.estimate(run, solver=lambda problem: np.zeros(1), workers=1)

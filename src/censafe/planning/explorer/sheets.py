@@ -229,6 +229,7 @@ class Shares:
         order: all levels of the geography, the widest first.
         root: level at which the run starts.
         exact: by histogram, lowest level whose totals are published exactly, where there is one.
+        together: names of histograms of which all are measured or none.
     """
 
     losses: Mapping[str, tuple[str, str]]
@@ -236,6 +237,7 @@ class Shares:
     order: tuple[str, ...]
     root: str
     exact: Mapping[str, str]
+    together: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -140,8 +140,8 @@ def meaning_sentences(meaning: Meaning) -> tuple[str, ...]:
     """The same in words that need no mathematics.
 
     Example:
-        >>> reach = Reach("any one record", "its block changes", (), Fraction(1, 10), Definition.PURE)
-        >>> for line in meaning_sentences(meaning_of(reach, ())):
+        >>> question = RecordQuestion("any one record", "its block changes", (), Fraction(1, 10), Definition.PURE)
+        >>> for line in meaning_sentences(meaning_of(question, ())):
         ...     print(line)
         Any one record: its block changes (epsilon 0.1).
           The best attack that knows all else and raises a false alarm 1 time in 100 finds it at most 1.11 times in 100; with 5 false alarms at most 5.53; with 10 at most 11.06.

@@ -134,4 +134,5 @@ def _shares(config: TopdownConfig, name: str) -> Shares:
             for histogram in config.histograms
             if histogram.exact_totals is not None
         },
+        together=tuple(own for own in config.together if len(own) > 1),
     )

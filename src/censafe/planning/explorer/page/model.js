@@ -112,6 +112,12 @@ function obstaclesOf(state) {
   const at = (histogram, level) => totalOf(state, sheet.rows.filter((row) => row.shares[0] === histogram && row.shares[1] === level)).n !== 0n;
   const levels = [...new Set(sheet.rows.map((row) => row.shares[1]))];
   const on = Object.keys(sheet.shares.losses).filter((histogram) => levels.some((level) => at(histogram, level)));
+  for (const own of sheet.shares.together) {
+    const off = own.filter((histogram) => !on.includes(histogram));
+    if (off.length && off.length < own.length) {
+      found.push(`${own.join(" and ")} are estimated together; ${off.join(", ")} measures nothing: measure all of them, or none.`);
+    }
+  }
   for (const level of levels) {
     const without = on.filter((histogram) => !at(histogram, level));
     if (without.length && without.length < on.length) {

@@ -105,8 +105,10 @@ class LevelSets:
         if isinstance(raw, Mapping):
             return self._of_columns(raw, key, problems)
         entries = [_span(item) for item in _items(raw)]
-        found = tuple(level for span in entries if span is not None for level in span if level < self.levels)
-        expected = sum(len(span) for span in entries if span is not None)
+        known = range(self.levels)
+        spans = [span for span in entries if span is not None]
+        found = tuple(level for span in spans for level in span[: self.levels] if level in known)
+        expected = sum(len(span) for span in spans)
         if not entries or None in entries or not found or len(set(found)) < expected:
             problems.add(
                 key,
