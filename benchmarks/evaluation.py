@@ -54,7 +54,7 @@ from censafe.evaluation.summary.filling import fill_book, summary_long
 from censafe.evaluation.summary.reading import shipped_book
 from censafe.geography.spines.tree import PL94_US
 from censafe.model import Attribute, ProtectedUnit, Schema
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.population.synthetic.blocks import synthesize_histograms
 from child import COMMAND, in_folder, parser_of
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model import ExactHistograms
-from censafe.model.level_measurements import LevelBudgets
+from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.folder import STATE, place_of, stored_files, write_facts
-from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.publication.stamps import STAMP

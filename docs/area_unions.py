@@ -28,7 +28,7 @@ from scipy.sparse import csr_array
 
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.intake import BlockIntake, Loaded
+from censafe.products.topdown.intake.intake import BlockIntake, Loaded
 from censafe.products.topdown.rehearsal import at_loss, rehearse
 
 CSV = DOCS / "area_unions.csv"

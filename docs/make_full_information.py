@@ -28,7 +28,7 @@ import union_tables  # noqa: E402
 from censafe.population.synthetic.blocks import synthesize_histograms  # noqa: E402
 from censafe.products.run.options import ReadOptions  # noqa: E402
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config  # noqa: E402
-from censafe.products.topdown.intake import BlockIntake, Loaded  # noqa: E402
+from censafe.products.topdown.intake.intake import BlockIntake, Loaded  # noqa: E402
 from censafe.products.topdown.rehearsal import rehearse  # noqa: E402
 from support.topdown_shared import write_illinois, write_sixteen  # noqa: E402
 

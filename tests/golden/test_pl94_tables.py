@@ -13,8 +13,8 @@ import pytest
 from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR
-from censafe.model.pl94 import item_names
 from censafe.model.sparse import SparseLevel
+from censafe.model.topdown.pl94 import item_names
 from censafe.population.blocks import pl94_layout, read_blocks
 from censafe.publication.tables.pl94 import TableLevel, table_items, write_pl94_tables
 from support.histograms import PL94

@@ -19,7 +19,7 @@ from censafe.geography.spines.sums import sum_vectors
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.rehearsal import rehearse
 from support.histograms import dense
 from support.topdown_joint import homes_and_occupied, write_joint_config, write_joint_data

@@ -19,7 +19,7 @@ from censafe.model import SparseLevel
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.folder import stored_files
-from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.intervals.intervals import counts_of
 from censafe.products.topdown.intervals.queries import chosen_queries
 from censafe.products.topdown.measuring import measure_stored

@@ -35,7 +35,7 @@ from censafe.products.phsafe.intake import HouseholdIntake as PhsafeIntake
 from censafe.products.phsafe.recipe import _Job as PhsafeJob
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config as load_topdown
-from censafe.products.topdown.intake import BlockIntake as TopdownIntake
+from censafe.products.topdown.intake.intake import BlockIntake as TopdownIntake
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from support.commands import bureau_config, write_config

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from censafe.model import NoiseLaw, QueryPlan
-from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.model.plan import NoiseSource
+from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.publication.measurements.layout import Constraint, NmfLayout
 
 DIGEST = "ab" * 32

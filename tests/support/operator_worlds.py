@@ -14,8 +14,8 @@ from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
-from censafe.model.histograms import EmptyCells, HistogramSchema, MeasuredHistogram, Passes
 from censafe.model.observer import SilentObserver
+from censafe.model.topdown.histograms import EmptyCells, HistogramSchema, MeasuredHistogram, Passes
 from support.facilities import KIND, KINDS, PUBLISHED, Housed, rule, sparse_level
 from support.histograms import dense
 

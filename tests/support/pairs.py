@@ -13,7 +13,7 @@ from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.measures import Frames
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ExactHistograms, ProtectedUnit, Schema, SparseLevel
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.run.options import ReadOptions
 
 RULES = (LevelRule("US", 0), LevelRule("State", 1), LevelRule("County", 2), LevelRule("Block", 4))

@@ -16,7 +16,7 @@ from censafe.evaluation.summary.reading import shipped_book
 from censafe.evaluation.summary.tables import SummaryBook
 from censafe.geography.spines.tree import PL94_US, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.pairs import pair_of
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
 __all__ = ["Closing"]
 
 
-class Closing:
+class Closing(ABC):
     """Base of what holds a file, a key or records: a ``with`` block ends with its ``close``.
 
     Example:
@@ -22,9 +23,9 @@ class Closing:
 
     __slots__ = ()
 
+    @abstractmethod
     def close(self) -> None:
         """Give up what is held."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

@@ -16,8 +16,8 @@ from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.error_metrics import tally_of
 from censafe.evaluation.counts.frames import LossMode, frame_of, stacked
 from censafe.evaluation.counts.pairing import Pair
-from censafe.model.histograms import HistogramSchema
 from censafe.model.schema import CellQuery
+from censafe.model.topdown.histograms import HistogramSchema
 
 __all__ = [
     "bias_by_diversity",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from censafe.errors import ConfigError, UsageError
 from censafe.model import ProtectedUnit
 from censafe.model.entries import is_texts, nearest, refuse_unknown_keys
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 
 __all__ = ["AttributeSets", "CellSets", "read_cell_sets", "read_levels", "shipped_cell_sets"]
 

@@ -14,7 +14,7 @@ from censafe.evaluation.counts.cell_sets import CellSets, shipped_cell_sets
 from censafe.evaluation.counts.cells import MatchedCells, match_labels
 from censafe.evaluation.counts.pairing import Pair
 from censafe.model import ProtectedUnit
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 
 __all__ = [
     "Characteristic",

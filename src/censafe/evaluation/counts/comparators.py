@@ -16,10 +16,10 @@ from censafe.errors import UsageError
 from censafe.evaluation.counts.frames import LossMode, frame_of
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.model.compiled import compiled
-from censafe.model.histograms import MeasuredHistogram
 from censafe.model.plan import NoiseLaw
 from censafe.model.schema import CellQuery
 from censafe.model.sparse import ExactHistograms, SparseLevel
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.claims import Claim, fingerprint

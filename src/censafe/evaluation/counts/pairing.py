@@ -34,8 +34,8 @@ from censafe.evaluation.files.tables import (
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import ExactHistograms, Schema, SparseLevel
-from censafe.model.histograms import HistogramSchema
 from censafe.model.schema import CellQuery
+from censafe.model.topdown.histograms import HistogramSchema
 
 __all__ = [
     "Pair",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
 from censafe.evaluation.files.histograms import BlockCells
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 
 __all__ = [
     "RecordRows",

@@ -17,8 +17,8 @@ from censafe.evaluation.files.histograms import BlockCells, table_columns, whole
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ExactHistograms, ProtectedUnit
-from censafe.model.histograms import HistogramSchema
-from censafe.model.pl94 import TABLE_ITEMS, item_names
+from censafe.model.topdown.histograms import HistogramSchema
+from censafe.model.topdown.pl94 import TABLE_ITEMS, item_names
 from censafe.population.blocks import HistogramLayout
 from censafe.population.blocks.imputation import RULE, imputed_cells
 from censafe.population.blocks.legacy import find_legacy, read_legacy

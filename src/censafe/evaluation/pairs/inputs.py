@@ -29,14 +29,14 @@ from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
-from censafe.model.histograms import MeasuredHistogram
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.population.blocks import block_files
 from censafe.population.blocks.areas import areas_from_grfc
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
-from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.intake.intake import BlockIntake
 
 __all__ = ["AreaLists", "OpenedPair", "UnitFiles", "open_pair", "read_published", "with_lists"]
 

@@ -44,8 +44,8 @@ from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_
 from censafe.evaluation.topdown.runs import RunRequest, RunSeries, SourceOf, read_runs, run_all
 from censafe.evaluation.workbook import write_workbook
 from censafe.model import CellQuery
-from censafe.model.histograms import MeasuredHistogram
 from censafe.model.safe_text import file_name
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.labels import answer_words

@@ -14,14 +14,14 @@ from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
 from censafe.evaluation.topdown.population import EvaluatedPopulation
 from censafe.model import CellQuery, ExactHistograms, NoiseLaw, SparseLevel
-from censafe.model.histograms import MeasuredHistogram
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.held import is_held
+from censafe.products.topdown.intake.held import is_held
 from censafe.products.topdown.plan import exact_levels, noise_law
 
 __all__ = ["BestQuery", "answers_of", "best_query", "leaf_loss", "level_loss", "noisy_blocks", "noisy_level"]

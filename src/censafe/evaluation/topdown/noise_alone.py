@@ -25,7 +25,7 @@ from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.topdown.noise import BestQuery, best_query, leaf_loss, level_loss
 from censafe.evaluation.topdown.population import compared_characteristics
 from censafe.model import Definition
-from censafe.model.histograms import MeasuredHistogram
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import meaning_of
 from censafe.privacy.loss.conversions import tight_epsilon
 from censafe.products.registry import planner_of

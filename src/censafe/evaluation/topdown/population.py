@@ -13,7 +13,7 @@ from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.choice import RunSpine, standard_levels
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.model.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.products.run.names import stored_names
 from censafe.products.run.options import ReadOptions
@@ -24,7 +24,7 @@ from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, read_facts
-from censafe.products.topdown.intake import Loaded, open_intake
+from censafe.products.topdown.intake.intake import Loaded, open_intake
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.rehearsal import published_as_input
 from censafe.publication.manifest import Manifest, read_manifest, verify_outputs

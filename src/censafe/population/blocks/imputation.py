@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model.pl94 import GQ_ITEMS, RACE_ITEMS
+from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS
 
 __all__ = ["CHUNK", "RULE", "block_cells", "impute_quarters", "imputed_cells"]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.spines.tree import Spine, build_spine
-from censafe.model.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
+from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
 from censafe.population.blocks.areas import area_numbers, in_order
 from censafe.population.blocks.imputation import CHUNK, RULE, block_cells, imputed_cells
 from censafe.population.blocks.layout import (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import ReleaseError
 from censafe.model import CellQuery, ExactHistograms, NoiseLaw, PartPlan, QueryPlan
-from censafe.model.level_measurements import Answers, LevelBudgets, LevelMeasurements
+from censafe.model.topdown.level_measurements import Answers, LevelBudgets, LevelMeasurements
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.claims import Claim, fingerprint
 from censafe.privacy.noise.sampler import add_noise

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import CellQuery, ExactHistograms, PartPlan
-from censafe.model.families import Wanted
-from censafe.model.level_measurements import LevelBudgets
 from censafe.model.named_arrays import SparseArrays, read_only
 from censafe.model.plan import NoiseSource
+from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of
 from censafe.privacy.measure.histograms import claim_level
 from censafe.privacy.noise.sampler import settle_residuals

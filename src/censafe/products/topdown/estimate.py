@@ -16,7 +16,7 @@ from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import SparseLevel
 from censafe.model.entries import nearest
-from censafe.model.level_measurements import LevelMeasurements
+from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.folder import finished_run
 from censafe.products.run.names import stored_names
 from censafe.products.run.options import EstimateOptions

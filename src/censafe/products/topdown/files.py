@@ -16,7 +16,7 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of

@@ -28,12 +28,12 @@ from censafe.geography.regions import states
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model import Schema, SparseLevel
-from censafe.model.histograms import HistogramSchema, MeasuredHistogram
-from censafe.model.level_measurements import LevelMeasurements
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.door import MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
-from censafe.products.topdown.intake import public_facts, run_spine
+from censafe.products.topdown.intake.facts import public_facts, run_spine
 from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part
 from censafe.publication.atomic import atomic_bytes, atomic_text
 from censafe.publication.measurements.final_levels import (

@@ -15,16 +15,17 @@ from censafe.estimation.topdown.operator.descent import OperatorDescent
 from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.model.histograms import MeasuredHistogram
 from censafe.model.observer import Observer
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.run.account import one_file
 from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import MeasuredRun
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.folder import place_of, stored_files
-from censafe.products.topdown.held import follows_stack, held_sums, is_held, known_blocks
-from censafe.products.topdown.intake import Intake, open_intake
+from censafe.products.topdown.intake.held import follows_stack, held_sums, is_held, known_blocks
+from censafe.products.topdown.intake.intake import Intake, open_intake
+from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import (
@@ -35,7 +36,6 @@ from censafe.products.topdown.release import (
     publish,
     query_facts,
 )
-from censafe.products.topdown.results import KnownResult
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.final_levels import read_finished_level

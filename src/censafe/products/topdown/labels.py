@@ -14,9 +14,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from censafe.model import CellQuery
-from censafe.model.histograms import HistogramSchema, MeasuredHistogram
-from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.model.safe_text import csv_table
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of

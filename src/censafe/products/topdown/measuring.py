@@ -14,9 +14,9 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.operator.descent import OperatorDescent
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
-from censafe.model.families import Wanted
-from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.model.observer import Observer
+from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
 from censafe.privacy.measure.lazy import LazyAnswers

@@ -11,8 +11,8 @@ from typing import Final
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.paths import distinct_paths, shares_apart
 from censafe.model import Definition
-from censafe.model.histograms import MeasuredHistogram
 from censafe.model.proven import proven
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.plan import record_words

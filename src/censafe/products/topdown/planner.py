@@ -20,7 +20,7 @@ import numpy as np
 from censafe.errors import ConfigError
 from censafe.model import CellQuery, Definition
 from censafe.model.entries import nearest
-from censafe.model.histograms import MeasuredHistogram, PublishedAnswers, Stack
+from censafe.model.topdown.histograms import MeasuredHistogram, PublishedAnswers, Stack
 from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
 from censafe.planning.prices.extras import Effort, Rate, Run, effort_of

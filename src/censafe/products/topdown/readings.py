@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.model import Definition, Neighbours
-from censafe.model.histograms import MeasuredHistogram
 from censafe.model.proven import proven
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.readings import LossReading
 from censafe.privacy.loss.attack import MovedQuery

@@ -13,10 +13,10 @@ from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
-from censafe.products.topdown.intake import open_intake
+from censafe.products.topdown.intake.intake import open_intake
+from censafe.products.topdown.intake.results import open_results, require_same_use
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.results import open_results, require_same_use
 from censafe.publication.sums import require_confidence
 
 __all__ = ["estimate", "run", "validate"]

@@ -17,19 +17,19 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, PartPlan, ReleasePlan, SparseLevel
-from censafe.model.histograms import HistogramSchema
 from censafe.model.observer import Observer, SilentObserver
 from censafe.model.plan import NoiseSource
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.products.run.door import Door, MeasurementFiles
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.intake import BlockIntake, Loaded
+from censafe.products.topdown.intake.intake import BlockIntake, Loaded
+from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.release import Estimates
-from censafe.products.topdown.results import KnownResult
 from censafe.products.topdown.spines import level_budgets
 
 __all__ = [

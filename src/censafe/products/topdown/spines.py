@@ -14,7 +14,7 @@ from censafe.geography.spines.choice import RunSpine, SpineChoice
 from censafe.geography.spines.entity_distance import entity_distances
 from censafe.geography.spines.prim import MAJOR_KINDS, facility_patterns
 from censafe.model import Definition
-from censafe.model.level_measurements import LevelBudgets
+from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import noise_law, workloads
 

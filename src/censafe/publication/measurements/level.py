@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.model.level_measurements import Answers
+from censafe.model.topdown.level_measurements import Answers
 from censafe.publication.measurements.layout import DPQUERY, QUERY_SUFFIX, LevelFiles
 from censafe.publication.measurements.listing import COMPLETE, texts
 from censafe.publication.measurements.rows import (

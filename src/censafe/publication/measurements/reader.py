@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.model import NoiseLaw
-from censafe.model.level_measurements import Answers, LevelBudgets, LevelMeasurements
+from censafe.model.topdown.level_measurements import Answers, LevelBudgets, LevelMeasurements
 from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX, DPQUERY
 from censafe.publication.measurements.sealed import (
     DAMAGE,

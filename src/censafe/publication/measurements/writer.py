@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.model.level_measurements import LevelMeasurements
+from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.publication.atomic import atomic_folder, sha256_path
 from censafe.publication.measurements.layout import (
     CONSTRAINT,

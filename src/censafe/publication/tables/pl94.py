@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.geography.area_names import AreaNames
 from censafe.model.compiled import compiled
-from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_matrix
 from censafe.model.safe_text import csv_table
 from censafe.model.sparse import SparseLevel
+from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_matrix
 from censafe.publication.atomic import atomic_folder
 from censafe.publication.stamps import Stamp
 

@@ -14,7 +14,7 @@ from censafe.evaluation.counts.characteristics import (
     measured_and_unmeasured,
 )
 from censafe.model import Attribute, ProtectedUnit, Schema
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.shipped import gq_kinds, gq_types, race_sets, shipped_schemas
 from support.pairs import SMALL, pair_of, population
 from support.shared import shared_data

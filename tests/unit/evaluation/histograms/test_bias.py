@@ -16,7 +16,7 @@ from censafe.evaluation.counts.bias import (
 )
 from censafe.evaluation.counts.reliability import Tolerance, reliability
 from censafe.model import Attribute, ProtectedUnit, Schema
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from support.pairs import SMALL, pair_of, population
 
 E2E = HistogramSchema(

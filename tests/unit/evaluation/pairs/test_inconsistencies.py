@@ -17,7 +17,7 @@ from censafe.evaluation.pairs.inconsistencies import (
 )
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.model import Attribute, ProtectedUnit, Schema
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from support.pairs import UNITS, pair_of
 
 CHILD, ADULT, IN_QUARTERS = 0, 6, 18  # cells of hhgq 2, votingage 2, hispanic 2, race 3

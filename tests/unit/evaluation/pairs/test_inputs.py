@@ -14,7 +14,7 @@ from censafe.errors import DataError
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.pairs.inputs import OpenedPair, open_pair
 from censafe.model import SparseLevel
-from censafe.model.pl94 import item_names
+from censafe.model.topdown.pl94 import item_names
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.configuration.config import load_config
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables

@@ -16,8 +16,8 @@ from censafe.model import (
     SparseLevel,
     make_query,
 )
-from censafe.model.level_measurements import LevelBudgets
 from censafe.model.plan import Definition, Neighbours, ProtectedUnit
+from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import derive_part_key, plan_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.measure import histograms as door

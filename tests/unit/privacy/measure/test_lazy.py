@@ -8,8 +8,8 @@ import pytest
 
 from censafe.errors import ReleaseError
 from censafe.model import Attribute, ExactHistograms, NoiseLaw, PartPlan, QueryPlan, Schema, make_query
-from censafe.model.families import Wanted
-from censafe.model.level_measurements import LevelBudgets
+from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.measure import lazy

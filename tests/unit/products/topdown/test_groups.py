@@ -14,7 +14,7 @@ from censafe.estimation.topdown.levels.level import CellRules, LevelTask, estima
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits, level_limits
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
-from censafe.model.histograms import Facilities, HistogramSchema
+from censafe.model.topdown.histograms import Facilities, HistogramSchema
 
 KINDS = 2
 SCHEMA = HistogramSchema(

@@ -21,7 +21,7 @@ from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import SparseLevel
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.plan import plan_release
 from support.topdown_joint import write_joint_config, write_joint_data
 

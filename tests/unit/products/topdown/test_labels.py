@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from censafe.geography.area_names import AreaNames
-from censafe.model.pl94 import TABLE_ITEMS
 from censafe.model.sparse import SparseLevel
+from censafe.model.topdown.pl94 import TABLE_ITEMS
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.labels import answer_words, item_words, write_csv_copy, write_labeled

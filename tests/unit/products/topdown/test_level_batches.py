@@ -27,7 +27,7 @@ from censafe.estimation.topdown.levels.task import family_rules
 from censafe.estimation.topdown.rounding.steps import ALL_POSITIVE
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
-from censafe.model.histograms import Facilities
+from censafe.model.topdown.histograms import Facilities
 
 KINDS, RACES = 3, 5
 CELLS = KINDS * RACES

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
+from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.products.run.options import EstimateOptions, ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.estimate import estimate_all
 from censafe.products.topdown.folder import stored_files
-from censafe.products.topdown.intake import BlockIntake
+from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestDoor

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError, ConfigError
-from censafe.model.histograms import HistogramSchema
 from censafe.model.sparse import SparseLevel
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.loss.budget import parse_toml_exact
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.microdata import microdata_layout

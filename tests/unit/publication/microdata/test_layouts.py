@@ -10,8 +10,8 @@ import pytest
 
 from censafe.errors import CheckError, ConfigError
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
-from censafe.model.histograms import HistogramSchema
 from censafe.model.sparse import SparseLevel
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.microdata import microdata_layout
 from censafe.publication.microdata.check import check_microdata
 from censafe.publication.microdata.layouts import MicrodataLayout

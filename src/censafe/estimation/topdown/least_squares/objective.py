@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from censafe.estimation.topdown.least_squares.right_sides import gather_stored, label_matrix, right_sides
 from censafe.estimation.topdown.whole_tree.cells import Below
 from censafe.model.compiled import compiled
-from censafe.model.families import Families, Gathering, Wanted
-from censafe.model.level_measurements import Answers, LevelMeasurements
+from censafe.model.topdown.families import Families, Gathering, Wanted
+from censafe.model.topdown.level_measurements import Answers, LevelMeasurements
 
 __all__ = ["AnswerSource", "LevelObjective", "StoredAnswers", "add_weighted", "query_weight"]
 

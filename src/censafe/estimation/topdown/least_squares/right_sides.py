@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.model.families import Families, Gathering, Wanted
-from censafe.model.level_measurements import Answers
+from censafe.model.topdown.families import Families, Gathering, Wanted
+from censafe.model.topdown.level_measurements import Answers
 
 __all__ = ["gather_stored", "label_matrix", "right_sides", "wanted_answers"]
 

@@ -24,9 +24,9 @@ from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
-from censafe.model.choices import Choices
-from censafe.model.histograms import MeasuredHistogram
 from censafe.model.observer import Observer
+from censafe.model.topdown.choices import Choices
+from censafe.model.topdown.histograms import MeasuredHistogram
 
 __all__ = ["Descent", "rules_of"]
 

@@ -15,7 +15,7 @@ from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.subtrees import Subtree, levels_above
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
-from censafe.model.level_measurements import LevelBudgets
+from censafe.model.topdown.level_measurements import LevelBudgets
 
 __all__ = [
     "DeclaredTotals",

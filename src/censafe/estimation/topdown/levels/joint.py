@@ -29,8 +29,8 @@ from censafe.estimation.topdown.levels.joint_limits import (
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.choices import Choices
-from censafe.model.histograms import MeasuredHistogram
+from censafe.model.topdown.choices import Choices
+from censafe.model.topdown.histograms import MeasuredHistogram
 
 __all__ = ["JointChoice", "bounded_facts", "estimation_order", "impossible_blocks", "joint_remarks"]
 

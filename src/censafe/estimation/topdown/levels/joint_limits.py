@@ -15,8 +15,8 @@ from censafe.geography.spines.sums import sum_vectors
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import ProtectedUnit
 from censafe.model.arrays import Integers
-from censafe.model.histograms import Facilities, HistogramSchema, MeasuredHistogram
 from censafe.model.proven import proven
+from censafe.model.topdown.histograms import Facilities, HistogramSchema, MeasuredHistogram
 
 __all__ = [
     "HOUSEHOLDS",

@@ -33,7 +33,7 @@ from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
-from censafe.model.families import Families
+from censafe.model.topdown.families import Families
 
 __all__ = [
     "CellRules",

@@ -12,7 +12,7 @@ from censafe.errors import DataError
 from censafe.geography.spines.sums import sum_vectors
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.arrays import Integers
-from censafe.model.histograms import Facilities, HistogramSchema
+from censafe.model.topdown.histograms import Facilities, HistogramSchema
 
 __all__ = ["CutLimits", "GroupTotals", "LevelLimits", "contradictions", "facility_bounds", "level_limits"]
 

@@ -20,7 +20,7 @@ from censafe.estimation.topdown.levels.families import (
 )
 from censafe.estimation.topdown.whole_tree.cells import no_tables
 from censafe.model.arrays import Floats, Integers
-from censafe.model.families import Families
+from censafe.model.topdown.families import Families
 
 __all__ = ["BatchFound", "batch_edges", "estimate_batch"]
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import CellQuery
-from censafe.model.choices import Choices
-from censafe.model.histograms import MeasuredHistogram, Passes
+from censafe.model.topdown.choices import Choices
+from censafe.model.topdown.histograms import MeasuredHistogram, Passes
 
 __all__ = ["measured_fits", "passes_of", "query_chains", "rounding_chains"]
 

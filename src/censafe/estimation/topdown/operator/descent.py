@@ -13,8 +13,8 @@ from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRul
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
-from censafe.model.histograms import MeasuredHistogram
 from censafe.model.observer import Observer
+from censafe.model.topdown.histograms import MeasuredHistogram
 
 __all__ = ["OperatorDescent", "operator_rules"]
 

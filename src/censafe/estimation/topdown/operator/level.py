@@ -22,7 +22,7 @@ from censafe.estimation.topdown.operator.settle import settle_open
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.families import Wanted
+from censafe.model.topdown.families import Wanted
 
 __all__ = ["OperatorTask", "estimate_operator_level"]
 

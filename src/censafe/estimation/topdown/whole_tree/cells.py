@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.model.arrays import Floats
 from censafe.model.compiled import compiled
-from censafe.model.families import Families
+from censafe.model.topdown.families import Families
 
 __all__ = ["Below", "CellBlocks", "no_tables"]
 

@@ -15,9 +15,9 @@ from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
 from censafe.estimation.topdown.whole_tree.upward import lower_estimates
 from censafe.geography.spines.tree import SpineLevel
-from censafe.model.choices import Choices
-from censafe.model.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.observer import Observer
+from censafe.model.topdown.choices import Choices
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 
 __all__ = ["cell_blocks", "informed", "linear_tree", "tree_levels"]
 

@@ -13,7 +13,7 @@ from censafe.geography.geocodes import ALPHABETS, GeocodeForm
 from censafe.geography.spines.prim import PRIM_LEVELS
 from censafe.model import Definition
 from censafe.model.entries import nearest
-from censafe.model.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
 from censafe.privacy.loss.budget import NotFinite
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_budget, check_choice, listed, shown

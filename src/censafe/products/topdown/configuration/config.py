@@ -16,8 +16,8 @@ from censafe.errors import ConfigError
 from censafe.estimation.topdown.levels.joint_limits import joint_pair
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
 from censafe.model import CellQuery, Definition
-from censafe.model.choices import Choices
-from censafe.model.histograms import GeoLevel, MeasuredHistogram, Stack
+from censafe.model.topdown.choices import Choices
+from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, get_shipped, locate, titled
 from censafe.products.topdown.configuration.checks import (

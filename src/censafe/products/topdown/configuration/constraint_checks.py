@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 
 from censafe.errors import ConfigError
 from censafe.model import CellQuery
-from censafe.model.histograms import (
+from censafe.model.topdown.histograms import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from censafe.errors import ConfigError
 from censafe.geography.geocodes import ALPHABETS
-from censafe.model.choices import MOST_PERSONS, Choices
+from censafe.model.topdown.choices import MOST_PERSONS, Choices
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
 from censafe.products.configuration.source import listed, locate
 

@@ -11,7 +11,7 @@ from censafe.geography.geocodes import ALPHABETS
 from censafe.geography.spines.prim import published_rules
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ProtectedUnit
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.population.blocks import HistogramLayout
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.shipped import shipped_schemas

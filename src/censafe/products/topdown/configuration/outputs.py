@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from censafe.model.histograms import MeasuredHistogram
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.microdata import microdata_layout
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.layouts import MicrodataLayout

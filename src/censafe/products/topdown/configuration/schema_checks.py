@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
 from censafe.model.entries import nearest
-from censafe.model.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
+from censafe.model.topdown.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
 from censafe.products.topdown.configuration.level_sets import LevelSets, LevelTable, read_level_table, whole
 

@@ -10,7 +10,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.loss.budget import parse_toml_exact
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.schema_checks import check_schemas

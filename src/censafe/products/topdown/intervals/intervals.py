@@ -22,9 +22,9 @@ from censafe.geography.area_names import AreaNames
 from censafe.geography.regions import states
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.histograms import MeasuredHistogram
-from censafe.model.level_measurements import LevelMeasurements
 from censafe.model.observer import Observer
+from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.options import EstimateOptions, IntervalOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.files import area_names

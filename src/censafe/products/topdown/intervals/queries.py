@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.model import CellQuery
 from censafe.model.entries import nearest
-from censafe.model.histograms import HistogramSchema, MeasuredHistogram
-from censafe.model.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.labels import answer_words, item_words, race_words

@@ -17,9 +17,9 @@ from censafe.estimation.topdown.levels.limits import level_limits
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model import NoiseLaw, QueryPlan
-from censafe.model.histograms import HistogramSchema, MeasuredHistogram
-from censafe.model.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.model.plan import NoiseSource
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules

@@ -27,9 +27,9 @@ from censafe.geography.spines.choice import RunSpine, standard_levels
 from censafe.geography.spines.subtrees import Subtree
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel
-from censafe.model.histograms import MeasuredHistogram
 from censafe.model.observer import Observer
 from censafe.model.plan import NoiseSource
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.run.options import EstimateOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.estimate import estimate_all

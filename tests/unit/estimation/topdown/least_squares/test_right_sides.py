@@ -2,7 +2,7 @@ import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.least_squares.right_sides import wanted_answers
-from censafe.model.families import Families
+from censafe.model.topdown.families import Families
 
 CELLS, GEOUNITS = 60, 40
 

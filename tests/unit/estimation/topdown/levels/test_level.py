@@ -13,7 +13,7 @@ from censafe.estimation.topdown.levels.level import CellRules, LevelTask, estima
 from censafe.estimation.topdown.levels.limits import level_limits
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
-from censafe.model.histograms import Facilities, HistogramSchema
+from censafe.model.topdown.histograms import Facilities, HistogramSchema
 from censafe.products.topdown.configuration.config import load_config
 
 KINDS = Schema("kinds", (Attribute("hhgq", 2), Attribute("race", 2)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from censafe.estimation.topdown.levels.limits import contradictions, facility_bounds
-from censafe.model.histograms import Facilities
+from censafe.model.topdown.histograms import Facilities
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.shared import shared_data
 

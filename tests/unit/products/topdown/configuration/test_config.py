@@ -14,7 +14,7 @@ from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import Definition, ProtectedUnit
 from censafe.products.configuration.source import get_shipped, shipped_configs
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.intake import lone_state
+from censafe.products.topdown.intake.facts import lone_state
 from censafe.products.topdown.plan import exact_levels, plan_release, workloads
 
 SIXTEEN = """

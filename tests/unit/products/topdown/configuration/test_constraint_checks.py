@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import ConfigError, UsageError
-from censafe.model.histograms import (
+from censafe.model.topdown.histograms import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,

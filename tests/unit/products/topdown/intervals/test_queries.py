@@ -5,7 +5,7 @@ import pytest
 
 from censafe.errors import UsageError
 from censafe.model import SparseLevel
-from censafe.model.pl94 import item_names
+from censafe.model.topdown.pl94 import item_names
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.intervals.queries import chosen_queries
 from censafe.products.topdown.labels import item_words

@@ -18,7 +18,7 @@ from censafe.geography.spines.sums import reordered
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.histograms import (
+from censafe.model.topdown.histograms import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,
@@ -28,7 +28,7 @@ from censafe.model.histograms import (
     OwnAnswers,
     PublishedAnswers,
 )
-from censafe.products.topdown.results import KnownResult
+from censafe.products.topdown.intake.results import KnownResult
 
 __all__ = ["KnownBlocks", "follows_stack", "held_sums", "is_held", "known_blocks"]
 

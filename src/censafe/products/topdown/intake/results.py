@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, UsageError
 from censafe.model import SparseLevel
-from censafe.model.histograms import HistogramSchema
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.publication.manifest import Manifest, read_manifest
 from censafe.publication.microdata.histograms import read_histograms

@@ -1,0 +1,1 @@
+"""The confidential side of a TopDown run, and the published results that it holds to."""

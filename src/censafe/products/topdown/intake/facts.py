@@ -1,0 +1,154 @@
+"""What is public of the records of a TopDown run: its tree, and the totals, limits and budgets that are published exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.levels.facts import (
+    DeclaredTotals,
+    PublicFacts,
+    standard_depth,
+    whole_geounits,
+)
+from censafe.estimation.topdown.levels.limits import GroupTotals, level_limits
+from censafe.geography.grfc import BlockAreas
+from censafe.geography.spines.choice import RunSpine, build_run_spine
+from censafe.geography.spines.tree import Spine
+from censafe.model import ExactHistograms
+from censafe.population.findings import Finding
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.spines import gq_patterns, level_budgets, spine_choice
+
+__all__ = ["declared_totals", "lone_state", "public_facts", "run_spine"]
+
+
+def declared_totals(
+    run: RunSpine, exact: Sequence[ExactHistograms], declared: Collection[str]
+) -> DeclaredTotals:
+    """Totals of the levels that the configuration declares, and of no others.
+
+    Where the totals of the blocks are declared, those of every geounit follow. Otherwise the total of a standard geounit
+    is published, and a part of it has none of its own.
+
+    Args:
+        run: the tree.
+        exact: confidential; histograms of every level of the tree, root first.
+        declared: names of the levels with exact totals.
+
+    Raises:
+        ConfigError: the parts of a geounit of a declared level are not geounits, or have different parents.
+    """
+    found = DeclaredTotals({}, {})
+    names = run.spine.names
+    for depth, (name, level) in enumerate(zip(names, exact, strict=True)):
+        if name not in declared:
+            continue
+        totals = _totals(level)
+        if run.spine is run.standard or names[-1] in declared:
+            found.single[name] = totals
+            continue
+        whole = whole_geounits(run, depth)
+        standard = run.standard.levels[standard_depth(run, depth)].nodes
+        if len(whole) == standard:
+            found.single[name] = totals
+        else:
+            sums = np.zeros(standard, np.int64)
+            np.add.at(sums, whole, totals)
+            found.groups[name] = GroupTotals(whole, sums)
+    return found
+
+
+def _totals(exact: ExactHistograms) -> NDArray[np.int64]:
+    """CONFIDENTIAL unless declared. Records of every geounit."""
+    sums = np.zeros(len(exact.count) + 1, np.int64)
+    np.cumsum(exact.count, out=sums[1:])
+    return sums[exact.node_ptr[1:]] - sums[exact.node_ptr[:-1]]
+
+
+def run_spine(
+    config: TopdownConfig, standard: Spine, areas: BlockAreas | None, facilities: NDArray[np.integer]
+) -> RunSpine:
+    """The tree that a configuration walks over some blocks.
+
+    Args:
+        config: chooses the spine.
+        standard: the tree over the blocks.
+        areas: of the blocks, in its order; the standard spine needs none.
+        facilities: counts of units by kind in every block, in its order.
+
+    Raises:
+        DataError: the areas are missing, are not those of the blocks, or have codes that no area has.
+        BudgetError: a path does not spend the sum of the shares.
+    """
+    return build_run_spine(standard, spine_choice(config), areas, gq_patterns(config, facilities))
+
+
+def public_facts(
+    config: TopdownConfig,
+    run: RunSpine,
+    facilities: NDArray[np.int32],
+    totals: Mapping[str, DeclaredTotals],
+    *,
+    imputed: tuple[str, ...] = (),
+    areas: BlockAreas | None = None,
+) -> PublicFacts:
+    """Limits and budgets from declared invariants.
+
+    Args:
+        config: whose histograms are measured.
+        run: the tree.
+        facilities: counts of units by kind in every block, in the standard order.
+        totals: exact totals, by name of the histogram; none of those that are held to published results.
+        imputed: in words, what in the input was made up by a rule.
+        areas: of the blocks.
+
+    Raises:
+        DataError: published counts of a geounit contradict each other.
+    """
+    units = facilities.astype(np.int64)
+    if run.order is not None:
+        units = units[run.order]
+    limits = {}
+    for histogram in config.histograms:
+        if histogram.name not in totals:  # held to exact sums of every cell
+            continue
+        rule, known = histogram.schema.facilities, totals[histogram.name]
+        kinds = 0 if rule is None else len(rule.minimum)
+        limits[histogram.name] = level_limits(
+            run.spine, histogram.schema, units[:, :kinds], known.single, known.groups
+        )
+    return PublicFacts(run, facilities, limits, level_budgets(config, run), imputed, areas)
+
+
+def lone_state(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
+    """Warn where the nation of the root is one geounit of the next level, so that its budget measures the same records twice.
+
+    Args:
+        config: of the run.
+        standard: the tree over the blocks of the data.
+    """
+    levels = standard.levels
+    if len(levels) < 2 or levels[0].digits or levels[1].nodes > 1 or config.choices.bypass:
+        return ()
+    root, below = levels[0].name, levels[1].name
+    moved = "".join(
+        f" --set histograms.{one.name}.exact_totals={below}"
+        for one in config.histograms
+        if one.exact_totals == root
+    )
+    return (
+        Finding(
+            file="geocodes",
+            column="",
+            rule="lone-root",
+            severity="warn",
+            rows=0,
+            problem=f"the data hold one geounit of level {below}, and the run starts at {root}, which is the same records: the "
+            f"budget of {root} is spent on them once more",
+            allowed=f"a run of one {below} may start there",
+            fix=f"--set root={below}{moved}, which costs less",
+        ),
+    )
