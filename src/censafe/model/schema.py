@@ -295,10 +295,18 @@ def _recoded(schema: Schema, text: str, recode: Recode, levels: int, *, measured
     if not good:
         rule = f"each of the {levels} levels" if measured else "no level"
         groups = "exactly one group" if measured else "two groups"
+        absent = sorted(set(range(levels)) - set(members)) if measured else []
+        twice = sorted({level for level in members if members.count(level) > 1})
+        wrong = f"in no group: {_shortened(absent)}" if absent else f"in two groups: {_shortened(twice)}"
         raise ValueError(
-            f"query {text!r} of {schema.name}: recode {recode.name} must put {rule} of {recode.attribute} into {groups}"
+            f"query {text!r} of {schema.name}: recode {recode.name} must put {rule} of {recode.attribute} into {groups}; {wrong}; "
+            "fix: change the groups of the recode"
         )
     of_level = np.full(levels, -1, np.int32)
     for group, own in enumerate(recode.groups):
         of_level[list(own)] = group
     return Factor(len(recode.groups), of_level)
+
+
+def _shortened(levels: list[int]) -> str:
+    return ", ".join(map(str, levels[:5])) + (", ..." if len(levels) > 5 else "")

@@ -19,7 +19,7 @@ from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown.noise import noisy_blocks, noisy_level
 from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_characteristics
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.products.topdown.intake.held import is_held
+from censafe.products.topdown.intake.equations import is_held
 
 __all__ = [
     "METHODS",

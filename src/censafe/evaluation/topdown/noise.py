@@ -21,7 +21,7 @@ from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.intake.held import is_held
+from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.plan import exact_levels, noise_law
 
 __all__ = ["BestQuery", "answers_of", "best_query", "leaf_loss", "level_loss", "noisy_blocks", "noisy_level"]

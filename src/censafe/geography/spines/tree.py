@@ -126,6 +126,14 @@ class SpineLevel:
         """The codes as text with leading zeros, shape (n,); made when first asked for, and stored."""
         return self.names(np.arange(self.nodes))
 
+    def plain_names(self, chosen: NDArray[np.integer]) -> NDArray[np.str_]:
+        """The codes of some geounits as text, without what stands before them: at the last level, those of census blocks.
+
+        Args:
+            chosen: positions, shape (m,).
+        """
+        return self.form.unpack(self.codes[chosen]) if self.digits else np.full(len(chosen), self.constant)
+
     def names(self, chosen: NDArray[np.integer]) -> NDArray[np.str_]:
         """The codes of some geounits as text, without making those of all.
 

@@ -12,6 +12,7 @@ from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.operator.descent import OperatorDescent
+from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, SparseLevel
@@ -23,7 +24,9 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import MeasuredRun
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.folder import place_of, stored_files
-from censafe.products.topdown.intake.held import follows_stack, held_sums, is_held, known_blocks
+from censafe.products.topdown.intake.agreement import require_stack_agreement
+from censafe.products.topdown.intake.equations import KnownBlocks, follows_stack, is_held, known_blocks
+from censafe.products.topdown.intake.held import held_sums
 from censafe.products.topdown.intake.intake import Intake, open_intake
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.measuring import finish_level, measure_stored
@@ -97,8 +100,7 @@ class TopdownJob:
         del loaded
         with reading.observer.stage("held sums"):
             known = known_blocks(public, self._results)
-            alone = [one for one in self._config.histograms if is_held(one) and not follows_stack(one)]
-            held = {one.name: held_sums(one, known) for one in alone}
+            held = self._held(known)
         levels: dict[str, tuple[SparseLevel, ...]] = {}
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
         facts: dict[str, list[LevelFacts]] = {}
@@ -129,6 +131,15 @@ class TopdownJob:
             reports[histogram.name] = tuple(found)
         found_all = gathered(self._config, public, levels, reports, facts)
         return replace(found_all, remarks=tuple(result.remark for result in self._results))
+
+    def _held(self, known: KnownBlocks) -> dict[str, HeldSums]:
+        """Exact sums of the histograms that follow no other; what the others will be held to is checked as far as it is known."""
+        measured = {one.name: one for one in self._config.histograms}
+        ours = [one for one in self._config.histograms if is_held(one)]
+        held = {one.name: held_sums(one, known) for one in ours if not follows_stack(one)}
+        for one in ours:
+            require_stack_agreement(one, measured, held, known)
+        return held
 
     def _lazily(
         self,

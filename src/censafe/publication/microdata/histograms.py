@@ -15,7 +15,7 @@ from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import Stamp
 
-__all__ = ["read_histograms", "write_histograms"]
+__all__ = ["histogram_geounits", "read_histograms", "write_histograms"]
 
 _CHUNK = 4_000_000
 _SCHEMA = pa.schema(
@@ -85,6 +85,20 @@ def _coded(index: NDArray[np.int32], texts: NDArray[np.str_]) -> pa.DictionaryAr
     return pa.DictionaryArray.from_arrays(pa.array(codes[index]), pa.array(once.tolist(), pa.string()))
 
 
+def histogram_geounits(path: Path) -> NDArray[np.str_]:
+    """Geocodes of a file of histograms, sorted.
+
+    Args:
+        path: a file written by :func:`write_histograms`.
+
+    Raises:
+        CheckError: the file is not one of these.
+        StorageError: the file cannot be opened.
+    """
+    column = _read(path, pa.schema([_SCHEMA.field(0)])).column(0).unify_dictionaries().combine_chunks()
+    return np.unique(np.array(column.dictionary.to_pylist(), np.str_))
+
+
 def read_histograms(path: Path, geounits: np.ndarray[tuple[int], np.dtype[np.str_]]) -> SparseLevel:
     """Read histograms back.
 
@@ -99,14 +113,7 @@ def read_histograms(path: Path, geounits: np.ndarray[tuple[int], np.dtype[np.str
         CheckError: the file is not one of these, or has geounits of another level.
         StorageError: the file cannot be opened.
     """
-    try:
-        table = pq.read_table(path, schema=_SCHEMA)
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise CheckError(
-            f"{path.name}: not a file of histograms; fix: restore the file that was written"
-        ) from None
+    table = _read(path, _SCHEMA)
     column = table.column("geocode").unify_dictionaries().combine_chunks()
     names = np.array(column.dictionary.to_pylist(), geounits.dtype)
     place = np.minimum(np.searchsorted(geounits, names), len(geounits) - 1)
@@ -117,3 +124,15 @@ def read_histograms(path: Path, geounits: np.ndarray[tuple[int], np.dtype[np.str
         raise CheckError(f"{path.name}: rows out of order; fix: restore the file that was written")
     pointer = np.searchsorted(node, np.arange(len(geounits) + 1)).astype(np.int64)
     return SparseLevel(geounits, pointer, table.column("cell").to_numpy(), table.column("count").to_numpy())
+
+
+def _read(path: Path, schema: pa.Schema) -> pa.Table:
+    """Columns of a file of histograms."""
+    try:
+        return pq.read_table(path, schema=schema)
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise CheckError(
+            f"{path.name}: not a file of histograms; fix: restore the file that was written"
+        ) from None

@@ -88,6 +88,7 @@ class PublicFacts:
         budgets: by name of the part, laws and costs of every geounit.
         imputed: in words, what in the input was made up by a rule.
         areas: of the blocks, in the standard order; None where none were needed.
+        declared: by name of a histogram that is held to published results, totals of the records that the published ones must have.
     """
 
     run: RunSpine
@@ -96,6 +97,7 @@ class PublicFacts:
     budgets: Mapping[str, LevelBudgets]
     imputed: tuple[str, ...]
     areas: BlockAreas | None = None
+    declared: Mapping[str, DeclaredTotals] = field(default_factory=dict)
 
     @property
     def spine(self) -> Spine:

@@ -142,7 +142,7 @@ def _require_facilities(spine: Spine, blocks: Integers) -> None:
     """Refuse blocks with records and no facility for them."""
     if len(blocks):
         places = np.unique(blocks)
-        named = ", ".join(spine.leaf.names(places[:3]).tolist())
+        named = ", ".join(spine.leaf.plain_names(places[:3]).tolist())
         raise DataError(
             f"redistricting data: {len(places)} blocks have records of a kind of which they have no facility, such as {named}; "
             "fix: give the redistricting result of these records"
@@ -158,7 +158,7 @@ def _require_records(
         held = np.bincount(block[can[:, kind]], count[can[:, kind]], len(facilities))
         short = np.flatnonzero(held < facilities[:, kind].astype(np.int64) * fewest)
         if len(short):
-            named = ", ".join(spine.leaf.names(short[:3]).tolist())
+            named = ", ".join(spine.leaf.plain_names(short[:3]).tolist())
             raise DataError(
                 f"redistricting data: {len(short)} blocks have fewer records than facilities of kind {kind}, such as {named}; "
                 "fix: give the redistricting result of these records"
@@ -182,7 +182,7 @@ def _require_all_served(
     short = keys[0][have < need] if len(need) else keys[0][:0]
     if len(short):
         places = np.unique(short)
-        named = ", ".join(spine.leaf.names(places[:3]).tolist())
+        named = ", ".join(spine.leaf.plain_names(places[:3]).tolist())
         raise DataError(
             f"redistricting data: {len(places)} blocks have fewer records than all of their facilities need, such as {named}; "
             "fix: give the redistricting result of these records"

@@ -17,16 +17,17 @@ from censafe.estimation.topdown.levels.limits import GroupTotals, level_limits
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.choice import RunSpine, build_run_spine
 from censafe.geography.spines.tree import Spine
-from censafe.model import ExactHistograms
+from censafe.model import ExactHistograms, SparseLevel
 from censafe.population.findings import Finding
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.spines import gq_patterns, level_budgets, spine_choice
 
 __all__ = ["declared_totals", "lone_state", "public_facts", "run_spine"]
 
 
 def declared_totals(
-    run: RunSpine, exact: Sequence[ExactHistograms], declared: Collection[str]
+    run: RunSpine, exact: Sequence[ExactHistograms | SparseLevel], declared: Collection[str]
 ) -> DeclaredTotals:
     """Totals of the levels that the configuration declares, and of no others.
 
@@ -35,7 +36,7 @@ def declared_totals(
 
     Args:
         run: the tree.
-        exact: confidential; histograms of every level of the tree, root first.
+        exact: histograms of every level of the tree, root first: confidential, or of a published result.
         declared: names of the levels with exact totals.
 
     Raises:
@@ -61,7 +62,7 @@ def declared_totals(
     return found
 
 
-def _totals(exact: ExactHistograms) -> NDArray[np.int64]:
+def _totals(exact: ExactHistograms | SparseLevel) -> NDArray[np.int64]:
     """CONFIDENTIAL unless declared. Records of every geounit."""
     sums = np.zeros(len(exact.count) + 1, np.int64)
     np.cumsum(exact.count, out=sums[1:])
@@ -101,7 +102,7 @@ def public_facts(
         config: whose histograms are measured.
         run: the tree.
         facilities: counts of units by kind in every block, in the standard order.
-        totals: exact totals, by name of the histogram; none of those that are held to published results.
+        totals: exact totals of the levels that the configuration declares, by name of the histogram.
         imputed: in words, what in the input was made up by a rule.
         areas: of the blocks.
 
@@ -113,14 +114,15 @@ def public_facts(
         units = units[run.order]
     limits = {}
     for histogram in config.histograms:
-        if histogram.name not in totals:  # held to exact sums of every cell
+        if is_held(histogram):  # its exact sums are limits of every cell, and must have these totals
             continue
         rule, known = histogram.schema.facilities, totals[histogram.name]
         kinds = 0 if rule is None else len(rule.minimum)
         limits[histogram.name] = level_limits(
             run.spine, histogram.schema, units[:, :kinds], known.single, known.groups
         )
-    return PublicFacts(run, facilities, limits, level_budgets(config, run), imputed, areas)
+    held = {name: known for name, known in totals.items() if name not in limits}
+    return PublicFacts(run, facilities, limits, level_budgets(config, run), imputed, areas, held)
 
 
 def lone_state(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:

@@ -33,7 +33,6 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import histogram_layout, level_rules
 from censafe.products.topdown.configuration.shipped import gq_types
 from censafe.products.topdown.intake.facts import declared_totals, lone_state, public_facts, run_spine
-from censafe.products.topdown.intake.held import is_held
 from censafe.products.topdown.plan import exact_levels
 
 __all__ = ["BlockIntake", "Intake", "Loaded", "RecordIntake", "open_intake"]
@@ -261,9 +260,7 @@ def _added_up(
             levels[one.name] = sum_histograms(run.spine, own, one.schema.schema.cells)
         # of the totals, those of declared levels leave here, and no others
         totals = {
-            one.name: declared_totals(run, levels[one.name], exact_levels(one))
-            for one in config.histograms
-            if not is_held(one)
+            one.name: declared_totals(run, levels[one.name], exact_levels(one)) for one in config.histograms
         }
         facts = public_facts(
             config, run, blocks.facilities, totals, imputed=blocks.imputed, areas=blocks.areas

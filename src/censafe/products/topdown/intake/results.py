@@ -11,12 +11,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import CheckError, UsageError
+from censafe.errors import CheckError, DataError, StorageError, UsageError
 from censafe.model import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.publication.atomic import sha256_file
 from censafe.publication.manifest import Manifest, read_manifest
-from censafe.publication.microdata.histograms import read_histograms
+from censafe.publication.microdata.histograms import histogram_geounits, read_histograms
 
 __all__ = ["KnownResult", "PublishedResult", "open_results", "require_same_use"]
 
@@ -86,18 +87,21 @@ class PublishedResult:
             geounits: geocodes of the blocks, sorted.
 
         Raises:
-            CheckError: the file was changed, or holds other blocks.
-            StorageError: the file cannot be opened.
+            CheckError: the file was changed.
+            DataError: it holds blocks that the records do not have.
+            StorageError: the file is not there.
         """
         lowest = str(self.manifest.config.settings["levels"]).split(",")[-1].split(":")[0]
         place = f"histograms/{histogram}_{lowest}.parquet"
         path = self.folder / place
         if place not in self.manifest.outputs:
             raise CheckError(f"{self.folder} has no {place}; give the run folder that published {self.name}")
-        level = read_histograms(path, geounits)
-        if hashlib.sha256(path.read_bytes()).hexdigest() != self.manifest.outputs[place]:
+        if not path.is_file():
+            raise StorageError(f"{path}: the file is not there; fix: restore the run folder from a copy")
+        if sha256_file(path) != self.manifest.outputs[place]:
             raise CheckError(f"{path} was changed after it was published; restore the run folder from a copy")
-        return level
+        require_blocks(path, histogram_geounits(path), geounits)
+        return read_histograms(path, geounits)
 
 
 def open_results(config: TopdownConfig, folders: Mapping[str, Path]) -> tuple[PublishedResult, ...]:
@@ -131,6 +135,25 @@ def open_results(config: TopdownConfig, folders: Mapping[str, Path]) -> tuple[Pu
             raise UsageError(f"{folders[name]} is no run of topdown {source}, which published {name}")
         found.append(PublishedResult(name, folders[name], manifest, schemas))
     return tuple(found)
+
+
+def require_blocks(path: Path, published: NDArray[np.str_], geounits: NDArray[np.str_]) -> None:
+    """Refuse a published result with blocks that the records do not have. Both lists of blocks are public.
+
+    Args:
+        path: of the result.
+        published: geocodes of its blocks.
+        geounits: geocodes of the blocks of the records, sorted.
+
+    Raises:
+        DataError: names such blocks.
+    """
+    strange = np.setdiff1d(published, geounits)
+    if len(strange):
+        raise DataError(
+            f"{path}: the published result has {len(strange)} blocks that the block files of the records do not have, such as "
+            f"{', '.join(strange[:3].tolist())}; allowed: a result of the same records; fix: give the one that was published of them"
+        )
 
 
 def require_same_use(results: tuple[PublishedResult, ...], *, test_key: bool, published_data: bool) -> None:

@@ -1,0 +1,160 @@
+"""Constraints of a histogram as equations with a right side in every block, from what is known about the blocks exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts
+from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.sums import reordered
+from censafe.geography.spines.tree import Spine
+from censafe.model import SparseLevel
+from censafe.model.arrays import Integers
+from censafe.model.topdown.histograms import (
+    AnswersInStack,
+    CellGroups,
+    FacilityCounts,
+    HistogramSchema,
+    LinearConstraint,
+    MeasuredHistogram,
+    OwnAnswers,
+    PublishedAnswers,
+)
+from censafe.products.topdown.intake.results import KnownResult
+
+__all__ = [
+    "BlockEquation",
+    "BlockRows",
+    "KnownBlocks",
+    "block_equations",
+    "follows_stack",
+    "is_held",
+    "known_blocks",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownBlocks:
+    """What is known exactly about the blocks of a run, in the order of its spine.
+
+    Args:
+        run: the tree that the run walks, and the standard one.
+        facilities: counts of units by kind, shape (blocks, kinds).
+        published: schema and histograms of results that were published before, by result and histogram.
+        declared: totals of the records that the configuration publishes exactly, by histogram.
+        estimated: schema and final histograms of what this run estimated before, by histogram.
+    """
+
+    run: RunSpine
+    facilities: NDArray[np.integer] = field(repr=False)
+    published: Mapping[tuple[str, str], tuple[HistogramSchema, SparseLevel]] = field(default_factory=dict)
+    declared: Mapping[str, DeclaredTotals] = field(default_factory=dict)
+    estimated: dict[str, tuple[HistogramSchema, SparseLevel]] = field(default_factory=dict)
+
+    @property
+    def spine(self) -> Spine:
+        """The tree that the run walks."""
+        return self.run.spine
+
+
+class BlockRows(NamedTuple):
+    """Records by block and group."""
+
+    block: Integers
+    group: Integers
+    records: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class BlockEquation:
+    """A constraint with its right side by block.
+
+    Args:
+        name: of the constraint.
+        label: group of every cell, -1 for none, shape (cells,).
+        rows: the right side.
+    """
+
+    name: str
+    label: NDArray[np.int32] = field(repr=False)
+    rows: BlockRows
+
+
+def is_held(histogram: MeasuredHistogram) -> bool:
+    """Whether exact sums of published results or of its stack constrain a histogram, so that it is estimated in operator form."""
+    return any(isinstance(one.right, PublishedAnswers | AnswersInStack) for one in histogram.constraints)
+
+
+def follows_stack(histogram: MeasuredHistogram) -> bool:
+    """Whether another histogram of its stack must be estimated before."""
+    return any(isinstance(one.right, AnswersInStack) for one in histogram.constraints)
+
+
+def known_blocks(public: PublicFacts, results: Sequence[KnownResult]) -> KnownBlocks:
+    """What is known about the blocks of a run before it measures anything.
+
+    Args:
+        public: what is published exactly.
+        results: of other runs, over the same blocks.
+
+    Raises:
+        CheckError: a result is of other blocks.
+    """
+    run, facilities = public.run, public.facilities
+    published = {}
+    for result in results:
+        for name, schema in result.schemas.items():
+            level = result.blocks(name, run.standard.leaf.geounits)
+            if run.order is not None:
+                level = reordered(level, run.order, run.spine.leaf.geounits)
+            published[result.name, name] = (schema, level)
+    units = facilities if run.order is None else facilities[run.order]
+    return KnownBlocks(run, units, published, public.declared)
+
+
+def block_equations(histogram: MeasuredHistogram, known: KnownBlocks, *, stack: bool) -> list[BlockEquation]:
+    """The equations of a histogram whose right sides are known.
+
+    Args:
+        histogram: with its constraints.
+        known: about the blocks.
+        stack: with those to other histograms of its stack, which must be estimated.
+    """
+    outside = OwnAnswers if stack else OwnAnswers | AnswersInStack
+    return [
+        _equation(histogram.schema, one, known)
+        for one in histogram.constraints
+        if one.relation == "=" and not isinstance(one.right, outside)
+    ]
+
+
+def _equation(schema: HistogramSchema, one: LinearConstraint, known: KnownBlocks) -> BlockEquation:
+    label, right = schema.grouped(one.groups).label, one.right
+    if isinstance(right, FacilityCounts):
+        each = np.asarray(right.each, np.int64)
+        block, group = np.nonzero(known.facilities[:, : len(each)])
+        records = known.facilities[block, group].astype(np.int64) * each[group]
+        return BlockEquation(one.name, label, BlockRows(block, group, records))
+    if isinstance(right, PublishedAnswers):
+        theirs, level = known.published[right.result, right.histogram]
+    elif isinstance(right, AnswersInStack):
+        theirs, level = known.estimated[right.histogram]
+    else:
+        raise TypeError(f"{one.name} has no right side by block")
+    return BlockEquation(one.name, label, _answers(theirs, right.groups, level))
+
+
+def _answers(schema: HistogramSchema, groups: CellGroups, level: SparseLevel) -> BlockRows:
+    """Sums of the groups of cells in every block."""
+    group = schema.grouped(groups).label[level.cell].astype(np.int64)
+    block = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
+    inside = group >= 0
+    width = int(group.max(initial=0)) + 1
+    key, place = np.unique(block[inside] * width + group[inside], return_inverse=True)
+    records = np.bincount(place, level.count[inside], len(key)).astype(np.int64)
+    return BlockRows(key // width, key % width, records)
