@@ -40,7 +40,8 @@ class ReadKeywords(TypedDict, total=False):
         scratch: where the private folder for files with records is made; beside the data without.
         t1: safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.
         water_blocks: safetab: a public list of blocks without land.
-        results: topdown: run folders of the published results that the release holds to, by name, such as {"redistricting": folder}.
+        results: topdown: run folders of the published results that the release holds to, or folders of their microdata, by name, such
+            as {"redistricting": folder}.
         progress: receives stages and remarks; none without.
     """
 

@@ -18,6 +18,7 @@ __all__ = [
     "engine_options",
     "names_option",
     "out_argument",
+    "parse_results",
     "parse_settings",
     "product_argument",
     "published_data_option",
@@ -116,13 +117,49 @@ def t1_option(command: _Command) -> _Command:
 
 
 def published_option(command: _Command) -> _Command:
-    """``--pl94``, the redistricting result that the DHC holds to."""
-    return click.option(
+    """``--result`` and ``--pl94``, the published results that a release of TopDown holds to."""
+    result = click.option(
+        "--result",
+        "results",
+        multiple=True,
+        metavar="NAME=FOLDER",
+        help="topdown: a published result of the same records that the configuration holds to, by the name it has there ([published]): "
+        "its run folder, or a folder with its microdata in the Bureau's layout. Repeatable.",
+    )
+    pl94 = click.option(
         "--pl94",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="topdown dhc-us, dhc-pr: run folder of the redistricting data of the same records, to which every count is held; "
+        metavar="FOLDER",
+        help="topdown dhc-us, dhc-pr: short for --result redistricting=FOLDER, the redistricting data to which every count is held; "
         "without it the command makes them first, in OUT-redistricting.",
-    )(command)
+    )
+    return pl94(result(command))
+
+
+def parse_results(results: tuple[str, ...], pl94: str | None) -> dict[str, Path]:
+    """Folders of published results by name.
+
+    Args:
+        results: texts of ``--result``.
+        pl94: the folder of ``--pl94``, if given.
+
+    Raises:
+        UsageError: a text without ``=``, a name given twice, or a folder that is not there.
+    """
+    parsed: dict[str, Path] = {}
+    for text in (*results, *(() if pl94 is None else (f"redistricting={pl94}",))):
+        name, separator, folder = text.partition("=")
+        if not separator or not name or not folder:
+            raise click.UsageError(
+                f"--result {text}: write NAME=FOLDER, for example redistricting=microdata/."
+            )
+        if name in parsed:
+            raise click.UsageError(f"The published result {name} is given twice; name one folder.")
+        if not Path(folder).is_dir():
+            raise click.UsageError(
+                f"The published result {name}: there is no folder {folder}; name a run folder or a folder of microdata."
+            )
+        parsed[name] = Path(folder)
+    return parsed
 
 
 def names_option(command: _Command) -> _Command:

@@ -14,6 +14,7 @@ from censafe.cli.options import (
     engine_options,
     names_option,
     out_argument,
+    parse_results,
     parse_settings,
     product_argument,
     published_data_option,
@@ -109,14 +110,13 @@ def command(
       censafe run safetab-p ddhca data/ detailed-a/ --set reader=csv --set run_pr=false
       censafe run safetab-h ddhcb data/ detailed-b/ --set reader=csv --set run_pr=false --t1 detailed-a/
       censafe run topdown pl94-us state/ microdata/ --set root=State
-      censafe run topdown dhc-us state/ dhc/ --set root=State --pl94 microdata/
+      censafe run topdown dhc-us state/ dhc/ --set root=State --pl94 redistricting/
       censafe run topdown pl94-us published/ demonstration/ --set root=State --set reader=pl94 --published-data
     """
     import censafe
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
-    if (pl94 := options.pop("pl94")) is not None:
-        options["results"] = {"redistricting": pl94}
+    options["results"] = parse_results(options["results"], options.pop("pl94")) or None
     checks: Checks = "strict" if strict else "full"
     made = censafe.release(
         chosen, data, out, checks=checks, progress=TerminalObserver(quiet=quiet), **options

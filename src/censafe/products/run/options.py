@@ -32,7 +32,7 @@ class ReadOptions:
         threads: of the relational engine; None for one a core.
         t1: where SafeTab-H finds the totals of population groups, when not in the data folder; None otherwise.
         water_blocks: a public list of blocks without land, which do not make two areas differ; None for none.
-        results: run folders of the published results that TopDown holds to, by the name of the result.
+        results: run folders of the published results that TopDown holds to, or folders of their microdata, by the name of the result.
         scratch: where the private folder for files with records is made; None for beside the data.
         memory: limit of the relational engine, for example ``6GB``; None for the engine's default.
         observer: receives stages and remarks.

@@ -14,6 +14,7 @@ from censafe.products.topdown.configuration.config import TopdownConfig, load_co
 from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.intake.intake import open_intake
+from censafe.products.topdown.intake.microdata_results import MicrodataResult
 from censafe.products.topdown.intake.results import open_results, require_same_use
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
@@ -73,10 +74,13 @@ def run(
     folders = _results_first(chosen, data, out, reading, options)
     results = open_results(chosen, folders)
     require_same_use(results, test_key=options.test_key is not None, published_data=options.published_data)
-    if (
-        results and options.spend_more is False
-    ):  # who names a result knows what its run spent on the same records
-        options = replace(options, spend_more=frozenset(one.manifest.run for one in results))
+    for one in results:
+        if isinstance(one, MicrodataResult) and not one.test_key:
+            reading.observer.remark(f"Warning: {one.warning}")
+    known = frozenset(one.run for one in results if one.run is not None)
+    if known and options.spend_more is False:
+        # who names a result knows what its run spent on the same records
+        options = replace(options, spend_more=known)
     return run_job(TopdownJob(chosen, options.workers, names, results), data, out, reading, options)
 
 

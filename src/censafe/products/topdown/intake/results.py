@@ -15,6 +15,7 @@ from censafe.errors import CheckError, DataError, StorageError, UsageError
 from censafe.model import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.intake.microdata_results import MicrodataResult, microdata_result
 from censafe.publication.atomic import sha256_file
 from censafe.publication.manifest import Manifest, read_manifest
 from censafe.publication.microdata.histograms import histogram_geounits, read_histograms
@@ -62,6 +63,21 @@ class PublishedResult:
     schemas: Mapping[str, HistogramSchema] = field(repr=False)
 
     @property
+    def test_key(self) -> bool:
+        """Whether it was drawn with a test key."""
+        return self.manifest.test_key
+
+    @property
+    def published_data(self) -> bool:
+        """Whether it demonstrates with published data."""
+        return self.manifest.published_data
+
+    @property
+    def run(self) -> str:
+        """Random name of the run, as in the ledger."""
+        return self.manifest.run
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the hashes of its histograms, hexadecimal."""
         hashes = (f"{path} {value}" for path, value in sorted(self.manifest.outputs.items()))
@@ -104,37 +120,53 @@ class PublishedResult:
         return read_histograms(path, geounits)
 
 
-def open_results(config: TopdownConfig, folders: Mapping[str, Path]) -> tuple[PublishedResult, ...]:
-    """The results that a configuration holds to, each from its run folder.
+def open_results(
+    config: TopdownConfig, folders: Mapping[str, Path]
+) -> tuple[PublishedResult | MicrodataResult, ...]:
+    """The results that a configuration holds to, each from its run folder or from a folder with its microdata.
 
     Args:
         config: names the results, and the configuration that publishes each.
-        folders: run folders by name of the result.
+        folders: by name of the result.
 
     Raises:
         UsageError: a result is missing, is none of the configuration's, or is a run of another configuration.
-        StorageError: a folder holds no finished run.
+        StorageError: a folder holds neither a finished run nor microdata.
     """
     strange = sorted(set(folders) - set(config.published))
     if strange:
-        raise UsageError(f"{', '.join(strange)}: {config.origin} holds to no such result")
-    found = []
+        allowed = ", ".join(config.published) or "none"
+        raise UsageError(f"{', '.join(strange)}: {config.origin} holds to no such result; allowed: {allowed}")
+    found: list[PublishedResult | MicrodataResult] = []
     for name, source in config.published.items():
         if name not in folders:
             raise UsageError(
                 f"{config.origin} holds to the published result {name} ({source}); give its run folder"
             )
-        manifest = read_manifest(folders[name] / "manifest.json")
-        theirs = load_config(source)
-        schemas = {one.name: one.schema for one in theirs.histograms}
-        settings = manifest.config.settings
-        same = manifest.plan.product == "topdown" and all(
-            settings.get(f"histograms.{one}.schema") == schema.digest for one, schema in schemas.items()
-        )
-        if not same:
-            raise UsageError(f"{folders[name]} is no run of topdown {source}, which published {name}")
-        found.append(PublishedResult(name, folders[name], manifest, schemas))
+        folder, theirs = folders[name], load_config(source)
+        if (folder / "manifest.json").exists():
+            found.append(_published(name, folder, theirs, source))
+        elif (alone := microdata_result(name, folder, theirs, source)) is not None:
+            found.append(alone)
+        else:
+            raise StorageError(
+                f"{folder} holds neither a finished run nor microdata; fix: give the run folder that published {name} ({source}), or a "
+                "folder with its microdata"
+            )
     return tuple(found)
+
+
+def _published(name: str, folder: Path, theirs: TopdownConfig, source: str) -> PublishedResult:
+    """The result in a run folder."""
+    manifest = read_manifest(folder / "manifest.json")
+    schemas = {one.name: one.schema for one in theirs.histograms}
+    settings = manifest.config.settings
+    same = manifest.plan.product == "topdown" and all(
+        settings.get(f"histograms.{one}.schema") == schema.digest for one, schema in schemas.items()
+    )
+    if not same:
+        raise UsageError(f"{folder} is no run of topdown {source}, which published {name}")
+    return PublishedResult(name, folder, manifest, schemas)
 
 
 def require_blocks(path: Path, published: NDArray[np.str_], geounits: NDArray[np.str_]) -> None:
@@ -156,19 +188,21 @@ def require_blocks(path: Path, published: NDArray[np.str_], geounits: NDArray[np
         )
 
 
-def require_same_use(results: tuple[PublishedResult, ...], *, test_key: bool, published_data: bool) -> None:
+def require_same_use(
+    results: tuple[PublishedResult | MicrodataResult, ...], *, test_key: bool, published_data: bool
+) -> None:
     """Refuse to hold a release to a result that is not private, or that demonstrates with published data.
 
     Raises:
         UsageError: the stamps of a result and of the run differ.
     """
     for one in results:
-        if one.manifest.test_key and not test_key:
+        if one.test_key and not test_key:
             raise UsageError(
                 f"{one.folder} was drawn with a test key and is not private; a release cannot hold to it. Give the released "
                 f"{one.name}, or a test key (`test_key`) for a test"
             )
-        if one.manifest.published_data and not (test_key or published_data):
+        if one.published_data and not (test_key or published_data):
             raise UsageError(
                 f"{one.folder} is a demonstration with published data; give `published_data`, or the released {one.name}"
             )

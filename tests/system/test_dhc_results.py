@@ -1,0 +1,113 @@
+"""The published result that a run of the DHC holds to: a run folder, or microdata alone, by name on the command line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from censafe import configuration, release, synthesize
+from support.commands import CommandLine
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records in ``data``, the redistricting data of a test in ``pl94``, its microdata alone in ``mdf``, and the DHC in ``dhc``."""
+    folder = tmp_path_factory.mktemp("state")
+    synthesize(folder / "data", persons=600, states=("44",), layout="dhc")
+    settings = {"root": "State"}
+    release(
+        configuration("topdown", "pl94-us", {**settings, "reader": "records"}),
+        folder / "data", folder / "pl94", test_key=3,
+    )  # fmt: skip
+    shutil.copytree(folder / "pl94" / "microdata", folder / "mdf")
+    release(
+        configuration("topdown", "dhc-us", settings), folder / "data", folder / "dhc", test_key=3,
+        results={"redistricting": folder / "pl94"},
+    )  # fmt: skip
+    return folder
+
+
+def words(state: Path, out: Path) -> tuple[object, ...]:
+    return ("run", "topdown", "dhc-us", state / "data", out, "--set", "root=State", "--quiet")
+
+
+def published(run: Path) -> dict[str, bytes]:
+    """Histograms, measurements and microdata of a run."""
+    parts = ("histograms", "measurements", "microdata")
+    return {
+        f"{part}/{path.name}": path.read_bytes() for part in parts for path in sorted((run / part).iterdir())
+    }
+
+
+def test_a_run_folder_and_its_microdata_give_the_same_bytes(
+    censafe: CommandLine, state: Path, tmp_path: Path
+) -> None:
+    found = censafe(
+        *words(state, tmp_path / "out"), "--test-key", 3, "--result", f"redistricting={state / 'mdf'}"
+    )
+    assert found.code == 0, found.err
+    expected = published(state / "dhc")
+    assert len(expected) > 20
+    assert expected == published(tmp_path / "out")
+
+
+def test_microdata_of_a_test_are_known_by_their_note(
+    censafe: CommandLine, state: Path, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    found = censafe(*words(state, tmp_path / "out"), "--ledger", ledger, "--pl94", state / "mdf")
+    assert found.code == 2
+    assert "was drawn with a test key and is not private; a release cannot hold to it" in found.err
+    assert not ledger.exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_microdata_do_not_say_is_said(censafe: CommandLine, state: Path, tmp_path: Path) -> None:
+    shutil.copytree(state / "mdf", tmp_path / "mdf")
+    (tmp_path / "mdf" / "NOT_PRIVATE.txt").unlink()
+    (tmp_path / "mdf" / "persons.txt").rename(tmp_path / "mdf" / "ppmf_P.csv")
+    out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
+    found = censafe(*words(state, out), "--ledger", ledger, "--pl94", tmp_path / "mdf")
+    assert found.code == 0, found.err
+    assert "do not say with which key they were drawn, of which records, or at what privacy loss" in found.err
+    page = (out / "certificate.html").read_text(encoding="utf-8")
+    assert "was given as microdata (ppmf_P.csv, units.txt; SHA-256 of their hashes" in page
+    assert "is the word of whoever gave them" in page
+
+
+def test_microdata_of_several_releases_are_refused(censafe: CommandLine, state: Path, tmp_path: Path) -> None:
+    shutil.copytree(state / "mdf", tmp_path / "mdf")
+    shutil.copy(state / "mdf" / "persons.txt", tmp_path / "mdf" / "more.txt")
+    found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, "--pl94", tmp_path / "mdf")
+    assert found.code == 2
+    assert "2 files with the microdata of persons of topdown pl94-us; allowed: one" in found.err
+
+
+def test_a_folder_with_neither_is_refused(censafe: CommandLine, state: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, "--pl94", tmp_path / "empty")
+    assert found.code == 1
+    assert "neither a finished run nor microdata" in found.err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--result", "redistricting"), "--result redistricting: write NAME=FOLDER"),
+        (("--result", "=here"), "--result =here: write NAME=FOLDER"),
+        (("--result", "redistricting=nowhere"), "The published result redistricting: there is no folder nowhere"),
+        (("--pl94", "nowhere"), "The published result redistricting: there is no folder nowhere"),
+        (("--pl94", "{pl94}", "--result", "redistricting={pl94}"), "The published result redistricting is given twice"),
+        (("--result", "apportionment={pl94}"), "holds to no such result; allowed: redistricting"),
+    ],
+)  # fmt: skip
+def test_results_that_are_named_wrongly_are_refused(
+    censafe: CommandLine, state: Path, tmp_path: Path, given: tuple[str, ...], message: str
+) -> None:
+    named = [text.format(pl94=state / "pl94") for text in given]
+    found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, *named)
+    assert found.code == 2
+    assert message in " ".join(found.err.split())
+    assert not (tmp_path / "out").exists()
