@@ -55,7 +55,7 @@ def test_every_budget_is_the_productions(area: str, product: str) -> None:
 
 @pytest.mark.parametrize("area", AREAS)
 @pytest.mark.parametrize("product", PARTS)
-def test_the_order_of_estimation_is_the_productions(area: str, product: str) -> None:
+def test_the_order_of_outer_passes_is_the_productions(area: str, product: str) -> None:
     config = load_config(f"dhc-{area}")
     (stack,) = (one for one in config.stacks if one.histograms[0].name in PARTS[product])
     for entry in reference(f"{product}_{area}")["orderings"]:
@@ -64,10 +64,23 @@ def test_the_order_of_estimation_is_the_productions(area: str, product: str) -> 
             whole = [PARTS[product][one.histogram] for one in passes]
             for kind, known in (("l2", "l2"), ("rounding", "rounder")):
                 found = [
-                    [[name if text == "detailed" else text for text in inner] for inner in getattr(one, kind)]
+                    [[name if text == "detailed" else text for inner in getattr(one, kind) for text in inner]]
                     for one, name in zip(passes, whole, strict=True)
                 ]
                 assert entry["order"][known] == found
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_inner_passes_put_short_queries_of_households_first_at_the_top(area: str) -> None:
+    config = load_config(f"dhc-{area}")
+    several = {
+        (histogram.name, level): [[len(inner) for inner in outer] for outer in passes.l2]
+        for histogram in config.histograms
+        for level, passes in histogram.passes.items()
+        if any(len(outer) > 1 for outer in passes.l2)
+    }
+    top = ["US", "State"] if area == "us" else ["State"]
+    assert several == {("households", level): [[5, 1], [3]] for level in top}
 
 
 @pytest.mark.parametrize("area", AREAS)

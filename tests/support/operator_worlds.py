@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,8 +16,11 @@ from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
 from censafe.model.observer import SilentObserver
 from censafe.model.topdown.histograms import EmptyCells, HistogramSchema, MeasuredHistogram, Passes
+from censafe.products.topdown.configuration.config import load_config
 from support.facilities import KIND, KINDS, PUBLISHED, Housed, rule, sparse_level
 from support.histograms import dense
+
+CHOICES = load_config("dhc-us").choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,8 @@ def estimate(
 ) -> Estimated:
     rng, observer = np.random.default_rng(seed), SilentObserver()
     cells = world.truth.shape[1]
-    descent = OperatorDescent(world.histogram, world.spine, world.held, observer, workers, repair=repair)
+    chosen = replace(CHOICES, infeasible="repair" if repair else "stop")
+    descent = OperatorDescent(world.histogram, world.spine, world.held, observer, chosen, workers)
     found, reports = [], []
     for depth, level in enumerate(world.spine.levels):
         made, report = descent.estimate(level.name, world.objective(depth, spread, rng, unequal=unequal))

@@ -19,7 +19,8 @@ class Choices:
         spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimised`` with block groups of its own;
             ``prim``, that of the DHC.
         noisy_measurements: ``stored`` with the run, or ``lazy``: drawn where the estimate uses them, and not stored.
-        passes: the inner passes of the configuration (``production``), or all queries of a level at once (``one``).
+        passes: the inner passes of the configuration (``production``), all queries of an outer pass at once (``outer``), or all
+            of a level (``one``).
         information: a geounit is fitted to the answers of its own (``level``), or to these and all below it (``lower``).
         infeasible: a parent whose children cannot meet its counts is changed and logged (``repair``), or the run stops.
         leaves: cells that rounding may raise: the ``fractional`` ones, or all that are positive in the parent

@@ -109,9 +109,8 @@ class TopdownJob:
             if is_held(histogram):
                 sums = held.pop(histogram.name, None) or held_sums(histogram, known)
                 descent = OperatorDescent(
-                    histogram, public.spine, sums, reading.observer, self._workers,
-                    repair=self._config.choices.infeasible == "repair",
-                )  # fmt: skip
+                    histogram, public.spine, sums, reading.observer, self._config.choices, self._workers
+                )
             else:
                 bounds = bounded_facts(self._config, histogram, public, levels)
                 descent = Descent(histogram, bounds, reading.observer, self._config.choices, self._workers)

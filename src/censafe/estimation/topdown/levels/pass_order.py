@@ -15,7 +15,7 @@ _Labels = NDArray[np.int32]
 
 
 def passes_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> Passes:
-    """The passes of a level, in one where that is chosen.
+    """The passes of a level, inner ones or all of them joined where that is chosen.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -24,13 +24,22 @@ def passes_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> Pas
         ((('detailed',),),)
     """
     passes = histogram.passes[level]
-    if choices.passes != "one":
+    if choices.passes == "production":
         return passes
-    l2, rounding = (
-        ((tuple(text for outer in lists for inner in outer for text in inner),),)
-        for lists in (passes.l2, passes.rounding)
+    if choices.passes == "outer":
+        return Passes(
+            tuple((_joined(outer),) for outer in passes.l2),
+            tuple((_joined(outer),) for outer in passes.rounding),
+        )
+    return Passes(
+        ((tuple(text for outer in passes.l2 for text in _joined(outer)),),),
+        ((tuple(text for outer in passes.rounding for text in _joined(outer)),),),
     )
-    return Passes(l2, rounding)
+
+
+def _joined(outer: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    """The queries of all inner passes."""
+    return tuple(text for inner in outer for text in inner)
 
 
 def measured_fits(

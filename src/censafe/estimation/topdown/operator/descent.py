@@ -5,7 +5,7 @@ from __future__ import annotations
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.checks import adds_up
-from censafe.estimation.topdown.levels.pass_order import measured_fits
+from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of
 from censafe.estimation.topdown.levels.task import LevelReport
 from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.estimation.topdown.operator.level import OperatorTask, estimate_operator_level
@@ -14,9 +14,12 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.observer import Observer
+from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram
 
 __all__ = ["OperatorDescent", "operator_rules"]
+
+_EARLIER = 30.0  # by which an answer of an inner pass outweighs one of the next
 
 
 class OperatorDescent:
@@ -28,7 +31,8 @@ class OperatorDescent:
         held: exact sums that every level obeys.
         observer: receives remarks and progress.
         workers: threads that estimate parents; the result does not depend on them.
-        repair: whether a parent whose children cannot follow it is changed and logged; otherwise the run stops.
+        choices: named choices of the run: which inner passes are joined, and whether a parent whose children cannot follow it is
+            changed and logged.
     """
 
     def __init__(
@@ -37,15 +41,15 @@ class OperatorDescent:
         spine: Spine,
         held: HeldSums,
         observer: Observer,
+        choices: Choices,
         workers: int = 1,
-        repair: bool = True,
     ) -> None:
         self._histogram = histogram
         self._spine = spine
         self._held = held
         self._observer = observer
         self._workers = workers
-        self._repair = repair
+        self._choices = choices
         self._levels: list[SparseLevel] = []
         self._repaired = False
         self._rules: dict[object, OperatorRules] = {}
@@ -72,7 +76,7 @@ class OperatorDescent:
         level = self._spine.levels[depth]
         task = OperatorTask(
             level, objective, self._held.levels[depth], self._rules_of(level.name), self._held.open_at(depth),
-            self._repair,
+            self._choices.infeasible == "repair",
         )  # fmt: skip
         above = (self._levels[-1], self._spine.levels[depth - 1]) if depth else (None, None)
         found, report = estimate_operator_level(
@@ -106,27 +110,37 @@ class OperatorDescent:
         passes, measured = self._histogram.passes[level], tuple(self._histogram.query_shares[level])
         key = (passes, measured)
         if key not in self._rules:
-            self._rules[key] = operator_rules(self._histogram, level, self._held)
+            self._rules[key] = operator_rules(self._histogram, level, self._held, self._choices)
         return self._rules[key]
 
 
-def operator_rules(histogram: MeasuredHistogram, level: str, held: HeldSums) -> OperatorRules:
+def operator_rules(
+    histogram: MeasuredHistogram, level: str, held: HeldSums, choices: Choices
+) -> OperatorRules:
     """The passes of a level: each tells apart what the last query of its rounding does, and holds the columns of the one before.
+
+    The inner passes of one outer pass are fitted together: what they would leave open is too much to be fitted one after
+    another. An answer of an inner pass outweighs those of the next by a factor, so that the many answers of a fine query, which
+    are mostly noise about empty columns, cannot move the few of a coarse one.
 
     Raises:
         CheckError: the passes of the configuration cannot be fitted in operator form.
     """
-    schema, passes = histogram.schema, histogram.passes[level]
+    schema, passes = histogram.schema, passes_of(histogram, level, choices)
     found: list[OperatorPass] = []
     label = held.label
     for fitted, rounded in zip(passes.l2, passes.rounding, strict=True):
-        fits = [query for inner in measured_fits(histogram, level, fitted) for query in inner]
+        inner = measured_fits(histogram, level, fitted)
+        fits = [query for queries in inner for query in queries]
+        factors = [
+            _EARLIER ** (len(inner) - 1 - place) for place, queries in enumerate(inner) for _ in queries
+        ]
         names = [text for inner in rounded for text in inner]
         if not fits or not names:
             raise CheckError(f"{histogram.name}, {level}: a pass needs queries to fit and queries to round")
         column = schema.query(names[-1]).label
         chain = tuple(combined((label, schema.query(text).label)) for text in names[:-1])
-        found.append(OperatorPass(column, tuple(fits), label, chain))
+        found.append(OperatorPass(column, tuple(fits), label, chain, tuple(factors)))
         label = column
     return OperatorRules(
         schema.allowed(),

@@ -83,11 +83,11 @@ def positions(names: Integers, wanted: NDArray[np.int32], parent: str) -> Intege
 def observed_answers(
     rules: OperatorRules, one: OperatorPass, family: OperatorFamily, cell: NDArray[np.int32]
 ) -> list[Observed]:
-    """The answers of the queries of a pass for its columns."""
+    """The answers of the queries of a pass for its columns, those of earlier inner passes with larger weights."""
     found = []
-    for query in one.fits:
+    for query, factor in zip(one.fits, one.factors or (1.0,) * len(one.fits), strict=True):
         group = np.searchsorted(family.answers[query], rules.labels[query][cell]).astype(np.int32)
-        weight = np.ascontiguousarray(family.weights[:, query])
+        weight = family.weights[:, query] * factor
         found.append(Observed(group, family.values[query], weight))
     return found
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.operator.certificate import judge
+from censafe.estimation.topdown.operator.exchange import exchange_units
 from censafe.estimation.topdown.operator.family import (
     OperatorFamily,
     observed_answers,
@@ -111,5 +112,6 @@ def _solved(
     if failed:
         raise CheckError(f"{name}: {int(failed)} exact sums could not be met by integers")
     result.cost += cost
+    exchange_units(entries, dual.x, problem.held, sums, problem.scale, open_counts)
     counts[:, problem.free] = open_counts
     return counts

@@ -26,12 +26,15 @@ class OperatorPass:
         held: of every cell the exact sum that it belongs to: a published one in the first pass, a column of the pass before
             in the others. Every one is a sum of columns.
         chain: sums of columns that rounding keeps close, coarse to fine, each inside a held sum.
+        factors: by which the weight of an answer grows, by query, above 1 for those of earlier inner passes; without them
+            all weights are those of the measurements.
     """
 
     column: _Label = field(repr=False)
     fits: tuple[int, ...]
     held: _Label = field(repr=False)
     chain: tuple[_Label, ...] = field(default=(), repr=False)
+    factors: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,8 @@ class OperatorRules:
             raise CheckError("a level needs at least one pass")
         for number, one in enumerate(self.passes):
             what = f"pass {number + 1}"
+            if len(one.factors) not in (0, len(one.fits)) or min(one.factors, default=1.0) <= 0.0:
+                raise CheckError(f"{what} needs a factor above 0 for each of its queries")
             sums = [(f"query {query}", self.labels[query]) for query in one.fits]
             sums += [("what is held", one.held), *((f"link {n}", link) for n, link in enumerate(one.chain))]
             for name, label in sums:

@@ -284,6 +284,12 @@ def check_pass_order(config: TopdownConfig) -> None:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> check_pass_order(load_config("pl94-us"))
     """
+    for histogram in config.histograms:
+        if histogram.constraints and config.choices.passes == "one":
+            raise ConfigError(
+                f"{config.origin}: passes = one fits and rounds all queries of a level at once, and histograms.{histogram.name} has "
+                "constraints, which are met pass by pass; allowed: production, outer"
+            )
     several_roots = config.choices.spine != "standard" or config.choices.bypass
     for histogram in config.histograms:
         for depth, level in enumerate(config.run_levels):

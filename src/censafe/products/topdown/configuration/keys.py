@@ -20,7 +20,7 @@ _READERS: Final = ("histogram", "pl94", "ipums-1940", "cef", "records")
 CHOICES: Final = {
     "spine": ("standard", "aian", "optimised", "prim"),
     "noisy_measurements": ("stored", "lazy"),
-    "passes": ("production", "one"),
+    "passes": ("production", "one", "outer"),
     "information": ("level", "lower"),
     "infeasible": ("repair", "stop"),
     "leaves": ("fractional", "all_positive"),

@@ -10,7 +10,7 @@ from censafe.estimation.topdown.operator.descent import operator_rules
 from censafe.estimation.topdown.operator.level import OperatorTask, estimate_operator_level
 from support.facilities import CELLS, KIND, RACE, Housed, housed, sparse_level
 from support.histograms import dense
-from support.operator_worlds import broken, estimate, housed_world, random_world
+from support.operator_worlds import CHOICES, broken, estimate, housed_world, random_world
 
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
@@ -152,7 +152,7 @@ def test_the_fewest_records_change():
         levels[depth],
         world.objective(depth, 1.0, np.random.default_rng(0)),
         world.held.levels[depth],
-        operator_rules(world.histogram, levels[depth].name, world.held),
+        operator_rules(world.histogram, levels[depth].name, world.held, CHOICES),
         world.held.open_at(depth),
     )
     above = sparse_level(levels[1].geounits, wrong)

@@ -1,10 +1,15 @@
 """Passes that do not follow from each other are refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from censafe.errors import CheckError
+from censafe.errors import CheckError, ConfigError
+from censafe.estimation.topdown.operator.descent import operator_rules
+from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined
+from censafe.products.topdown.configuration.config import check_pass_order, load_config
 
 CELL = np.arange(8, dtype=np.int32)
 PAIR, FOUR, ALL = CELL // 2, CELL // 4, CELL * 0
@@ -67,3 +72,28 @@ def test_no_pass_is_refused():
 
 def test_combinations_are_numbered_in_their_order():
     assert combined((FOUR, CROSSING)).tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
+
+
+def test_factors_are_one_for_each_query_and_above_0():
+    for factors in ((1.0,), (1.0, 0.0), (1.0, 2.0, 3.0)):
+        with pytest.raises(CheckError, match="pass 1 needs a factor above 0 for each of its queries"):
+            rules(OperatorPass(CELL, (0, 2), ALL, factors=factors))
+
+
+def test_inner_passes_become_factors_and_outer_ones_join_them():
+    config = load_config("dhc-us")
+    histogram = config.histogram("households")
+    held = HeldSums(np.zeros(histogram.schema.schema.cells, np.int32), ())
+    for passes, first in (("production", 30.0), ("outer", 1.0)):
+        choices = replace(config.choices, passes=passes)
+        found = operator_rules(histogram, "State", held, choices).passes
+        assert found[0].factors == (first,) * 5 + (1.0,)
+        assert found[1].factors == (1.0,) * 3
+        assert operator_rules(histogram, "County", held, choices).passes[0].factors == (1.0,) * 6
+
+
+def test_passes_that_constraints_are_met_in_cannot_be_one():
+    with pytest.raises(
+        ConfigError, match=r"passes = one fits and rounds all queries.*allowed: production, outer"
+    ):
+        check_pass_order(load_config("dhc-us", {"passes": "one"}))

@@ -311,7 +311,8 @@ def test_a_root_must_tell_its_cells_apart(tmp_path: Path) -> None:
 def test_shipped_configurations_have_passes_that_work() -> None:
     names = [one.name for one in shipped_configs() if one.product == "topdown"]
     for name in names:
-        for passes in ("production", "one"):
+        held = any(one.constraints for one in load_config(name).histograms)  # met pass by pass
+        for passes in ("production", "outer", *(() if held else ("one",))):
             assert plan_release(load_config(name, {"passes": passes})).parts
     assert len(names) >= 4
 
