@@ -1,0 +1,137 @@
+"""Errors of the DHC's measured queries in the estimates, beside the noise of their own measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from censafe.estimation.topdown.levels.facts import standard_depth
+from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.sums import sum_histograms
+from censafe.geography.spines.tree import Spine
+from censafe.model import ExactHistograms, SparseLevel
+from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.level_measurements import LevelBudgets
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.intake.intake import open_intake
+from censafe.products.topdown.rehearsal import rehearse, rehearse_results
+
+EXACT = {"rho.persons": "100000", "rho.units": "100000"}
+"""Settings of redistricting data without errors."""
+_MOST_ANSWERS = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class QueryErrors:
+    """Errors of one measured query at the geounits of one level, in deviations of the noise of their own answers."""
+
+    errors: np.ndarray  # (geounits, answers)
+    blocks: np.ndarray  # (geounits,) with records
+
+    @property
+    def ratio(self) -> float:
+        """Root mean square."""
+        return float(np.sqrt((self.errors**2).mean()))
+
+
+def answers(label: np.ndarray, level: SparseLevel | ExactHistograms) -> np.ndarray:
+    """Answers of a query at every geounit, shape (geounits, answers)."""
+    geounit = np.repeat(np.arange(len(level.geounits)), np.diff(level.node_ptr))
+    found = np.zeros((len(level.geounits), int(label.max()) + 1))
+    np.add.at(found, (geounit, label[level.cell]), level.count)
+    return found
+
+
+def query_errors(
+    data: Path, seed: int, *, redistricting: Mapping[str, str] = EXACT, levels: tuple[str, ...] = ("State", "County"),
+    settings: Mapping[str, str] | None = None, workers: int = 2,
+) -> dict[tuple[str, str, str], QueryErrors]:  # fmt: skip
+    """By histogram, level and query of one state's run with a test key; the short queries, at geounits that are measured.
+
+    Args:
+        data: synthetic records of persons and units.
+        seed: of the test key.
+        redistricting: settings of the redistricting data, which the DHC is held to.
+        levels: that are looked at.
+        settings: of the DHC beside its root.
+        workers: threads.
+    """
+    config = load_config("dhc-us", {"root": "State", **(settings or {})})
+    before = load_config("pl94-us", {"root": "State", "reader": "records", **redistricting})
+    loaded = open_intake(data, config, ReadOptions()).load()
+    earlier = open_intake(data, before, ReadOptions()).load()
+    results = rehearse_results({"redistricting": (before, earlier)}, seed)
+    estimates = rehearse(config, loaded, seed, results=results, workers=workers)
+    run, found = loaded.facts.run, {}
+    for histogram, (depth, level) in product(config.histograms, enumerate(run.spine.names)):
+        if level in levels:
+            truth = level_of(
+                run.spine, loaded.exact[histogram.name][-1], histogram.schema.schema.cells, depth
+            )
+            budgets = loaded.facts.budgets[f"{histogram.name}_{level}"]
+            found |= level_errors(histogram, run, depth, truth, estimates.levels[histogram.name], budgets)
+    return found
+
+
+def level_of(spine: Spine, blocks: ExactHistograms, cells: int, depth: int) -> SparseLevel:
+    """The truth of one level of the run's tree."""
+    leaf = SparseLevel(blocks.geounits, blocks.node_ptr, blocks.cell, blocks.count)
+    return sum_histograms(spine, leaf, cells)[depth]
+
+
+def level_errors(
+    histogram: MeasuredHistogram, run: RunSpine, depth: int, truth: SparseLevel,
+    estimated: Sequence[SparseLevel], budgets: LevelBudgets,
+) -> dict[tuple[str, str, str], QueryErrors]:  # fmt: skip
+    """Of every short query; a standard geounit in parts has the noise of all its parts."""
+    level, found = run.spine.names[depth], {}
+    own = standard_depth(run, depth)
+    ancestors = run.standard.ancestors(own)
+    whole = (ancestors if run.order is None else ancestors[run.order])[run.spine.starts[depth]]
+    inhabited = blocks_of(run.standard, own, estimated[-1])
+    for q, text in enumerate(histogram.query_shares[level]):
+        label = histogram.schema.query(text).label
+        if label.max() >= _MOST_ANSWERS:
+            continue
+        laws = [budgets.laws[kind][q] for kind in budgets.kinds]
+        variance, exact = np.zeros(estimated[own].nodes), np.zeros((estimated[own].nodes, label.max() + 1))
+        np.add.at(variance, whole, [np.nan if law is None else float(law.parameter) for law in laws])
+        np.add.at(exact, whole, answers(label, truth))
+        known = ~np.isnan(variance)
+        errors = (answers(label, estimated[own]) - exact)[known] / np.sqrt(variance[known])[:, None]
+        found[histogram.name, level, text] = QueryErrors(errors, inhabited[known])
+    return found
+
+
+def blocks_of(spine: Spine, depth: int, leaf: SparseLevel) -> np.ndarray:
+    """Blocks with records in every geounit of a level."""
+    inhabited = (np.diff(leaf.node_ptr) > 0).astype(float)
+    for level in reversed(spine.levels[depth:-1]):
+        inhabited = np.add.reduceat(inhabited, level.first_child[:-1])
+    return inhabited
+
+
+def joined(
+    runs: Sequence[dict[tuple[str, str, str], QueryErrors]],
+) -> dict[tuple[str, str, str], QueryErrors]:
+    """Several runs, one after another."""
+    return {
+        key: QueryErrors(
+            np.concatenate([one[key].errors for one in runs]),
+            np.concatenate([one[key].blocks for one in runs]),
+        )
+        for key in runs[0]
+    }
+
+
+def slope(found: Mapping[tuple[str, str, str], QueryErrors], level: str, queries: tuple[str, ...]) -> float:
+    """Slope of the logarithm of the error of some queries on that of the number of blocks, over the geounits of a level."""
+    chosen = [one for (_, name, text), one in found.items() if name == level and text in queries]
+    error = np.sqrt(np.mean([(one.errors**2).mean(axis=1) for one in chosen], axis=0))
+    some = error > 0
+    return float(np.polyfit(np.log(chosen[0].blocks[some]), np.log(error[some]), 1)[0])
