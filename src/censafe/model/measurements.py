@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.plan import NoiseLaw, NoiseSource, QueryPlan
+from censafe.model.results import run_result
 
 __all__ = [
     "Axis",
@@ -101,6 +102,7 @@ class ExactCounts:
         raise TypeError("exact counts are confidential and cannot be pickled")
 
 
+@run_result
 @dataclass(frozen=True, eq=False)
 class Measurements:
     """Noisy answers of one query over its key domain, public once committed.
@@ -124,6 +126,7 @@ class Measurements:
         return self.source == "system"
 
 
+@run_result
 @dataclass(frozen=True, eq=False)
 class PublishedQuery:
     """Answers of one table at one level, each the sum of a known number of independent noise draws.

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from censafe.errors import ReleaseError
 from censafe.model.plan import NoiseSource
+from censafe.model.results import is_run_result
 
 __all__ = [
     "DEMONSTRATION",
@@ -75,21 +76,29 @@ def stamp_of(*, test_key: bool, published_data: bool = False) -> Stamp | None:
 def require_publishable(queries: Iterable[Stamped], stamp: Stamp | None) -> None:
     """Check that the stamp fits the results: test-key results carry theirs, and nothing else does.
 
+    Only values of exactly the types that a run makes are results: what a subclass says of its source is not believed.
+
     Args:
         queries: measurements or published queries.
         stamp: ``"NOT PRIVATE"`` for a test key, ``"DEMONSTRATION ON PUBLISHED DATA"`` for a release from published data, or
             None for any other release.
 
     Raises:
-        ReleaseError: a result outside a plan and ledger, a test-key result without its stamp, a release with it, or any
-            other stamp.
+        ReleaseError: a result outside a plan and ledger or of another type, a test-key result without its stamp, a release with it,
+            or any other stamp.
     """
     if stamp not in (None, STAMP, DEMONSTRATION):
         raise ReleaseError(f"the only stamps are {STAMP!r} and {DEMONSTRATION!r}")
-    sources = {query.source for query in queries}
+    results = list(queries)
+    sources = {result.source for result in results}
     if "unaccounted" in sources:
         raise ReleaseError(
             "results were drawn outside a plan and ledger, so nobody has accounted for what they cost; publish what a run measured"
+        )
+    strange = sorted({type(result).__name__ for result in results if not is_run_result(result)})
+    if strange:
+        raise ReleaseError(
+            f"{', '.join(strange)}: no type of results that a run makes; publish what a run measured"
         )
     if stamp != STAMP and sources - {"system"}:
         raise ReleaseError(

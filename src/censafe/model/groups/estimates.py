@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.model.groups.levels import GroupLevel
 from censafe.model.plan import NoiseLaw, NoiseSource
+from censafe.model.results import run_result
 
 __all__ = [
     "CoterminousChange",
@@ -66,6 +67,7 @@ class GroupNoise:
         return (inner, *outer, *(NoiseTerm(o.law, o.draws, count * o.weight) for o in self.others))
 
 
+@run_result
 @dataclass(frozen=True, eq=False)
 class GroupEstimates:
     """Cells of the population groups of one level, public.
@@ -132,6 +134,7 @@ class GroupEstimates:
         return sums[self.indptr[1:]] - sums[self.indptr[:-1]]
 
 
+@run_result
 @dataclass(frozen=True, eq=False)
 class FlaggedGroups:
     """Estimates with those groups named that the tables show as ``X``.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.plan import NoiseLaw, NoiseSource
+from censafe.model.results import run_result
 
 __all__ = ["GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"]
 
@@ -132,6 +133,7 @@ class GroupSource(Protocol):
         """The counts of regions ``first`` to ``stop - 1``; may be called from several threads."""
 
 
+@run_result
 @dataclass(frozen=True, eq=False)
 class GroupMeasurements:
     """Noisy answers of one level, public once committed: the groups that were not suppressed.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.plan import NoiseLaw, NoiseSource, PartPlan, QueryPlan
+from censafe.model.results import run_result
 
 __all__ = ["Answers", "LevelBudgets", "LevelMeasurements"]
 
@@ -75,6 +76,7 @@ class LevelBudgets:
         )
 
 
+@run_result
 @dataclass(frozen=True, eq=False)
 class LevelMeasurements:
     """Noisy answers of the queries of one part, public once committed.

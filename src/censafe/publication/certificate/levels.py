@@ -12,6 +12,7 @@ from typing import Any
 from censafe.errors import CheckError
 from censafe.model import NoiseLaw, ReleasePlan
 from censafe.model.plan import NoiseSource
+from censafe.model.results import run_result
 from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.certificate.words import ESTIMATED, NOISE
 from censafe.publication.pages.markup import (
@@ -147,6 +148,7 @@ def _solve_row(histogram: str, level: _Document) -> Sequence[str]:
     )
 
 
+@run_result
 @dataclass(frozen=True)
 class LevelFacts:
     """One measured query of one level.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.model.plan import NoiseSource
+from censafe.model.results import run_result
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.measurements.sealed import (
@@ -39,6 +40,7 @@ _COLUMNS = ("geounit", "cell", "count")
 _SCHEMA = pa.schema([(name, pa.int32()) for name in _COLUMNS])
 
 
+@run_result
 @dataclass(frozen=True, eq=False)
 class FinishedLevel:
     """Final histograms of one part.

@@ -121,6 +121,22 @@ def test_flags_on_keys_and_on_measurements_change_nothing(monkeypatch: pytest.Mo
         require_publishable([found], None)
 
 
+def test_a_subclass_of_measurements_is_never_published(tmp_path: Path) -> None:
+    class Forged(Measurements):
+        def __getattribute__(self, name: str) -> object:
+            return "system" if name == "source" else super().__getattribute__(name)
+
+    found = measure(counts(), QUERY, 0, seeded_part_key(1))
+    forged = Forged(found.query, found.domain, found.values, "seeded")
+    assert forged.source == "system"
+    with pytest.raises(ReleaseError, match="Forged: no type of results that a run makes"):
+        write_measurements(tmp_path / "PH2.parquet", [forged], plan_digest=PLAN.digest(), stamp=None)
+    for stamp in (None, STAMP):
+        with pytest.raises(ReleaseError):
+            require_publishable([forged], stamp)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_noise_of_a_query_serves_one_vector_of_answers() -> None:
     key = seeded_part_key(1)
     measure(counts(), QUERY, 0, key)
