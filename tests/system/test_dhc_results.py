@@ -110,4 +110,23 @@ def test_results_that_are_named_wrongly_are_refused(
     found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, *named)
     assert found.code == 2
     assert message in " ".join(found.err.split())
-    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_stops_the_dhc_is_found_before_the_redistricting_data_are_paid(
+    censafe: CommandLine, state: Path, tmp_path: Path
+) -> None:
+    ledger, out = tmp_path / "ledger.jsonl", tmp_path / "out"
+    found = censafe(*words(state, out), "--ledger", ledger, "--cap", 5)
+    assert found.code == 3
+    assert "the cap 5 does not allow this release with redistricting, which is released first" in found.err
+    out.mkdir()
+    (out / "mine.txt").write_text("not of a run")
+    found = censafe(*words(state, out), "--ledger", ledger)
+    assert found.code == 2
+    assert str(out) in found.err
+    passes = "histograms.persons.exact_totals=Prim"
+    found = censafe(*words(state, tmp_path / "other"), "--ledger", ledger, "--set", passes)
+    assert found.code == 1
+    assert "exact_totals" in found.err
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

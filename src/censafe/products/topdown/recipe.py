@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
-from censafe.errors import UsageError
+from censafe.errors import OverspendError, UsageError
 from censafe.population.findings import Finding
+from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
@@ -15,7 +17,7 @@ from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.intake.intake import open_intake
 from censafe.products.topdown.intake.microdata_results import MicrodataResult
-from censafe.products.topdown.intake.results import open_results, require_same_use
+from censafe.products.topdown.intake.results import PublishedResult, open_results, require_same_use
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
 from censafe.publication.sums import require_confidence
@@ -71,9 +73,10 @@ def run(
         _require_demonstration(options)
         options = replace(options, published_data=True)
     names = named_areas(chosen, options.names).by_code
-    folders = _results_first(chosen, data, out, reading, options)
-    results = open_results(chosen, folders)
-    require_same_use(results, test_key=options.test_key is not None, published_data=options.published_data)
+    given = _opened(chosen, reading.results, options)
+    made = _results_first(chosen, data, out, reading, options)
+    order = list(chosen.published)
+    results = tuple(sorted((*given, *_opened(chosen, made, options)), key=lambda one: order.index(one.name)))
     for one in results:
         if isinstance(one, MicrodataResult) and not one.test_key:
             reading.observer.remark(f"Warning: {one.warning}")
@@ -84,22 +87,48 @@ def run(
     return run_job(TopdownJob(chosen, options.workers, names, results), data, out, reading, options)
 
 
+def _opened(
+    config: TopdownConfig, folders: Mapping[str, Path], options: RunOptions
+) -> tuple[PublishedResult | MicrodataResult, ...]:
+    """Results that a run of this kind may hold to."""
+    results = open_results(config, folders)
+    require_same_use(results, test_key=options.test_key is not None, published_data=options.published_data)
+    return results
+
+
 def _results_first(
     config: TopdownConfig, data: Path, out: Path, reading: ReadOptions, options: RunOptions
 ) -> Mapping[str, Path]:
-    """Run folders of the results that a configuration holds to; what was not given is released first, beside ``out``.
+    """Run folders of the results that a configuration holds to and that were not given: they are released first, beside ``out``.
 
-    Every such release is a plan of its own on the same ledger.
+    Every such release is a plan of its own on the same ledger. What would stop the run that follows is found before them, as far
+    as it is known: its plan, its folder, and a cap that does not allow all of them.
     """
-    folders = dict(reading.results)
-    for name, source in config.published.items():
-        if name in folders:
-            continue
+    missing = {name: source for name, source in config.published.items() if name not in reading.results}
+    settings = {"reader": config.reader, "root": config.root}
+    if missing:
+        losses = [
+            plan_release(one).total
+            for one in (config, *(load_config(each, settings) for each in missing.values()))
+        ]
+        _require_cap(sum(losses, Fraction(0)), ", ".join(missing), options)
+        with RunFolder(out):  # refuses what is no folder for a run, and leaves none behind
+            pass
+    folders = {}
+    for name, source in missing.items():
         folders[name] = out.with_name(f"{out.name}-{name}")
         reading.observer.remark(f"{name}: releasing {source} in {folders[name]} first")
-        settings = {"reader": config.reader, "root": config.root}
         run(source, data, folders[name], settings, replace(reading, results={}), options)
     return folders
+
+
+def _require_cap(total: Fraction, missing: str, options: RunOptions) -> None:
+    """Refuse a cap that allows the results that are released first, and not what follows."""
+    if options.test_key is None and options.cap is not None and options.cap < total:
+        raise OverspendError(
+            f"the cap {options.cap} does not allow this release with {missing}, which is released first: together they cost {total}. Nothing "
+            "was spent. Raise the cap, or give a result that was released before"
+        )
 
 
 def _require_demonstration(options: RunOptions) -> None:

@@ -127,10 +127,10 @@ def open_results(
 
     Args:
         config: names the results, and the configuration that publishes each.
-        folders: by name of the result.
+        folders: by name of the result; results without one are left out.
 
     Raises:
-        UsageError: a result is missing, is none of the configuration's, or is a run of another configuration.
+        UsageError: a result is none of the configuration's, or is a run of another configuration.
         StorageError: a folder holds neither a finished run nor microdata.
     """
     strange = sorted(set(folders) - set(config.published))
@@ -140,9 +140,7 @@ def open_results(
     found: list[PublishedResult | MicrodataResult] = []
     for name, source in config.published.items():
         if name not in folders:
-            raise UsageError(
-                f"{config.origin} holds to the published result {name} ({source}); give its run folder"
-            )
+            continue
         folder, theirs = folders[name], load_config(source)
         if (folder / "manifest.json").exists():
             found.append(_published(name, folder, theirs, source))
