@@ -55,6 +55,17 @@ class World:
             loss += apart * answers * (steps.sum(axis=1)[held[one]] + steps.sum(axis=1)[held[two]])
         return loss
 
+    def household(self, cells: list[int], one: int, two: int) -> float:
+        """Loss when persons with these cells leave one block for another, answer by answer."""
+        pure, loss = self.config.definition is Definition.PURE, 0.0
+        loads = [load for load in workloads(self.config) if load.histogram.name == "persons"]
+        for load, steps, held in zip(loads, self.steps["persons"], self.geounits, strict=True):
+            for q, query in enumerate(load.queries if held[one] != held[two] else ()):
+                moved = np.bincount(query.label[cells]).astype(float)
+                changed = moved.sum() if pure else (moved**2).sum()
+                loss += changed * (steps[held[one], q] + steps[held[two], q])
+        return loss
+
     def change(self, histogram: str, first: int, second: int) -> np.ndarray:
         """Loss by block when a record changes from one cell to another."""
         loss = np.zeros(len(self.geounits[0]))
@@ -178,6 +189,26 @@ def test_a_household_that_moves_changes_the_records_of_two_units() -> None:
         assert found["all", "Block within", area].loss == alone + 2 * once
     assert round(float(found["all", "Block within", "Block_Group"].loss), 4) == 0.1210
     assert round(float(found["units", "Block within", "State"].loss), 4) == 0.1484
+
+
+@pytest.mark.parametrize("case", ["standard", "aian", "pure"])
+@pytest.mark.parametrize("persons", [2, 4, 7])
+def test_persons_who_move_together_cost_what_is_stated_and_no_more(case: str, persons: int) -> None:
+    place, rng = world(case), np.random.default_rng(persons)
+    found, cells = stated(place), place.config.histogram("persons").schema.schema.cells
+    one, two = pairs(place, "Tract")
+    units = place.move("units", one, two, 2)
+    alike, mixed = [], []
+    for a, b, unit in zip(one.tolist(), two.tolist(), units.tolist(), strict=True):
+        alike.append(place.household([5] * persons, a, b) + unit)
+        mixed.append(place.household(rng.integers(0, cells, persons).tolist(), a, b) + unit)
+    loss = float(found["all", f"Block of a household with {persons} persons within", "Tract"].loss)
+    assert max(alike) == pytest.approx(loss, rel=1e-12)  # attained by persons who are alike
+    assert max(mixed) <= loss * (1 + 1e-12)
+    power = persons if place.config.definition is Definition.PURE else persons**2
+    whole = found["all", "records of a household", f"with {persons} persons"].loss
+    by_name = {one.name: one.loss for one in place.config.histograms}
+    assert whole == power * by_name["persons"] + by_name["units"]
 
 
 def test_budget_that_moves_makes_an_attribute_dearer() -> None:

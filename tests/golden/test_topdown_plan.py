@@ -92,8 +92,9 @@ def test_persons_and_units_compose(name: str) -> None:
     assert Fraction(expected["rho_total"]) == total
     assert expected["eps_total_tight"] == round(shown.epsilons[Neighbours.REPLACE].tight, 4)
     assert expected["eps_total_bun_steinke"] == round(shown.epsilons[Neighbours.REPLACE].slide, 4)
-    both = {item.name: item.loss for item in shown.readings if item.histogram == "all"}
-    assert round(float(both["Block_Group"]), 4) == 0.1210  # a household that moves: one person and two units
+    both = {(item.kind, item.name): item.loss for item in shown.readings if item.histogram == "all"}
+    # a household that moves: one person and two units
+    assert round(float(both["Block within", "Block_Group"]), 4) == 0.1210
     config = load_config(name)
     printed = sum(levels_below(config, histogram)["Block_Group"] for histogram in config.histograms)
     assert round(float(printed), 4) == 0.1119

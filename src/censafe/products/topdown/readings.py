@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from censafe.model import Definition, Neighbours
+from censafe.model import Definition, Neighbours, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import RecordQuestion
@@ -20,6 +20,7 @@ from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_relea
 __all__ = [
     "RecordChange",
     "attribute_losses",
+    "household_factor",
     "levels_below",
     "loss_readings",
     "move_losses",
@@ -196,9 +197,30 @@ def levels_below(config: TopdownConfig, histogram: MeasuredHistogram) -> dict[st
     return {name: sum((costs[n] for n in names[i + 1 :]), Fraction(0)) for i, name in enumerate(names[:-1])}
 
 
-@proven("moves.proof.md", digest="e2e834df673499bc")
+def household_factor(config: TopdownConfig, histogram: MeasuredHistogram, persons: int) -> int:
+    """How many times the loss of one record some persons of one household have together in a histogram.
+
+    Answers about persons change at most as many times as much: its square under zCDP, itself under pure DP. A household has one unit.
+
+    Args:
+        config: of the release.
+        histogram: of persons or of housing units.
+        persons: of the household.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> config = load_config("pl94-us")
+        >>> [household_factor(config, one, 3) for one in config.histograms]
+        [9, 1]
+    """
+    if histogram.schema.record is not ProtectedUnit.PERSON:
+        return 1
+    return persons**2 if config.definition is Definition.ZCDP else persons
+
+
+@proven("moves.proof.md", digest="3d50dba4245a2cbd")
 def move_losses(
-    config: TopdownConfig, chosen: tuple[MeasuredHistogram, ...], paths: Paths
+    config: TopdownConfig, chosen: tuple[MeasuredHistogram, ...], paths: Paths, persons: int = 1
 ) -> dict[str, Fraction]:
     """Loss of the block of a record within the area that holds it, by level of the area, for some histograms together.
 
@@ -206,6 +228,7 @@ def move_losses(
         config: of the release.
         chosen: histograms whose records are in other blocks at the same time, such as one person and the units left and entered.
         paths: of the blocks.
+        persons: how many persons move together.
 
     Returns:
         Levels at which exact totals or areas of one block leave nothing to ask are not there.
@@ -223,7 +246,7 @@ def move_losses(
     for area, cases in paths.apart.items():
         records = [moved_records(histogram, lowest, area) for histogram in chosen]
         weights = [
-            number * histogram.loss
+            number * household_factor(config, histogram, persons) * histogram.loss
             for number, histogram in zip(records, chosen, strict=True)
             if number is not None
         ]
@@ -255,7 +278,29 @@ def loss_readings(
         found += _moves_of_readings(config, (histogram,), histogram.name, known, delta)
     if len(config.histograms) > 1:
         found += _moves_of_readings(config, config.histograms, "all", known, delta)
+    if len({histogram.schema.record for histogram in config.histograms}) > 1:
+        found += _households(config, known, delta)
     return tuple(found)
+
+
+_SIZES: Final = (2, 4, 7)  # of households that are stated
+
+
+def _households(config: TopdownConfig, paths: Paths, delta: Fraction) -> Iterator[LossReading]:
+    """Households of some sizes: all records of persons and unit replaced, then all of them in another block."""
+    lowest = config.run_levels[-1].name
+    for persons in _SIZES:
+        loss = sum(
+            (one.loss * household_factor(config, one, persons) for one in config.histograms), Fraction(0)
+        )
+        yield LossReading.of(
+            "all", "records of a household", f"with {persons} persons", loss, config.definition, delta
+        )
+    for persons in _SIZES:
+        kind = f"{lowest} of a household with {persons} persons within"
+        change = f"it moves into a vacant housing unit of another {lowest}"
+        for area, loss in move_losses(config, config.histograms, paths, persons).items():
+            yield LossReading.of("all", kind, area, loss, config.definition, delta, change)
 
 
 def _moves_of_readings(
