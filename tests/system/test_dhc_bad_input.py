@@ -124,6 +124,21 @@ def test_redistricting_data_of_other_blocks(censafe: CommandLine, state: Path, t
     )  # fmt: skip
 
 
+def test_microdata_of_a_run_that_was_charged_ask_for_more(
+    censafe: CommandLine, state: Path, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    for end in (".jsonl", ".key"):
+        shutil.copy(state / f"pl94{end}", ledger.with_suffix(end))
+    paid = ledger.read_bytes()
+    words = ("run", "topdown", "dhc-us", state / "data", tmp_path / "out", "--set", "root=State", "--quiet")
+    found = censafe(*words, "--ledger", ledger, "--pl94", state / "pl94" / "microdata")
+    assert found.code == 3, found.err
+    assert "--spend-more" in found.err
+    assert paid == ledger.read_bytes()
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_block_without_crosswalk(censafe: CommandLine, data: Path) -> None:
     blocks = sorted(line.split("|")[0][-16:] for line in (data / "GRF-C.txt").read_text().splitlines()[1:])
     table = "".join(f"{code},440019999999999\n" for code in blocks[:-1])
