@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tokenize
@@ -196,3 +197,17 @@ def loaded(module: str) -> list[str]:
 
 def test_a_release_of_households_loads_few_modules() -> None:
     assert len(loaded("censafe.products.phsafe.recipe")) < 100
+
+
+def named_files(text: str) -> set[str]:
+    """Files of the package that a page names in code, without patterns and placeholders."""
+    named = re.findall(r"`([a-z0-9_./-]+\.(?:py|toml|md))`", text)
+    return {name for name in named if "/" in name or name.endswith(".py")}
+
+
+def test_the_page_of_the_house_names_files_that_exist() -> None:
+    text = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    files = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.*")}
+    named = named_files(text)
+    assert len(named) > 40
+    assert sorted(one for one in named if not any(("/" + path).endswith("/" + one) for path in files)) == []
