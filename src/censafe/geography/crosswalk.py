@@ -19,6 +19,7 @@ _BUREAU: Final[Mapping[str, str]] = {"prim": "primgeo"}
 _SHORT: Final = 15
 _DIGITS: Final = 16
 _NAMED: Final = 5
+_OTHER_DELIMITERS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 def read_crosswalk(path: Path, names: Sequence[str], codes: Integers) -> dict[str, Integers]:
@@ -34,7 +35,7 @@ def read_crosswalk(path: Path, names: Sequence[str], codes: Integers) -> dict[st
         otherwise its place among the areas of the column in the order of their texts. int64, shape (blocks,).
 
     Raises:
-        DataError: a column is missing, geocodes of another form, blocks given twice, blocks without an area.
+        DataError: another delimiter, a column is missing, geocodes of another form, blocks given twice, blocks without an area.
         StorageError: the file cannot be opened.
 
     Source: crosswalk of tabulation blocks to primitive geounits, 2020 production of the DHC (columns tabblk, primgeo).
@@ -73,7 +74,9 @@ def _read(path: Path) -> Any:
 
     try:
         with path.open(encoding="utf-8-sig") as stream:
-            header = stream.readline().strip().split(",")
+            line = stream.readline().strip()
+        _check_delimiter(path, line)
+        header = line.split(",")
         kinds = {name.strip('"'): pa.string() for name in header}
         convert = arrow_csv.ConvertOptions(column_types=kinds, strings_can_be_null=False)
         table = arrow_csv.read_csv(path, convert_options=convert)
@@ -86,6 +89,15 @@ def _read(path: Path) -> Any:
     if not table.num_rows:
         raise DataError(f"{path.name}: the file has no blocks; allowed: one row a block; fix: copy it again")
     return table
+
+
+def _check_delimiter(path: Path, header: str) -> None:
+    """Refuse a header without commas that has another delimiter."""
+    for mark, name in _OTHER_DELIMITERS.items():
+        if mark in header and "," not in header:
+            raise DataError(
+                f"{path.name}: the columns are separated by {name}; allowed: commas; fix: save the file as comma-delimited text"
+            )
 
 
 def _column(table: Any, path: Path, allowed: Sequence[str]) -> str:
