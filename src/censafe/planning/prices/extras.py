@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from censafe.model import Neighbours
 from censafe.planning.numbers import decimal_text
@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+_SECONDS_A_DRAW: Final = 4.2e-9  # on one core (benchmarks/noise.py)
+_CORES: Final = 2
+
+
 @dataclass(frozen=True)
 class Run:
     """One measured run.
@@ -45,11 +49,13 @@ class Run:
         size: how many of what the rate counts.
         seconds: wall time.
         gib: largest memory.
+        drawn: noisy answers that a run drew which draws them where the estimate reads them; None where that was not counted.
     """
 
     size: int
     seconds: float
     gib: float
+    drawn: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,7 @@ class Effort:
             largest, or ``at most``, that of the smallest.
         answers: measured answers, by part of the run; empty where the data decide.
         stored_gib: of the noisy measurements at 8 bytes an answer; None where they are small or not counted.
+        drawn: answers that a run draws which stores none; None where that was not counted.
     """
 
     size: int
@@ -93,6 +100,12 @@ class Effort:
     basis: str = "measured"
     answers: Mapping[str, int] = field(default_factory=dict)
     stored_gib: float | None = None
+    drawn: float | None = None
+
+    @property
+    def draw_seconds(self) -> float:
+        """Time to draw all answers on two cores."""
+        return sum(self.answers.values()) * _SECONDS_A_DRAW / _CORES
 
 
 def effort_of(rate: Rate, size: int | None, answers: Mapping[str, int] | None = None) -> Effort:
@@ -111,7 +124,13 @@ def effort_of(rate: Rate, size: int | None, answers: Mapping[str, int] | None = 
     number = rate.typical if size is None else size
     seconds, gib, basis = _read(rate.runs, number)
     stored = 8 * sum(answers.values()) / 2**30 if answers else None
-    return Effort(number, rate, seconds, gib, basis, answers or {}, stored)
+    return Effort(number, rate, seconds, gib, basis, answers or {}, stored, _drawn(rate.runs, number))
+
+
+def _drawn(runs: tuple[Run, ...], size: int) -> float | None:
+    """In proportion to the nearest run that counted them."""
+    counted = [(abs(size - run.size), run.drawn / run.size) for run in runs if run.drawn is not None]
+    return size * min(counted)[1] if counted else None
 
 
 def _read(runs: tuple[Run, ...], size: int) -> tuple[float, float, str]:
@@ -144,9 +163,11 @@ def effort_sentences(effort: Effort) -> tuple[str, ...]:
         f"{'; ' + effort.rate.conditions if effort.rate.conditions else ''})."
     ]
     if effort.stored_gib is not None:
+        drawn = "" if effort.drawn is None else f"draws about {effort.drawn / 1e6:,.0f} million of them and "
         lines.append(
             f"Measured answers: {sum(effort.answers.values()):,}, stored {effort.stored_gib:,.1f} GiB at 8 bytes each "
-            "before compression; noisy_measurements=lazy stores none."
+            f"before compression, and {_duration(effort.draw_seconds)} for their draws alone; "
+            f"noisy_measurements=lazy {drawn}stores none."
         )
     return tuple(lines)
 
@@ -164,6 +185,8 @@ def effort_record(effort: Effort) -> dict[str, Any]:
         "benchmark": effort.rate.benchmark,
         "answers": dict(effort.answers),
         "stored_gib": effort.stored_gib,
+        "draw_seconds": effort.draw_seconds if effort.answers else None,
+        "answers_drawn_lazily": effort.drawn,
     }
 
 
@@ -179,7 +202,9 @@ def _basis_text(effort: Effort) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3 * 3600 else f"{seconds / 3600:,.0f} h"
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,9 @@ def finish_level(
         with observer.stage(f"measure and estimate {name}"):
             level, report = descent.estimate(name, objective)
         observer.stages[f"of which measure {name}, threads together"] = source.seconds
-        return FinishedLevel.of(name, level, report.document(), answers.source)
+        return FinishedLevel.of(
+            name, level, report.document() | {"answers_drawn": source.drawn}, answers.source
+        )
 
     def write(path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None) -> str:
         with observer.stage(f"write {name}"):
@@ -109,22 +111,29 @@ def finish_level(
 
 
 class _Timed:
-    """Answers with the processor seconds that they took, all threads together."""
+    """Answers with their number and the processor seconds that they took, all threads together."""
 
     def __init__(self, source: LazyAnswers) -> None:
         self._source = source
         self._spent: list[float] = []  # appending needs no lock
+        self._drawn: list[int] = []
 
     @property
     def seconds(self) -> float:
         """Processor seconds so far."""
         return sum(self._spent)
 
+    @property
+    def drawn(self) -> int:
+        """Answers so far; which ones follows from the estimates of the levels above."""
+        return sum(self._drawn)
+
     def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """As :meth:`LazyAnswers.answers`."""
         started = time.thread_time()
         found = self._source.answers(query, first, last, chosen)
         self._spent.append(time.thread_time() - started)
+        self._drawn.append(found.size)
         return found
 
     def gather(self, wanted: Wanted) -> NDArray[np.int64]:
@@ -132,6 +141,7 @@ class _Timed:
         started = time.thread_time()
         found = self._source.gather(wanted)
         self._spent.append(time.thread_time() - started)
+        self._drawn.append(found.size)
         return found
 
 

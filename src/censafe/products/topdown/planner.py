@@ -23,7 +23,6 @@ from censafe.model.entries import nearest
 from censafe.model.topdown.histograms import MeasuredHistogram, PublishedAnswers, Stack
 from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
-from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
 from censafe.planning.prices.programme import Term
 from censafe.planning.prices.readings import QueryShare
 from censafe.planning.prices.render import paper_csv
@@ -31,8 +30,8 @@ from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
 from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.conversions import epsilons
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.effort import TALLIES, effort
 from censafe.products.topdown.plan import (
-    LevelWorkload,
     exact_figures,
     level_costs,
     plan_release,
@@ -213,26 +212,6 @@ def _terms(
 
 
 CONFIDENCE: Final = Fraction(9, 10)
-# The census of 2020: geounits of the 50 states and the District of Columbia, published tallies.
-_TALLIES: Final = {
-    "US": 1,
-    "State": 51,
-    "County": 3_143,
-    "Tract": 84_414,
-    "Block_Group": 239_780,
-    "Block": 8_132_968,
-}
-_RUNS: Final = (
-    Run(16_029, 7.1, 0.55),
-    Run(410_663, 35.0, 1.02),
-    Run(715_443, 62.5, 1.26),
-    Run(8_133_157, 951.0, 6.33),
-)
-_CONDITIONS: Final = (
-    "persons and units of pl94-us, noisy_measurements=lazy, information=level; other choices take longer"
-)
-_RATE: Final = Rate("blocks", 8_132_968, _RUNS, "benchmarks/topdown_scale.py", _CONDITIONS)
-
 questions = record_questions
 
 
@@ -398,28 +377,9 @@ def _counts(config: TopdownConfig, histogram: MeasuredHistogram) -> str:
         for counts in same
     ]
     text = f"{histogram.name}: measured at one geounit: {'; '.join(texts)}."
-    if config.run_levels[0].name != "US" or not set(found) <= set(_TALLIES):
+    if config.run_levels[0].name != "US" or not set(found) <= set(TALLIES):
         return text
     nation = TableCounts(0, 0, 0)
     for name, counts in found.items():
-        nation = nation.plus(counts.times(_TALLIES[name]))
+        nation = nation.plus(counts.times(TALLIES[name]))
     return f"{text} At the geounits of the census of 2020, level by level: {nation.text()}."
-
-
-def effort(config: TopdownConfig, size: int | None) -> Effort | None:
-    """Time and memory for a number of blocks, or the nation's; levels between are those of the nation in proportion.
-
-    None for other levels than those of the redistricting data, and for a run that starts below the nation unless a size is given.
-    """
-    names = [level.name for level in config.run_levels]
-    if not set(names) <= set(_TALLIES) or (size is None and names[0] != "US"):
-        return None
-    share = Fraction(_TALLIES["Block"] if size is None else size, _TALLIES["Block"])
-    answers: dict[str, int] = {
-        load.part.name: load.answers * _geounits(load, share) for load in workloads(config)
-    }
-    return effort_of(_RATE, size, answers)
-
-
-def _geounits(load: LevelWorkload, share: Fraction) -> int:
-    return max(1, round(_TALLIES[load.level.name] * share))

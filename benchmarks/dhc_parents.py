@@ -1,0 +1,263 @@
+"""The least squares of single parents of the DHC by our solver, HiGHS and Clarabel, in the same run.
+
+    python benchmarks/dhc_parents.py [--persons N] [--entries E] [--parents P] [--seed S] [--json]
+
+A synthetic state is estimated in memory with a test key, and of every level up to P parents are taken, in the order of the tree, whose first
+pass of persons has at most E entries open. Each of these problems, presolved alike, is then solved by all three, single-threaded and warm: building the
+matrices of the others is not timed. HiGHS and Clarabel have a variable of its own for every measured sum, which keeps the matrices
+sparse, and tolerances of 1e-8. `excess` is the largest objective of ours minus that of the other one, relative to its size (below
+0: ours is lower).
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import clarabel
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from censafe import synthesize
+from censafe.estimation.topdown.operator import descent, parent
+from censafe.estimation.topdown.operator.family import zero_multipliers
+from censafe.estimation.topdown.operator.level import estimate_operator_level
+from censafe.estimation.topdown.operator.newton import climb
+from censafe.estimation.topdown.operator.problem import PassProblem, pass_problem
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.intake.intake import open_intake
+from censafe.products.topdown.rehearsal import rehearse, rehearse_results
+from child import parser_of
+
+_TOLERANCE = 1e-8
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Row:
+    level: str
+    parents: int
+    entries_median: int
+    entries_most: int
+    ours_s: float
+    clarabel_s: float
+    highs_s: float
+    clarabel_excess: float
+    highs_excess: float
+
+
+@dataclass(frozen=True)
+class Program:
+    """minimize 1/2 z'Pz + q'z with Az = b, z free but for the first n, which are at least 0."""
+
+    n: int
+    p: sparse.csc_matrix
+    q: _Floats
+    a: sparse.csc_matrix
+    b: _Floats
+
+
+def problems(persons: int, most: int, each: int, seed: int) -> dict[str, list[PassProblem]]:
+    """Problems of the first pass of persons by level."""
+    found: dict[str, list[PassProblem]] = defaultdict(list)
+    levels: list[str] = []
+
+    def level(task: Any, *given: Any, **options: Any) -> Any:
+        levels.append(task.level.name)
+        return estimate(task, *given, **options)
+
+    def kept(*given: Any) -> PassProblem:
+        made = pass_problem(*given)
+        own = found[levels[-1]]
+        if (
+            made.held.size
+            and 0 < len(made.entries.child) <= most
+            and len(own) < each
+            and len(made.sums.size) > 1
+        ):
+            own.append(made)
+        return made
+
+    estimate = estimate_operator_level
+    with TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        synthesize(data, persons=persons, states=["50"], seed=seed, layout="dhc")
+        config = load_config("dhc-us", {"root": "State", "measure": "persons"})
+        before = load_config("pl94-us", {"root": "State", "reader": "records"})
+        results = rehearse_results(
+            {"redistricting": (before, open_intake(data, before, ReadOptions()).load())}, seed
+        )
+        loaded = open_intake(data, config, ReadOptions()).load()
+        with (
+            patch.object(descent, "estimate_operator_level", level),
+            patch.object(parent, "pass_problem", kept),
+        ):
+            rehearse(config, loaded, seed, results=results)
+    return found
+
+
+def rows_of(problem: PassProblem) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Sums of the entries by row and by column."""
+    entries, sums = problem.entries, problem.sums
+    n = len(entries.child)
+    at, who = [], []
+    for first, size, label in zip(sums.first, sums.size, sums.label, strict=True):
+        own = np.flatnonzero(label[entries.column] >= 0)
+        at.append(first + entries.child[own] * size + label[entries.column[own]])
+        who.append(own)
+    row, column = np.concatenate(at), np.concatenate(who)
+    held = sparse.csr_matrix((np.ones(len(row)), (row, column)), (len(sums.right), n))
+    if not len(sums.column):
+        return held, sparse.csr_matrix((0, n))
+    return held, sparse.csr_matrix((np.ones(n), (entries.column, np.arange(n))), (len(sums.column), n))
+
+
+def program(problem: PassProblem) -> Program:
+    entries, sums = problem.entries, problem.sums
+    rows, columns = rows_of(problem)
+    n, exact = len(entries.child), sums.weight == 0.0
+    used = np.flatnonzero(exact)[np.asarray(rows[exact].sum(axis=1)).ravel() > 0]
+    measured = np.flatnonzero(~exact)[np.asarray(rows[~exact].sum(axis=1)).ravel() > 0]
+    m = len(measured)
+    p = sparse.diags(np.concatenate([entries.curvature, sums.weight[measured]]), format="csc")
+    q = np.concatenate([-entries.curvature * entries.target, np.zeros(m)])
+    a = sparse.bmat(
+        [
+            [rows[used], sparse.csr_matrix((len(used), m))],
+            [columns, sparse.csr_matrix((columns.shape[0], m))],
+            [rows[measured], -sparse.identity(m)],
+        ],
+        format="csc",
+    )
+    return Program(n, p, q, a, np.concatenate([sums.right[used], sums.column, sums.right[measured]]))
+
+
+def value(problem: PassProblem, x: _Floats) -> float:
+    entries, sums = problem.entries, problem.sums
+    residual = rows_of(problem)[0] @ x - sums.right
+    return float(0.5 * (entries.curvature @ (x - entries.target) ** 2 + sums.weight @ residual**2))
+
+
+def ours(problem: PassProblem) -> Callable[[], _Floats]:
+    def solve() -> _Floats:
+        dual = zero_multipliers(problem)
+        climb(problem.entries, problem.sums, dual, 1e-7)
+        return dual.x
+
+    return solve
+
+
+def by_clarabel(given: Program) -> Callable[[], _Floats]:
+    chosen = clarabel.DefaultSettings()
+    chosen.verbose = False
+    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
+        setattr(chosen, name, _TOLERANCE)
+    free = given.a.shape[1]
+    bounds = -sparse.eye(given.n, free, format="csc")
+    a, b = sparse.vstack([given.a, bounds], format="csc"), np.concatenate([given.b, np.zeros(given.n)])
+    cones = [clarabel.ZeroConeT(len(given.b)), clarabel.NonnegativeConeT(given.n)]
+
+    def solve() -> _Floats:
+        answer = clarabel.DefaultSolver(given.p, given.q, a, b, cones, chosen).solve()
+        if str(answer.status) not in ("Solved", "AlmostSolved"):
+            raise SystemExit(f"Clarabel ended with {answer.status}")
+        return np.array(answer.x)[: given.n]
+
+    return solve
+
+
+def by_highs(given: Program) -> Callable[[], _Floats]:
+    model = highspy.HighsModel()
+    lp, hessian, free = model.lp_, model.hessian_, given.a.shape[1]
+    lp.num_col_, lp.num_row_ = free, given.a.shape[0]
+    lp.col_cost_ = given.q
+    lp.col_lower_ = np.concatenate([np.zeros(given.n), np.full(free - given.n, -highspy.kHighsInf)])
+    lp.col_upper_ = np.full(free, highspy.kHighsInf)
+    lp.row_lower_ = lp.row_upper_ = given.b
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = (
+        given.a.indptr,
+        given.a.indices,
+        given.a.data,
+    )
+    hessian.dim_, hessian.format_ = free, highspy.HessianFormat.kTriangular
+    hessian.start_, hessian.index_, hessian.value_ = given.p.indptr, given.p.indices, given.p.data
+    solver = highspy.Highs()
+    for name, chosen in (("output_flag", False), ("threads", 1), ("time_limit", 60.0)):
+        solver.setOptionValue(name, chosen)
+
+    def solve() -> _Floats:
+        solver.passModel(model)
+        solver.run()
+        return np.array(solver.getSolution().col_value)[: given.n]
+
+    return solve
+
+
+def timed(solve: Callable[[], _Floats]) -> tuple[float, _Floats]:
+    started = time.perf_counter()
+    found = solve()
+    return time.perf_counter() - started, found
+
+
+def row(level: str, own: list[PassProblem]) -> Row:
+    seconds: dict[str, float] = defaultdict(float)
+    excess: dict[str, float] = defaultdict(lambda: -np.inf)
+    for problem in own:
+        given = program(problem)
+        timed(ours(problem))
+        spent, x = timed(ours(problem))
+        seconds["ours"] += spent
+        least = value(problem, x)
+        for name, other in (("clarabel", by_clarabel(given)), ("highs", by_highs(given))):
+            spent, y = timed(other)
+            seconds[name] += spent
+            theirs = value(problem, np.maximum(y, 0.0))
+            excess[name] = max(excess[name], (least - theirs) / max(1.0, abs(theirs)))
+    sizes = [len(problem.entries.child) for problem in own]
+    return Row(
+        level, len(own), int(statistics.median(sizes)), max(sizes),
+        *(round(seconds[name], 4) for name in ("ours", "clarabel", "highs")),
+        *(float(f"{excess[name]:.1e}") for name in ("clarabel", "highs")),
+    )  # fmt: skip
+
+
+def main() -> None:
+    parser = parser_of(__doc__ or "")
+    parser.add_argument("--persons", type=int, default=60_000)
+    parser.add_argument("--entries", type=int, default=2_000)
+    parser.add_argument("--parents", type=int, default=20)
+    given = parser.parse_args()
+    found = [
+        row(level, own)
+        for level, own in problems(given.persons, given.entries, given.parents, given.seed).items()
+        if own
+    ]
+    if given.json:
+        print(json.dumps([asdict(one) for one in found]))
+        return
+    print(
+        "| level of the children | parents | entries, median | most | ours, s | Clarabel | HiGHS | excess, Clarabel | HiGHS |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for one in found:
+        ratios = f"{one.clarabel_s / one.ours_s:,.0f}x | {one.highs_s / one.ours_s:,.0f}x"
+        sizes = f"{one.entries_median:,} | {one.entries_most:,}"
+        print(
+            f"| {one.level} | {one.parents} | {sizes} | {one.ours_s:.3f} | {ratios} | {one.clarabel_excess:.0e} | {one.highs_excess:.0e} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

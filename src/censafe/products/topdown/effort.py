@@ -1,0 +1,75 @@
+"""Time, memory and answers of a run of TopDown, before anything is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Final
+
+from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.plan import workloads
+
+__all__ = ["TALLIES", "effort"]
+
+TALLIES: Final = {
+    "US": 1,
+    "State": 51,
+    "County": 3_143,
+    "Tract": 84_414,
+    "Block_Group": 239_780,
+    "Block": 8_132_968,
+}
+"""The census of 2020: geounits of the 50 states and the District of Columbia, published tallies."""
+_RUNS: Final = (
+    Run(16_029, 7.1, 0.55),
+    Run(410_663, 35.0, 1.02),
+    Run(715_443, 62.5, 1.26),
+    Run(8_133_157, 951.0, 6.33),
+)
+_CONDITIONS: Final = (
+    "persons and units of pl94-us, noisy_measurements=lazy, information=level; other choices take longer"
+)
+_RATE: Final = Rate("blocks", TALLIES["Block"], _RUNS, "benchmarks/topdown_scale.py", _CONDITIONS)
+# Of the DHC's own levels no tallies are published: those of a synthetic state with as many blocks with records as Vermont.
+_DHC_TALLIES: Final = {
+    **{name: TALLIES[name] for name in ("US", "State", "County", "Block")},
+    **{
+        name: round(TALLIES["Block"] * found / 16_152)
+        for name, found in (
+            ("Prim", 89),
+            ("Tract_Subset_Group", 89),
+            ("Tract_Subset", 237),
+            ("Block_Group", 1_363),
+        )
+    },
+}
+_DHC_RUNS: Final = (Run(16_152, 49.2, 1.12, 35_570_000),)
+_DHC_CONDITIONS: Final = (
+    "persons, housing units and households, noisy_measurements=lazy, redistricting data given"
+)
+_DHC_RATE: Final = Rate(
+    "blocks with records", TALLIES["Block"], _DHC_RUNS, "benchmarks/dhc_scale.py", _DHC_CONDITIONS
+)
+
+
+def effort(config: TopdownConfig, size: int | None) -> Effort | None:
+    """Time and memory for a number of blocks, or the nation's; levels between are those of the nation in proportion.
+
+    None for other levels than those of the redistricting data and of the DHC, and for a run that starts below the nation unless a
+    size is given.
+    """
+    names = [level.name for level in config.run_levels]
+    for tallies, rate in ((TALLIES, _RATE), (_DHC_TALLIES, _DHC_RATE)):
+        if set(names) <= set(tallies) and (size is not None or names[0] == "US"):
+            return effort_of(rate, size, _answers(config, tallies, size))
+    return None
+
+
+def _answers(config: TopdownConfig, tallies: Mapping[str, int], size: int | None) -> dict[str, int]:
+    """All answers of every part of the plan."""
+    share = Fraction(tallies["Block"] if size is None else size, tallies["Block"])
+    return {
+        load.part.name: load.answers * max(1, round(tallies[load.level.name] * share))
+        for load in workloads(config)
+    }
