@@ -129,25 +129,31 @@ def _at(row, v, value):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled(void(_CURVATURE, float64[::1], float64[::1]))
-def _through_columns(curvature, value, across):  # type: ignore[no-untyped-def]
-    """Write what the columns make up for."""
+@compiled(void(_CURVATURE, float64[::1], float64[::1], float64[::1]))
+def _through_columns(curvature, value, across, of_entry):  # type: ignore[no-untyped-def]
+    """Write the sum of the rows of every entry, and what the columns make up for."""
     across[:] = 0.0
-    for v in range(curvature.column.shape[0] if across.shape[0] else 0):
-        across[curvature.column[v]] += _at(curvature.row, v, value) * curvature.inverse[v]
+    coupled = across.shape[0] > 0
+    for v in range(curvature.column.shape[0]):
+        of_entry[v] = _at(curvature.row, v, value)
+        if coupled:
+            across[curvature.column[v]] += of_entry[v] * curvature.inverse[v]
     for k in range(across.shape[0]):
         across[k] /= curvature.of_column[k]
 
 
-@compiled(void(_CURVATURE, float64[::1], float64[::1], float64[::1]))
-def _push(curvature, value, across, out):  # type: ignore[no-untyped-def]
-    """Write the product of the curvature of the rows, after the columns are eliminated, with a vector; ``across`` is for work."""
+@compiled(void(_CURVATURE, float64[::1], float64[::1], float64[::1], float64[::1]))
+def _push(curvature, value, across, of_entry, out):  # type: ignore[no-untyped-def]
+    """Write the product of the curvature of the rows, after the columns are eliminated, with a vector.
+
+    ``across`` and ``of_entry`` are for work, by column and by entry above 0.
+    """
     row, coupled = curvature.row, across.shape[0] > 0
     for r in range(value.shape[0]):
         out[r] = value[r] * curvature.of_row[r]
-    _through_columns(curvature, value, across)
+    _through_columns(curvature, value, across, of_entry)
     for v in range(curvature.column.shape[0]):
-        total = _at(row, v, value)
+        total = of_entry[v]
         if coupled:
             total -= across[curvature.column[v]]
         total *= curvature.inverse[v]
@@ -186,12 +192,13 @@ def _diagonal(curvature):  # type: ignore[no-untyped-def]
 def _conjugate(curvature, rest, target, step):  # type: ignore[no-untyped-def]
     """Solve for the step of the used rows by conjugate gradients until nothing above the target is left; returns the products."""
     diagonal, rows = _diagonal(curvature), rest.shape[0]
-    across, out = np.empty(curvature.of_column.shape[0]), np.empty(rows)
+    across, of_entry = np.empty(curvature.of_column.shape[0]), np.empty(curvature.column.shape[0])
+    out = np.empty(rows)
     step[:] = 0.0
     scaled = rest / diagonal
     along, length = scaled.copy(), (rest * scaled).sum()
     for product in range(1, _MOST_PRODUCTS + 1):
-        _push(curvature, along, across, out)
+        _push(curvature, along, across, of_entry, out)
         bend = (along * out).sum()
         if bend <= 0.0:
             return product
@@ -211,8 +218,8 @@ def _conjugate(curvature, rest, target, step):  # type: ignore[no-untyped-def]
 
 
 @compiled(int64(SUMS, DUAL, _CURVATURE, float64, float64, float64[::1], float64[::1]))
-def _direction(sums, dual, curvature, ridge, missed, row, column):  # type: ignore[no-untyped-def]
-    """Write the Newton direction of all multipliers; returns the products that it took."""
+def _direction(sums, dual, curvature, ridge, left, row, column):  # type: ignore[no-untyped-def]
+    """Write the Newton direction of all multipliers, but for a share that may be left; returns the products that it took."""
     for i in range(row.shape[0]):
         row[i] = dual.missed_row[i] / (ridge + (1.0 / sums.weight[i] if sums.weight[i] > 0.0 else 0.0))
     rest = dual.missed_row[curvature.used]
@@ -222,7 +229,7 @@ def _direction(sums, dual, curvature, ridge, missed, row, column):  # type: igno
         most = max(most, abs(rest[r]))
     products = 0
     if most > 0.0:
-        products = _conjugate(curvature, rest, most * min(_INEXACT, 0.1 * missed), step)
+        products = _conjugate(curvature, rest, most * left, step)
         row[curvature.used] = step
     else:
         row[curvature.used] = 0.0
@@ -311,7 +318,8 @@ def climb(entries, sums, dual, tolerance):  # type: ignore[no-untyped-def]
             return step, products, missed
         ridge = min(_RIDGE, 0.1 * _RIDGE * missed) + _LEAST_RIDGE
         curvature = _curvature(entries, sums, dual, ridge)
-        products += _direction(sums, dual, curvature, ridge, missed, row, column)
+        left = max(min(_INEXACT, 0.1 * missed), 0.3 * tolerance / missed)
+        products += _direction(sums, dual, curvature, ridge, left, row, column)
         _search(entries, sums, dual, row, column)
     _, missed = _slope(dual, row, column)
     return _MOST_STEPS, products, missed

@@ -25,7 +25,7 @@ from censafe.model.arrays import Floats, Integers
 
 __all__ = ["settle_open"]
 
-_ROUGH = 1e-3  # of estimates that only say how open records are split
+_ROUGH = 0.1  # records, of estimates that only say how whole open records are split
 
 
 def settle_open(
@@ -99,8 +99,6 @@ def _estimate(
         observed_answers(rules, one, family, cell),
         can[:, group],
     )
-    dual = zero_multipliers(problem)
-    climb(problem.entries, problem.sums, dual, _ROUGH)
     dual = zero_multipliers(problem)
     climb(problem.entries, problem.sums, dual, _ROUGH)
     wanted = np.zeros(family.right.shape)
