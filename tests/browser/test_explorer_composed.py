@@ -74,7 +74,16 @@ def test_epsilon_of_a_gaussian_is_that_of_python(page: Any) -> None:
         assert found == pytest.approx([gaussian_epsilon(rho, delta) for rho in rhos], rel=1e-9)
 
 
-@pytest.mark.parametrize("config", shipped_configs(), ids=lambda config: config.name)
+SAMPLED = ("sdhc-us", "ddhca", "ddhcb", "pl94-us", "dhc-us")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(config, id=config.name, marks=() if config.name in SAMPLED else pytest.mark.long)
+        for config in shipped_configs()
+    ],
+)
 def test_the_touched_cells_are_those_of_the_plan(
     explorer: ExplorerPage, page: Any, config: ShippedConfig
 ) -> None:
