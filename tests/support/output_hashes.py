@@ -1,8 +1,9 @@
 """Every shipped configuration under a test key, and the hashes of all that it writes: equal before and after a change of form.
 
-    python tests/support/output_hashes.py FOLDER [--persons N] > hashes.txt
+    python tests/support/output_hashes.py FOLDER [--persons N] [--inputs FOLDER] > hashes.txt
 
-Two lists are compared with ``diff``. Manifest and certificate hold times and versions and are left out; of Parquet files the
+Two lists are compared with ``diff``. Where both versions must read the same records, ``--inputs`` names a folder in which the first call
+leaves them for the next. Manifest and certificate hold times and versions and are left out; of Parquet files the
 columns are hashed, not what a library writes beside them.
 """
 
@@ -29,18 +30,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--persons", type=int, default=1_000_000)
+    parser.add_argument("--inputs", type=Path)
     chosen = parser.parse_args()
-    for name, out in _runs(chosen.folder, chosen.persons):
+    for name, out in _runs(chosen.folder, chosen.inputs or chosen.folder, chosen.persons):
         for path, digest in _digests(out):
             sys.stdout.write(f"{digest}  {name}/{path}\n")
         sys.stdout.flush()
 
 
-def _runs(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
+def _runs(folder: Path, inputs: Path, persons: int) -> Iterator[tuple[str, Path]]:
     """Each configuration with the folder of its finished run."""
-    records, island = folder / "records", folder / "island"
-    _call("synth", records, "--persons", persons, "--states", "44,50", "--layout", "all", "--format", "csv")
-    _call("synth", island, "--persons", persons // 4, "--states", "72", "--layout", "all", "--format", "csv")
+    records, island = inputs / "records", inputs / "island"
+    _synthesize(records, persons, "44,50", "all", "--format", "csv")
+    _synthesize(island, persons // 4, "72", "all", "--format", "csv")
     yield _run(folder, "phsafe", "sdhc-us", records, "--set", "reader=csv", "--set", "state_filter=44,50")
     _call("estimate", folder / "sdhc-us-out", "--set", "interval=shortest")
     yield "sdhc-us-estimates", folder / "sdhc-us-out" / "estimates"
@@ -48,10 +50,15 @@ def _runs(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
     yield _run(folder, "safetab-p", "ddhca", records, *_TWO_STATES)
     totals = ("--t1", folder / "ddhca-out")
     yield _run(folder, "safetab-h", "ddhcb", records, *_TWO_STATES, *totals)
-    yield from _topdown(folder, persons)
+    yield from _topdown(folder, inputs, persons)
 
 
-def _topdown(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
+def _synthesize(data: Path, persons: int, states: str, layout: str, *options: object) -> None:
+    if not data.exists():
+        _call("synth", data, "--persons", persons, "--states", states, "--layout", layout, *options)
+
+
+def _topdown(folder: Path, inputs: Path, persons: int) -> Iterator[tuple[str, Path]]:
     from censafe.products.topdown.configuration.config import load_config
     from support.topdown_shipped import write_small
 
@@ -60,8 +67,8 @@ def _topdown(folder: Path, persons: int) -> Iterator[tuple[str, Path]]:
         ("pl94-pr", "pl94", "72", ()),
         ("e2e-1940", "e2e-1940", "44,50", ()),
     ):
-        data = folder / f"{name}-data"
-        _call("synth", data, "--persons", persons, "--states", state, "--layout", layout)
+        data = inputs / f"{name}-data"
+        _synthesize(data, persons, state, layout)
         yield _run(folder, "topdown", name, data, *settings)
     for name in ("pl94-tracts", "blocks-16"):
         yield _run(folder, "topdown", name, write_small(folder / f"{name}-data", load_config(name)))
