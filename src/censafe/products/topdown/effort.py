@@ -44,7 +44,7 @@ _DHC_TALLIES: Final = {
         )
     },
 }
-_DHC_RUNS: Final = (Run(16_152, 49.2, 1.12, 35_570_000),)
+_DHC_RUNS: Final = (Run(16_152, 35.4, 1.10, 35_571_394), Run(28_755, 83.6, 1.20, 101_913_899))
 _DHC_CONDITIONS: Final = (
     "persons, housing units and households, noisy_measurements=lazy, redistricting data given"
 )
