@@ -73,7 +73,7 @@ def test_an_extract_and_its_own_microdata_agree_everywhere(
     errors = [row for row in rows_of(out / "metrics_long.csv") if row["suite"] == "accuracy"]
     assert {float(row["value"]) for row in errors if row["metric"] == "max_ae" and row["value"]} == {0.0}
     assert {"region", "Enumdist"} <= {row["level"] for row in errors if row["characteristic"] == "boarders"}
-    unmeasured = rows_of(out / "characteristics_untold.csv")
+    unmeasured = rows_of(out / "characteristics_unmeasured.csv")
     assert [(row["characteristic"], row["reason"]) for row in unmeasured] == [
         ("old", "e2e-1940 does not tell: age 65+")
     ]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.outputs import number_text, read_frame
 from censafe.evaluation.pages.page import Exhibit, PageTable
-from censafe.evaluation.pages.pair import inconsistency_exhibit
+from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_ASKED
 
-__all__ = ["consistency_exhibits"]
+__all__ = ["consistency_exhibits", "inconsistency_exhibit"]
 
+_Rows = Sequence[Mapping[str, Any]]
 _TRUTH = "truth"
 _SHOWN = 12  # answers of a characteristic
 _TEXTS = ("kind", "group", "status", "words", "relation", "label", "classes", "class")
@@ -119,3 +120,69 @@ def _contradiction_line(level: str, runs: Mapping[str, Mapping[str, Any]]) -> li
         number_text(public["percent"], 1),
         f"{public['records']:,}",
     ]
+
+
+def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    """Areas by kind of contradiction.
+
+    Args:
+        rows: of ``inconsistency.csv``.
+        document: of the evaluation; ``inconsistencies`` gives the words of every kind.
+    """
+    words = document["inconsistencies"]
+    whole = [row for row in rows if row["size_class"] == "all"]
+    parts = _counted(whole)
+    unmeasured = [
+        [f"{row['number']}. {words[str(row['number']) + ' ' + row['kind']]}", row["reason"]]
+        for row in whole if row["status"] not in (COUNTED, NOT_ASKED)
+    ]  # fmt: skip
+    tables = [
+        PageTable(
+            "Areas by kind of contradiction: the areas concerned in the published file, and how many it is true of",
+            ("Level", "Group", "Concerned", "In truth", "Published", "Percent"),
+            [line for lines in parts.values() for line in lines], numbers=4, groups=[
+                (f"{name.split()[0]}. {words[name][:1].upper()}{words[name][1:]}", len(lines)) for name, lines in parts.items()
+            ],
+        ),
+        PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), unmeasured),
+    ]  # fmt: skip
+    return Exhibit(
+        name="inconsistency",
+        question="How many areas cannot exist as published?",
+        answer="Areas whose published figures contradict each other, the truth or common sense, beside how many there are in truth.",
+        tables=[one for one in tables if one.rows],
+        how=(
+            "The kinds are the Bureau's 23 tables of inconsistencies, at every level and list of areas. An area has no group quarters "
+            "when the list of facilities says so, or, without such a list, when nobody lives in one on the side that is looked at. "
+            "Quarters for adults are those that are for adults by name, nursing homes and military quarters; of 1940, prisons and "
+            "barracks. Twice the couples are set against persons of 15 and older, as the label of that table reads to us. Published "
+            "is the first run; all runs and classes of size are in the file.",
+        ),
+        files=["inconsistency.csv"],
+    )
+
+
+def _counted(rows: _Rows) -> dict[str, list[list[str]]]:
+    """By kind, its lines where anything was found; the last one where nothing was."""
+    pairs: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["status"] == COUNTED:
+            key = (f"{row['number']} {row['kind']}", row["group"], row["level"])
+            pairs.setdefault(key, {})[row["run_id"]] = row
+    found: dict[str, list[list[str]]] = {}
+    for key, runs in pairs.items():
+        found.setdefault(key[0], []).append(_pair_of_counts(key, runs))
+    return {
+        name: [line for line in lines if line[2:5] != ["0", "0", "0"]] or lines[-1:]
+        for name, lines in found.items()
+    }
+
+
+def _pair_of_counts(key: tuple[str, str, str], runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Cells of one kind, group and level: the truth beside the first run."""
+    true = runs["truth"]
+    public = next((row for name, row in runs.items() if name != "truth"), true)
+    return [
+        key[2].replace("_", " "), key[1] or "all", f"{public['universe']:,}", f"{true['n']:,}", f"{public['n']:,}",
+        number_text(public["percent"], 1),
+    ]  # fmt: skip

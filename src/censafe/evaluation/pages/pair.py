@@ -8,12 +8,12 @@ from typing import Any
 
 from censafe.evaluation.counts.reliability import Tolerance
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
+from censafe.evaluation.pages.consistency import inconsistency_exhibit
 from censafe.evaluation.pages.epl import examples_exhibit, loss_exhibit, noise_exhibit
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_levels
 from censafe.evaluation.pages.vintages import MAIN, vintage_exhibits
-from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_ASKED
 
-__all__ = ["inconsistency_exhibit", "pair_page"]
+__all__ = ["pair_page"]
 
 _Rows = Sequence[Mapping[str, Any]]
 _Values = Mapping[tuple[str, str, str], Mapping[str, Any]]  # by characteristic, level and measure
@@ -31,7 +31,7 @@ def pair_page(folder: Path) -> Page:
     builders = {
         "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
         "epl_examples": (examples_exhibit,), "bias": (_homogeneity,), "diversity": (_diversity,),
-        "reliability": (_reliability,), "inconsistency": (inconsistency_exhibit,), "characteristics_untold": (_unmeasured,),
+        "reliability": (_reliability,), "inconsistency": (inconsistency_exhibit,), "characteristics_unmeasured": (_unmeasured,),
         "left_out": (_left_out,),
     }  # fmt: skip
     texts = (
@@ -319,85 +319,19 @@ def _reliability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    """Areas by kind of contradiction.
-
-    Args:
-        rows: of ``inconsistency.csv``.
-        document: of the evaluation; ``inconsistencies`` gives the words of every kind.
-    """
-    words = document["inconsistencies"]
-    whole = [row for row in rows if row["size_class"] == "all"]
-    parts = _counted(whole)
-    unmeasured = [
-        [f"{row['number']}. {words[str(row['number']) + ' ' + row['kind']]}", row["reason"]]
-        for row in whole if row["status"] not in (COUNTED, NOT_ASKED)
-    ]  # fmt: skip
-    tables = [
-        PageTable(
-            "Areas by kind of contradiction: the areas concerned in the published file, and how many it is true of",
-            ("Level", "Group", "Concerned", "In truth", "Published", "Percent"),
-            [line for lines in parts.values() for line in lines], numbers=4, groups=[
-                (f"{name.split()[0]}. {words[name][:1].upper()}{words[name][1:]}", len(lines)) for name, lines in parts.items()
-            ],
-        ),
-        PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), unmeasured),
-    ]  # fmt: skip
-    return Exhibit(
-        name="inconsistency",
-        question="How many areas cannot exist as published?",
-        answer="Areas whose published figures contradict each other, the truth or common sense, beside how many there are in truth.",
-        tables=[one for one in tables if one.rows],
-        how=(
-            "The kinds are the Bureau's 23 tables of inconsistencies, at every level and list of areas. An area has no group quarters "
-            "when the list of facilities says so, or, without such a list, when nobody lives in one on the side that is looked at. "
-            "Quarters for adults are those that are for adults by name, nursing homes and military quarters; of 1940, prisons and "
-            "barracks. Twice the couples are set against persons of 15 and older, as the label of that table reads to us. Published "
-            "is the first run; all runs and classes of size are in the file.",
-        ),
-        files=["inconsistency.csv"],
-    )
-
-
-def _counted(rows: _Rows) -> dict[str, list[list[str]]]:
-    """By kind, its lines where anything was found; the last one where nothing was."""
-    pairs: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["status"] == COUNTED:
-            key = (f"{row['number']} {row['kind']}", row["group"], row["level"])
-            pairs.setdefault(key, {})[row["run_id"]] = row
-    found: dict[str, list[list[str]]] = {}
-    for key, runs in pairs.items():
-        found.setdefault(key[0], []).append(_pair_of_counts(key, runs))
-    return {
-        name: [line for line in lines if line[2:5] != ["0", "0", "0"]] or lines[-1:]
-        for name, lines in found.items()
-    }
-
-
-def _pair_of_counts(key: tuple[str, str, str], runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Cells of one kind, group and level: the truth beside the first run."""
-    true = runs["truth"]
-    public = next((row for name, row in runs.items() if name != "truth"), true)
-    return [
-        key[2].replace("_", " "), key[1] or "all", f"{public['universe']:,}", f"{true['n']:,}", f"{public['n']:,}",
-        number_text(public["percent"], 1),
-    ]  # fmt: skip
-
-
 def _unmeasured(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     return Exhibit(
-        name="untold",
+        name="unmeasured",
         question="Which characteristics could not be counted?",
         answer=f"{len(rows)} of those asked for need attributes that these files do not have.",
         tables=[
             PageTable(
-                "Characteristics that no file tells",
+                "Characteristics that the files do not have",
                 ("Characteristic", "Reason"),
                 [[row["label"], row["reason"]] for row in rows],
             )
         ],
-        files=["characteristics_untold.csv"],
+        files=["characteristics_unmeasured.csv"],
     )
 
 

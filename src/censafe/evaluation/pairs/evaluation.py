@@ -154,7 +154,7 @@ def _measured(
     if choices.residuals:
         frames |= residual_frames(scope)
     if scope.unmeasured:
-        frames["characteristics_untold"] = pa.table(
+        frames["characteristics_unmeasured"] = pa.table(
             {
                 "characteristic": [one.name for one, _ in scope.unmeasured],
                 "label": [one.label for one, _ in scope.unmeasured],

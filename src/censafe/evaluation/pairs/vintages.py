@@ -17,7 +17,7 @@ __all__ = ["MAIN", "by_vintage", "check_vintages", "stacked_vintages", "with_vin
 
 MAIN: Final = "published"
 """What the vintage is called that has no name of its own."""
-_ONCE: Final = ("left_out", "characteristics_untold", "epl_examples")
+_ONCE: Final = ("left_out", "characteristics_unmeasured", "epl_examples")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,19}")
 _RUNS: Final = 3  # digits of the numbers that runs without a name have
 _TAKEN: Final = (MAIN, "pooled", "truth")

@@ -7,138 +7,25 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import CellQuery, ProtectedUnit, Recode, Schema, make_query
+from censafe.model.topdown.constraints import CellGroups, FacilityCounts, LinearConstraint, OwnAnswers
 
 __all__ = [
-    "AnswersInStack",
-    "CellGroups",
     "EmptyCells",
     "Facilities",
-    "FacilityCounts",
     "GeoLevel",
     "HistogramSchema",
-    "LinearConstraint",
     "MeasuredHistogram",
-    "OwnAnswers",
     "Pass",
     "PassList",
     "Passes",
-    "PublishedAnswers",
-    "RightSide",
     "Stack",
     "constraints_on",
 ]
-
-
-@dataclass(frozen=True)
-class CellGroups:
-    """Groups of cells of one histogram, one for each answer of a query; cells outside its recodes and ``when`` are in none.
-
-    Args:
-        query: attributes and recodes joined by ``*``, or ``total``; recodes need not cover their attributes.
-        when: levels by attribute, to which the groups are restricted.
-    """
-
-    query: str
-    when: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class OwnAnswers:
-    """The sums of the groups themselves, which are published exactly."""
-
-    @property
-    def provenance(self) -> str:
-        """How the right side is known."""
-        return "invariant"
-
-
-@dataclass(frozen=True)
-class FacilityCounts:
-    """Published counts of housing units and group quarters by kind, each times a number.
-
-    Args:
-        kinds: name of the kinds by which they are counted; one group of cells for every kind, in their order.
-        each: by kind, what one unit counts for.
-    """
-
-    kinds: str
-    each: tuple[int, ...]
-
-    @property
-    def provenance(self) -> str:
-        """How the right side is known."""
-        return "invariant"
-
-
-@dataclass(frozen=True)
-class PublishedAnswers:
-    """Answers of a histogram that another run published, in the same geounit.
-
-    Args:
-        result: name of that result in the configuration.
-        histogram: of that run.
-        groups: of its cells; as many as those on the left, in the same order.
-    """
-
-    result: str
-    histogram: str
-    groups: CellGroups
-
-    @property
-    def provenance(self) -> str:
-        """How the right side is known."""
-        return "published result"
-
-
-@dataclass(frozen=True)
-class AnswersInStack:
-    """Answers of another histogram that is estimated together with this one, in the same geounit.
-
-    Args:
-        histogram: of the same stack.
-        groups: of its cells; as many as those on the left, in the same order.
-    """
-
-    histogram: str
-    groups: CellGroups
-
-    @property
-    def provenance(self) -> str:
-        """How the right side is known."""
-        return "estimated together"
-
-
-RightSide: TypeAlias = OwnAnswers | FacilityCounts | PublishedAnswers | AnswersInStack
-
-
-@dataclass(frozen=True)
-class LinearConstraint:
-    """What holds in every geounit: the sum of each group of cells in its relation to the right side.
-
-    Args:
-        name: unique in its histogram.
-        groups: of the cells of the histogram that it belongs to.
-        relation: of the sums to the right side.
-        right: one number for every group and geounit.
-        lowest: the lowest level at which it is known, with all above it; None for every level.
-
-    Example:
-        >>> bound = LinearConstraint("beds", CellGroups("hhgq"), "<=", FacilityCounts("hhgq", (99, 5)))
-        >>> bound.relation, bound.right.provenance
-        ('<=', 'invariant')
-    """
-
-    name: str
-    groups: CellGroups
-    relation: Literal["=", "<=", ">="]
-    right: RightSide
-    lowest: str | None = None
 
 
 @dataclass(frozen=True)

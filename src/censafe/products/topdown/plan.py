@@ -19,7 +19,8 @@ from censafe.model import (
     ReleasePlan,
 )
 from censafe.model.proven import proven
-from censafe.model.topdown.histograms import Facilities, FacilityCounts, GeoLevel, MeasuredHistogram
+from censafe.model.topdown.constraints import FacilityCounts
+from censafe.model.topdown.histograms import Facilities, GeoLevel, MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
 from censafe.products.topdown.configuration.layout import measures_occupancy, person_schema
 from censafe.products.topdown.configuration.runnable import only_run

@@ -20,7 +20,8 @@ import numpy as np
 from censafe.errors import ConfigError
 from censafe.model import CellQuery, Definition
 from censafe.model.entries import nearest
-from censafe.model.topdown.histograms import MeasuredHistogram, PublishedAnswers, Stack
+from censafe.model.topdown.constraints import PublishedAnswers
+from censafe.model.topdown.histograms import MeasuredHistogram, Stack
 from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
 from censafe.planning.prices.programme import Term

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays
 from censafe.model.sparse import SparseLevel
-from censafe.model.topdown.histograms import CellGroups
+from censafe.model.topdown.constraints import CellGroups
 from censafe.publication.microdata.layouts import MicrodataLayout, RowsBeside
 
 __all__ = ["join_rows"]

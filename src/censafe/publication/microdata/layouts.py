@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import Attribute, Schema
-from censafe.model.topdown.histograms import CellGroups, HistogramSchema
+from censafe.model.topdown.constraints import CellGroups
+from censafe.model.topdown.histograms import HistogramSchema
 
 __all__ = ["UNIT", "MicrodataColumn", "MicrodataLayout", "Number", "RowsBeside", "SplitLevel"]
 

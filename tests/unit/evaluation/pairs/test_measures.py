@@ -101,7 +101,7 @@ def test_every_measure_is_there_for_every_level_list_and_characteristic(
     assert {row["level"] for row in found["reliability"].to_pylist()} == below
     assert {row["run_id"] for row in found["reliability"].to_pylist()} == {"1", "2"}
     assert {row["level"] for row in rows(found["inconsistency"], status="counted")} == places
-    assert found["characteristics_untold"].to_pylist() == [
+    assert found["characteristics_unmeasured"].to_pylist() == [
         {"characteristic": "women", "label": "Women", "reason": "small does not tell: female"}
     ]
 

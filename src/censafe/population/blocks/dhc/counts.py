@@ -22,11 +22,11 @@ from censafe.population.blocks.dhc.kernels import (
     count_levels,
     enter_units,
     find_units,
-    merge_keys,
     recode_persons,
     recode_units,
     sum_groups,
 )
+from censafe.population.blocks.dhc.merging import merge_keys
 from censafe.population.blocks.dhc.tables import (
     AGES,
     HOUSEHOLD_SHAPE,

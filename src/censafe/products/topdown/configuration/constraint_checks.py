@@ -8,18 +8,16 @@ from typing import Any, Final, Literal, cast
 
 from censafe.errors import ConfigError
 from censafe.model import CellQuery
-from censafe.model.topdown.histograms import (
+from censafe.model.topdown.constraints import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,
-    HistogramSchema,
     LinearConstraint,
-    MeasuredHistogram,
     OwnAnswers,
     PublishedAnswers,
     RightSide,
-    Stack,
 )
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Stack
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
 from censafe.products.topdown.configuration.level_sets import LevelSets, whole

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from censafe.errors import ConfigError
-from censafe.model.topdown.histograms import CellGroups, HistogramSchema
+from censafe.model.topdown.constraints import CellGroups
+from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.level_sets import LevelSets
 from censafe.publication.microdata.layouts import (

@@ -20,7 +20,8 @@ from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
-from censafe.model.topdown.histograms import AnswersInStack, MeasuredHistogram
+from censafe.model.topdown.constraints import AnswersInStack
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.intake.equations import BlockEquation, KnownBlocks, block_equations
 from censafe.products.topdown.intake.facts import declared_totals
 

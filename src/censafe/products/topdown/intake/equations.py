@@ -15,16 +15,15 @@ from censafe.geography.spines.sums import reordered
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.topdown.histograms import (
+from censafe.model.topdown.constraints import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,
-    HistogramSchema,
     LinearConstraint,
-    MeasuredHistogram,
     OwnAnswers,
     PublishedAnswers,
 )
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.products.topdown.intake.results import KnownResult
 
 __all__ = [

@@ -11,7 +11,8 @@ from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
-from censafe.model.topdown.histograms import CellGroups, FacilityCounts, LinearConstraint, MeasuredHistogram
+from censafe.model.topdown.constraints import CellGroups, FacilityCounts, LinearConstraint
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.intake.agreement import require_agreement, require_loose_bound, require_totals
 from censafe.products.topdown.intake.equations import BlockEquation, BlockRows, KnownBlocks, block_equations
 
