@@ -10,6 +10,7 @@ from typing import Any
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.operator.descent import OperatorDescent
 from censafe.estimation.topdown.operator.held import HeldSums
@@ -45,8 +46,6 @@ from censafe.publication.measurements.final_levels import read_finished_level
 from censafe.publication.measurements.reader import read_noisy_measurements
 
 __all__ = ["TopdownJob"]
-
-AnyDescent = Descent | OperatorDescent
 
 
 class TopdownJob:
@@ -105,7 +104,7 @@ class TopdownJob:
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
         facts: dict[str, list[LevelFacts]] = {}
         for histogram in _in_order(self._config):
-            descent: AnyDescent
+            descent: EstimationFromRoot
             if is_held(histogram):
                 sums = held.pop(histogram.name, None) or held_sums(histogram, known)
                 descent = OperatorDescent(
@@ -145,7 +144,7 @@ class TopdownJob:
         loads: list[LevelWorkload],
         exact: list[ExactHistograms],
         door: Door,
-        descent: AnyDescent,
+        descent: EstimationFromRoot,
         public: PublicFacts,
         observer: Observer,
     ) -> list[Mapping[str, Any]]:
@@ -160,7 +159,7 @@ class TopdownJob:
         loads: list[LevelWorkload],
         exact: list[ExactHistograms],
         door: Door,
-        descent: AnyDescent,
+        descent: EstimationFromRoot,
         public: PublicFacts,
         observer: Observer,
     ) -> list[Mapping[str, Any]]:

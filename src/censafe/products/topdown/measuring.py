@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.descent import Descent
-from censafe.estimation.topdown.operator.descent import OperatorDescent
+from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
 from censafe.model.observer import Observer
 from censafe.model.topdown.families import Wanted
@@ -63,7 +62,7 @@ def finish_level(
     exact: ExactHistograms,
     budgets: LevelBudgets,
     door: Door,
-    descent: Descent | OperatorDescent,
+    descent: EstimationFromRoot,
     observer: Observer,
 ) -> FinishedLevel:
     """Measure one part and estimate it at once, from the answers that its parents' cells need.

@@ -10,8 +10,8 @@ import numpy as np
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.least_squares.own_solver import ParentSolver, judged_solver
 from censafe.estimation.topdown.least_squares.solve import solve_l2
-from censafe.estimation.topdown.levels.checks import adds_up
 from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.level import (
     CellRules,
     LevelReport,
@@ -21,8 +21,7 @@ from censafe.estimation.topdown.levels.level import (
 )
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, rounding_chains
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
-from censafe.geography.spines.sums import sum_histograms
-from censafe.geography.spines.tree import Spine
+from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
@@ -31,8 +30,8 @@ from censafe.model.topdown.histograms import MeasuredHistogram
 __all__ = ["Descent", "rules_of"]
 
 
-class Descent:
-    """The estimation of one histogram; it knows measurements and what is published exactly, and nothing else.
+class Descent(EstimationFromRoot):
+    """The estimation of a histogram by dense least squares, within limits of its kinds and totals.
 
     Args:
         histogram: its schema and passes.
@@ -43,6 +42,8 @@ class Descent:
         solver: in the place of ours, of every parent; None for ours.
     """
 
+    _needs = "meet the published counts"
+
     def __init__(
         self,
         histogram: MeasuredHistogram,
@@ -52,66 +53,22 @@ class Descent:
         workers: int = 1,
         solver: ParentSolver | None = None,
     ) -> None:
-        self._histogram = histogram
-        self._public = public
-        self._observer = observer
-        self._choices = choices
-        self._workers = workers
+        super().__init__(histogram, public.spine, observer, choices, workers)
+        self._limits = public.limits[histogram.name]
         self._solver = solve_l2 if solver is None else judged_solver(solver)
-        self._levels: list[SparseLevel] = []
-        self._repaired = False
 
-    @property
-    def levels(self) -> tuple[SparseLevel, ...]:
-        """Final histograms of the levels so far, root first; they add up, also where parents were repaired."""
-        if not self._repaired:
-            return tuple(self._levels)
-        part = Spine(self._public.spine.levels[: len(self._levels)])
-        return sum_histograms(part, self._levels[-1], self._histogram.schema.schema.cells)
-
-    def estimate(self, part: str, objective: LevelObjective) -> tuple[SparseLevel, LevelReport]:
-        """Estimate the next level.
-
-        Args:
-            part: name of the part, for remarks.
-            objective: measurements of the level's geounits.
-
-        Raises:
-            CheckError: no histograms meet the published figures, or a check of the integers failed.
-        """
-        depth, spine = len(self._levels), self._public.spine
-        level = spine.levels[depth]
-        task = LevelTask(level, objective, self._public.limits[self._histogram.name][depth])
-        above = (self._levels[-1], spine.levels[depth - 1]) if depth else (None, None)
+    def _estimated(
+        self, depth: int, objective: LevelObjective, parents: SparseLevel | None, above: SpineLevel | None
+    ) -> tuple[SparseLevel, LevelReport]:
+        level = self._spine.levels[depth]
+        task = LevelTask(level, objective, self._limits[depth])
         rules = rules_of(self._histogram, level.name, self._choices)
         if rules.kinds is None and task.limits.lower.shape[1]:  # of single cells
             rules = replace(rules, kinds=np.arange(rules.cells, dtype=np.int32))
         rules = replace(rules, solver=self._solver)
-        found, report = estimate_level(
-            task, rules, *above,
-            workers=self._workers, progress=self._observer.advance,
-        )  # fmt: skip
-        if report.approximate:
-            self._observer.remark(
-                f"Warning: {part}: {len(report.approximate)} of {sum(report.statuses.values())} problems have no "
-                "certificate of optimality; the manifest names them."
-            )
-        if report.repairs:
-            self._observer.remark(
-                f"Warning: {part}: {len(report.repairs)} parents were changed so that their children could meet the published "
-                "counts; the manifest names them with every changed cell."
-            )
-        self._repaired = self._repaired or bool(report.repairs)
-        self._levels.append(found)
-        return found, report
-
-    def adopt(self, level: SparseLevel) -> None:
-        """Take the next level as it was estimated before; where it was, a repair of its parents shows in its sums."""
-        if self._levels and not self._repaired:
-            own = self._public.spine.levels[len(self._levels)]
-            cells = self._histogram.schema.schema.cells
-            self._repaired = not adds_up(own, level, cells, self._levels[-1])
-        self._levels.append(level)
+        return estimate_level(
+            task, rules, parents, above, workers=self._workers, progress=self._observer.advance
+        )
 
 
 def rules_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> CellRules:

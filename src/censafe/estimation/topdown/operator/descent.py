@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.checks import adds_up
+from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of
 from censafe.estimation.topdown.levels.task import LevelReport
 from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.estimation.topdown.operator.level import OperatorTask, estimate_operator_level
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined
-from censafe.geography.spines.sums import sum_histograms
-from censafe.geography.spines.tree import Spine
+from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
@@ -22,18 +21,20 @@ __all__ = ["OperatorDescent", "operator_rules"]
 _EARLIER = 30.0  # by which an answer of an inner pass outweighs one of the next
 
 
-class OperatorDescent:
-    """The estimation of one histogram; it knows measurements and what is published exactly, and nothing else.
+class OperatorDescent(EstimationFromRoot):
+    """The estimation of a histogram in operator form, under exact sums of what is published.
 
     Args:
         histogram: its schema and passes.
         spine: the tree.
         held: exact sums that every level obeys.
         observer: receives remarks and progress.
-        workers: threads that estimate parents; the result does not depend on them.
         choices: named choices of the run: which inner passes are joined, and whether a parent whose children cannot follow it is
             changed and logged.
+        workers: threads that estimate parents; the result does not depend on them.
     """
+
+    _needs = "have the records that their facilities need"
 
     def __init__(
         self,
@@ -44,66 +45,21 @@ class OperatorDescent:
         choices: Choices,
         workers: int = 1,
     ) -> None:
-        self._histogram = histogram
-        self._spine = spine
+        super().__init__(histogram, spine, observer, choices, workers)
         self._held = held
-        self._observer = observer
-        self._workers = workers
-        self._choices = choices
-        self._levels: list[SparseLevel] = []
-        self._repaired = False
         self._rules: dict[object, OperatorRules] = {}
 
-    @property
-    def levels(self) -> tuple[SparseLevel, ...]:
-        """Final histograms of the levels so far, root first; they add up, also where parents were repaired."""
-        if not self._repaired:
-            return tuple(self._levels)
-        part = Spine(self._spine.levels[: len(self._levels)])
-        return sum_histograms(part, self._levels[-1], self._histogram.schema.schema.cells)
-
-    def estimate(self, part: str, objective: LevelObjective) -> tuple[SparseLevel, LevelReport]:
-        """Estimate the next level.
-
-        Args:
-            part: name of the part, for remarks.
-            objective: measurements of the level's geounits.
-
-        Raises:
-            CheckError: no histograms meet the published figures, or a check of the integers failed.
-        """
-        depth = len(self._levels)
+    def _estimated(
+        self, depth: int, objective: LevelObjective, parents: SparseLevel | None, above: SpineLevel | None
+    ) -> tuple[SparseLevel, LevelReport]:
         level = self._spine.levels[depth]
         task = OperatorTask(
             level, objective, self._held.levels[depth], self._rules_of(level.name), self._held.open_at(depth),
             self._choices.infeasible == "repair",
         )  # fmt: skip
-        above = (self._levels[-1], self._spine.levels[depth - 1]) if depth else (None, None)
-        found, report = estimate_operator_level(
-            task, *above, workers=self._workers, progress=self._observer.advance
+        return estimate_operator_level(
+            task, parents, above, workers=self._workers, progress=self._observer.advance
         )
-        if report.approximate:
-            self._observer.remark(
-                f"Warning: {part}: {len(report.approximate)} of {sum(report.statuses.values())} problems have no "
-                "certificate of optimality; the manifest names them."
-            )
-        if report.repairs:
-            self._observer.remark(
-                f"Warning: {part}: {len(report.repairs)} parents were changed so that their children could have the records that "
-                "their facilities need; the manifest names them with every changed cell."
-            )
-        self._repaired = self._repaired or bool(report.repairs)
-        self._levels.append(found)
-        return found, report
-
-    def adopt(self, level: SparseLevel) -> None:
-        """Take the next level as it was estimated before; where it was, a repair of its parents shows in its sums."""
-        if self._levels and not self._repaired:
-            cells = self._histogram.schema.schema.cells
-            self._repaired = not adds_up(
-                self._spine.levels[len(self._levels)], level, cells, self._levels[-1]
-            )
-        self._levels.append(level)
 
     def _rules_of(self, level: str) -> OperatorRules:
         """Rules of a level; levels that are fitted and rounded alike share them."""
