@@ -31,20 +31,24 @@ _CONDITIONS: Final = (
     "persons and units of pl94-us, noisy_measurements=lazy, information=level; other choices take longer"
 )
 _RATE: Final = Rate("blocks", TALLIES["Block"], _RUNS, "benchmarks/topdown_scale.py", _CONDITIONS)
-# Of the DHC's own levels no tallies are published: those of a synthetic state with as many blocks with records as Vermont.
+# Of the DHC's own levels no tallies are published: those of a twentieth of a synthetic nation.
 _DHC_TALLIES: Final = {
     **{name: TALLIES[name] for name in ("US", "State", "County", "Block")},
     **{
-        name: round(TALLIES["Block"] * found / 16_152)
+        name: round(TALLIES["Block"] * found / 413_273)
         for name, found in (
-            ("Prim", 89),
-            ("Tract_Subset_Group", 89),
-            ("Tract_Subset", 237),
-            ("Block_Group", 1_363),
+            ("Prim", 4_304),
+            ("Tract_Subset_Group", 4_332),
+            ("Tract_Subset", 7_449),
+            ("Block_Group", 37_482),
         )
     },
 }
-_DHC_RUNS: Final = (Run(16_152, 35.4, 1.10, 35_571_394), Run(28_755, 83.6, 1.20, 101_913_899))
+_DHC_RUNS: Final = (
+    Run(16_152, 35.4, 1.10, 35_571_394),
+    Run(28_755, 83.6, 1.20, 101_913_899),
+    Run(413_273, 806.8, 8.08, 1_190_969_121),
+)
 _DHC_CONDITIONS: Final = (
     "persons, housing units and households, noisy_measurements=lazy, redistricting data given"
 )
