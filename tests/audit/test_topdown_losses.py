@@ -19,10 +19,10 @@ from censafe.geography.spines.tree import PL94_PR, PL94_US, build_spine
 from censafe.model import Definition
 from censafe.planning.prices.readings import LossReading
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import workloads
 from censafe.products.topdown.readings import attribute_losses, levels_below, loss_readings
-from censafe.products.topdown.spines import gq_patterns, level_budgets, spine_choice
 from support.topdown_areas import block_codes, random_areas
 
 DELTA = Fraction(1, 10**10)

@@ -21,8 +21,8 @@ from censafe.model import Definition, ExactHistograms
 from censafe.privacy.measure import histograms as door
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.intake.facts import declared_totals
+from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
 from censafe.products.topdown.plan import exact_levels, workloads
-from censafe.products.topdown.spines import gq_patterns, level_budgets, spine_choice
 from support.topdown_areas import block_codes, random_areas
 
 CELLS = 2016

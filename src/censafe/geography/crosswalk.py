@@ -1,37 +1,92 @@
-"""Crosswalks: tables that say in which area every block lies, for levels that no geocode holds."""
+"""Crosswalks: tables that say in which area every block lies, for levels that no geocode holds.
+
+A level of the standard tree is a prefix of the geocodes of the blocks. A level of a crosswalk becomes one where the code of its area is
+put between the characters of the geocode that are the level above it and the others: with areas of two digits below districts of one,
+block 40017 of area 03 is 4030017. Such geocodes sort, are cut and are published like any other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.geocodes import GeocodeForm, unpack_geocodes
+from censafe.geography.geocodes import GeocodeForm
 from censafe.model.arrays import Integers
 
-__all__ = ["read_crosswalk"]
+__all__ = ["CrosswalkLevel", "read_crosswalk", "with_areas"]
 
 _BLOCK: Final = ("block", "tabblk")
 _BUREAU: Final[Mapping[str, str]] = {"prim": "primgeo"}
 _SHORT: Final = 15
 _DIGITS: Final = 16
 _NAMED: Final = 5
+_CENSUS: Final = GeocodeForm(_DIGITS)
 _OTHER_DELIMITERS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
-def read_crosswalk(path: Path, names: Sequence[str], codes: Integers) -> dict[str, Integers]:
+@dataclass(frozen=True)
+class CrosswalkLevel:
+    """A level whose areas a crosswalk gives.
+
+    Args:
+        column: of the crosswalk.
+        length: of the codes of its areas.
+        after: characters of the geocode of a block that stand before the code of its area.
+    """
+
+    column: str
+    length: int
+    after: int
+
+
+def with_areas(
+    codes: Integers, levels: Sequence[CrosswalkLevel], areas: Mapping[str, Integers], form: GeocodeForm
+) -> Integers:
+    """Geocodes of blocks with the codes of their areas put in.
+
+    Args:
+        codes: geocodes as numbers, shape (blocks,).
+        levels: the widest first.
+        areas: codes of the areas as numbers, by column, each of shape (blocks,).
+        form: of the geocodes without areas.
+
+    Example:
+        >>> levels = (CrosswalkLevel("area", 2, 1), CrosswalkLevel("ward", 1, 1))
+        >>> with_areas(np.array([40017]), levels, {"area": np.array([3]), "ward": np.array([8])}, GeocodeForm(5)).tolist()
+        [40380017]
+    """
+    found = codes
+    for level in levels:
+        rest = form.base ** (form.length - level.after)
+        found = (found // rest * form.base**level.length + areas[level.column]) * rest + found % rest
+    return found
+
+
+def read_crosswalk(
+    path: Path,
+    names: Sequence[str],
+    codes: Integers,
+    form: GeocodeForm = _CENSUS,
+    lengths: Mapping[str, int] | None = None,
+) -> dict[str, Integers]:
     """Areas of some blocks from a comma-delimited table with a header, which may have more blocks and columns.
 
     Args:
-        path: the table. The column ``block`` (or ``tabblk``) has geocodes of 16 digits, or of 15 without the block group.
+        path: the table. The column ``block`` (or ``tabblk``) has geocodes; those of census blocks have 16 digits, or 15 without the
+            block group.
         names: columns wanted; for ``prim``, ``primgeo`` serves as well.
-        codes: geocodes of 16 digits of the blocks as numbers, rising, shape (blocks,).
+        codes: geocodes of the blocks as numbers, rising, shape (blocks,).
+        form: of the geocodes; that of census blocks without.
+        lengths: of the codes of the areas, by column, where these must be codes of one length over the alphabet of the geocodes.
 
     Returns:
-        By name, a number for every block: that of the area where all areas of the column are digits of one length,
+        By name, a number for every block: that of the area where all areas of the column are codes of one length,
         otherwise its place among the areas of the column in the order of their texts. int64, shape (blocks,).
 
     Raises:
@@ -43,27 +98,28 @@ def read_crosswalk(path: Path, names: Sequence[str], codes: Integers) -> dict[st
     table = _read(path)
     block = _column(table, path, _BLOCK)
     columns = {name: _column(table, path, (name, _BUREAU.get(name, name))) for name in names}
-    known = _blocks(table.column(block), path, block)
+    known = (
+        _census_blocks(table.column(block), path, block)
+        if form == _CENSUS
+        else _codes(table, path, block, form)
+    )
     order = np.argsort(known, kind="stable")
     known = known[order]
     repeated = known[1:][np.diff(known) == 0]
-    _refuse(path, block, repeated, "blocks are given twice", "one row a block", "remove the others")
+    named = partial(_refuse, path, form)
+    named(block, repeated, "blocks are given twice", "one row a block", "remove the others")
     place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
     missing = codes[known[place] != codes]
-    _refuse(path, block, missing, "blocks of the data are not in the crosswalk", "every block of the data",
-            "use the crosswalk of the same blocks")  # fmt: skip
+    named(block, missing, "blocks of the data are not in the crosswalk", "every block of the data",
+          "use the crosswalk of the same blocks")  # fmt: skip
     rows = order[place]
     found = {}
     for name, column in columns.items():
-        numbers = _areas(table.column(column))[rows]
-        _refuse(
-            path,
-            column,
-            codes[numbers < 0],
-            "blocks have no area",
-            "an area for every block",
-            "fill the column",
-        )
+        length = None if lengths is None else lengths[name]
+        coded = GeocodeForm(length, form.alphabet) if length else None
+        numbers = _areas(table.column(column), coded)[rows]
+        allowed = f"an area of {coded.words} for every block" if coded else "an area for every block"
+        named(column, codes[numbers < 0], "blocks have no area", allowed, "fill the column")
         found[name] = numbers
     return found
 
@@ -110,7 +166,20 @@ def _column(table: Any, path: Path, allowed: Sequence[str]) -> str:
     )
 
 
-def _blocks(column: Any, path: Path, name: str) -> Integers:
+def _codes(table: Any, path: Path, name: str, form: GeocodeForm) -> Integers:
+    """Geocodes of one form as numbers."""
+    texts = np.array(table.column(name).to_pylist(), np.str_)
+    numbers = form.pack(texts)
+    wrong = int((numbers < 0).sum())
+    if wrong:
+        raise DataError(
+            f"{path.name}: {name}: {wrong} rows have geocodes of another form; allowed: {form.words}, leading zeros included; "
+            "fix: correct the column"
+        )
+    return numbers
+
+
+def _census_blocks(column: Any, path: Path, name: str) -> Integers:
     """Geocodes of 16 digits as numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -133,22 +202,24 @@ def _blocks(column: Any, path: Path, name: str) -> Integers:
     return (numbers // 10**4 * 10 + within // 1000) * 10**4 + within
 
 
-def _areas(column: Any) -> Integers:
-    """Numbers of the areas; -1 for none."""
+def _areas(column: Any, coded: GeocodeForm | None) -> Integers:
+    """Numbers of the areas; -1 for none, and for codes of another form than a given one."""
     encoded = column.combine_chunks().dictionary_encode()
     texts = np.char.strip(np.array(encoded.dictionary.to_pylist(), np.str_))
-    form = GeocodeForm(max(int(np.char.str_len(texts).max()), 1))
+    form = coded or GeocodeForm(max(int(np.char.str_len(texts).max()), 1))
     numbers = form.pack(texts) if form.length <= form.longest else np.full(len(texts), -1)
-    if (numbers[texts != ""] < 0).any():
+    if coded is None and (numbers[texts != ""] < 0).any():
         numbers = np.unique(texts, return_inverse=True)[1].reshape(-1).astype(np.int64)
     numbers = np.where(texts == "", -1, numbers)
     found: Integers = numbers[encoded.indices.to_numpy()]
     return found
 
 
-def _refuse(path: Path, column: str, wrong: Integers, what: str, allowed: str, fix: str) -> None:
+def _refuse(
+    path: Path, form: GeocodeForm, column: str, wrong: Integers, what: str, allowed: str, fix: str
+) -> None:
     if len(wrong):
-        some = ", ".join(unpack_geocodes(wrong[:_NAMED], _DIGITS).tolist())
+        some = ", ".join(form.unpack(wrong[:_NAMED]).tolist())
         raise DataError(
             f"{path.name}: {column}: {len(wrong)} {what}, such as {some}; allowed: {allowed}; fix: {fix}"
         )

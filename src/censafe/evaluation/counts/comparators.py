@@ -322,5 +322,5 @@ def _allowed(
     rule = measured.schema.facilities
     if facilities is not None and rule is not None:
         held = facilities[first:last, : len(rule.minimum)] > 0
-        allowed &= held[:, measured.schema.schema.levels_of(rule.attribute)]
+        allowed &= held[:, measured.schema.query(rule.attribute).label]
     return np.ascontiguousarray(allowed)

@@ -168,9 +168,9 @@ def _with_reader(config: TopdownConfig, truth: Path) -> TopdownConfig:
 def _without_unknown(opened: OpenedPair, files: Sequence[Path]) -> OpenedPair:
     """Without the kinds of quarters, where a file of persons has no file of units that tells them."""
     schema = opened.persons.schema
-    if schema.facilities is None or not any(lacks_units(path) for path in files):
+    kinds = schema.kind_attribute
+    if kinds is None or not any(lacks_units(path) for path in files):
         return opened
-    kinds = schema.facilities.attribute
     note = f"{kinds} is left out on both sides: persons without a file of units beside them do not tell it"
     return replace(opened, persons=summed_out(opened.persons, kinds), notes=(*opened.notes, note))
 

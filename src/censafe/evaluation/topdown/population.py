@@ -210,8 +210,11 @@ def characteristics(schema: HistogramSchema) -> tuple[ComparedCharacteristic, ..
         >>> [one.query for one in characteristics(shipped_schemas()["pl94-persons"])]
         ['total', 'votingage', 'hispanic * cenrace', 'votingage * hispanic * cenrace']
     """
-    kinds = None if schema.facilities is None else schema.facilities.attribute
-    names = [item.name for item in schema.schema.attributes if item.name != kinds and item.levels > 1]
+    names = [
+        item.name
+        for item in schema.schema.attributes
+        if item.name != schema.kind_attribute and item.levels > 1
+    ]
     texts = ["total", *names[:1]]
     if len(names) > 1:
         texts += [" * ".join(names[1:]), " * ".join(names)]

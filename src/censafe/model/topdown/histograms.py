@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.model import CellQuery, ProtectedUnit, Recode, Schema, make_query
 from censafe.model.topdown.constraints import CellGroups, FacilityCounts, LinearConstraint, OwnAnswers
+from censafe.model.topdown.outputs import OutputLayout
 
 __all__ = [
     "EmptyCells",
@@ -46,7 +47,7 @@ class Facilities:
     """How the published counts of housing units and group quarters bound the persons in them.
 
     Args:
-        attribute: whose levels are the kinds of unit.
+        attribute: whose levels are the kinds of unit, or a recode whose groups are.
         minimum: fewest persons of one unit, by level.
         largest: most persons of one unit, by level.
         largest_beside_total: whether ``largest`` binds where the total of an area is known as well.
@@ -132,6 +133,25 @@ class HistogramSchema:
         return allowed.reshape(-1)
 
     @property
+    def kinds(self) -> NDArray[np.int32] | None:
+        """Kind of unit of every cell, int32, shape (cells,); None where no facilities bound the records.
+
+        Example:
+            >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+            >>> shipped_schemas()["pl94-persons"].kinds[[0, 252, -1]].tolist()
+            [0, 1, 7]
+        """
+        return None if self.facilities is None else self.query(self.facilities.attribute).label
+
+    @property
+    def kind_attribute(self) -> str | None:
+        """The attribute that tells the kinds of unit apart; None where no facilities bound the records."""
+        if self.facilities is None:
+            return None
+        named = self.facilities.attribute
+        return self.recodes[named].attribute if named in self.recodes else named
+
+    @property
     def digest(self) -> str:
         """SHA-256 of everything here but the name, the labels and the tables, as canonical JSON, hexadecimal."""
         document = {
@@ -155,13 +175,18 @@ class GeoLevel:
 
     Args:
         name: of the level.
-        prefix: 0 for one geounit that holds everything; None where the spine makes its geounits of keys of the blocks.
+        prefix: 0 for one geounit that holds everything; None where the spine makes its geounits of keys of the blocks. Where
+            crosswalks give levels, the codes of their areas are part of the codes of the blocks, and so of the prefix.
         code: of that one geounit.
+        crosswalk: column of the crosswalk with the area of every block; empty where the geocodes of the input tell it.
+        digits: characters of the codes of such areas.
     """
 
     name: str
     prefix: int | None
     code: str = ""
+    crosswalk: str = ""
+    digits: int = 0
 
 
 @dataclass(frozen=True)
@@ -187,6 +212,7 @@ class MeasuredHistogram:
         folder: of its noisy measurements, named as the Bureau names its products.
         constraints: that hold in every geounit, beside its exact totals and the facilities of its schema.
         record_totals: lowest level at which the totals of the records are exact that it or another histogram counts.
+        outputs: what is published of it beside the histogram itself; None for what a shipped schema with its attributes has.
     """
 
     name: str
@@ -199,6 +225,7 @@ class MeasuredHistogram:
     folder: str = ""
     constraints: tuple[LinearConstraint, ...] = ()
     record_totals: str | None = None
+    outputs: OutputLayout | None = None
 
     def cost(self, level: str, query: str) -> Fraction:
         """Privacy loss of one query at one level."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import StorageError
+from censafe.errors import DataError, StorageError
+from censafe.geography.crosswalk import read_crosswalk, with_areas
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.schema import Schema
@@ -21,17 +22,19 @@ from censafe.population.blocks.layout import (
     MOST_COUNT,
     BlockData,
     HistogramLayout,
+    OtherHistogram,
     facility_findings,
     finding,
     histograms_of,
     no_persons,
     occupancy_of,
+    zero_findings,
 )
 from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 
-__all__ = ["batches", "geocodes", "read_columns", "whole_column"]
+__all__ = ["ColumnFiles", "batches", "geocodes", "read_columns", "whole_column"]
 
 
 _BATCH_ROWS = 1_000_000
@@ -195,24 +198,50 @@ class _Units:
     areas: dict[str, NDArray[np.int32]]
 
 
-def read_columns(
-    persons: tuple[Path, ...],
-    units: tuple[Path, ...],
-    layout: HistogramLayout,
-    grfc: tuple[Path, ...] = (),
-) -> BlockData:
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """The blocks of the unit file: the tree over them, their geocodes as the files have them, rising, and their places on the tree."""
+
+    spine: Spine
+    codes: _Ints
+    place: _Ints
+
+    def find(self, codes: _Ints) -> tuple[_Ints, NDArray[np.bool_]]:
+        """Place of the blocks of some geocodes, and which geocodes are those of none; wrong ones are negative."""
+        at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+        return self.place[at], (self.codes[at] != codes) & (codes >= 0)
+
+
+@dataclass(frozen=True)
+class ColumnFiles:
+    """The files of block histograms.
+
+    Args:
+        persons: none where the layout reads none.
+        units: of the blocks and their units.
+        grfc: block files GRF-C with the areas of blocks of 16 digits, for unit files without columns of them.
+        crosswalks: of which the levels of the layout need one.
+        others: of the other histograms of the layout, by name.
+    """
+
+    persons: tuple[Path, ...]
+    units: tuple[Path, ...]
+    grfc: tuple[Path, ...] = ()
+    crosswalks: tuple[Path, ...] = ()
+    others: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+
+
+def read_columns(files: ColumnFiles, layout: HistogramLayout) -> BlockData:
     """Read the histograms of persons and the counts of units of all blocks.
 
     The unit file has one row a block, blocks without anybody included: ``geocode`` and the unit columns of the layout, and,
     where they are known, ``aiannhce``, ``placefp`` and ``cousubfp`` (text; 9999 and 99999 for none).
     The person file has ``geocode``, either ``cell`` (the flat index) or one column for each attribute (levels from 0),
-    and ``count``; a cell that is not there is empty. Without ``count`` every row is one person.
+    and ``count``; a cell that is not there is empty. Without ``count`` every row is one person. Files of other histograms are alike.
 
     Args:
-        persons: files of the persons, Parquet or comma-delimited CSV with a header; none where the layout reads none.
-        units: files of the units.
+        files: Parquet or comma-delimited CSV with a header.
         layout: of the product.
-        grfc: block files GRF-C with the areas of blocks of 16 digits, for unit files without columns of them.
 
     Returns:
         The blocks.
@@ -221,25 +250,57 @@ def read_columns(
         DataError: everything that is wrong with the files, at once.
         StorageError: a file cannot be opened.
     """
+    persons, units = files.persons, files.units
     found, given = _read_units(units, layout)
     raise_if_fatal(merge_findings(found), "unit histograms")
-    spine = build_spine(given.codes, layout.rules)
-    order = np.argsort(given.codes)
-    values = given.values[order]
+    blocks, order = _located(given.codes, layout, files.crosswalks)
+    spine, values = blocks.spine, given.values[order]
     facilities = values[:, : len(layout.unit_columns)].astype(np.int32)
     areas = in_order({kind: column[order] for kind, column in given.areas.items()}, spine.leaf.codes)
     problems: list[Finding] = []
-    if grfc and areas is None:
-        areas = areas_from_grfc(grfc, spine.leaf.codes, problems)
+    if files.grfc and areas is None:
+        areas = areas_from_grfc(files.grfc, spine.leaf.codes, problems)
         raise_if_fatal(merge_findings(problems), "block file GRF-C")
     histograms = None
     if layout.schema is not None:
-        histograms = _histograms(persons, spine, layout, layout.schema, problems)
+        histograms = _histograms(persons, blocks, layout, layout.schema, problems)
         problems += no_persons(persons[0].name, int(histograms.count.sum(dtype=np.int64)))
         problems += facility_findings(histograms, facilities, layout, (persons[0].name, units[0].name))
         raise_if_fatal(problems, "histograms of persons")
+    others = {one.name: _other(files.others[one.name], blocks, layout, one) for one in layout.others}
     occupancy = occupancy_of(spine, values[:, 0], values[:, -1]) if layout.occupied else None
-    return BlockData(spine, histograms, facilities, occupancy, (), (*persons, *units), areas)
+    everything = (*persons, *units, *(path for paths in files.others.values() for path in paths))
+    return BlockData(spine, histograms, facilities, occupancy, (), everything, areas, (), others)
+
+
+def _located(codes: _Ints, layout: HistogramLayout, crosswalks: tuple[Path, ...]) -> tuple[_Blocks, _Ints]:
+    """The blocks with the areas of the crosswalk in their geocodes, and the rows of the unit file in the order of the tree."""
+    whole = codes
+    if layout.crosswalk:
+        if len(crosswalks) != 1:
+            columns = ", ".join(level.column for level in layout.crosswalk)
+            raise DataError(
+                f"{len(crosswalks)} crosswalks *crosswalk*.csv beside the data; allowed: one, with the columns block, {columns}; "
+                "fix: copy it into the folder of the data, or take levels with crosswalk out of the configuration"
+            )
+        lengths = {level.column: level.length for level in layout.crosswalk}
+        areas = read_crosswalk(crosswalks[0], tuple(lengths), codes, layout.form, lengths)
+        whole = with_areas(codes, layout.crosswalk, areas, layout.form)
+    spine, order = build_spine(whole, layout.rules), np.argsort(whole)
+    rising = np.argsort(codes)
+    place = np.empty(len(codes), np.int64)
+    place[order] = np.arange(len(codes))
+    return _Blocks(spine, codes[rising], place[rising]), order
+
+
+def _other(
+    paths: tuple[Path, ...], blocks: _Blocks, layout: HistogramLayout, one: OtherHistogram
+) -> ExactHistograms:
+    problems: list[Finding] = []
+    counts = _histograms(paths, blocks, layout, one.schema, problems, one.name)
+    problems += zero_findings(counts, one.empty, paths[0].name, "records")
+    raise_if_fatal(problems, f"histograms of {one.name}")
+    return counts
 
 
 def _read_units(paths: tuple[Path, ...], layout: HistogramLayout) -> tuple[list[Finding], _Units]:
@@ -282,13 +343,18 @@ def _unit_findings(name: str, units: _Units, layout: HistogramLayout) -> list[Fi
 
 
 def _histograms(
-    paths: tuple[Path, ...], spine: Spine, layout: HistogramLayout, schema: Schema, problems: list[Finding]
+    paths: tuple[Path, ...],
+    blocks: _Blocks,
+    layout: HistogramLayout,
+    schema: Schema,
+    problems: list[Finding],
+    what: str = "persons",
 ) -> ExactHistograms:
-    """The histograms of persons; `problems` takes what is wrong with them as a whole."""
-    keys, counts, repeats_allowed, found = _read_persons(paths, spine, layout, schema)
+    """The histograms of a file; `problems` takes what is wrong with them as a whole."""
+    keys, counts, repeats_allowed, found = _read_counts(paths, blocks, layout, schema)
     name = paths[0].name
-    raise_if_fatal(merge_findings(found), "histograms of persons")
-    histograms, repeated, large = histograms_of(spine, keys, counts, schema.cells)
+    raise_if_fatal(merge_findings(found), f"histograms of {what}")
+    histograms, repeated, large = histograms_of(blocks.spine, keys, counts, schema.cells)
     if repeated and not repeats_allowed:
         problems += finding(
             name, "geocode, cell", "duplicate", repeated, "rows with the block and cell of another row",
@@ -300,8 +366,8 @@ def _histograms(
     return histograms
 
 
-def _read_persons(
-    paths: tuple[Path, ...], spine: Spine, layout: HistogramLayout, schema: Schema
+def _read_counts(
+    paths: tuple[Path, ...], blocks: _Blocks, layout: HistogramLayout, schema: Schema
 ) -> tuple[_Ints, _Ints, bool, list[Finding]]:
     """Keys and counts of all rows, whether rows may repeat a key, and the findings."""
     found: list[Finding] = []
@@ -311,8 +377,7 @@ def _read_persons(
         for batch in batches(path, (("geocode", "cell"), ("geocode", *schema.names)), ("count",), found):
             names = batch.schema.names
             codes = geocodes(batch.column("geocode"), layout, path.name, found)
-            block = np.minimum(np.searchsorted(spine.leaf.codes, codes), spine.leaf.nodes - 1)
-            foreign = (spine.leaf.codes[block] != codes) & (codes >= 0)
+            block, foreign = blocks.find(codes)
             found += finding(
                 path.name, "geocode", "unknown-block", int(foreign.sum()), "blocks that the unit file does not have",
                 "blocks of the unit file", "add the block to the unit file, or correct the geocode",

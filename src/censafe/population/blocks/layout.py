@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.geography.crosswalk import CrosswalkLevel
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.tree import LevelRule, Spine
@@ -21,6 +22,7 @@ __all__ = [
     "MOST_COUNT",
     "BlockData",
     "HistogramLayout",
+    "OtherHistogram",
     "e2e_layout",
     "facility_findings",
     "finding",
@@ -28,6 +30,7 @@ __all__ = [
     "no_persons",
     "occupancy_of",
     "pl94_layout",
+    "zero_findings",
 ]
 
 
@@ -36,6 +39,21 @@ _GQ_LEVELS = 8
 _MOST_PERSONS = 99_999
 _MOST_IN_HOUSEHOLD_1940 = 99
 _NURSING = 3
+
+
+@dataclass(frozen=True, eq=False)
+class OtherHistogram:
+    """A histogram that is neither that of the persons nor occupancy.
+
+    Args:
+        name: of its files.
+        schema: of its cells.
+        empty: bool, shape (cells,), cells that must be empty.
+    """
+
+    name: str
+    schema: Schema
+    empty: NDArray[np.bool_] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +70,10 @@ class HistogramLayout:
         empty: bool, shape (cells,), cells that must be empty; of no length without persons.
         census_blocks: whether the geocodes are those of census blocks: 16 digits of which the block group is the first
             digit of the block; 15 digits, without the block group, are then read as well.
-        kind: attribute of the schema whose levels are the kinds of unit.
+        kind: attribute of the schema whose levels are the kinds of unit, or recode whose groups are.
+        kinds: kind of unit of every cell, int32, shape (cells,); None for the levels of the attribute.
+        crosswalk: levels whose areas a crosswalk gives, the widest first; their codes are part of `rules`, not of the files.
+        others: further histograms, each in files of its own.
     """
 
     schema: Schema | None
@@ -64,18 +85,22 @@ class HistogramLayout:
     empty: NDArray[np.bool_]
     census_blocks: bool
     kind: str = "hhgq"
+    kinds: NDArray[np.int32] | None = field(default=None, repr=False)
+    crosswalk: tuple[CrosswalkLevel, ...] = ()
+    others: tuple[OtherHistogram, ...] = ()
 
     @property
     def form(self) -> GeocodeForm:
-        """What the geocode of a block looks like."""
-        return self.rules[-1].form
+        """What the geocode of a block looks like in the files."""
+        whole = self.rules[-1].form
+        return replace(whole, length=whole.length - sum(level.length for level in self.crosswalk))
 
     @property
     def kind_of_cell(self) -> NDArray[np.int32]:
         """Kind of unit of every cell, shape (cells,); empty where units do not bound persons."""
         if self.schema is None or not self.least:
             return np.zeros(0, np.int32)
-        return self.schema.levels_of(self.kind)
+        return self.schema.levels_of(self.kind) if self.kinds is None else self.kinds
 
 
 def _gq_columns() -> tuple[str, ...]:
@@ -134,6 +159,7 @@ class BlockData:
         files: the files read.
         areas: American Indian areas, places and county subdivisions of the blocks; None where the input has none. Public.
         findings: what deserves a warning.
+        others: exact histograms of the other ones of the layout, by name.
     """
 
     spine: Spine
@@ -144,6 +170,7 @@ class BlockData:
     files: tuple[Path, ...]
     areas: BlockAreas | None = None
     findings: tuple[Finding, ...] = ()
+    others: Mapping[str, ExactHistograms] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("block data are confidential and cannot be pickled")
@@ -216,6 +243,22 @@ def occupancy_of(spine: Spine, housing: NDArray[np.int64], occupied: NDArray[np.
     return histograms_of(spine, np.arange(len(counts)), counts, 2)[0]
 
 
+def zero_findings(
+    counts: ExactHistograms, empty: NDArray[np.bool_], file: str, records: str = "persons"
+) -> list[Finding]:
+    """A finding where cells that must be empty hold records.
+
+    Args:
+        counts: exact histograms of the blocks.
+        empty: shape (cells,).
+        file: that holds the records.
+        records: in words.
+    """
+    return finding(file, "", "must-be-empty", int(np.count_nonzero(empty[counts.cell])),
+                   f"cells that must be empty have {records}", f"{records} outside the structural zeros of the schema",
+                   "correct the levels of the attributes")  # fmt: skip
+
+
 def facility_findings(
     persons: ExactHistograms,
     facilities: NDArray[np.int32],
@@ -231,9 +274,7 @@ def facility_findings(
         names: of the person file and of the unit file.
     """
     file, unit_file = names
-    zeros = finding(file, "", "must-be-empty", int(np.count_nonzero(layout.empty[persons.cell])),
-                    "cells that must be empty have persons", "persons outside the structural zeros of the schema",
-                    "correct the levels of the attributes")  # fmt: skip
+    zeros = zero_findings(persons, layout.empty, file)
     levels = len(layout.least)
     if not levels:
         return zeros

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from censafe.errors import DataError
 from censafe.population.blocks.cef import find_cef, read_cef
-from censafe.population.blocks.columns import read_columns
+from censafe.population.blocks.columns import ColumnFiles, read_columns
 from censafe.population.blocks.ipums import find_ipums, read_ipums
 from censafe.population.blocks.layout import BlockData, HistogramLayout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
@@ -44,7 +44,7 @@ class BlockFiles:
         reader: that reads them.
         records: files with records, by what they hold.
         public: block files GRF-C.
-        crosswalks: tables of blocks and Prims.
+        crosswalks: tables of blocks and Prims, or other areas.
     """
 
     reader: Reader
@@ -58,26 +58,30 @@ class BlockFiles:
         return tuple(path for paths in self.records.values() for path in paths)
 
 
-def block_files(folder: Path, reader: Reader | None = None, *, persons: bool = True) -> BlockFiles:
+def block_files(
+    folder: Path, reader: Reader | None = None, *, persons: bool = True, others: tuple[str, ...] = ()
+) -> BlockFiles:
     """Find the files of a data folder.
 
     The folder holds the files of one reader: ``histogram`` and ``units`` (each one file, Parquet or CSV, or a folder of them),
     a state's published P.L. 94-171 files in the legacy layout, an extract of the 1940 census, or Census Edited Files. Block
-    files ``GRF-C*.txt`` may stand beside the first and must stand beside the last. A crosswalk of blocks to Prims,
+    files ``GRF-C*.txt`` may stand beside the first and must stand beside the last. A crosswalk of blocks to Prims or other areas,
     ``*crosswalk*.csv``, may stand beside all of them.
 
     Args:
         folder: the data folder.
         reader: the one wanted; None for the one whose files are there.
         persons: whether histograms of persons are wanted; otherwise ``units`` is enough.
+        others: names of further histograms, which have files of their own, as ``histogram``.
 
     Raises:
         DataError: files are missing or there are too many, or they are those of another reader.
         StorageError: the folder cannot be opened.
     """
     require_folder(folder, "the histograms")
+    tables = (*((_PERSONS,) if persons else ()), *others, "units")
     finders: Mapping[Reader, Callable[[Path], Mapping[str, tuple[Path, ...]]]] = {
-        "histogram": lambda place: _tables(place, (_PERSONS, "units") if persons else ("units",)),
+        "histogram": lambda place: _tables(place, tables),
         "pl94": lambda place: {"legacy": find_legacy(place)},
         "ipums-1940": lambda place: {"extract": find_ipums(place)},
         "cef": find_cef,
@@ -93,7 +97,7 @@ def block_files(folder: Path, reader: Reader | None = None, *, persons: bool = T
     records = found.get(chosen, {})
     missing = [name for name, paths in records.items() if not paths]
     if missing or not records:
-        names = missing or ([_PERSONS, "units"] if persons else ["units"])
+        names = missing or list(tables)
         what = (
             f"no input file for {' and '.join(names)}" if chosen in ("histogram", "cef") else "no input file"
         )
@@ -123,7 +127,9 @@ def read_block_files(files: BlockFiles, layout: HistogramLayout, *, hispanic9: b
     if files.reader == "cef":
         return read_cef(records, files.public, layout)
     grfc = files.public if layout.census_blocks else ()
-    return read_columns(records.get(_PERSONS, ()), records["units"], layout, grfc)
+    others = {one.name: records[one.name] for one in layout.others}
+    found = ColumnFiles(records.get(_PERSONS, ()), records["units"], grfc, files.crosswalks, others)
+    return read_columns(found, layout)
 
 
 def read_blocks(folder: Path, layout: HistogramLayout) -> BlockData:
@@ -137,7 +143,8 @@ def read_blocks(folder: Path, layout: HistogramLayout) -> BlockData:
         DataError: files are missing or there are too many, or everything that is wrong in them.
         StorageError: the folder or a file cannot be opened.
     """
-    return read_block_files(block_files(folder, persons=layout.schema is not None), layout)
+    others = tuple(one.name for one in layout.others)
+    return read_block_files(block_files(folder, persons=layout.schema is not None, others=others), layout)
 
 
 def _tables(folder: Path, names: tuple[str, ...]) -> Mapping[str, tuple[Path, ...]]:

@@ -9,12 +9,8 @@ from typing import Any, Final
 
 from censafe.errors import CheckError, UsageError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts
-from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.whole_tree.information import informed
-from censafe.geography.spines.choice import standard_levels
-from censafe.model import SparseLevel
 from censafe.model.entries import nearest
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.folder import finished_run
@@ -22,6 +18,7 @@ from censafe.products.run.names import stored_names
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.descents import Descents
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, place_of, read_facts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
@@ -142,6 +139,11 @@ def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> Topdown
     verify_outputs(out, replace(manifest, parts=(), outputs=_run_facts(manifest)))
     overrides: Mapping[str, str] = {**manifest.config.overrides, **options.settings}
     config = replace(load_config(out / CONFIGURATION, overrides), origin=manifest.config.origin)
+    if config.published:
+        raise UsageError(
+            f"{out} is held to published results ({', '.join(config.published)}), which its folder does not have: nothing can be estimated "
+            "from it alone. Start a new run with --set of the choice, beside the same results."
+        )
     if plan_release(config).digest() != manifest.plan.digest():
         raise CheckError(
             f"the plan cannot be rebuilt from {out / CONFIGURATION}; it was changed by hand, or another version of censafe "
@@ -183,12 +185,11 @@ def estimate_all(
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
     observer = options.observer
-    levels: dict[str, tuple[SparseLevel, ...]] = {}
+    descents = Descents(config, public, observer, options.workers, solver=options.solver)
     reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
     facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
-    for histogram in estimation_order(config):
-        bounds = bounded_facts(config, histogram, public, levels)
-        descent = Descent(histogram, bounds, observer, config.choices, options.workers, options.solver)
+    for histogram in descents.order:
+        descent = descents.of(histogram)
         found = []
         loads = [load for load in workloads(config) if load.histogram.name == histogram.name]
 
@@ -203,9 +204,9 @@ def estimate_all(
         ):
             with observer.stage(f"estimate {load.part.name}"):
                 found.append(descent.estimate(load.part.name, own)[1].document())
-        levels[histogram.name] = standard_levels(public.run, descent.levels, histogram.schema.schema.cells)
+        descents.finish(histogram, descent)
         reports[histogram.name] = tuple(found)
-    found_all = gathered(config, public, levels, reports, facts)
+    found_all = gathered(config, public, descents.levels, reports, facts)
     return found_all if options.solver is None else replace(found_all, solver=_name(options.solver))
 
 

@@ -94,7 +94,7 @@ def _microdata(
     for histogram in config.histograms:
         lowest = estimates.levels[histogram.name][-1]
         for name in outputs_of(histogram).microdata:
-            layout = microdata_layouts()[name]
+            layout = {**microdata_layouts(), **config.microdata}[name]
             beside = _lowest_of(layout.beside.schema, config, estimates) if layout.beside else None
             if layout.beside and beside is None:
                 continue

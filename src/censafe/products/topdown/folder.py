@@ -101,7 +101,7 @@ def stored_files(load: LevelWorkload, public: PublicFacts) -> MeasurementFiles[L
     """
     histogram, spine = load.histogram, public.spine
     depth = spine.names.index(load.level.name)
-    limits = public.limits[histogram.name][depth]
+    limits = public.exact_limits(histogram.name)[depth]
     constraints = constraints_of(histogram.schema, limits, spine.levels[depth].nodes)
     layout = layout_of(histogram, spine, depth)
     write = partial(write_noisy_measurements, constraints=constraints, layout=layout)
@@ -154,9 +154,10 @@ def constraints_of(schema: HistogramSchema, limits: LevelLimits, geounits: int) 
     single = (1,) * len(names)
     nothing = (SUMMED,) * len(names)
     found: list[Constraint] = []
-    if rule is not None:
-        shape = _only(schema.schema, rule.attribute, limits.upper.shape[1])
-        factors = tuple(name if name == rule.attribute else SUMMED for name in names)
+    if rule is not None and limits.upper.size:
+        kinds = str(schema.kind_attribute)
+        shape = _only(schema.schema, kinds, limits.upper.shape[1])
+        factors = tuple(rule.attribute if name == kinds else SUMMED for name in names)
         found.append(Constraint(f"{rule.attribute}_total_ub", "<=", factors, shape, limits.upper))
         found.append(Constraint(f"{rule.attribute}_total_lb", ">=", factors, shape, limits.lower))
     for zero in schema.zeros:
@@ -266,7 +267,7 @@ def _grouped(config: TopdownConfig, public: PublicFacts) -> list[ExactTotal]:
     names = {state.code: state.name for state in states()}
     found = []
     for histogram in config.histograms:
-        for depth, limits in enumerate(public.limits[histogram.name]):
+        for depth, limits in enumerate(public.exact_limits(histogram.name)):
             if limits.groups is not None:
                 level = public.run.standard.levels[standard_depth(public.run, depth)]
                 pairs = zip(level.geounits.tolist(), limits.groups.totals.tolist(), strict=True)

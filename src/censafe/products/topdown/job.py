@@ -8,26 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
-from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
-from censafe.estimation.topdown.operator.descent import OperatorDescent
-from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.estimation.topdown.whole_tree.information import informed
-from censafe.geography.spines.choice import standard_levels
-from censafe.model import ExactHistograms, SparseLevel
+from censafe.model import ExactHistograms
 from censafe.model.observer import Observer
-from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.run.account import one_file
 from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.runner import MeasuredRun
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.descents import Descents
 from censafe.products.topdown.folder import place_of, stored_files
-from censafe.products.topdown.intake.agreement import require_stack_agreement
-from censafe.products.topdown.intake.equations import KnownBlocks, follows_stack, is_held, known_blocks
-from censafe.products.topdown.intake.held import held_sums
 from censafe.products.topdown.intake.intake import Intake, open_intake
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.measuring import finish_level, measure_stored
@@ -98,21 +90,11 @@ class TopdownJob:
         exact = {name: list(levels) for name, levels in loaded.exact.items()}
         del loaded
         with reading.observer.stage("held sums"):
-            known = known_blocks(public, self._results)
-            held = self._held(known)
-        levels: dict[str, tuple[SparseLevel, ...]] = {}
+            descents = Descents(self._config, public, reading.observer, self._workers, self._results)
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
         facts: dict[str, list[LevelFacts]] = {}
-        for histogram in _in_order(self._config):
-            descent: EstimationFromRoot
-            if is_held(histogram):
-                sums = held.pop(histogram.name, None) or held_sums(histogram, known)
-                descent = OperatorDescent(
-                    histogram, public.spine, sums, reading.observer, self._config.choices, self._workers
-                )
-            else:
-                bounds = bounded_facts(self._config, histogram, public, levels)
-                descent = Descent(histogram, bounds, reading.observer, self._config.choices, self._workers)
+        for histogram in descents.order:
+            descent = descents.of(histogram)
             loads = [load for load in workloads(self._config) if load.histogram.name == histogram.name]
             facts[histogram.name] = [
                 fact
@@ -123,21 +105,10 @@ class TopdownJob:
                 door.reserve([load.part for load in loads])
             through = self._lazily if self._lazy else self._stored
             found = through(loads, exact.pop(histogram.name), door, descent, public, reading.observer)
-            cells = histogram.schema.schema.cells
-            known.estimated[histogram.name] = (histogram.schema, descent.levels[-1])
-            levels[histogram.name] = standard_levels(public.run, descent.levels, cells)
+            descents.finish(histogram, descent)
             reports[histogram.name] = tuple(found)
-        found_all = gathered(self._config, public, levels, reports, facts)
+        found_all = gathered(self._config, public, descents.levels, reports, facts)
         return replace(found_all, remarks=tuple(result.remark for result in self._results))
-
-    def _held(self, known: KnownBlocks) -> dict[str, HeldSums]:
-        """Exact sums of the histograms that follow no other; what the others will be held to is checked as far as it is known."""
-        measured = {one.name: one for one in self._config.histograms}
-        ours = [one for one in self._config.histograms if is_held(one)]
-        held = {one.name: held_sums(one, known) for one in ours if not follows_stack(one)}
-        for one in ours:
-            require_stack_agreement(one, measured, held, known)
-        return held
 
     def _lazily(
         self,
@@ -208,10 +179,3 @@ class TopdownJob:
             ),
             workers=self._workers,
         )
-
-
-def _in_order(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
-    """The histograms in the order of their stacks; without constraints of a stack, what bounds another one comes first."""
-    if any(follows_stack(one) for one in config.histograms):
-        return tuple(one for stack in config.stacks for one in stack.histograms)
-    return estimation_order(config)

@@ -22,8 +22,7 @@ from censafe.model.proven import proven
 from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import Facilities, GeoLevel, MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
-from censafe.products.topdown.configuration.layout import measures_occupancy, person_schema
-from censafe.products.topdown.configuration.runnable import only_run
+from censafe.products.topdown.configuration.layout import histogram_layout
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 __all__ = [
@@ -113,9 +112,8 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
     """
     check_spine(config)
     check_pass_order(config)
-    if not only_run(config):
-        person_schema(config)
-        measures_occupancy(config)
+    if config.reader != "records":
+        histogram_layout(config)
     units = {histogram.schema.record for histogram in config.histograms}
     return ReleasePlan(
         product="topdown",

@@ -27,10 +27,10 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.intake import BlockIntake, Loaded
 from censafe.products.topdown.intake.results import KnownResult
+from censafe.products.topdown.intake.spines import level_budgets
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.release import Estimates
-from censafe.products.topdown.spines import level_budgets
 
 __all__ = [
     "RehearsedResult",

@@ -20,11 +20,11 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.files import area_names, write_files
 from censafe.products.topdown.folder import RUN_FACTS, write_facts
+from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES, write_labeled
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload, exact_figures
 from censafe.products.topdown.readings import loss_readings
-from censafe.products.topdown.spines import spine_document, spine_remarks
 from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
 from censafe.publication.certificate.page import write_certificate
@@ -106,7 +106,7 @@ def output_files(
 
 
 def _has_microdata(config: TopdownConfig) -> bool:
-    """Whether a record has a layout: shipped schemas at the lowest areas that their layouts know."""
+    """Whether a record has a layout: one of the configuration, or of a shipped schema at the lowest areas that it knows."""
     lowest = config.run_levels[-1].prefix
     numbered = config.geocodes == "digits"
     return numbered and any(outputs_of(one).digits == lowest for one in config.histograms)

@@ -84,13 +84,12 @@ def rules_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> Cell
         ([8, 16, 1008], ((0,), (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)))
     """
     schema, passes = histogram.schema, passes_of(histogram, level, choices)
-    kinds = None if schema.facilities is None else schema.schema.levels_of(schema.facilities.attribute)
     chains = [rounding_chains(histogram, outer) for outer in passes.rounding]
     fits = [measured_fits(histogram, level, outer) for outer in passes.l2]
     rules = tuple(PassRule(fit, chain, chain[-1]) for fit, chain in zip(fits, chains, strict=True) if fit)
     tree = tuple(label for chain in chains for inner in chain for label in inner if label.any())
     return CellRules(
-        schema.schema.cells, schema.allowed(), kinds, tree, rules,
+        schema.schema.cells, schema.allowed(), schema.kinds, tree, rules,
         infeasible=cast(Literal["repair", "stop"], choices.infeasible),
         leaves=cast(Leaves, choices.leaves),
         detailed_cost=cast(DetailedCost, choices.detailed_cost),

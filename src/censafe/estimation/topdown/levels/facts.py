@@ -104,6 +104,17 @@ class PublicFacts:
         """The tree that the run walks."""
         return self.run.spine
 
+    def exact_limits(self, histogram: str) -> tuple[LevelLimits, ...]:
+        """What is published exactly of a histogram, root first; of one that other results hold, totals alone, and no bounds by kind."""
+        if histogram in self.limits:
+            return self.limits[histogram]
+        known, levels = self.declared[histogram], self.spine.levels
+        none = [np.zeros((level.nodes, 0), np.int64) for level in levels]
+        return tuple(
+            LevelLimits(known.single.get(level.name), empty, empty, groups=known.groups.get(level.name))
+            for level, empty in zip(levels, none, strict=True)
+        )
+
 
 def facts_above(public: PublicFacts, depth: int) -> PublicFacts:
     """Limits of the levels down to one.

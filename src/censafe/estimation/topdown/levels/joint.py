@@ -144,7 +144,7 @@ def _occupied(pair: JointPair, levels: Mapping[str, Sequence[SparseLevel]]) -> I
 
 
 def _homes(pair: JointPair, levels: Mapping[str, Sequence[SparseLevel]]) -> Integers:
-    kinds = pair.persons.schema.schema.levels_of(pair.facilities.attribute)
+    kinds = pair.persons.schema.query(pair.facilities.attribute).label
     return _records(levels[pair.persons.name][-1], kinds == HOUSEHOLDS)
 
 

@@ -66,7 +66,7 @@ def linear_tree(
     """
     blocks = cell_blocks(histogram.schema, [label for one in objectives for label in one.labels])
     levels = tree_levels(
-        histogram.schema, blocks, public.spine.levels, public.limits[histogram.name], objectives
+        histogram.schema, blocks, public.spine.levels, public.exact_limits(histogram.name), objectives
     )
     return LinearTree(blocks, levels, lower_estimates(blocks, levels))
 
@@ -79,8 +79,8 @@ def cell_blocks(schema: HistogramSchema, labels: Iterable[NDArray[np.int32]]) ->
         labels: of every query of any level, the answer of each cell.
     """
     alike: list[NDArray[np.generic]] = [schema.allowed()]
-    if schema.facilities is not None:
-        alike.append(schema.schema.levels_of(schema.facilities.attribute))
+    if schema.kinds is not None:
+        alike.append(schema.kinds)
     return CellBlocks.of(
         schema.schema.shape, tuple({label.tobytes(): label for label in labels}.values()), alike
     )
@@ -102,11 +102,11 @@ def tree_levels(
         limits: of each of them.
         objectives: own measurements of each of them.
     """
-    kinds = None if schema.facilities is None else schema.schema.levels_of(schema.facilities.attribute)
+    kinds = schema.kinds
     found: list[TreeLevel] = []
     for level, limit, objective in zip(spine, limits, objectives, strict=True):
         support = np.broadcast_to(blocks.first(schema.allowed()), (level.nodes, blocks.combinations))
-        if kinds is not None:
+        if kinds is not None and limit.upper.size:
             support = support & (limit.upper > 0)[:, blocks.first(kinds)]
         if limit.totals is not None:
             support = support & (limit.totals > 0)[:, None]

@@ -35,7 +35,7 @@ _DEFINITIONS: Final = {"rho": Definition.ZCDP, "epsilon": Definition.PURE}
 
 
 def check_levels(document: Document, spine: str, problems: Problems) -> tuple[GeoLevel, ...]:
-    """The levels of the geography, each with a longer prefix than the one above it, or none where the spine makes its geounits."""
+    """The levels of the geography, each with a longer prefix than the one above it, an area of a crosswalk, or made by the spine."""
     if not document.has("levels", problems):
         return ()
     raw = document.values["levels"]
@@ -44,21 +44,10 @@ def check_levels(document: Document, spine: str, problems: Problems) -> tuple[Ge
             "levels", 'give a list of levels, the widest first, such as { name = "State", prefix = 2 }'
         )
         return ()
-    levels = []
+    levels: list[GeoLevel] = []
     for position, item in enumerate(raw):
-        where = f"levels[{position}]"
-        table = check_entry(item, where, ("name", "prefix", "code"), problems)
-        name, prefix = table.get("name"), whole(table.get("prefix"))
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or ("prefix" in table and prefix is None):
-            problems.add(
-                where, "give a name of letters, digits, - and _, and the length of the prefix, 0 or more"
-            )
-            continue
-        code = table.get("code", "")
-        if not isinstance(code, str) or (code and prefix):
-            problems.add(f"{where}.code", "only a level of prefix 0 has a code of its own, text in quotes")
-            continue
-        levels.append(GeoLevel(name, prefix, code))
+        level = _check_level(item, f"levels[{position}]", levels, problems)
+        levels += [level] if level is not None else []
     _refuse_repeated([level.name for level in levels], "levels", problems)
     prefixed = [(level.name, level.prefix) for level in levels if level.prefix is not None]
     for (upper, above), (lower, below) in pairwise(prefixed):
@@ -66,6 +55,41 @@ def check_levels(document: Document, spine: str, problems: Problems) -> tuple[Ge
             problems.add("levels", f"{lower} must have a longer prefix than {upper}, which stands above it")
     _check_made(levels, spine, problems)
     return tuple(levels)
+
+
+_LEVEL_KEYS: Final = ("name", "prefix", "code", "crosswalk", "digits")
+
+
+def _check_level(raw: object, where: str, above: Sequence[GeoLevel], problems: Problems) -> GeoLevel | None:
+    """One level; the codes of areas of crosswalks above it are part of its prefix."""
+    table = check_entry(raw, where, _LEVEL_KEYS, problems)
+    name, prefix = table.get("name"), whole(table.get("prefix"))
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or ("prefix" in table and prefix is None):
+        problems.add(
+            where, "give a name of letters, digits, - and _, and the length of the prefix, 0 or more"
+        )
+        return None
+    code, column = table.get("code", ""), table.get("crosswalk", "")
+    if not isinstance(code, str) or (code and (prefix or column)):
+        problems.add(f"{where}.code", "only a level of prefix 0 has a code of its own, text in quotes")
+        return None
+    if "crosswalk" not in table and "digits" not in table:
+        areas = sum(level.digits for level in above)
+        return GeoLevel(name, prefix + areas if prefix else prefix, code)
+    digits = whole(table.get("digits"))
+    if not isinstance(column, str) or not column or not digits or "prefix" in table:
+        problems.add(
+            where,
+            "a level of a crosswalk has the name of its column and the length of its codes, 1 or more, such as "
+            '{ name = "Service_Area", crosswalk = "service_area", digits = 3 }, and no prefix',
+        )
+        return None
+    if not above or above[-1].prefix is None:
+        problems.add(
+            where, "above a level of a crosswalk stands a level with a prefix, or another of a crosswalk"
+        )
+        return None
+    return GeoLevel(name, above[-1].prefix + digits, "", column, digits)
 
 
 def _check_made(levels: Sequence[GeoLevel], spine: str, problems: Problems) -> None:
@@ -96,12 +120,15 @@ def check_geocodes(
         problems.add(
             "levels", f"{lowest.name} has codes of {form.words}; at most {form.longest} are allowed for them"
         )
-    if word != "digits":
+    crossed = [level.name for level in levels if level.crosswalk]
+    if crossed and lowest.crosswalk:
+        problems.add("levels", f"{lowest.name}, the lowest level, needs a prefix, not a crosswalk")
+    if word != "digits" or crossed:
         for key, value, allowed in (("reader", reader, "histogram"), ("spine", spine, "standard")):
             if value not in (allowed, None):
                 problems.add(
                     "geocodes",
-                    f"{word} is for codes of your own; {key} = {value} needs the codes of the census",
+                    f"{' and '.join(crossed) or word} is for codes of your own; {key} = {value} needs the codes of the census",
                 )
     return word
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from censafe.errors import ConfigError
 from censafe.estimation.topdown.levels.joint_limits import joint_pair
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
+from censafe.geography.crosswalk import CrosswalkLevel
 from censafe.model import CellQuery, Definition
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack
@@ -34,6 +35,8 @@ from censafe.products.topdown.configuration.constraint_checks import (
     with_record_totals,
 )
 from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, read_document
+from censafe.products.topdown.configuration.outputs import check_outputs
+from censafe.publication.microdata.layouts import MicrodataLayout
 
 __all__ = [
     "Reader",
@@ -73,6 +76,7 @@ class TopdownConfig:
         together: names of the histograms that are estimated together, each in one of them; empty where each is alone.
         published: earlier results that constraints hold to: the configuration that publishes each, by its name.
         title: what the configuration is for, in its own words; empty without.
+        microdata: layouts of its own, by name.
     """
 
     levels: tuple[GeoLevel, ...]
@@ -89,6 +93,7 @@ class TopdownConfig:
     geocodes: str = "digits"
     together: tuple[tuple[str, ...], ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
+    microdata: Mapping[str, MicrodataLayout] = field(default_factory=dict, repr=False)
 
     @property
     def stacks(self) -> tuple[Stack, ...]:
@@ -103,11 +108,21 @@ class TopdownConfig:
         return self.levels[names.index(self.root) :]
 
     @property
+    def crosswalk(self) -> tuple[CrosswalkLevel, ...]:
+        """The levels whose areas a crosswalk gives, the widest first; those above the root included."""
+        found: list[CrosswalkLevel] = []
+        for level in self.levels:
+            if level.crosswalk and level.prefix is not None:
+                before = sum(one.length for one in found) + level.digits
+                found.append(CrosswalkLevel(level.crosswalk, level.digits, level.prefix - before))
+        return tuple(found)
+
+    @property
     def settings(self) -> dict[str, str]:
         """Everything that decides what is released, as text under dotted keys in a fixed order."""
         symbol = self.definition.symbol
         flat = {
-            "levels": ",".join(f"{level.name}:{_prefix_text(level)}:{level.code}" for level in self.levels),
+            "levels": ",".join(map(_level_text, self.levels)),
             "root": self.root,
             "reader": self.reader,
             **({} if self.geocodes == "digits" else {"geocodes": self.geocodes}),
@@ -117,8 +132,13 @@ class TopdownConfig:
         }
         if any(len(own) > 1 for own in self.together):
             flat["stacks"] = ", ".join(" with ".join(own) for own in self.together)
+        for name, layout in self.microdata.items():
+            columns = [asdict(column) for column in layout.columns]
+            flat[f"microdata.{name}"] = json.dumps([layout.file, columns], sort_keys=True)
         for histogram in self.histograms:
             name = histogram.name
+            if histogram.outputs is not None:
+                flat[f"outputs.{name}"] = json.dumps(asdict(histogram.outputs), sort_keys=True)
             flat[f"{symbol}.{name}"] = str(histogram.loss)
             flat[f"histograms.{name}.schema"] = histogram.schema.digest
             flat[f"histograms.{name}.exact_totals"] = histogram.exact_totals or ""
@@ -178,7 +198,8 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     reader = document.read("reader", problems)
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
-    histograms, stacks = _check_together(document, levels, histograms, problems)
+    histograms, stacks = _check_together(document, histograms, problems)
+    histograms, microdata = check_outputs(document, histograms, levels, problems)
     geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
     _require_possible(choices, histograms, problems)
     title = document.title(problems)
@@ -198,6 +219,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         geocodes=cast(str, geocodes),
         together=tuple(tuple(one.name for one in stack.histograms) for stack in stacks),
         published=dict(document.values.get("published", {})),
+        microdata=microdata,
     )
 
 
@@ -219,10 +241,7 @@ def _require_possible(
 
 
 def _check_together(
-    document: Document,
-    levels: tuple[GeoLevel, ...],
-    histograms: tuple[MeasuredHistogram, ...],
-    problems: Problems,
+    document: Document, histograms: tuple[MeasuredHistogram, ...], problems: Problems
 ) -> tuple[tuple[MeasuredHistogram, ...], tuple[Stack, ...]]:
     """The histograms with their constraints, and those that are estimated together."""
     published = check_published(
@@ -231,7 +250,7 @@ def _check_together(
         lambda source: {one.name: one for one in load_config(get_shipped(source).name).histograms},
     )
     alone = check_stacks(document, histograms, problems)
-    reader = ConstraintReader(tuple(level.name for level in levels), alone, published, problems)
+    reader = ConstraintReader(alone, published, problems)
     entries = document.values.get("histograms", {})
     constrained = {
         one.name: replace(one, constraints=reader.read(entries[one.name].get("constraints", []), one))
@@ -240,8 +259,9 @@ def _check_together(
     return tuple(constrained.values()), alone
 
 
-def _prefix_text(level: GeoLevel) -> str:
-    return "" if level.prefix is None else str(level.prefix)
+def _level_text(level: GeoLevel) -> str:
+    prefix = "" if level.prefix is None else str(level.prefix)
+    return ":".join((level.name, prefix, level.code, *((level.crosswalk,) if level.crosswalk else ())))
 
 
 def _withdrawn(document: Document, name: str, problems: Problems) -> str | None:

@@ -13,7 +13,6 @@ from censafe.model.topdown.constraints import (
     CellGroups,
     FacilityCounts,
     LinearConstraint,
-    OwnAnswers,
     PublishedAnswers,
     RightSide,
 )
@@ -30,7 +29,6 @@ _SIDES: Final = {
     "facilities": ("facilities", "each"),
     "published": ("published", "histogram", "cells", "when"),
     "histogram": ("histogram", "cells", "when"),
-    "exact": ("exact",),
 }
 
 Load = Callable[[str], Mapping[str, MeasuredHistogram]]
@@ -110,7 +108,6 @@ class ConstraintReader:
     """Reads the constraints of one configuration.
 
     Args:
-        levels: names, the widest first.
         stacks: histograms that are estimated together.
         published: histograms of earlier results, by name of the result.
         problems: takes the breaches.
@@ -118,12 +115,10 @@ class ConstraintReader:
 
     def __init__(
         self,
-        levels: tuple[str, ...],
         stacks: Sequence[Stack],
         published: Mapping[str, Mapping[str, MeasuredHistogram]],
         problems: Problems,
     ) -> None:
-        self._levels = levels
         self._stacks = stacks
         self._published = published
         self._problems = problems
@@ -144,6 +139,8 @@ class ConstraintReader:
             for place, item in enumerate(raw)
         ]
         found = tuple(one for one in read if one is not None)
+        if len(found) == len(raw):
+            self._check_bounds(found, key)
         names = [one.name for one in found]
         if len(set(names)) < len(names):
             self._problems.add(key, "two constraints have one name; give each its own")
@@ -152,22 +149,39 @@ class ConstraintReader:
     def _constraint(
         self, raw: object, key: str, histogram: MeasuredHistogram, before: int
     ) -> LinearConstraint | None:
-        table = check_entry(
-            raw, key, ("name", "cells", "when", "relation", "right", "lowest"), self._problems
-        )
+        table = check_entry(raw, key, ("name", "cells", "when", "relation", "right"), self._problems)
         name = table.get("name")
         if not isinstance(name, str) or not name:
             self._problems.add(key, "give a name in quotes")
         left = self._groups(table, key, histogram.schema)
         relation = check_choice(table.get("relation"), f"{key}.relation", _RELATIONS, self._problems)
-        lowest = table.get("lowest")
-        if lowest is not None:
-            check_choice(lowest, f"{key}.lowest", self._levels, self._problems)
         right = self._right(table.get("right"), f"{key}.right", histogram, left)
         if len(self._problems.messages) > before or left is None or right is None:
             return None
         sign = cast(Literal["=", "<=", ">="], relation)
-        return LinearConstraint(str(name), left[0], sign, right, lowest)
+        if sign != "=" and (not isinstance(right, FacilityCounts) or (left[1].label < 0).any()):
+            self._problems.add(
+                key,
+                f"{sign} is for counts of facilities of a kind that every cell has; allowed with other sides and groups: =",
+            )
+            return None
+        return LinearConstraint(str(name), left[0], sign, right)
+
+    def _check_bounds(self, constraints: Sequence[LinearConstraint], key: str) -> None:
+        """Bounds by facility: of one kind, the fewest records once, beside equations that part the cells."""
+        bounds = [one for one in constraints if one.relation != "="]
+        if not bounds:
+            return
+        if len(bounds) == len(constraints):
+            self._problems.add(
+                key,
+                "bounds alone are not held: they need equations that part the cells beside them; fix: give an equation, or name the kinds "
+                "and their bounds as facilities of the schema",
+            )
+        if len({one.groups.query for one in bounds}) > 1 or sum(one.relation == ">=" for one in bounds) != 1:
+            self._problems.add(
+                key, "bounds are by one kind of facility, with one >= that says the fewest records of each"
+            )
 
     def _groups(
         self, table: Mapping[str, Any], key: str, schema: HistogramSchema
@@ -200,13 +214,14 @@ class ConstraintReader:
     ) -> RightSide | None:
         kind = next((word for word in _SIDES if isinstance(raw, Mapping) and word in raw), None)
         if kind is None:
-            self._problems.add(key, f"give one of {listed(_SIDES)}")
+            self._problems.add(
+                key,
+                f"give one of {listed(_SIDES)}; totals of the records themselves are exact_totals of the histogram",
+            )
             return None
         table = check_entry(raw, key, _SIDES[kind], self._problems)
         if kind == "facilities":
             return self._facilities(table, key, left)
-        if kind == "exact":
-            return OwnAnswers()
         other = self._other(table, key, kind, histogram)
         found = None if other is None else self._groups(table, key, other.schema)
         if other is None or found is None or left is None:

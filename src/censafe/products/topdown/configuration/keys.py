@@ -32,6 +32,7 @@ CHOICES: Final = {
 _MOST_GEOUNITS: Final = 1_000_000
 # Keys below which numbers stand, and how many names lead to one.
 _DEPTHS: Final = {"level_shares": 2, "query_shares": 3}
+_FIXED: Final = ("title", "levels", "schemas", "stacks", "published", "outputs", "microdata")
 _FIELDS: Final = ConfigFields(
     (
         ConfigField("root", "text"),
@@ -49,7 +50,7 @@ _FIELDS: Final = ConfigFields(
             least=1,
             most=MOST_PERSONS,
         ),
-        *(ConfigField(noun, "fixed") for noun in ("title", "levels", "schemas", "stacks", "published")),
+        *(ConfigField(noun, "fixed") for noun in _FIXED),
         ConfigField("measure", "list"),
         *(ConfigField(noun, "number") for noun in (*LOSSES, *_DEPTHS)),
         ConfigField("histograms", "text"),

@@ -11,8 +11,10 @@ from censafe.geography.geocodes import ALPHABETS
 from censafe.geography.spines.prim import published_rules
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ProtectedUnit
-from censafe.model.topdown.histograms import HistogramSchema
+from censafe.model.topdown.constraints import FacilityCounts
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.population.blocks import HistogramLayout
+from censafe.population.blocks.layout import OtherHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
@@ -20,42 +22,75 @@ __all__ = [
     "histogram_layout",
     "level_rules",
     "measures_occupancy",
+    "other_histograms",
     "person_schema",
     "published_levels",
 ]
 
 
-_OCCUPANCY: Final = 2
+_OCCUPANCY: Final = (2,)
+_USUAL_FILES: Final = ("histogram", "units")
 
 
 def person_schema(config: TopdownConfig) -> HistogramSchema | None:
-    """The schema of the persons, None where none are measured.
+    """The schema of the persons, None where none are measured, or each has files of its own.
 
     Raises:
-        ConfigError: two histograms of persons.
+        ConfigError: two histograms of persons, which only histogram files can hold.
     """
     schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
-    if len(schemas) > 1:
+    if len(schemas) < 2:
+        return schemas[0] if schemas else None
+    if config.reader != "histogram":
         raise ConfigError(
             f"{config.origin}: {len(schemas)} histograms of persons, but the files hold one; fix: name one of them in measure"
         )
-    return schemas[0] if schemas else None
+    return None
 
 
 def measures_occupancy(config: TopdownConfig) -> bool:
     """Whether the occupancy of housing units is measured.
 
     Raises:
-        ConfigError: a histogram of households that is not that of occupancy.
+        ConfigError: a histogram of households that is not that of occupancy, which only histogram files can hold.
     """
     schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.HOUSEHOLD]
-    others = [schema.name for schema in schemas if schema.schema.shape != (_OCCUPANCY,)]
-    if others:
+    others = [schema.name for schema in schemas if schema.schema.shape != _OCCUPANCY]
+    if others and config.reader != "histogram":
         raise ConfigError(
             f"{config.origin}: the files hold housing units as vacant or occupied (one attribute of two levels), which is not "
             f"the schema {others[0]}; fix: use the schema pl94-units"
         )
-    return bool(schemas)
+    return len(schemas) > len(others)
+
+
+def other_histograms(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
+    """Histograms that files of their own name hold: several of persons, and of housing units all but occupancy.
+
+    Raises:
+        ConfigError: their name is that of the files of persons or of units.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> other_histograms(load_config("pl94-us"))
+        ()
+    """
+    if config.reader != "histogram":
+        return ()
+    usual = person_schema(config)
+    found = [
+        one
+        for one in config.histograms
+        if one.schema is not usual
+        and (one.schema.record is ProtectedUnit.PERSON or one.schema.schema.shape != _OCCUPANCY)
+    ]
+    for one in found:
+        if one.name in _USUAL_FILES:
+            raise ConfigError(
+                f"{config.origin}: histograms.{one.name}: the file {one.name} holds the counts of units or of persons; allowed: another "
+                f"name, which is that of the file with its counts; fix: rename it, for example all-{one.name}"
+            )
+    return tuple(found)
 
 
 _CENSUS_BLOCK: Final = 16
@@ -97,10 +132,11 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
     """Persons and units as the readers of block histograms expect them.
 
     Persons are read when a histogram of them is measured, occupancy when one of housing units is. The counts of units by
-    kind are those that bound the persons; beside occupancy, where nothing bounds persons, those of the redistricting data.
+    kind are those that bound the records; beside occupancy, where nothing does, those of the redistricting data. With histogram files,
+    every other histogram has files of its own.
 
     Raises:
-        ConfigError: two histograms of persons, or a histogram of households that is not that of occupancy.
+        ConfigError: histograms that the files cannot hold.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -109,19 +145,40 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
         (2016, True, 99999, 126)
     """
     persons = person_schema(config)
-    occupied = measures_occupancy(config)
     facilities = None if persons is None else persons.facilities
-    counted = shipped_schemas()["pl94-persons"].facilities if facilities is None and occupied else facilities
-    kinds = () if counted is None else tuple(f"gq{level}" for level in range(len(counted.minimum)))
     rules = level_rules(config)
     return HistogramLayout(
         schema=None if persons is None else persons.schema,
         rules=rules,
-        unit_columns=(*kinds, *(() if counted is None else counted.other_kinds)),
-        occupied=occupied,
+        unit_columns=_unit_columns(config),
+        occupied=measures_occupancy(config),
         least=() if facilities is None else facilities.minimum,
         most=() if facilities is None else facilities.largest,
         empty=np.zeros(0, np.bool_) if persons is None else ~persons.allowed(),
         census_blocks=rules[-1].digits == _CENSUS_BLOCK,
         kind=_ATTRIBUTE if facilities is None else facilities.attribute,
+        kinds=persons.kinds
+        if persons is not None and facilities is not None and facilities.attribute in persons.recodes
+        else None,
+        crosswalk=config.crosswalk,
+        others=tuple(
+            OtherHistogram(one.name, one.schema.schema, ~one.schema.allowed())
+            for one in other_histograms(config)
+        ),
     )
+
+
+def _unit_columns(config: TopdownConfig) -> tuple[str, ...]:
+    """Columns with the counts of units by kind that bound any histogram, and of kinds that are passed through."""
+    rules = [rule for one in config.histograms if (rule := one.schema.facilities) is not None]
+    bounds = [
+        len(bound.right.each)
+        for one in config.histograms
+        for bound in one.constraints
+        if isinstance(bound.right, FacilityCounts)
+    ]
+    if not rules and not bounds and measures_occupancy(config):
+        rules = [rule] if (rule := shipped_schemas()["pl94-persons"].facilities) is not None else []
+    kinds = max([*bounds, *(len(rule.minimum) for rule in rules)], default=0)
+    others = dict.fromkeys(name for rule in rules for name in rule.other_kinds)
+    return (*(f"gq{kind}" for kind in range(kinds)), *others)

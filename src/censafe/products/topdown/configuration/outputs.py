@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
-from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.errors import ConfigError
+from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
+from censafe.model.topdown.outputs import OutputLayout
+from censafe.products.configuration.document import Document
+from censafe.products.configuration.source import Problems, check_choice
+from censafe.products.topdown.configuration.level_sets import whole
 from censafe.products.topdown.configuration.microdata import microdata_layout
+from censafe.products.topdown.configuration.schema_checks import Queries, check_entry, check_schema_table
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.layouts import MicrodataLayout
 
-__all__ = ["OutputLayout", "microdata_layouts", "output_layouts", "outputs_of", "title_of"]
-
-
-@dataclass(frozen=True)
-class OutputLayout:
-    """What a run publishes of a histogram beside the histogram itself.
-
-    Args:
-        title: of the certificate.
-        digits: of the lowest areas for which the microdata have columns; 0 where there are no microdata.
-        microdata: layouts of its files; see :func:`microdata_layouts`.
-        tables: of the redistricting data that its cells fill.
-        intervals: queries whose intervals are given where none are asked for; empty for the total and all margins.
-        exact: kinds of record that are published without noise.
-        report: what an evaluation compares: queries of the schema with words for each; empty for what its attributes suggest.
-    """
-
-    title: str = "Histograms by TopDown"
-    digits: int = 0
-    microdata: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-    intervals: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
-    report: tuple[tuple[str, str], ...] = ()
+__all__ = ["check_outputs", "microdata_layouts", "output_layouts", "outputs_of", "title_of"]
 
 
 @lru_cache(maxsize=1)
@@ -65,6 +48,110 @@ def microdata_layouts() -> Mapping[str, MicrodataLayout]:
     }
 
 
+def check_outputs(
+    document: Document,
+    histograms: Sequence[MeasuredHistogram],
+    levels: Sequence[GeoLevel],
+    problems: Problems,
+) -> tuple[tuple[MeasuredHistogram, ...], dict[str, MicrodataLayout]]:
+    """The histograms with what the configuration publishes of them, and its layouts of microdata by name.
+
+    Args:
+        document: the configuration, with tables ``outputs`` by histogram and ``microdata`` by name of the layout, written as those of
+            ``data/outputs.toml`` and ``data/microdata.toml``.
+        histograms: that are measured.
+        levels: of the geography.
+        problems: takes the breaches.
+    """
+    layouts = _own_layouts(document, histograms, problems)
+    entries = check_entry(
+        document.values.get("outputs", {}),
+        "outputs",
+        tuple(check_schema_table(document.values.get("histograms", {}), "histograms", problems)),
+        problems,
+    )
+    lowest = levels[-1].prefix if levels else None
+    found = [
+        replace(one, outputs=_own_outputs(one, entries[one.name], layouts, lowest or 0, problems))
+        if one.name in entries
+        else one
+        for one in histograms
+    ]
+    return tuple(found), layouts
+
+
+def _own_layouts(
+    document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
+) -> dict[str, MicrodataLayout]:
+    """Layouts of microdata of the configuration, by name."""
+    own = {one.schema.name: one.schema for one in histograms}
+    layouts = {}
+    for name, entry in check_schema_table(
+        document.values.get("microdata", {}), "microdata", problems
+    ).items():
+        try:
+            layouts[name] = microdata_layout(name, _plain(entry), own)
+        except ConfigError as error:
+            problems.add("microdata", str(error))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            problems.add(
+                f"microdata.{name}",
+                "it is not written like the layouts of data/microdata.toml, which say what a column has",
+            )
+    for name, layout in layouts.items():
+        for column in layout.columns:
+            if not all(code.isdigit() and code.isascii() for code in column.codes):
+                problems.add(
+                    f"microdata.{name}, {column.name}",
+                    "give codes of digits: a file is read back and compared with its histogram by them",
+                )
+    return layouts
+
+
+def _plain(raw: Any) -> Any:
+    """The same with whole numbers for exact ones that are whole."""
+    if isinstance(raw, Mapping):
+        return {key: _plain(value) for key, value in raw.items()}
+    if isinstance(raw, list):
+        return [_plain(value) for value in raw]
+    number = whole(raw)
+    return raw if number is None else number
+
+
+_OWN_KEYS: Final = ("title", "microdata", "intervals", "report")
+
+
+def _own_outputs(
+    histogram: MeasuredHistogram,
+    raw: object,
+    layouts: Mapping[str, MicrodataLayout],
+    lowest: int,
+    problems: Problems,
+) -> OutputLayout | None:
+    key = f"outputs.{histogram.name}"
+    entry, before = check_entry(raw, key, _OWN_KEYS, problems), len(problems.messages)
+    words = Queries(histogram.schema)
+    files, report, queries = (entry.get(noun, []) for noun in ("microdata", "report", "intervals"))
+    title = entry.get("title", OutputLayout.title)
+    pairs = isinstance(report, list) and all(isinstance(one, list) and len(one) == 2 for one in report)
+    texts = [title, *(text for one in report for text in one)] if pairs else [None]
+    lists = isinstance(files, list) and isinstance(queries, list)
+    if not lists or not all(isinstance(text, str) for text in (*texts, *files, *queries)):
+        problems.add(
+            key, 'give a title, lists of names and queries, and report = [["age * sex", "age by sex"]]'
+        )
+        return None
+    for name in files:
+        known = tuple(one for one, layout in layouts.items() if layout.schema is histogram.schema)
+        check_choice(name, f"{key}.microdata", known, problems)
+    for query in (*queries, *(one for one, _ in report)):
+        words.check(query, key, problems)
+    if len(problems.messages) > before:
+        return None
+    layout = {name: entry[name] for name in ("microdata", "intervals", "report", "title") if name in entry}
+    return replace(_layout(layout), digits=lowest if files else 0)
+
+
 def _entries(file: str) -> dict[str, dict[str, Any]]:
     place = resources.files("censafe.products.topdown.configuration").joinpath("data", file)
     return tomllib.loads(place.read_text(encoding="utf-8"))
@@ -81,7 +168,9 @@ def _layout(entry: dict[str, Any]) -> OutputLayout:
 
 
 def outputs_of(histogram: MeasuredHistogram) -> OutputLayout:
-    """The layout of the shipped schema whose attributes a histogram has; one without files for any other."""
+    """What a configuration says of a histogram; otherwise the layout of the shipped schema whose attributes it has, or one without files."""
+    if histogram.outputs is not None:
+        return histogram.outputs
     attributes = histogram.schema.schema.attributes
     schemas = shipped_schemas()
     known = (
@@ -98,7 +187,7 @@ def title_of(histograms: Iterable[MeasuredHistogram]) -> str:
         >>> title_of(load_config("e2e-1940").histograms)
         '1940 census: microdata by TopDown'
     """
-    found = {outputs_of(one) for one in histograms}
-    return next(
-        (layout.title for layout in output_layouts().values() if layout in found), OutputLayout().title
-    )
+    found = [outputs_of(one) for one in histograms]
+    shipped = (layout.title for layout in output_layouts().values() if layout in found)
+    own = (layout.title for layout in found if layout.title != OutputLayout.title)
+    return next(shipped, next(own, OutputLayout.title))

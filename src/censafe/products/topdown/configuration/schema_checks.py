@@ -85,7 +85,7 @@ def _check_schema(
     zeros = _check_zeros(table.get("zeros", []), f"{key}.zeros", schema, sets, problems)
     facilities = None
     if "facilities" in table:
-        facilities = _check_facilities(table["facilities"], f"{key}.facilities", schema, problems)
+        facilities = _check_facilities(table["facilities"], f"{key}.facilities", schema, recodes, problems)
     if len(problems.messages) > before:
         return None
     labels = _check_labels(table, key, schema, recodes, tables, problems)
@@ -228,12 +228,19 @@ def _check_zeros(
     return tuple(rules)
 
 
-def _check_facilities(raw: object, key: str, schema: Schema, problems: Problems) -> Facilities | None:
+def _check_facilities(
+    raw: object, key: str, schema: Schema, recodes: Mapping[str, Recode], problems: Problems
+) -> Facilities | None:
+    """Bounds by kind of unit: by the levels of an attribute, or by the groups of a recode that leaves no level out."""
     table = check_entry(raw, key, _FACILITY_KEYS, problems)
-    attribute = check_choice(table.get("attribute"), f"{key}.attribute", schema.names, problems)
+    whole_recodes = tuple(name for name, recode in recodes.items() if recode.partition)
+    attribute = check_choice(
+        table.get("attribute"), f"{key}.attribute", (*schema.names, *whole_recodes), problems
+    )
     if attribute is None:
         return None
-    levels = schema.shape[schema.position(attribute)]
+    recode = recodes.get(attribute)
+    levels = len(recode.groups) if recode is not None else schema.shape[schema.position(attribute)]
     minimum = _check_numbers(table.get("minimum"), f"{key}.minimum", levels, problems)
     largest = _check_numbers(table.get("largest"), f"{key}.largest", levels, problems)
     if any(low > high for low, high in zip(minimum, largest, strict=False)):

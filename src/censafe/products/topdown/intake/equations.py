@@ -85,8 +85,8 @@ class BlockEquation:
 
 
 def is_held(histogram: MeasuredHistogram) -> bool:
-    """Whether exact sums of published results or of its stack constrain a histogram, so that it is estimated in operator form."""
-    return any(isinstance(one.right, PublishedAnswers | AnswersInStack) for one in histogram.constraints)
+    """Whether exact sums of published results, of facilities or of its stack constrain a histogram, so that it is estimated in operator form."""
+    return any(one.relation == "=" for one in histogram.constraints)
 
 
 def follows_stack(histogram: MeasuredHistogram) -> bool:

@@ -21,7 +21,7 @@ from censafe.model import ExactHistograms, SparseLevel
 from censafe.population.findings import Finding
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.equations import is_held
-from censafe.products.topdown.spines import gq_patterns, level_budgets, spine_choice
+from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
 
 __all__ = ["declared_totals", "lone_state", "public_facts", "run_spine"]
 

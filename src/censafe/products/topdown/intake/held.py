@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ from censafe.estimation.topdown.operator.held import HeldSums
 from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
-from censafe.model.topdown.constraints import CellGroups, FacilityCounts, LinearConstraint
+from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.intake.agreement import require_agreement, require_loose_bound, require_totals
 from censafe.products.topdown.intake.equations import BlockEquation, BlockRows, KnownBlocks, block_equations
@@ -134,13 +136,6 @@ def _facility_rule(
     histogram: MeasuredHistogram, label: NDArray[np.int32], bounds: list[LinearConstraint]
 ) -> FacilityRule:
     """Kinds of facility and the fewest records of one; where there is no facility, there are no records."""
-    kinds = {one.groups.query for one in bounds if isinstance(one.right, FacilityCounts)}
-    least = [
-        one.right.each for one in bounds if one.relation == ">=" and isinstance(one.right, FacilityCounts)
-    ]
-    if len(kinds) != 1 or len(least) != 1:
-        raise ConfigError(
-            f"histograms.{histogram.name}.constraints: bounds are given by one kind of facility, with the fewest records of one"
-        )
-    kind = histogram.schema.grouped(CellGroups(kinds.pop())).label
-    return FacilityRule(label, kind, least[0])
+    lower = next(one for one in bounds if one.relation == ">=")
+    kind = histogram.schema.grouped(lower.groups).label
+    return FacilityRule(label, kind, cast(FacilityCounts, lower.right).each)

@@ -113,7 +113,12 @@ class BlockIntake(Intake):
         self._observer = options.observer
         self._layout = histogram_layout(config)
         self._strict = options.checks == "strict"
-        self._files = block_files(data, cast(Reader, config.reader), persons=self._layout.schema is not None)
+        self._files = block_files(
+            data,
+            cast(Reader, config.reader),
+            persons=self._layout.schema is not None,
+            others=tuple(one.name for one in self._layout.others),
+        )
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -127,8 +132,9 @@ class BlockIntake(Intake):
 
     @property
     def _crosswalks(self) -> tuple[Path, ...]:
-        """The crosswalk, where the spine follows one."""
-        return self._files.crosswalks if self._config.choices.spine == "prim" else ()
+        """The crosswalk, where the spine or levels follow one."""
+        followed = self._config.choices.spine == "prim" or self._config.crosswalk
+        return self._files.crosswalks if followed else ()
 
     def _areas(self, blocks: BlockData) -> BlockAreas | None:
         """Areas of the blocks, with the keys that the spine needs.
@@ -163,7 +169,8 @@ class BlockIntake(Intake):
         return _added_up(self._config, given, exact, self._observer)
 
     def _exact(self, histogram: MeasuredHistogram, blocks: BlockData) -> ExactHistograms:
-        exact = blocks.units if histogram.schema.record is ProtectedUnit.HOUSEHOLD else blocks.persons
+        usual = blocks.units if histogram.schema.record is ProtectedUnit.HOUSEHOLD else blocks.persons
+        exact = blocks.others.get(histogram.name, usual)
         if exact is None:
             raise DataError(f"{self._data}: there is no occupancy of housing units for {histogram.name}")
         return exact

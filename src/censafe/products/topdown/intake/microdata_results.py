@@ -119,7 +119,9 @@ def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str
         return None
     files = {}
     for histogram in theirs.histograms:
-        layouts = [microdata_layouts()[one] for one in outputs_of(histogram).microdata]
+        layouts = [
+            {**microdata_layouts(), **theirs.microdata}[one] for one in outputs_of(histogram).microdata
+        ]
         found = [(layout, path) for layout in layouts for path in texts if shows_layout(path, layout)]
         if len(found) != 1:
             columns = ", ".join(one.name for one in layouts[0].columns if one.codes) if layouts else "none"

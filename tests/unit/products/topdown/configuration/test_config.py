@@ -349,7 +349,7 @@ def test_two_histograms_of_persons_are_refused_by_the_plan(tmp_path: Path) -> No
     more = text[text.index("[histograms.persons]") :].replace("persons", "more")
     path.write_text(text.replace("rho = 1", "rho = { persons = 1, more = 1 }") + more, encoding="utf-8")
     with pytest.raises(ConfigError, match="2 histograms of persons"):
-        plan_release(load_config(path))
+        plan_release(load_config(path, {"reader": "pl94"}))
 
 
 def test_the_data_of_one_state_ask_for_a_run_of_one_state() -> None:

@@ -11,7 +11,6 @@ from censafe.model.topdown.constraints import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,
-    OwnAnswers,
     PublishedAnswers,
 )
 from censafe.model.topdown.histograms import constraints_on
@@ -51,15 +50,13 @@ right = { histogram = "sites", cells = "tenures" }
 [[histograms.families.constraints]]
 name = "occupied"
 cells = "total"
-relation = "<="
+relation = "="
 right = { published = "before", histogram = "units", cells = "total", when = { h1 = 1 } }
 [[histograms.families.constraints]]
 name = "known"
-cells = "owned * old"
-when = { old = "1" }
+cells = "old"
 relation = ">="
-lowest = "State"
-right = { exact = true }
+right = { facilities = "two", each = { "0" = 0, "1" = 1 } }
 [histograms.sites]
 schema = "sites"
 exact_totals = "Block"
@@ -97,17 +94,14 @@ def test_constraints_of_every_kind_are_read(tmp_path: Path) -> None:
     config = read(tmp_path)
     owners, occupied, known = config.histogram("families").constraints
     assert owners.right == AnswersInStack("sites", CellGroups("tenures"))
-    assert (occupied.relation, occupied.lowest) == ("<=", None)
+    assert (occupied.relation, occupied.lowest) == ("=", None)
     assert occupied.right == PublishedAnswers("before", "units", CellGroups("total", {"h1": (1,)}))
-    assert (known.groups, known.lowest, known.right) == (
-        CellGroups("owned * old", {"old": (1,)}),
-        "State",
-        OwnAnswers(),
-    )
+    assert (known.groups, known.relation) == (CellGroups("old"), ">=")
+    assert known.right == FacilityCounts("two", (0, 1))
     total, counted = constraints_on(config.histogram("sites"))
     assert (total.name, total.right.provenance, total.lowest) == ("total", "invariant", "Block")
     assert counted.right == FacilityCounts("three", (1, 1, 7))
-    groups = config.histogram("families").schema.grouped(known.groups)
+    groups = config.histogram("families").schema.grouped(CellGroups("owned * old", {"old": (1,)}))
     assert groups.label.tolist() == [-1, 1, -1, 1, -1, -1]
 
 
@@ -121,10 +115,11 @@ def test_a_stack_counts_the_same_records(tmp_path: Path) -> None:
     assert [one.record_totals for one in config.histograms] == ["Block", "Block"]
     words = plan_release(config).settings["neighbours.replace"]
     assert words == "one housing unit's record has other values in the same Block"
+    owners = 'right = { published = "before", histogram = "persons", cells = "hhinstlevels" }'
     apart = read(
         tmp_path,
         ('stacks = [["sites", "families"]]', ""),
-        ('right = { histogram = "sites", cells = "tenures" }', "right = { exact = true }"),
+        ('right = { histogram = "sites", cells = "tenures" }', owners),
     )
     assert [stack.name for stack in apart.stacks] == ["families", "sites"]
     assert [one.record_totals for one in apart.histograms] == [None, "Block"]
@@ -160,10 +155,13 @@ def test_constraints_and_stacks_are_part_of_the_settings(tmp_path: Path) -> None
         ("when = { h1 = 1 }", "when = { h1 = 2 }", "whole numbers from 0 to 1"),
         ("when = { h1 = 1 }", "when = { h2 = 1 }", "unknown key"),
         ('relation = ">="', 'relation = ">"', "give one of =, <=, >="),
-        ('lowest = "State"', 'lowest = "County"', "give one of State, Block"),
+        ('relation = ">="', 'relation = "<="', "bounds are by one kind of facility, with one >="),
+        ('cells = "old"', 'cells = "old"\nwhen = { old = "1" }', "of a kind that every cell has"),
+        ('relation = "="\nright = { published', 'relation = "<="\nright = { published', "<= is for counts of facilities"),
+        ('name = "counted"\ncells = "kinds"\nrelation = "="', 'name = "counted"\ncells = "kinds"\nrelation = ">="', "bounds alone are not held"),
         ('"2" = 7', '"2" = -1', "whole number of 0 or more"),
         (', "2" = 7', "", "give a number for each of the 3 kinds"),
-        ("right = { exact = true }", "right = { exactly = true }", "give one of facilities, published"),
+        ('right = { facilities = "two", each = { "0" = 0, "1" = 1 } }', "right = { exact = true }", "totals of the records themselves are exact_totals"),
         ('name = "known"', 'name = "owners"', "two constraints have one name"),
         ('before = "pl94-us"', 'before = "pl94-uss"', "Did you mean 'pl94-us'"),
         ('stacks = [["sites", "families"]]', 'stacks = ["sites"]', "give lists of histograms"),

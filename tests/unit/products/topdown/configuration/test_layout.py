@@ -89,13 +89,40 @@ def test_kinds_of_units_may_be_the_levels_of_any_attribute(tmp_path: Path) -> No
     assert layout.kind_of_cell.tolist() == [0, 1]
 
 
+def test_kinds_of_units_may_be_the_groups_of_a_recode(tmp_path: Path) -> None:
+    recode = '[schemas.mine.recodes.kinds]\nattribute = "adult"\ngroups = [GROUPS]\n'
+    bounds = '[schemas.mine.facilities]\nattribute = "kinds"\nminimum = [0, 1]\nlargest = [5, 6]\n'
+    mine = MINE.replace("levels = 2", "levels = 3").replace(
+        "[histograms.persons]", recode + bounds + "[histograms.persons]"
+    )
+    layout = layout_of(tmp_path, mine.replace("GROUPS", '"1-2", "0"'))
+    assert (layout.kind, layout.unit_columns) == ("kinds", ("gq0", "gq1"))
+    assert layout.kind_of_cell.tolist() == [1, 0, 0]
+    with pytest.raises(ConfigError, match=r"facilities\.attribute"):  # a level would have no kind
+        layout_of(tmp_path, mine.replace("GROUPS", '"1", "0"'))
+
+
+def test_other_histograms_have_files_of_their_own(tmp_path: Path) -> None:
+    two = MINE.replace("rho = 1", "[rho]\npersons = 1\nmore = 1\n", 1)
+    two = two.replace('levels = [{ name = "Block", prefix = 16 }]\n', "")
+    two = 'levels = [{ name = "Block", prefix = 16 }]\n' + two + MORE
+    layout = layout_of(tmp_path, two)
+    assert layout.schema is None
+    assert [(one.name, one.schema.cells) for one in layout.others] == [("persons", 2), ("more", 2)]
+    homes = MINE.replace("levels = 2 }]", 'levels = 5 }]\nrecord = "household"')
+    assert [one.name for one in layout_of(tmp_path, homes).others] == ["persons"]
+    for name in ("units", "histogram"):
+        with pytest.raises(ConfigError, match=f"the file {name} holds the counts"):
+            layout_of(tmp_path, homes.replace("persons", name))
+
+
 def test_two_histograms_of_persons_and_other_households_are_refused(tmp_path: Path) -> None:
     two = MINE.replace("rho = 1", "[rho]\npersons = 1\nmore = 1\n", 1)
     two = two.replace('levels = [{ name = "Block", prefix = 16 }]\n', "")
     two = 'levels = [{ name = "Block", prefix = 16 }]\n' + two + MORE
     with pytest.raises(ConfigError, match="2 histograms of persons, but the files hold one"):
-        layout_of(tmp_path, two)
+        layout_of(tmp_path, two, {"reader": "cef"})
     assert layout_of(tmp_path, two, {"measure": "more"}).schema is not None
     homes = MINE.replace("levels = 2 }]", 'levels = 5 }]\nrecord = "household"')
     with pytest.raises(ConfigError, match="vacant or occupied"):
-        layout_of(tmp_path, homes)
+        layout_of(tmp_path, homes, {"reader": "cef"})

@@ -13,9 +13,9 @@ from censafe.geography.spines.choice import build_run_spine
 from censafe.geography.spines.tree import E2E_1940, PL94_US, build_spine
 from censafe.products.configuration.source import find_shipped
 from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.intake.spines import level_budgets, spine_choice, spine_document, spine_remarks
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.planner import report
-from censafe.products.topdown.spines import level_budgets, spine_choice, spine_document, spine_remarks
 from support.topdown_areas import block_codes, random_areas
 
 

@@ -1,0 +1,102 @@
+"""How every histogram of a configuration is estimated from the root down, and what holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from censafe.errors import UsageError
+from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
+from censafe.estimation.topdown.levels.descent import Descent
+from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
+from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
+from censafe.estimation.topdown.operator.descent import OperatorDescent
+from censafe.estimation.topdown.operator.held import HeldSums
+from censafe.geography.spines.choice import standard_levels
+from censafe.model import SparseLevel
+from censafe.model.observer import Observer
+from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.intake.agreement import require_stack_agreement
+from censafe.products.topdown.intake.equations import follows_stack, is_held, known_blocks
+from censafe.products.topdown.intake.held import held_sums
+from censafe.products.topdown.intake.results import KnownResult
+
+__all__ = ["Descents"]
+
+
+class Descents:
+    """The estimation of the histograms of one run, one after another; what holds the first ones is known, and checked, beforehand.
+
+    Args:
+        config: whose histograms are estimated.
+        public: what is known exactly.
+        observer: receives stages.
+        workers: threads; results do not depend on them.
+        results: published before, to which constraints hold.
+        solver: of the user, for histograms that nothing holds; None for that of the package.
+
+    Raises:
+        ConfigError: the equations do not give every class of cells.
+        DataError: published results contradict each other, the facilities or totals that are published exactly, in named geounits.
+    """
+
+    def __init__(
+        self,
+        config: TopdownConfig,
+        public: PublicFacts,
+        observer: Observer,
+        workers: int,
+        results: Sequence[KnownResult] = (),
+        solver: ParentSolver | None = None,
+    ) -> None:
+        self._config = config
+        self._public = public
+        self._observer = observer
+        self._workers = workers
+        self._solver = solver
+        self._known = known_blocks(public, results)
+        self._held = self._sums()
+        self._levels: dict[str, tuple[SparseLevel, ...]] = {}
+
+    @property
+    def order(self) -> tuple[MeasuredHistogram, ...]:
+        """The histograms in the order of their stacks; without constraints of a stack, what bounds another one comes first."""
+        if any(follows_stack(one) for one in self._config.histograms):
+            return tuple(one for stack in self._config.stacks for one in stack.histograms)
+        return estimation_order(self._config)
+
+    @property
+    def levels(self) -> Mapping[str, tuple[SparseLevel, ...]]:
+        """Final histograms of the standard levels, of what has been estimated."""
+        return self._levels
+
+    def of(self, histogram: MeasuredHistogram) -> EstimationFromRoot:
+        """The descent of the next histogram."""
+        choices, spine = self._config.choices, self._public.spine
+        if not is_held(histogram):
+            bounds = bounded_facts(self._config, histogram, self._public, self._levels)
+            return Descent(histogram, bounds, self._observer, choices, self._workers, self._solver)
+        if self._solver is not None:
+            names = ", ".join(one.name for one in histogram.constraints)
+            raise UsageError(
+                f"`solver`: {histogram.name} is held by the constraints {names}, which no solver of your own is asked to keep; allowed: "
+                "histograms without constraints"
+            )
+        sums = self._held.pop(histogram.name, None) or held_sums(histogram, self._known)
+        return OperatorDescent(histogram, spine, sums, self._observer, choices, self._workers)
+
+    def finish(self, histogram: MeasuredHistogram, descent: EstimationFromRoot) -> None:
+        """Take the final histograms of all levels; those of the blocks hold what follows in the stack."""
+        cells = histogram.schema.schema.cells
+        self._known.estimated[histogram.name] = (histogram.schema, descent.levels[-1])
+        self._levels[histogram.name] = standard_levels(self._public.run, descent.levels, cells)
+
+    def _sums(self) -> dict[str, HeldSums]:
+        """Exact sums of the histograms that follow no other; what the others will be held to is checked as far as it is known."""
+        measured = {one.name: one for one in self._config.histograms}
+        ours = [one for one in self._config.histograms if is_held(one)]
+        held = {one.name: held_sums(one, self._known) for one in ours if not follows_stack(one)}
+        for one in ours:
+            require_stack_agreement(one, measured, held, self._known)
+        return held
