@@ -15,7 +15,7 @@ from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import Stamp
 
-__all__ = ["histogram_geounits", "read_histograms", "write_histograms"]
+__all__ = ["histogram_geounits", "histogram_schema", "read_histograms", "write_histograms"]
 
 _CHUNK = 4_000_000
 _SCHEMA = pa.schema(
@@ -83,6 +83,24 @@ def _coded(index: NDArray[np.int32], texts: NDArray[np.str_]) -> pa.DictionaryAr
     once, place = np.unique(texts, return_inverse=True)
     codes = place.reshape(-1).astype(np.int32)
     return pa.DictionaryArray.from_arrays(pa.array(codes[index]), pa.array(once.tolist(), pa.string()))
+
+
+def histogram_schema(path: Path) -> str:
+    """Name of the schema whose flat cells a file of histograms has; empty where the file names none.
+
+    Raises:
+        CheckError: the file is no Parquet.
+        StorageError: the file cannot be opened.
+    """
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+    except pa.ArrowInvalid:
+        raise CheckError(
+            f"{path.name}: not a file of histograms; fix: restore the file that was written"
+        ) from None
+    return bytes(metadata.get(b"schema", b"")).decode()
 
 
 def histogram_geounits(path: Path) -> NDArray[np.str_]:

@@ -1,0 +1,87 @@
+"""``censafe tables``: tables of the DHC for any areas, from a finished run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command(name="tables")
+@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--table",
+    "names",
+    multiple=True,
+    metavar="TABLE",
+    help="Such as P12; may be repeated [default: all that can be made].",
+)
+@click.option(
+    "--geography",
+    type=click.Choice(["us", "state", "county", "tract", "block_group", "block"]),
+    help="Level of the areas.",
+)
+@click.option(
+    "--areas",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Areas of your own: CSV with a column of blocks (GEOID, GEOID20, GISJOIN or geocode) and one with the code of the area.",
+)
+@click.option("--state", metavar="CODE", help="Two-digit code of the only state wanted.")
+@click.option(
+    "--wide",
+    is_flag=True,
+    help="One row an area with a column for each cell [default: a row for each area and cell].",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="File that ends in .csv, .parquet or .xlsx; or a folder, for one wide Parquet file a table [default: CSV on standard output].",
+)
+@click.option("--list", "listed", is_flag=True, help="Print the tables: name, lowest areas, cells and title.")
+def command(
+    run: Path | None,
+    names: tuple[str, ...],
+    geography: str | None,
+    areas: Path | None,
+    state: str | None,
+    out: Path | None,
+    *,
+    wide: bool,
+    listed: bool,
+) -> None:
+    """Make tables of the Demographic and Housing Characteristics File from the finished RUN of topdown dhc-us or dhc-pr.
+
+    \b
+    Examples:
+      censafe tables --list
+      censafe tables dhc --table P12 --geography county
+      censafe tables dhc --table P12 --geography tract --state 44 --wide --out p12.xlsx
+      censafe tables dhc --table P1 --table H3 --areas districts.csv --out districts.csv
+      censafe tables dhc --geography block --out tables/
+    """
+    import pyarrow.csv as pa_csv
+
+    import censafe
+
+    if listed:
+        for row in censafe.table_names().arrow.to_pylist():
+            needs = f" [cannot be made: needs {row['needs']}]" if row["needs"] else ""
+            click.echo(f"{row['table']:<7}{row['lowest']:<8}{row['cells']:>4}  {row['title']}{needs}")
+        return
+    if run is None:
+        raise click.UsageError("Missing argument 'RUN': the folder of a finished run; or --list.")
+    if out is None:
+        if not names:
+            raise click.UsageError("Name tables (--table), or a file or folder for them (--out).")
+        frame = censafe.tables(run, names, geography, state=state, areas=areas, wide=wide)
+        pa_csv.write_csv(frame.arrow, sys.stdout.buffer)
+        return
+    written = censafe.write_tables(run, out, names, geography, state=state, areas=areas, wide=wide)
+    click.echo(
+        f"{len(written)} file{'' if len(written) == 1 else 's'}: {written[0] if len(written) == 1 else out}"
+    )

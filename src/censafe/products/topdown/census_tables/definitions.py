@@ -1,0 +1,285 @@
+"""Definitions of census tables: a cell is a line with a condition on the attributes of a histogram. They are data, beside this file."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final
+
+from censafe.errors import ConfigError
+from censafe.model.entries import nearest
+from censafe.model.topdown.histograms import HistogramSchema
+from censafe.products.configuration.source import Problems
+from censafe.products.topdown.configuration.level_sets import LevelSets
+from censafe.products.topdown.configuration.shipped import shipped_schemas
+
+__all__ = ["LOWEST", "SCHEMAS", "CensusTable", "TableLine", "census_tables", "parse_table", "table_named"]
+
+Condition = Mapping[str, frozenset[int]]
+"""Levels by attribute; attributes that are not there are free."""
+
+LOWEST: Final = ("block", "tract", "county")
+"""Lowest areas for which a table can be published."""
+_DATA: Final = resources.files("censafe.products.topdown.census_tables").joinpath("data")
+_FILES: Final = ("population", "quarters", "households", "units")
+_NAME: Final = re.compile("([A-Z]+)([0-9]+)([A-Z]*)")
+_KINDS: Final = ("P", "PCT", "PCO", "H", "HCT")
+_STEP: Final = ". "
+_SUM: Final = "sum"
+_KEYS: Final = frozenset(
+    (
+        "title",
+        "universe",
+        "histogram",
+        "lowest",
+        "where",
+        "iterations",
+        "repeated_as",
+        "repeated_lowest",
+        "median",
+        "needs",
+        "lines",
+    )
+)
+SCHEMAS: Final = {"persons": "dhc-persons", "households": "dhc-households", "units": "dhc-units"}
+"""Schema of each histogram that tables count."""
+
+
+@dataclass(frozen=True)
+class TableLine:
+    """One cell of a table.
+
+    Args:
+        label: as published.
+        depth: below the total, 0.
+        when: the condition of its records, that of the lines above it included.
+        summed: numbers of the lines (from 0) whose values it sums; empty where it counts records.
+    """
+
+    label: str
+    depth: int
+    when: Condition
+    summed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class CensusTable:
+    """A table of counts, or of medians of one attribute.
+
+    Args:
+        name: such as ``P12A``.
+        title: as published.
+        universe: whom it counts.
+        histogram: that is counted: ``persons``, ``households`` or ``units``.
+        lowest: ``block``, ``tract`` or ``county``: the lowest areas for which it is published.
+        lines: its cells, in order; none where it cannot be told.
+        median: attribute whose median every line has; empty for counts.
+        needs: in words, what the records do not tell; empty for nothing.
+    """
+
+    name: str
+    title: str
+    universe: str
+    histogram: str
+    lowest: str
+    lines: tuple[TableLine, ...]
+    median: str = ""
+    needs: str = ""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the cells, such as ``P12A_002N``."""
+        return tuple(f"{self.name}_{number:03d}N" for number in range(1, len(self.lines) + 1))
+
+
+@lru_cache(maxsize=1)
+def census_tables() -> Mapping[str, CensusTable]:
+    """The tables of the DHC by name, each base table before its repetitions by race and origin.
+
+    Raises:
+        ConfigError: a definition that cannot be read.
+
+    Example:
+        >>> tables = census_tables()
+        >>> len(tables), tables["P12A"].variables[1], tables["P12A"].lines[1].label
+        (249, 'P12A_002N', 'Male:')
+    """
+    iterations = _entries("iterations")
+    found: dict[str, CensusTable] = {}
+    for file in _FILES:
+        for name, entry in _entries(file).items():
+            schema = shipped_schemas()[SCHEMAS[entry["histogram"]]]
+            base = parse_table(name, entry, schema)
+            found[name] = base
+            own = replace(
+                base,
+                name=entry.get("repeated_as", name),
+                lowest=entry.get("repeated_lowest", base.lowest),
+            )
+            for suffix in _span(entry.get("iterations", ""), tuple(iterations)):
+                found[own.name + suffix] = _repeated(own, suffix, iterations[suffix], schema)
+    return {name: found[name] for name in sorted(found, key=_place)}
+
+
+def _place(name: str) -> tuple[int, int, int, str]:
+    """Where a table stands among the others: people before housing, base tables before their repetitions."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise ConfigError(
+            f"table {name}: the name of a table is letters, a number and the letters of its iteration"
+        )
+    kind, number, suffix = found.groups()
+    return _KINDS.index(kind), int(number), len(suffix), suffix
+
+
+def table_named(name: str) -> CensusTable:
+    """One table.
+
+    Raises:
+        ConfigError: there is none of that name; the nearest are offered.
+    """
+    tables = census_tables()
+    if name.upper() not in tables:
+        raise ConfigError(
+            f"table {name!r}: there is no such table of the DHC.{nearest(name.upper(), tuple(tables))} Allowed: names such as P12, "
+            "PCT12A or H4"
+        )
+    return tables[name.upper()]
+
+
+def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) -> CensusTable:
+    """A table from an entry of a TOML file.
+
+    Args:
+        name: of the table.
+        entry: as the files of definitions explain at their beginning.
+        schema: of its histogram.
+
+    Raises:
+        ConfigError: an unknown key, a line that does not stand below the one before it, or a condition that names no levels.
+    """
+    unknown = sorted(set(entry) - _KEYS)
+    lowest = entry.get("lowest", LOWEST[0])
+    if unknown or lowest not in LOWEST:
+        wrong = f"unknown key {unknown[0]}" if unknown else f"lowest is one of {', '.join(LOWEST)}"
+        raise ConfigError(f"table {name}: {wrong}; allowed: {', '.join(sorted(_KEYS))}")
+    conditions = _Conditions(name, schema)
+    where = conditions.read(entry.get("where", ""), {})
+    return CensusTable(
+        name,
+        entry["title"],
+        entry["universe"],
+        entry["histogram"],
+        lowest,
+        _lines(name, entry["lines"], where, conditions),
+        entry.get("median", ""),
+        entry.get("needs", ""),
+    )
+
+
+def _entries(file: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(_DATA.joinpath(f"{file}.toml").read_text(encoding="utf-8"))
+
+
+def _span(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    if not text:
+        return ()
+    first, _, last = text.partition("-")
+    return names[names.index(first) : names.index(last) + 1]
+
+
+def _lines(name: str, text: str, where: Condition, conditions: _Conditions) -> tuple[TableLine, ...]:
+    found: list[TableLine] = []
+    above: list[Condition] = [where]
+    sums = []
+    for row in text.splitlines():
+        body = row.lstrip(_STEP)
+        depth = (len(row) - len(body)) // len(_STEP)
+        label, _, condition = body.partition(" | ")
+        if not label or depth >= len(above):
+            raise ConfigError(
+                f"table {name}: line {len(found) + 1} ({label}) stands below no line; give its depth in points"
+            )
+        own = condition.split(" & ") if condition else []
+        when = conditions.read(" & ".join(part for part in own if part != _SUM), above[depth])
+        above[depth + 1 :] = [when]
+        sums += [len(found)] if _SUM in own else []
+        found.append(TableLine(label, depth, when))
+    for place in sums:
+        found[place] = replace(found[place], summed=_below(found, place))
+    return tuple(found)
+
+
+def _below(lines: list[TableLine], place: int) -> tuple[int, ...]:
+    """Lines one step below a line."""
+    found = []
+    for number in range(place + 1, len(lines)):
+        if lines[number].depth <= lines[place].depth:
+            break
+        if lines[number].depth == lines[place].depth + 1:
+            found.append(number)
+    return tuple(found)
+
+
+class _Conditions:
+    """Reads conditions on the attributes of a schema, or on columns of their tables."""
+
+    def __init__(self, table: str, schema: HistogramSchema) -> None:
+        self._table = table
+        self._sizes = dict(zip(schema.schema.names, schema.schema.shape, strict=True))
+        self._columns = {
+            column: attribute
+            for attribute, columns in schema.tables.items()
+            for column in columns
+            if column not in self._sizes
+        }
+        self._tables = schema.tables
+
+    def read(self, text: str, above: Condition) -> Condition:
+        """A condition that narrows another one."""
+        found = dict(above)
+        for part in text.split(" & ") if text else ():
+            name, mark, values = part.partition("=")
+            attribute = name if name in self._sizes else self._columns.get(name)
+            if not mark or attribute is None:
+                known = ", ".join((*self._sizes, *self._columns))
+                raise ConfigError(
+                    f"table {self._table}: condition {part!r}: give one of {known}, = and its levels"
+                )
+            levels = self._levels(attribute, name, values)
+            found[attribute] = found.get(attribute, levels) & levels
+        return found
+
+    def _levels(self, attribute: str, name: str, values: str) -> frozenset[int]:
+        problems = Problems()
+        sets = LevelSets(self._sizes[attribute], self._tables.get(attribute, {}))
+        raw: Any = values if name == attribute else {name: values.split(",")}
+        found = sets.read(raw, name, problems)
+        problems.raise_if_any(f"table {self._table}")
+        return frozenset(found)
+
+
+def _repeated(
+    base: CensusTable, suffix: str, iteration: Mapping[str, str], schema: HistogramSchema
+) -> CensusTable:
+    """A base table for one race or origin."""
+    households = base.histogram == "households"
+    condition = iteration.get(base.histogram)
+    if condition is None:
+        raise ConfigError(
+            f"table {base.name}{suffix}: the iteration {suffix} does not exist for {base.histogram}"
+        )
+    conditions = _Conditions(base.name + suffix, schema)
+    words = iteration["words"]
+    of = f" with a householder who is {words}" if households else f": people who are {words}"
+    return replace(
+        base,
+        name=base.name + suffix,
+        title=f"{base.title} ({words.upper()}{' HOUSEHOLDER' if households else ''})",
+        universe=base.universe + of,
+        lines=tuple(replace(line, when=conditions.read(condition, line.when)) for line in base.lines),
+    )

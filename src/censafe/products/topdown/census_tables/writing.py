@@ -1,0 +1,149 @@
+"""Tables as frames and files: one row for each area and cell, or one row for each area."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.errors import UsageError
+from censafe.model.safe_text import WORKBOOK_OPTIONS, csv_table
+from censafe.products.topdown.census_tables.definitions import CensusTable
+from censafe.products.topdown.census_tables.source import Geography, TableSource
+from censafe.products.topdown.census_tables.tabulate import tabulated
+from censafe.publication.atomic import atomic_write
+
+__all__ = ["FORMATS", "table_pieces", "write_pieces"]
+
+FORMATS: Final = (".csv", ".parquet", ".xlsx")
+_MOST_ROWS: Final = 1_048_575  # below the header of a sheet
+
+
+def table_pieces(
+    source: TableSource, table: CensusTable, geography: Geography, *, wide: bool
+) -> Iterator[pa.Table]:
+    """A table in pieces of some areas each.
+
+    Args:
+        source: the run.
+        table: its definition.
+        geography: the areas.
+        wide: one row an area with a column for each cell, not one row for each area and cell.
+
+    Returns:
+        Tables with the codes and names of the areas; ``table``, ``variable``, ``label`` and ``value``, or one column for each variable.
+    """
+    level = source.histograms(table, geography)
+    for areas, values in tabulated(table, source.schema(table), level, geography.areas):
+        beside = _beside(source, geography, geography.areas.names[areas])
+        yield (_wide if wide else _long)(table, beside, values)
+
+
+def _beside(
+    source: TableSource, geography: Geography, codes: NDArray[np.str_]
+) -> dict[str, NDArray[np.str_]]:
+    """What names areas: GEOID, GISJOIN and NAME at levels of census geography, otherwise their code."""
+    if geography.name != geography.level:
+        return {geography.name: codes}
+    beside = source.names.beside(codes)
+    return beside if "GEOID" in beside else {"geocode": codes, **beside}
+
+
+def _values(table: CensusTable, values: NDArray[np.float64]) -> pa.Array:
+    if table.median:
+        return pa.array(values.reshape(-1), from_pandas=True)
+    return pa.array(np.rint(values).astype(np.int64).reshape(-1))
+
+
+def _wide(table: CensusTable, beside: dict[str, NDArray[np.str_]], values: NDArray[np.float64]) -> pa.Table:
+    columns: dict[str, Any] = {name: pa.array(texts.tolist(), pa.string()) for name, texts in beside.items()}
+    for number, variable in enumerate(table.variables):
+        columns[variable] = _values(table, values[:, number])
+    return pa.table(columns)
+
+
+def _long(table: CensusTable, beside: dict[str, NDArray[np.str_]], values: NDArray[np.float64]) -> pa.Table:
+    areas, cells = values.shape
+    columns: dict[str, Any] = {}
+    for name, texts in beside.items():
+        index = np.repeat(np.arange(areas, dtype=np.int32), cells)
+        columns[name] = pa.DictionaryArray.from_arrays(index, pa.array(texts.tolist(), pa.string())).cast(
+            pa.string()
+        )
+    columns["table"] = pa.array([table.name] * (areas * cells), pa.string())
+    for name, words in (("variable", table.variables), ("label", tuple(_full_labels(table)))):
+        index = np.tile(np.arange(cells, dtype=np.int32), areas)
+        columns[name] = pa.DictionaryArray.from_arrays(index, pa.array(words, pa.string())).cast(pa.string())
+    columns["value"] = _values(table, values).cast(pa.float64()) if table.median else _values(table, values)
+    return pa.table(columns)
+
+
+def _full_labels(table: CensusTable) -> Iterator[str]:
+    """Labels with those of the lines above, such as ``Total!!Male!!Under 5 years``, as the Bureau's API writes them."""
+    above: list[str] = []
+    for line in table.lines:
+        above[line.depth :] = [line.label.rstrip(":")]
+        yield "!!".join(above)
+
+
+def write_pieces(path: Path, pieces: Iterator[pa.Table]) -> int:
+    """Write pieces of one form to a file, which appears complete or not at all.
+
+    Args:
+        path: ends in ``.csv``, ``.parquet`` or ``.xlsx``.
+        pieces: at least one.
+
+    Returns:
+        Rows written.
+
+    Raises:
+        UsageError: another ending, or more rows than a sheet has.
+        StorageError: the disk is full or the folder not writable.
+    """
+    if path.suffix not in FORMATS:
+        raise UsageError(f"{path.name}: a file of tables ends in {', '.join(FORMATS)}")
+    if path.suffix == ".xlsx":
+        return _write_sheet(path, list(pieces))
+    rows = 0
+    first = next(pieces)
+    with atomic_write(path) as temporary:
+        opened = (
+            pq.ParquetWriter(temporary, first.schema, compression="zstd")
+            if path.suffix == ".parquet"
+            else pa_csv.CSVWriter(str(temporary), first.schema)
+        )
+        with opened as writer:
+            for piece in _chained(first, pieces):
+                writer.write_table(piece if path.suffix == ".parquet" else csv_table(piece))
+                rows += piece.num_rows
+    return rows
+
+
+def _chained(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    yield from rest
+
+
+def _write_sheet(path: Path, pieces: Sequence[pa.Table]) -> int:
+    import xlsxwriter
+
+    whole = pa.concat_tables(pieces)
+    if whole.num_rows > _MOST_ROWS:
+        raise UsageError(
+            f"{path.name}: {whole.num_rows:,} rows do not fit into a sheet of {_MOST_ROWS:,}; fix: one row an area, fewer tables or areas, or a .parquet file"
+        )
+    with atomic_write(path) as temporary:
+        book = xlsxwriter.Workbook(str(temporary), WORKBOOK_OPTIONS)
+        sheet = book.add_worksheet("tables")
+        for column, name in enumerate(whole.column_names):
+            sheet.write_row(0, column, [name])
+            sheet.write_column(1, column, whole.column(name).to_pylist())
+        sheet.freeze_panes(1, 0)
+        book.close()
+    return whole.num_rows

@@ -1,0 +1,164 @@
+"""Tables of a finished run of the DHC by the command line and from Python: levels, lists of areas, forms, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from censafe import configuration, release, synthesize, table_names, tables, write_tables
+from censafe.errors import UsageError
+from support.commands import CommandLine
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the DHC on a small state."""
+    folder = tmp_path_factory.mktemp("tables")
+    synthesize(folder / "data", persons=2000, states=("44",), layout="dhc")
+    release(
+        configuration("topdown", "dhc-us", {"root": "State"}), folder / "data", folder / "dhc", test_key=3
+    )
+    return folder / "dhc"
+
+
+def read(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_counties_add_up_to_the_state_and_to_the_published_histograms(
+    run: Path, censafe: CommandLine
+) -> None:
+    done = censafe("tables", run, "--table", "P12", "--table", "H3", "--geography", "county")
+    assert done.code == 0, done.err
+    rows = read(done.out)
+    assert list(rows[0]) == ["GEOID", "GISJOIN", "NAME", "table", "variable", "label", "value"]
+    male = [row for row in rows if row["variable"] == "P12_003N"]
+    assert {row["label"] for row in male} == {"Total!!Male!!Under 5 years"}
+    state = tables(run, ["P12", "H3"], "state").arrow.to_pylist()
+    for row in state:
+        own = sum(int(one["value"]) for one in rows if one["variable"] == row["variable"])
+        assert (row["GEOID"], row["NAME"], row["value"]) == ("44", "Rhode Island", own)
+    persons = pq.read_table(run / "histograms" / "persons_State.parquet")["count"].to_numpy().sum()
+    assert state[0]["value"] == persons
+
+
+def test_a_list_of_areas_is_added_up_from_its_blocks(run: Path, tmp_path: Path) -> None:
+    blocks = tables(run, "P1", "block", wide=True).arrow
+    geoids = blocks["GEOID"].to_pylist()
+    assert {len(code) for code in geoids} == {15}
+    lines = [f"{code},{'north' if number % 3 else 'south'}" for number, code in enumerate(geoids[:-1])]
+    areas = tmp_path / "districts.csv"
+    areas.write_text("\n".join(["GEOID,district", *lines, "440019999999999,north"]) + "\n", encoding="utf-8")
+    found = tables(run, "P1", areas=areas, wide=True).arrow
+    counts = np.array(blocks["P1_001N"].to_pylist())[:-1]
+    south = counts[np.arange(len(counts)) % 3 == 0].sum()
+    assert found.to_pylist() == [
+        {"district": "north", "P1_001N": counts.sum() - south},
+        {"district": "south", "P1_001N": south},
+    ]
+
+
+def test_all_tables_to_the_block_are_files_of_a_folder(run: Path, tmp_path: Path) -> None:
+    written = write_tables(run, tmp_path / "tables", geography="block")
+    names = {path.name.removesuffix("_block.parquet") for path in written}
+    lowest = {row["table"]: row["lowest"] for row in table_names().arrow.to_pylist() if not row["needs"]}
+    assert names == {name for name, level in lowest.items() if level == "block"}
+    one = pq.read_table(tmp_path / "tables" / "P16_block.parquet")
+    assert one.column_names[:4] == ["GEOID", "GISJOIN", "NAME", "P16_001N"]
+    parts = one["P16_002N"].to_numpy() + one["P16_007N"].to_numpy()
+    assert np.array_equal(one["P16_001N"].to_numpy(), parts)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+def test_files_of_every_form_are_written(
+    run: Path, tmp_path: Path, censafe: CommandLine, ending: str
+) -> None:
+    out = tmp_path / f"p12.{ending}"
+    done = censafe("tables", run, "--table", "P12", "--geography", "tract", "--wide", "--out", out)
+    assert done.code == 0, done.err
+    assert done.out.strip() == f"1 file: {out}"
+    assert out.stat().st_size > 1000
+    if ending == "csv":
+        row = read(out.read_text(encoding="utf-8"))[0]
+        assert len(row) == 3 + 49
+        assert len(row["GEOID"]) == 11
+
+
+def test_one_state_and_medians(run: Path, censafe: CommandLine) -> None:
+    found = tables(run, "P13", "county", state="44").arrow
+    ages = [value for value in found["value"].to_pylist() if value is not None]
+    assert ages
+    assert all(0 <= age <= 116 for age in ages)
+    done = censafe("tables", run, "--table", "P1", "--geography", "county", "--state", "50")
+    assert done.code == 2
+    assert "state '50': the run has no geounit of it" in done.err
+
+
+def test_the_list_of_tables_is_printed(censafe: CommandLine) -> None:
+    done = censafe("tables", "--list")
+    assert done.code == 0
+    assert len(done.out.splitlines()) == 249
+    assert (
+        "P2     block      0  URBAN AND RURAL [cannot be made: needs whether every block is urban or rural]"
+        in done.out
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--table", "P12ZZ", "--geography", "county"), "there is no such table of the DHC. Did you mean 'P12Z'?"),
+        (("--table", "PCT12", "--geography", "block"), "the lowest areas for which it is published are those of the level tract, not block"),
+        (("--table", "H2", "--geography", "county"), "the records do not tell whether every block is urban or rural"),
+        (("--table", "P1", "--geography", "us"), "geography 'us': the run does not publish it"),
+        (("--table", "P1"), "name a geography"),
+        (("--geography", "county"), "Name tables (--table), or a file or folder"),
+        (("--table", "P1", "--table", "P3", "--geography", "county", "--wide"), "2 tables do not stand in one row"),
+        (("--table", "P1", "--geography", "county", "--out", "p1.txt"), "give a file that ends in .csv, .parquet, .xlsx, or a folder"),
+        (("--table", "P1", "--table", "P13", "--geography", "county"), "medians and counts are no numbers of one kind"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_made_is_refused(
+    run: Path, censafe: CommandLine, words: tuple[str, ...], message: str
+) -> None:
+    done = censafe("tables", run, *words)
+    assert done.code in (1, 2)
+    assert message in done.err
+    assert not Path("p1.txt").exists()
+
+
+def test_lists_that_break_a_rule_leave_nothing_behind(
+    run: Path, tmp_path: Path, censafe: CommandLine
+) -> None:
+    code = tables(run, "P1", "block", wide=True).arrow["GEOID"][0].as_py()
+    areas, out = tmp_path / "areas.csv", tmp_path / "out.csv"
+    for text, message in (
+        (f"GEOID,ward\n{code},a\n{code},b\n", "blocks there twice"),
+        ("GEOID,ward\n12345,a\n", "codes in column GEOID"),
+        ("GEOID,ward\n990010001001000,a\n", "none of the 1 rows is a block of this run"),
+        ("ward\na\n", "a table of areas has a header with geocode"),
+        (f"GEOID;ward\n{code};a\n", "a table of areas has a header with geocode"),
+    ):
+        areas.write_text(text, encoding="utf-8")
+        done = censafe("tables", run, "--table", "P1", "--areas", areas, "--out", out)
+        assert done.code == 1, (text, done.err)
+        assert message in done.err
+        assert not out.exists()
+
+
+def test_runs_that_hold_other_records_are_refused(run: Path, tmp_path: Path) -> None:
+    other = run.with_name("dhc-redistricting")
+    with pytest.raises(UsageError, match="holds no histogram of the DHC"):
+        tables(other, "P1", "county")
+    persons = shutil.copytree(run, tmp_path / "persons")
+    for path in (*persons.glob("histograms/households*"), *persons.glob("histograms/units*")):
+        path.unlink()
+    with pytest.raises(UsageError, match="table P16 counts households, which the run did not measure"):
+        tables(persons, "P16", "county")
+    assert len(tables(persons, "P1", "county"))
