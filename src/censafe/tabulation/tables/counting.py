@@ -147,14 +147,14 @@ class CountAccumulator:
 
     def _counts(self, table: TableDefinition, level: str) -> ExactCounts:
         geography, iteration_level = self._definitions.levels(table)[level]
-        domain = key_domain(self._definitions, table, level, self.regions, margins=self._mode == "truth")
+        regions = self.regions
+        domain = key_domain(self._definitions, table, level, regions, margins=self._mode == "truth")
         codes = [iteration.code for iteration in self._definitions.iterations(table)]
         rows = [codes.index(iteration.code) for iteration in iteration_level.iterations]
         tally = self._tallies[table.name].regions
         zero = np.zeros((len(codes), len(self._cells(table))), dtype=np.int64)
-        values = np.stack([tally.get(region, zero)[rows] for region in self.regions])
-        places = [geography.members(region, self.regions) for region in domain.axes[0].values]
-        values = np.stack([values[list(held)].sum(axis=0) for held in places])
+        values = np.stack([tally.get(region, zero)[rows] for region in regions])
+        values = np.stack([values[list(held)].sum(axis=0) for held in geography.members(regions)])
         return ExactCounts(domain, np.ascontiguousarray(values.reshape(-1), dtype=np.int64))
 
     def _add_persons(self, scan: Scan) -> None:

@@ -183,12 +183,22 @@ class GeographyLevel:
             return tuple(group.id for group in self.groups if not group.regions.isdisjoint(regions))
         return tuple(regions)
 
-    def members(self, region_id: str, regions: Sequence[str]) -> tuple[int, ...]:
-        """Positions of the data's regions that one region of the level holds."""
+    def members(self, regions: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+        """Positions of the data's regions that each of the level's regions holds, in the order of ``region_ids``.
+
+        Example:
+            >>> GeographyLevel("state", "State", "States", "STATE", None).members(["44", "50"])
+            ((0,), (1,))
+        """
         if self.region_id is not None:
-            return tuple(range(len(regions)))
-        held = next((group.regions for group in self.groups if group.id == region_id), {region_id})
-        return tuple(place for place, region in enumerate(regions) if region in held)
+            return (tuple(range(len(regions))),)
+        if self.groups:
+            held = [
+                tuple(place for place, region in enumerate(regions) if region in group.regions)
+                for group in self.groups
+            ]
+            return tuple(places for places in held if places)
+        return tuple((place,) for place in range(len(regions)))
 
 
 @dataclass(frozen=True)
