@@ -97,3 +97,15 @@ def test_passes_that_constraints_are_met_in_cannot_be_one():
         ConfigError, match=r"passes = one fits and rounds all queries.*allowed: production, outer"
     ):
         check_pass_order(load_config("dhc-us", {"passes": "one"}))
+
+
+@pytest.mark.parametrize("values", [2, 40, 60_000])
+def test_few_and_many_possible_combinations_are_numbered_alike(values: int) -> None:
+    """Few possible combinations are marked and many are sorted."""
+    draw = np.random.default_rng(values)
+    labels = [draw.integers(0, values, 3000).astype(np.int32) for _ in range(2)]
+    pairs = list(zip(*(label.tolist() for label in labels), strict=True))
+    place = {pair: number for number, pair in enumerate(sorted(set(pairs)))}
+    found = combined(labels)
+    assert found.dtype == np.int32
+    assert found.tolist() == [place[pair] for pair in pairs]
