@@ -166,7 +166,7 @@ def test_levels_add_up_and_state_totals_stay_with_either_information(
     ("stage", "noise"),
     [
         ("while persons are estimated", "stored"),
-        ("while persons are estimated", "lazy"),
+        pytest.param("while persons are estimated", "lazy", marks=pytest.mark.long),
         ("after the units", "lazy"),
     ],
 )
