@@ -100,6 +100,19 @@ columns = [
     { name = "SEX", of = "sex", codes = ["2", "1"] },
 ]
 
+[tables.R1]
+title = "AGE BY SEX IN HOMES"
+universe = "Residents of homes"
+histogram = "residents"
+where = "place=0-2"
+lines = '''
+Total:
+. Under 15 years | age=0
+. 15 years and over: | age=1-3
+. . Female | sex=0
+. . Male | sex=1
+'''
+
 [level_shares]
 residents = { Island = "1/5", Region = "1/5", Health_District = "1/5", Parish = "1/5", Block = "1/5" }
 dwellings = { Island = "1/5", Region = "1/5", Health_District = "1/5", Parish = "1/5", Block = "1/5" }

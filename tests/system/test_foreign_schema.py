@@ -119,6 +119,23 @@ def test_stored_measurements_give_the_same_estimates_again(
         assert all(np.array_equal(found[code], expected[code]) for code in expected)
 
 
+def test_its_tables_are_written_at_every_level(
+    censafe: CommandLine, island: tuple[Path, Path], tmp_path: Path
+) -> None:
+    out = run_of(censafe, island, tmp_path / "out")
+    for level in LEVELS:
+        counts = published(out, "residents", level)
+        rows = pq.read_table(out / "tables" / f"R1_{level}.parquet").to_pylist()
+        assert len(rows) == len(summed(UNITS, level)) or level == "Block"
+        for row in rows:
+            own = counts.get(row["geocode"], np.zeros(SHAPES["residents"], np.int64))[:3]
+            old = own[:, 1:].sum(axis=(0, 1))
+            expected = [own.sum(), own[:, 0].sum(), old.sum(), *old]
+            assert [row[f"R1_{number:03d}N"] for number in range(1, 6)] == expected
+    book = (out / "codebook.csv").read_text(encoding="utf-8")
+    assert "item,R1,R1_004N,Female,Residents of homes" in book
+
+
 def test_levels_of_a_crosswalk_stand_in_the_geocodes(island: tuple[Path, Path]) -> None:
     config = load_config(island[0])
     assert [level.prefix for level in config.levels] == [0, 1, 3, 6, 10]
@@ -147,6 +164,9 @@ def test_levels_of_a_crosswalk_stand_in_the_geocodes(island: tuple[Path, Path]) 
         ('{ name = "REGION", geocode = 1 }', '{ name = "REGION" }', "exactly one of constant"),
         ('["adult * sex", "adults by sex"]', '["adlt * sex", "adults by sex"]', "neither an attribute"),
         ("[outputs.residents]", "[outputs.people]", "unknown key"),
+        ('. . Male | sex=1', '. . Male | sex=7', "whole numbers from 0 to 1"),
+        ('histogram = "residents"\nwhere', 'histogram = "people"\nwhere', "give one of residents, dwellings, homes"),
+        ('universe = "Residents of homes"\n', "", "table R1: give universe, as text"),
     ],
 )  # fmt: skip
 def test_breaches_of_the_configuration_are_named(

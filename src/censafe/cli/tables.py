@@ -75,6 +75,8 @@ def command(
         return
     if run is None:
         raise click.UsageError("Missing argument 'RUN': the folder of a finished run; or --list.")
+    if not censafe.open_release(run).private:
+        click.echo("NOT PRIVATE: the run was drawn with a test key, or from published data.", err=True)
     if out is None:
         if not names:
             raise click.UsageError("Name tables (--table), or a file or folder for them (--out).")

@@ -17,6 +17,7 @@ from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
+from censafe.products.topdown.census_tables.writing import level_pieces, write_pieces
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
@@ -72,7 +73,9 @@ def write_files(
     if "microdata" in places:
         records = dict(_microdata(staging / "microdata", config, estimates, stamp))
     others = list(_histograms(staging / "histograms", config, estimates, areas, stamp))
-    if "tables" in places:
+    if config.tables:
+        others[:0] = _own_tables(staging / "tables", config, estimates, areas, stamp)
+    elif "tables" in places:
         levels = _table_levels(config, estimates)
         write = partial(write_pl94_tables, staging / "tables", levels, form="wide", stamp=stamp)
         others.insert(0, partial(write, areas=areas))
@@ -100,6 +103,21 @@ def _microdata(
                 continue
             facts = (lowest, estimates.public.facilities, beside)
             yield layout.records, partial(_checked, folder / layout.file, layout, *facts)
+
+
+def _own_tables(
+    folder: Path, config: TopdownConfig, estimates: _Estimates, areas: AreaNames, stamp: Stamp | None
+) -> Iterator[_Task]:
+    """How the tables of the configuration are written, one file for each level."""
+    folder.mkdir()
+    if stamp is not None:
+        name, text = STAMP_NOTES[stamp]
+        (folder / name).write_text(text, encoding="utf-8")
+    for table in config.tables.values():
+        schema = config.histogram(table.histogram).schema.schema
+        for name, level in zip(published_levels(config), estimates.levels[table.histogram], strict=True):
+            pieces = level_pieces(table, schema, level, areas, stamp)
+            yield partial(write_pieces, folder / f"{table.name}_{name}.parquet", pieces)
 
 
 def _lowest_of(schema: HistogramSchema, config: TopdownConfig, estimates: _Estimates) -> SparseLevel | None:

@@ -232,6 +232,9 @@ def _write_codebook(
                 ("item", table, name, label, _UNIVERSES[table])
                 for name, label in zip(names, items, strict=True)
             ]
+    for own in config.tables.values():
+        labels_of = zip(own.variables, own.lines, strict=True)
+        rows += [("item", own.name, name, line.label, own.universe) for name, line in labels_of]
     reason = STAMP_REASONS[stamp] if stamp else ""
     write_codebook_rows(path, "topdown", rows, stamp=stamp, reason=reason)
 

@@ -99,7 +99,8 @@ def output_files(
 ) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
     microdata = ("microdata",) if _has_microdata(config) else ()
-    tables = ("tables",) if any("P1" in outputs_of(one).tables for one in config.histograms) else ()
+    filled = config.tables or any("P1" in outputs_of(one).tables for one in config.histograms)
+    tables = ("tables",) if filled else ()
     certificate = ("certificate.html", "certificate.json") if measured_here else ()
     more = INTERVAL_FILES if intervals else ()
     return (*certificate, *microdata, "histograms", *tables, *COPIES, *more, "manifest.json")

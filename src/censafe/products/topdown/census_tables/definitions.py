@@ -45,6 +45,7 @@ _KEYS: Final = frozenset(
         "lines",
     )
 )
+_NEEDED: Final = ("title", "universe", "histogram", "lines")
 SCHEMAS: Final = {"persons": "dhc-persons", "households": "dhc-households", "units": "dhc-units"}
 """Schema of each histogram that tables count."""
 
@@ -162,6 +163,8 @@ def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) ->
     Raises:
         ConfigError: an unknown key, a line that does not stand below the one before it, or a condition that names no levels.
     """
+    if missing := [noun for noun in _NEEDED if not isinstance(entry.get(noun), str)]:
+        raise ConfigError(f"table {name}: give {', '.join(missing)}, as text")
     unknown = sorted(set(entry) - _KEYS)
     lowest = entry.get("lowest", LOWEST[0])
     if unknown or lowest not in LOWEST:

@@ -13,13 +13,17 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
+from censafe.geography.area_names import AreaNames
 from censafe.model.safe_text import WORKBOOK_OPTIONS, csv_table
+from censafe.model.schema import Schema
+from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.source import Geography, TableSource
-from censafe.products.topdown.census_tables.tabulate import tabulated
+from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.publication.atomic import atomic_write
+from censafe.publication.stamps import Stamp
 
-__all__ = ["FORMATS", "table_pieces", "write_pieces"]
+__all__ = ["FORMATS", "level_pieces", "table_pieces", "write_pieces"]
 
 FORMATS: Final = (".csv", ".parquet", ".xlsx")
 _MOST_ROWS: Final = 1_048_575  # below the header of a sheet
@@ -28,7 +32,7 @@ _MOST_ROWS: Final = 1_048_575  # below the header of a sheet
 def table_pieces(
     source: TableSource, table: CensusTable, geography: Geography, *, wide: bool
 ) -> Iterator[pa.Table]:
-    """A table in pieces of some areas each.
+    """A table of a run in pieces of some areas each.
 
     Args:
         source: the run.
@@ -42,7 +46,29 @@ def table_pieces(
     level = source.histograms(table, geography)
     for areas, values in tabulated(table, source.schema(table), level, geography.areas):
         beside = _beside(source, geography, geography.areas.names[areas])
-        yield (_wide if wide else _long)(table, beside, values)
+        yield _stamped((_wide if wide else _long)(table, beside, values), source.stamp)
+
+
+def level_pieces(
+    table: CensusTable, schema: Schema, level: SparseLevel, areas: AreaNames, stamp: Stamp | None
+) -> Iterator[pa.Table]:
+    """A table for all geounits of a level, one row each, in pieces.
+
+    Args:
+        table: its definition.
+        schema: of its histogram.
+        level: histograms.
+        areas: what stands beside geocodes.
+        stamp: of a test key or of published data; None for any other release.
+    """
+    codes = np.asarray(level.geounits)
+    for piece, values in tabulated(table, schema, level, AreaBlocks(codes, np.arange(len(codes)))):
+        yield _stamped(_wide(table, {"geocode": codes[piece], **areas.beside(codes[piece])}, values), stamp)
+
+
+def _stamped(piece: pa.Table, stamp: Stamp | None) -> pa.Table:
+    words = {"private": "true" if stamp is None else "false", **({} if stamp is None else {"stamp": stamp})}
+    return piece.replace_schema_metadata(words)
 
 
 def _beside(

@@ -21,6 +21,7 @@ from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, get_shipped, locate, titled
+from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.configuration.checks import (
     check_geocodes,
     check_histograms,
@@ -35,7 +36,7 @@ from censafe.products.topdown.configuration.constraint_checks import (
     with_record_totals,
 )
 from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, read_document
-from censafe.products.topdown.configuration.outputs import check_outputs
+from censafe.products.topdown.configuration.outputs import check_outputs, check_tables
 from censafe.publication.microdata.layouts import MicrodataLayout
 
 __all__ = [
@@ -77,6 +78,7 @@ class TopdownConfig:
         published: earlier results that constraints hold to: the configuration that publishes each, by its name.
         title: what the configuration is for, in its own words; empty without.
         microdata: layouts of its own, by name.
+        tables: of its own, by name.
     """
 
     levels: tuple[GeoLevel, ...]
@@ -94,6 +96,7 @@ class TopdownConfig:
     together: tuple[tuple[str, ...], ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
     microdata: Mapping[str, MicrodataLayout] = field(default_factory=dict, repr=False)
+    tables: Mapping[str, CensusTable] = field(default_factory=dict, repr=False)
 
     @property
     def stacks(self) -> tuple[Stack, ...]:
@@ -135,6 +138,12 @@ class TopdownConfig:
         for name, layout in self.microdata.items():
             columns = [asdict(column) for column in layout.columns]
             flat[f"microdata.{name}"] = json.dumps([layout.file, columns], sort_keys=True)
+        for name, table in self.tables.items():
+            lines = [
+                [line.label, sorted((one, sorted(own)) for one, own in line.when.items())]
+                for line in table.lines
+            ]
+            flat[f"tables.{name}"] = json.dumps([table.histogram, lines])
         for histogram in self.histograms:
             name = histogram.name
             if histogram.outputs is not None:
@@ -200,6 +209,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     histograms = check_histograms(document, levels, root, losses, problems)
     histograms, stacks = _check_together(document, histograms, problems)
     histograms, microdata = check_outputs(document, histograms, levels, problems)
+    tables = check_tables(document, histograms, problems)
     geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
     _require_possible(choices, histograms, problems)
     title = document.title(problems)
@@ -220,6 +230,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         together=tuple(tuple(one.name for one in stack.histograms) for stack in stacks),
         published=dict(document.values.get("published", {})),
         microdata=microdata,
+        tables=tables,
     )
 
 

@@ -32,7 +32,7 @@ CHOICES: Final = {
 _MOST_GEOUNITS: Final = 1_000_000
 # Keys below which numbers stand, and how many names lead to one.
 _DEPTHS: Final = {"level_shares": 2, "query_shares": 3}
-_FIXED: Final = ("title", "levels", "schemas", "stacks", "published", "outputs", "microdata")
+_FIXED: Final = ("title", "levels", "schemas", "stacks", "published", "outputs", "microdata", "tables")
 _FIELDS: Final = ConfigFields(
     (
         ConfigField("root", "text"),

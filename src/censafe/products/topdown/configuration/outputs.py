@@ -14,13 +14,14 @@ from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 from censafe.model.topdown.outputs import OutputLayout
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice
+from censafe.products.topdown.census_tables.definitions import CensusTable, parse_table
 from censafe.products.topdown.configuration.level_sets import whole
 from censafe.products.topdown.configuration.microdata import microdata_layout
 from censafe.products.topdown.configuration.schema_checks import Queries, check_entry, check_schema_table
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.layouts import MicrodataLayout
 
-__all__ = ["check_outputs", "microdata_layouts", "output_layouts", "outputs_of", "title_of"]
+__all__ = ["check_outputs", "check_tables", "microdata_layouts", "output_layouts", "outputs_of", "title_of"]
 
 
 @lru_cache(maxsize=1)
@@ -78,6 +79,30 @@ def check_outputs(
         for one in histograms
     ]
     return tuple(found), layouts
+
+
+def check_tables(
+    document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
+) -> dict[str, CensusTable]:
+    """Tables of the configuration, by name.
+
+    Args:
+        document: the configuration, with a table ``tables`` of definitions, written as those of the DHC.
+        histograms: that are measured.
+        problems: takes the breaches.
+    """
+    by_name, found = {one.name: one for one in histograms}, {}
+    entries = check_schema_table(document.values.get("tables", {}), "tables", problems)
+    if entries and any(outputs_of(one).tables for one in histograms):
+        problems.add("tables", "the run writes the tables of the redistricting data; leave out one of both")
+    for name, raw in entries.items():
+        entry = check_schema_table(raw, f"tables.{name}", problems)
+        of = check_choice(entry.get("histogram"), f"tables.{name}.histogram", tuple(by_name), problems)
+        try:
+            found.update({} if of is None else {name: parse_table(name, entry, by_name[of].schema)})
+        except ConfigError as error:
+            problems.add(f"tables.{name}", str(error))
+    return found
 
 
 def _own_layouts(
