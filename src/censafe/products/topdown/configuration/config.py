@@ -36,7 +36,7 @@ from censafe.products.topdown.configuration.constraint_checks import (
     with_record_totals,
 )
 from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, read_document
-from censafe.products.topdown.configuration.outputs import check_outputs, check_tables
+from censafe.products.topdown.configuration.outputs import check_outputs, check_own_tables
 from censafe.publication.microdata.layouts import MicrodataLayout
 
 __all__ = [
@@ -209,7 +209,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     histograms = check_histograms(document, levels, root, losses, problems)
     histograms, stacks = _check_together(document, histograms, problems)
     histograms, microdata = check_outputs(document, histograms, levels, problems)
-    tables = check_tables(document, histograms, problems)
+    tables = check_own_tables(document, histograms, problems)
     geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
     _require_possible(choices, histograms, problems)
     title = document.title(problems)

@@ -21,7 +21,14 @@ from censafe.products.topdown.configuration.schema_checks import Queries, check_
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.layouts import MicrodataLayout
 
-__all__ = ["check_outputs", "check_tables", "microdata_layouts", "output_layouts", "outputs_of", "title_of"]
+__all__ = [
+    "check_outputs",
+    "check_own_tables",
+    "microdata_layouts",
+    "output_layouts",
+    "outputs_of",
+    "title_of",
+]
 
 
 @lru_cache(maxsize=1)
@@ -81,7 +88,7 @@ def check_outputs(
     return tuple(found), layouts
 
 
-def check_tables(
+def check_own_tables(
     document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
 ) -> dict[str, CensusTable]:
     """Tables of the configuration, by name.
