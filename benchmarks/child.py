@@ -5,19 +5,24 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from censafe.population.synthetic.population import Layout, synthesize
 from censafe.population.synthetic.writing import FileFormat
 
 COMMAND = [sys.executable, "-c", "from censafe.cli import main; main()"]
+STATES = {"VT": ("50", 643_077), "TX": ("48", 29_145_505), "RI": ("44", 1_097_379)}  # code, persons of 2020
 Result = TypeVar("Result")
+_SHOWN = 0.05  # seconds
 
 
 def censafe(arguments: Sequence[str]) -> tuple[float, float]:
@@ -33,10 +38,22 @@ def censafe(arguments: Sequence[str]) -> tuple[float, float]:
     return seconds, kib / 2**20
 
 
+def cpu_of_children() -> float:
+    """Seconds of processors of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def stages_of(out: Path) -> dict[str, float]:
     """Seconds of every stage of a finished run."""
     stages: dict[str, float] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["stages"]
     return stages
+
+
+def levels_of(out: Path) -> dict[str, Any]:
+    """Reports of the levels of a finished run of TopDown, by histogram."""
+    post = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
+    return {key.removeprefix("levels_"): value for key, value in post.items() if key.startswith("levels_")}
 
 
 def population(
@@ -72,6 +89,14 @@ def table(stages: Mapping[str, float], seconds: float) -> list[str]:
     return [f"{'stage':<40}{'seconds':>10}", *(f"{name:<40}{value:>10.2f}" for name, value in rows.items())]
 
 
+def topdown_table(stages: Mapping[str, float], seconds: float) -> list[str]:
+    """Lines of seconds by stage of TopDown, without parts of stages and what takes no time."""
+    shown = {
+        name: value for name, value in stages.items() if value >= _SHOWN and not name.startswith("of which")
+    }
+    return table(shown, seconds)
+
+
 def parser_of(description: str | None) -> argparse.ArgumentParser:
     """A parser of the options of all scale benchmarks."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
@@ -88,3 +113,13 @@ def in_folder(data: Path | None, work: Callable[[Path], Result]) -> Result:
         return work(data)
     with TemporaryDirectory() as folder:
         return work(Path(folder))
+
+
+def report(
+    arguments: argparse.Namespace,
+    measure: Callable[..., Any],
+    text: Callable[[Any], str],
+) -> None:
+    """Measure in a folder and print the measured dataclass, as one JSON object or as text."""
+    measured = in_folder(arguments.data, partial(measure, arguments=arguments))
+    print(json.dumps(asdict(measured)) if arguments.json else text(measured))

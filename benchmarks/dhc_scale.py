@@ -19,12 +19,9 @@ Marks on two cores: Vermont 80 s and 6 GiB, Texas 60 minutes and 16 GiB, a twent
 from __future__ import annotations
 
 import argparse
-import json
-import resource
 import sys
 import time
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,10 +31,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe import synthesize
-from child import censafe, in_folder, parser_of, stages_of, table
+from child import STATES, censafe, cpu_of_children, levels_of, parser_of, report, stages_of, topdown_table
 
 NATION = 331_449_281
-STATES = {"VT": ("50", 643_077), "TX": ("48", 29_145_505), "RI": ("44", 1_097_379)}
 PRODUCTS = {
     "persons": ("--set", "measure=persons"),
     "households": ("--set", "measure=units,households"),
@@ -46,7 +42,6 @@ PRODUCTS = {
 PERSONS, HOUSEHOLDS = (42, 2, 116, 2, 63), (2, 9, 2, 7, 4, 3, 522)
 KIND = np.array([0] * 18 + list(range(1, 25)))  # of the 42 levels of relgq
 MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6)  # of the 25 kinds
-_SHOWN = 0.05
 _Counts = NDArray[np.int64]
 
 
@@ -138,11 +133,6 @@ def inputs(
     return pl94
 
 
-def _cpu_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     root: tuple[str, ...] = ()
     states, persons = None, round((arguments.nation or 0) * NATION)
@@ -155,14 +145,11 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
         settings = (*root, *PRODUCTS[arguments.product], "--pl94", str(pl94), "--test-key", "1", "--quiet")
-        before = _cpu_of_children()
+        before = cpu_of_children()
         seconds, peak = censafe(["run", "topdown", "dhc-us", str(data), str(out), *settings, *workers])
-        cpu = _cpu_of_children() - before
-        post = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
-        solves = {
-            key.removeprefix("levels_"): value for key, value in post.items() if key.startswith("levels_")
-        }
-        stages, wrong = stages_of(out), violations(out, pl94, arguments.product)
+        cpu = cpu_of_children() - before
+        solves, stages = levels_of(out), stages_of(out)
+        wrong = violations(out, pl94, arguments.product)
     levels = [level for own in solves.values() for level in own]
     return Measured(
         persons=persons,
@@ -180,32 +167,26 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     )
 
 
-def show(found: Measured) -> None:
-    print(
+def text(found: Measured) -> str:
+    first = (
         f"{found.persons:,} persons in {found.blocks:,} blocks, {found.product}: {found.seconds} s, {found.cpu_s} s of processors, "
         f"{found.peak_gib} GiB; largest gap {found.gap_max:.1e}, {found.uncertified} uncertified, {found.violations} violations"
     )
-    stages = {
-        name: value
-        for name, value in found.stages.items()
-        if value >= _SHOWN and not name.startswith("of which")
-    }
-    print("\n".join(table(stages, found.seconds)))
+    return "\n".join([first, *topdown_table(found.stages, found.seconds)])
 
 
-def main() -> None:
-    parser = parser_of(__doc__ or "")
+def parse() -> argparse.Namespace:
+    parser = parser_of(__doc__)
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--like", choices=sorted(STATES))
     size.add_argument("--nation", type=float, metavar="FRACTION")
     parser.add_argument("--product", choices=sorted(PRODUCTS), default="both")
     parser.add_argument("--workers", type=int)
-    arguments = parser.parse_args()
-    found = in_folder(arguments.data, partial(measure, arguments=arguments))
-    if arguments.json:
-        print(json.dumps(asdict(found)))
-    else:
-        show(found)
+    return parser.parse_args()
+
+
+def main() -> None:
+    report(parse(), measure, text)
 
 
 if __name__ == "__main__":

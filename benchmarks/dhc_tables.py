@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
 
-from child import censafe, in_folder, parser_of
-from dhc_scale import NATION, STATES, inputs
+from child import STATES, censafe, in_folder, parser_of
+from dhc_scale import NATION, inputs
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | int | str]:

@@ -20,7 +20,6 @@ not the sum of the blocks.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import resource
 import shutil
@@ -28,9 +27,8 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -41,9 +39,9 @@ from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.run.options import EstimateOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.public.estimate import estimate_files
-from child import in_folder, parser_of, table
+from child import STATES, levels_of, parser_of, report, table
 from stored_nation import store
-from topdown_scale import PERSONS, STATES, solves_of, violations
+from topdown_scale import PERSONS, violations
 
 CONFIG = "pl94-us"
 GEOUNITS = 8_132_968 + 239_780 + 84_414 + 3_143 + 51 + 1
@@ -138,7 +136,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     chosen = {**settings, "information": arguments.information}
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         child: Child = pool.apply(estimate, (files, out, chosen, arguments.workers))
-    reports = solves_of(out)["persons"]
+    reports = levels_of(out)["persons"]
     wrong = violations(out, data, CONFIG)[1]
     shutil.rmtree(out)
     size = sum(path.stat().st_size for path in files.rglob("*") if path.is_file())
@@ -188,9 +186,7 @@ def main() -> None:
     parser.add_argument("--information", choices=("lower", "level"), default="lower")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--keep", action="store_true", help="leave the measurement files in --data")
-    arguments = parser.parse_args()
-    measured = in_folder(arguments.data, partial(measure, arguments=arguments))
-    print(json.dumps(asdict(measured)) if arguments.json else text(measured))
+    report(parser.parse_args(), measure, text)
 
 
 if __name__ == "__main__":

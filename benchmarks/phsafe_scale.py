@@ -12,14 +12,12 @@ Marks on two cores: 33 million persons in 60 s and 6 GiB; time per person not gr
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from censafe.population.synthetic.writing import FileFormat
-from child import censafe, in_folder, parser_of, population, stages_of, table
+from child import censafe, parser_of, population, report, stages_of, table
 
 SETTINGS = ("--set", "reader=csv")
 
@@ -61,9 +59,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    arguments = parse()
-    measured = in_folder(arguments.data, partial(measure, arguments=arguments))
-    print(json.dumps(asdict(measured)) if arguments.json else text(measured))
+    report(parse(), measure, text)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,7 @@ Marks on two cores: safetab-p 33 million persons with a tenth of the areas in 12
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,7 +27,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from censafe.population.synthetic.plan import MOST_PERSONS, make_plan
-from child import censafe, in_folder, parser_of, population, stages_of, table
+from child import censafe, parser_of, population, report, stages_of, table
 
 NATION = 331_449_281
 PERSONS_A_HOUSEHOLD = 2.6  # of the synthetic population, group quarters included
@@ -114,9 +112,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    arguments = parse()
-    measured = in_folder(arguments.data, partial(measure, arguments=arguments))
-    print(json.dumps(asdict(measured)) if arguments.json else text(measured))
+    report(parse(), measure, text)
 
 
 if __name__ == "__main__":

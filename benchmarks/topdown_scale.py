@@ -21,12 +21,9 @@ Marks on two cores: Vermont 20 s, Texas 120 s, nation 20 minutes and 16 GiB, a t
 from __future__ import annotations
 
 import argparse
-import json
-import resource
 import sys
 import time
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -40,14 +37,12 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_US, build_spine
 from censafe.population.synthetic.blocks import HistogramLayoutName, synthesize_histograms
 from censafe.publication.microdata.histograms import read_histograms
-from child import censafe, in_folder, parser_of, stages_of, table
+from child import STATES, censafe, cpu_of_children, levels_of, parser_of, report, stages_of, topdown_table
 
 PERSONS = {"pl94-us": 331_449_281, "e2e-1940": 132_404_766}
-STATES = {"VT": ("50", 643_077), "TX": ("48", 29_145_505), "RI": ("44", 1_097_379)}
 SHARE_1940 = PERSONS["e2e-1940"] / PERSONS["pl94-us"]
 LAYOUTS: dict[str, HistogramLayoutName] = {"pl94-us": "pl94", "e2e-1940": "e2e"}
 RULES = {"pl94-us": PL94_US, "e2e-1940": E2E_1940}
-_SHOWN = 0.05
 CELLS = {"persons": {"pl94-us": 2016, "e2e-1940": 192}, "units": {"pl94-us": 2}}
 SETTINGS = ("--set", "noisy_measurements=lazy", "--test-key", "1", "--quiet")
 
@@ -112,17 +107,6 @@ def violations(out: Path, data: Path, config: str) -> tuple[int, int]:
     return spine.leaf.nodes, wrong
 
 
-def _cpu_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def solves_of(out: Path) -> dict[str, Any]:
-    """Reports of the levels, by histogram."""
-    post = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
-    return {key.removeprefix("levels_"): value for key, value in post.items() if key.startswith("levels_")}
-
-
 def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     config, seed = arguments.config, arguments.seed
     root: tuple[str, ...] = ()
@@ -138,10 +122,10 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
         command = ["run", "topdown", config, str(data), str(out), *root, *SETTINGS, *workers]
-        before = _cpu_of_children()
+        before = cpu_of_children()
         seconds, peak = censafe(command)
-        cpu = _cpu_of_children() - before
-        solves, stages = solves_of(out), stages_of(out)
+        cpu = cpu_of_children() - before
+        solves, stages = levels_of(out), stages_of(out)
         blocks, wrong = violations(out, data, config)
     gap = max(level["gap_most"] for levels in solves.values() for level in levels)
     return Measured(
@@ -164,12 +148,7 @@ def text(measured: Measured) -> str:
         f"{measured.persons:,} persons, {measured.blocks:,} blocks, {measured.cpu_seconds:.1f} CPU s, peak {measured.peak_gib:.2f} GiB, "
         f"largest gap {measured.gap_max:.2g}, violations {measured.violations}"
     )
-    stages = {
-        name: value
-        for name, value in measured.stages.items()
-        if value >= _SHOWN and not name.startswith("of which")
-    }
-    return "\n".join([*table(stages, measured.seconds), last])
+    return "\n".join([*topdown_table(measured.stages, measured.seconds), last])
 
 
 def parse() -> argparse.Namespace:
@@ -183,9 +162,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    arguments = parse()
-    measured = in_folder(arguments.data, partial(measure, arguments=arguments))
-    print(json.dumps(asdict(measured)) if arguments.json else text(measured))
+    report(parse(), measure, text)
 
 
 if __name__ == "__main__":

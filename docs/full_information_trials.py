@@ -19,9 +19,8 @@ import numpy as np
 from make_full_information import CASES, DOCS, Case, sums
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.descent import rules_of
+from censafe.estimation.topdown.levels.descent import estimate_level, rules_of
 from censafe.estimation.topdown.levels.general_parents import Family, _problem
-from censafe.estimation.topdown.levels.level import estimate_level
 from censafe.estimation.topdown.levels.task import LevelTask
 from censafe.estimation.topdown.rounding.controlled import round_parent
 from censafe.estimation.topdown.whole_tree.downward import pooled

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from censafe.model import GroupLevel as PublicLevel
-from censafe.population.detailed.totals import PopGroupTotals
+from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.privacy.measure.adaptive import AdaptiveTables, count_adaptive
 from censafe.privacy.measure.groups import count_listed_groups
 from censafe.privacy.measure.rows import GroupRows

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from censafe.estimation.topdown import ParentProblem
-from censafe.estimation.topdown.operator.certificate import judge
 from censafe.estimation.topdown.operator.newton import climb, evaluate
+from censafe.estimation.topdown.operator.parent import judge
 from censafe.estimation.topdown.operator.problem import Observed, PassProblem, pass_problem
 from censafe.estimation.topdown.operator.structures import Dual
 

@@ -10,7 +10,7 @@ import numpy as np
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.task import LevelReport
 from censafe.estimation.topdown.operator.descent import OperatorDescent
-from censafe.estimation.topdown.operator.held import HeldSums
+from censafe.estimation.topdown.operator.facilities import HeldSums
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema

@@ -7,8 +7,7 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.descent import rules_of
-from censafe.estimation.topdown.levels.level import estimate_level
+from censafe.estimation.topdown.levels.descent import estimate_level, rules_of
 from censafe.estimation.topdown.levels.task import LevelTask
 from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.geography.spines.choice import standard_levels

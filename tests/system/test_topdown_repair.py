@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from censafe.estimation.topdown.levels import descent as descending
-from censafe.estimation.topdown.levels import level as estimating
+from censafe.estimation.topdown.levels import descent as estimating
+from censafe.estimation.topdown.levels.descent import estimate_level
 from censafe.estimation.topdown.levels.general_parents import estimate_family
-from censafe.estimation.topdown.levels.level import estimate_level
 from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.repair import CellChange
 from support.commands import CommandLine

@@ -179,7 +179,7 @@ def test_the_tables_of_households_import_nothing_of_topdown() -> None:
         "censafe." + name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree
         for name, tree in modules()
     }
-    assert "censafe.estimation.topdown.levels.level" in imported(names, "censafe.products.topdown.recipe")
+    assert "censafe.estimation.topdown.levels.descent" in imported(names, "censafe.products.topdown.recipe")
     reached = imported(names, "censafe.products.phsafe.recipe")
     assert sorted(name for name in reached if "topdown" in name or ".detailed" in name) == []
 

@@ -11,8 +11,7 @@ import sys
 
 import click
 
-from censafe.cli.faults import FAULT, fault_message, in_options, printable, system_message
-from censafe.cli.interrupts import listening
+from censafe.cli.faults import FAULT, fault_message, in_options, listening, printable, system_message
 from censafe.cli.lazy import LazyGroup
 from censafe.errors import CensafeError, StorageError
 from censafe.version import __version__

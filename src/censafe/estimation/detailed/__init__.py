@@ -6,8 +6,7 @@ geography, costs no privacy budget and can be repeated with other options.
 
 from censafe.estimation.detailed.area_classes import AreaClasses, area_classes, read_block_list
 from censafe.estimation.detailed.coterminous import coterminous
-from censafe.estimation.detailed.suppression import flag_contradictions
-from censafe.estimation.detailed.totals import nonnegative, totals
+from censafe.estimation.detailed.totals import flag_contradictions, nonnegative, totals
 
 __all__ = [
     "AreaClasses",

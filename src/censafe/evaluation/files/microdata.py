@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.evaluation.files.histograms import BlockCells
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.publication.microdata.text import coded, file_header, number_batches
+from censafe.publication.microdata.reading import coded, file_header, number_batches
 
 __all__ = [
     "RecordRows",

@@ -15,8 +15,7 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
-from censafe.products.run.names import stored_names
-from censafe.products.run.options import ReadOptions
+from censafe.products.run.options import ReadOptions, stored_names
 from censafe.products.run.runner import hash_files
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.layout import published_levels

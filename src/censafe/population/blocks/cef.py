@@ -14,8 +14,7 @@ from censafe.errors import DataError, StorageError
 from censafe.geography.spines.tree import Spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
-from censafe.population.blocks.areas import in_order
-from censafe.population.blocks.block_list import read_grfc_blocks
+from censafe.population.blocks.areas import in_order, read_grfc_blocks
 from censafe.population.blocks.cef_kernels import (
     KIND_OF_GQ,
     MOST_MAFID,

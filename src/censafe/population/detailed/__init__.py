@@ -5,7 +5,7 @@ population groups. What leaves: compact typed tables inside the relational engin
 codes, and findings that name files, columns and numbers of rows, never values of a record.
 """
 
+from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.detailed.source import RecordScope, SafetabInput, SafetabSource, open_safetab
-from censafe.population.detailed.totals import PopGroupTotals
 
 __all__ = ["PopGroupTotals", "RecordScope", "SafetabInput", "SafetabSource", "open_safetab"]

@@ -16,7 +16,7 @@ from censafe.geography.regions import PR_REGION_TYPES, PUERTO_RICO, US_REGION_TY
 from censafe.population.detailed.kernels import AFTER_NULL, BLOCK_ABSENT, FIRST_UNKNOWN, TOO_MANY
 from censafe.population.detailed.layout import RACES, Field
 from censafe.population.detailed.load import LoadedRecords
-from censafe.population.detailed.totals import PopGroupTotals
+from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.findings import Finding, Severity
 
 __all__ = [

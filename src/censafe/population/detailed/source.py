@@ -39,8 +39,7 @@ from censafe.population.detailed.files import (
 )
 from censafe.population.detailed.layout import RACES, RecordName, record_layout
 from censafe.population.detailed.load import LoadedRecords, load_records
-from censafe.population.detailed.totals import PopGroupTotals, load_totals
-from censafe.population.detailed.unit_list import LIST_NAME, without_listed
+from censafe.population.detailed.public_data import LIST_NAME, PopGroupTotals, load_totals, without_listed
 from censafe.population.examples import EXAMPLES, write_records
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal

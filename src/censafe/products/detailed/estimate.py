@@ -21,8 +21,7 @@ from censafe.products.detailed.plan import plan_release
 from censafe.products.detailed.processing import configured_classes
 from censafe.products.detailed.release import SAME_AREAS, Published, files_of, publish
 from censafe.products.run.folder import finished_run
-from censafe.products.run.names import stored_names
-from censafe.products.run.options import EstimateOptions
+from censafe.products.run.options import EstimateOptions, stored_names
 from censafe.products.run.runner import RunResult
 from censafe.publication.groups.tidy import CLASSES_FILE, read_coterminous_classes
 from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs

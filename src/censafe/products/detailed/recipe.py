@@ -12,8 +12,8 @@ from censafe.errors import ReleaseError
 from censafe.estimation.detailed import AreaClasses
 from censafe.geography.area_names import read_area_names
 from censafe.model import GroupMeasurements, PartPlan
+from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.detailed.source import SafetabInput
-from censafe.population.detailed.totals import PopGroupTotals
 from censafe.population.findings import Finding
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.products.detailed.codes.parameters import read_universe

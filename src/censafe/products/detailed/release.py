@@ -18,7 +18,7 @@ from censafe.products.detailed.config import SafetabConfig
 from censafe.products.detailed.processing import Processed, process
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.run.folder import FILES
-from censafe.products.run.names import write_names
+from censafe.products.run.options import write_names
 from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup

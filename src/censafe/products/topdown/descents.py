@@ -11,7 +11,7 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.operator.descent import OperatorDescent
-from censafe.estimation.topdown.operator.held import HeldSums
+from censafe.estimation.topdown.operator.facilities import HeldSums
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import SparseLevel
 from censafe.model.observer import Observer

@@ -14,8 +14,7 @@ from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.model.entries import nearest
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.folder import finished_run
-from censafe.products.run.names import stored_names
-from censafe.products.run.options import EstimateOptions
+from censafe.products.run.options import EstimateOptions, stored_names
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.descents import Descents

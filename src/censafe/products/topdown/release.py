@@ -15,7 +15,7 @@ from censafe.geography.area_names import NAMES
 from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.model.plan import NoiseSource
-from censafe.products.run.names import write_names
+from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.files import area_names, write_files

@@ -1,24 +1,145 @@
 """CONFIDENTIAL. True counts of population groups, region by region, from records sorted by block.
 
 Records are read twice and kept as one number each (combination and cell), sorted by block. Regions of every type are
-lists of blocks, so one sorted copy serves all levels.
+lists of blocks, so one sorted copy serves all levels. The loops over records are compiled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 import numpy as np
+from numba import int32, int64, uint32
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.model import GroupBlock, GroupLevel
-from censafe.model.named_arrays import read_only
+from censafe.model.compiled import compiled
+from censafe.model.named_arrays import read_only, read_only_type, tuple_type
 from censafe.model.proven import proven
 
-__all__ = ["Batch", "ExactGroups", "GroupedRecords", "Memberships", "RegionBlocks", "sort_by_block"]
+__all__ = [
+    "Batch",
+    "CombinationGroups",
+    "ExactGroups",
+    "GroupedRecords",
+    "ListedRegions",
+    "Memberships",
+    "PartRecords",
+    "RegionBlocks",
+    "RegionCounts",
+    "count_blocks",
+    "count_groups",
+    "place_records",
+    "sort_by_block",
+]
+
+
+class ListedRegions(NamedTuple):
+    """Blocks of the regions of one type."""
+
+    start: NDArray[np.int64]  # (regions + 1,) where the blocks of every region start
+    block: NDArray[np.int32]
+
+
+class PartRecords(NamedTuple):
+    """CONFIDENTIAL. The records of one part, sorted by block."""
+
+    start: NDArray[np.int64]  # (blocks + 1,) where the records of every block start
+    code: NDArray[np.uint32]  # combination and cell of every record
+    bits: int  # of the cell, the last ones of a code
+
+    def __repr__(self) -> str:
+        return f"PartRecords({len(self.start) - 1} blocks)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("records are confidential and cannot be pickled")
+
+
+class CombinationGroups(NamedTuple):
+    """Groups of every combination of codes."""
+
+    start: NDArray[np.int64]  # (combinations + 1,) where the groups of every combination start
+    ordinal: NDArray[np.int32]  # iteration of every group
+
+
+class RegionCounts(NamedTuple):
+    """CONFIDENTIAL. Counts of the groups of consecutive regions."""
+
+    row: NDArray[np.int32]  # (regions, iterations) row of every group, 0 for an empty one
+    cells: NDArray[np.int32]  # (rows, cells) records of every cell
+
+    def __repr__(self) -> str:
+        return f"RegionCounts({len(self.row)} regions)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("exact counts are confidential and cannot be pickled")
+
+
+_INT32, _INT64, _CODES = read_only_type(int32), read_only_type(int64), read_only_type(uint32)
+_REGIONS = tuple_type(ListedRegions, _INT64, _INT32)
+_RECORDS = tuple_type(PartRecords, _INT64, _CODES, int64)
+_GROUPS = tuple_type(CombinationGroups, _INT64, _INT32)
+_COUNTS = tuple_type(RegionCounts, int32[:, ::1], int32[:, ::1])
+
+
+@proven("groups.proof.md", digest="63e00a72c43083e3")
+@compiled(int64(_INT32, int64[::1]))
+def count_blocks(block, number):  # type: ignore[no-untyped-def]
+    """Add the records of every block to ``number``; returns how many name no block and are left out."""
+    lost = 0
+    for record in range(block.shape[0]):
+        place = block[record]
+        if 0 <= place < number.shape[0]:
+            number[place] += 1
+        else:
+            lost += 1
+    return lost
+
+
+@proven("groups.proof.md", digest="46cdc646321dd28a")
+@compiled(int64(_INT32, _CODES, int64[::1], _INT64, uint32[::1]))
+def place_records(block, code, place, stop, out):  # type: ignore[no-untyped-def]
+    """Write every code at the next free place of its block; returns how many did not fit."""
+    lost = 0
+    for record in range(block.shape[0]):
+        where = block[record]
+        if 0 <= where < stop.shape[0]:
+            if place[where] < stop[where]:
+                out[place[where]] = code[record]
+                place[where] += 1
+            else:
+                lost += 1
+    return lost
+
+
+@proven("groups.proof.md", digest="12428ba3c2a5b534")
+@compiled(int64(int64, _REGIONS, _RECORDS, _GROUPS, _COUNTS, int64))
+def count_groups(first, regions, records, groups, counts, used):  # type: ignore[no-untyped-def]
+    """Count the records of consecutive regions in their groups; returns the number of rows in use.
+
+    Every record adds one to its cell in each group of its combination. An empty group has row 0; a group gets the
+    next free row of ``counts`` when its first record is met.
+    """
+    mask = (1 << records.bits) - 1
+    for region in range(counts.row.shape[0]):
+        for listed in range(regions.start[first + region], regions.start[first + region + 1]):
+            block = regions.block[listed]
+            for record in range(records.start[block], records.start[block + 1]):
+                combo = records.code[record] >> records.bits
+                cell = records.code[record] & mask
+                for entry in range(groups.start[combo], groups.start[combo + 1]):
+                    group = groups.ordinal[entry]
+                    row = counts.row[region, group]
+                    if row == 0:
+                        used += 1
+                        row = used
+                        counts.row[region, group] = row
+                    counts.cells[row, cell] += 1
+    return used
+
 
 _CODE_BITS = 32
 _MOST_RECORDS = 1 << 31
@@ -83,7 +204,7 @@ class Memberships(Protocol):
         """Ordinals of iterations, none twice for one combination."""
 
 
-@proven("groups.proof.md", digest="c33d64a15bc5c4cf")
+@proven("groups.proof.md", digest="554f767ed500438f")
 def sort_by_block(
     batches: Callable[[], Iterable[Batch]], *, blocks: int, cells: int, combos: int
 ) -> GroupedRecords:
@@ -102,12 +223,10 @@ def sort_by_block(
         DataError: the two passes differ, or a record has a combination or a cell out of range.
         OverflowError: too many combinations for 32 bits.
     """
-    from censafe.tabulation.groups import kernels
-
     if combos << _bits(cells) > 1 << _CODE_BITS:
         raise OverflowError(f"{combos} combinations of codes are more than the counts have room for")
     number = np.zeros(blocks, dtype=np.int64)
-    lost = sum(int(kernels.count_blocks(batch.block, number)) for batch in batches())
+    lost = sum(int(count_blocks(batch.block, number)) for batch in batches())
     starts = np.zeros(blocks + 1, dtype=np.int64)
     np.cumsum(number, out=starts[1:])
     codes = np.empty(int(starts[-1]), dtype=np.uint32)
@@ -115,7 +234,7 @@ def sort_by_block(
     unplaced = 0
     for batch in batches():
         code = _packed(batch, cells, combos)
-        unplaced += int(kernels.place_records(batch.block, code, place, stop, codes))
+        unplaced += int(place_records(batch.block, code, place, stop, codes))
     if unplaced or np.any(place != stop):
         raise DataError("the records changed while they were read; do not write to the input during a run")
     return GroupedRecords(starts, codes, cells, combos, lost)
@@ -210,27 +329,25 @@ class ExactGroups:
         """Number of most detailed cells."""
         return self._cells
 
-    @proven("groups.proof.md", digest="2d5eca7e5cdcb3a8")
+    @proven("groups.proof.md", digest="d6118b86c9869b11")
     def block(self, first: int, stop: int) -> GroupBlock:
         """CONFIDENTIAL. The counts of regions ``first`` to ``stop - 1``; safe to call from several threads.
 
         Raises:
             ValueError: no such regions.
         """
-        from censafe.tabulation.groups import kernels
-
         if not 0 <= first < stop <= len(self._level.regions):
             raise ValueError(f"{self._level.name} has no regions {first} to {stop}")
         rows = np.zeros((stop - first, len(self._level.iterations)), dtype=np.int32)
         # Untouched pages of zeros cost no memory, so there is a row for every group.
         counts = np.zeros((rows.size + 1, self._cells), dtype=np.int32)
-        regions = kernels.ListedRegions(*read_only(self._regions.starts, self._regions.blocks))
-        found, used = kernels.RegionCounts(rows, counts), 0
+        regions = ListedRegions(*read_only(self._regions.starts, self._regions.blocks))
+        found, used = RegionCounts(rows, counts), 0
         for part, memberships in self._parts:
             start, code = read_only(part.starts, part.codes)
-            records = kernels.PartRecords(start, code, part.bits)
-            groups = kernels.CombinationGroups(*read_only(memberships.indptr, memberships.ordinals))
-            used = kernels.count_groups(first, regions, records, groups, found, used)
+            records = PartRecords(start, code, part.bits)
+            groups = CombinationGroups(*read_only(memberships.indptr, memberships.ordinals))
+            used = count_groups(first, regions, records, groups, found, used)
         return GroupBlock(first, rows, counts[: used + 1])
 
     def __reduce__(self) -> NoReturn:

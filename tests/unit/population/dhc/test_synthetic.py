@@ -13,9 +13,14 @@ import pytest
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.tables import HOUSEHOLD_SHAPE, PERSON_SHAPE, PL94_SHAPE, quarters
 from censafe.population.synthetic.dhc.chances import quarter_kinds
-from censafe.population.synthetic.dhc.columns import drawn_block_codes, person_numbers, unit_numbers
 from censafe.population.synthetic.dhc.histograms import draw_histograms
-from censafe.population.synthetic.dhc.population import DhcDraw, draw_dhc
+from censafe.population.synthetic.dhc.population import (
+    DhcDraw,
+    draw_dhc,
+    drawn_block_codes,
+    person_numbers,
+    unit_numbers,
+)
 from censafe.population.synthetic.plan import make_plan, marginals
 from support.shared import shared_data
 

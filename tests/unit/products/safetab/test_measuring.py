@@ -12,7 +12,7 @@ import pytest
 from censafe.errors import CheckError
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.detailed import encode
-from censafe.population.detailed.totals import PopGroupTotals
+from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.adaptive import suppression_threshold

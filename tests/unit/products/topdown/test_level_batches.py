@@ -10,16 +10,16 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels import level as estimating
+from censafe.estimation.topdown.levels import descent as estimating
 from censafe.estimation.topdown.levels.checks import adds_up, check_level
-from censafe.estimation.topdown.levels.general_parents import Family, estimate_family
-from censafe.estimation.topdown.levels.level import (
+from censafe.estimation.topdown.levels.descent import (
     CellRules,
     LevelReport,
     LevelTask,
     PassRule,
     estimate_level,
 )
+from censafe.estimation.topdown.levels.general_parents import Family, estimate_family
 from censafe.estimation.topdown.levels.limits import CutLimits, LevelLimits, facility_bounds
 from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.repair import CellChange

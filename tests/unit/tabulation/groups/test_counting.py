@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.model import GroupLevel
-from censafe.tabulation.groups import kernels as group_kernels
+from censafe.tabulation.groups import counting as group_kernels
 from censafe.tabulation.groups.counting import Batch, ExactGroups, GroupedRecords, RegionBlocks, sort_by_block
 
 BLOCKS, COMBOS, CELLS, ITERATIONS = 13, 7, 5, 4

@@ -1,33 +1,325 @@
-"""One histogram from the root down: every level is estimated below the final one above it."""
+"""One histogram from the root down: every level is estimated below the final one above it.
+
+From the measurements of a level come integer histograms that add up to the level above, in batches of parents.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Literal, cast
 
 import numpy as np
+from numba import int32, int64, void
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.least_squares.own_solver import ParentSolver, judged_solver
 from censafe.estimation.topdown.least_squares.solve import solve_l2
+from censafe.estimation.topdown.levels.checks import check_level
 from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.estimation.topdown.levels.families import FamilyRules
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
-from censafe.estimation.topdown.levels.level import (
+from censafe.estimation.topdown.levels.general_parents import (
+    Family,
+    estimate_family,
+    estimate_roots,
+    root_family,
+)
+from censafe.estimation.topdown.levels.parents import BatchFound, batch_edges, estimate_batch
+from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, rounding_chains
+from censafe.estimation.topdown.levels.passes import ParentEstimate
+from censafe.estimation.topdown.levels.task import (
     CellRules,
     LevelReport,
     LevelTask,
     PassRule,
-    estimate_level,
+    RepairedParent,
+    family_rules,
 )
-from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, rounding_chains
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
+from censafe.model.arrays import Integers
+from censafe.model.compiled import compiled
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
+from censafe.model.topdown.families import Families
 from censafe.model.topdown.histograms import MeasuredHistogram
 
-__all__ = ["Descent", "rules_of"]
+__all__ = [
+    "CellRules",
+    "Descent",
+    "EstimatedLevel",
+    "LevelReport",
+    "LevelTask",
+    "PassRule",
+    "Progress",
+    "RepairedParent",
+    "estimate_level",
+    "rules_of",
+]
+
+
+Progress = Callable[[float], None]
+"""Takes the share of a level's work that is done, 0 to 1."""
+
+_AHEAD = 3  # batches under way or waiting, for every worker
+
+
+def estimate_level(
+    task: LevelTask,
+    rules: CellRules,
+    parents: SparseLevel | None,
+    above: SpineLevel | None,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> tuple[SparseLevel, LevelReport]:
+    """Integer histograms of all geounits of a level.
+
+    Ordinary parents are estimated by compiled kernels, the others the general way. The result does not depend on
+    the number of workers: batches are cut by work alone, and every parent is estimated by itself.
+
+    Args:
+        task: the level.
+        rules: of the cells.
+        parents: final histograms of the level above; None for the root.
+        above: that level; None for the root.
+        workers: threads that estimate batches of parents.
+        progress: called after every batch with how far the level is.
+
+    Raises:
+        CheckError: the children of a parent cannot meet its counts and their own limits, or integers break them.
+    """
+    report = LevelReport(task.level.name, task.level.nodes)
+    if parents is None or above is None:
+        report.parents = 1
+        found, wanted = _roots(task, rules, report), None
+    else:
+        report.parents = above.nodes
+        found, wanted = _children(
+            _Level(task, rules, parents, above, family_rules(task, rules)), report, workers, progress
+        )
+    check_level(task.level, found, task.limits, rules.kinds, rules.cells, wanted)
+    return found, report
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """A level with the final one above it; ``family`` is None where all parents go the general way."""
+
+    task: LevelTask
+    rules: CellRules
+    parents: SparseLevel
+    above: SpineLevel
+    family: FamilyRules | None
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatedLevel:
+    """What became of a batch of parents.
+
+    Args:
+        parents: positions in the level above.
+        families: their children and cells.
+        found: the ordinary parents.
+        general: the others, by place in the batch.
+    """
+
+    parents: Integers
+    families: Families
+    found: BatchFound
+    general: tuple[tuple[int, ParentEstimate], ...] = field(default=())
+
+
+def _roots(task: LevelTask, rules: CellRules, report: LevelReport) -> SparseLevel:
+    """The geounits without a parent: one alone by the passes, several by one fit of each group."""
+    if task.level.nodes == 1 and task.limits.groups is None:
+        family = root_family(rules, task.limits)
+        made = estimate_family(task, rules, family)
+        _count(made, family, report)
+        found = {0: (family.support, made.counts[0])}
+    else:
+        found = estimate_roots(task, rules, report)
+    held = [(found[root][0], found[root][1]) for root in sorted(found)]
+    pointer = np.append(0, np.cumsum([np.count_nonzero(counts) for _, counts in held])).astype(np.int64)
+    cell = np.concatenate([cells[counts > 0] for cells, counts in held])
+    count = np.concatenate([counts[counts > 0] for _, counts in held])
+    return SparseLevel(task.level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32))
+
+
+def _children(
+    level: _Level, report: LevelReport, workers: int, progress: Progress | None
+) -> tuple[SparseLevel, SparseLevel]:
+    """Histograms of the children, and what they must add up to: the level above with its repairs."""
+    cells, children = np.diff(level.parents.node_ptr), np.diff(level.above.first_child)
+    report.empty = int((cells == 0).sum())
+    report.copied = int(((cells > 0) & (children == 1)).sum())
+    chosen = np.flatnonzero((cells > 0) & (children > 1))
+    edges = batch_edges(children[chosen], cells[chosen]) if len(chosen) else np.zeros(1, np.int64)
+    work = np.append(0.0, np.cumsum(children[chosen] * cells[chosen].astype(np.float64) ** 2))
+    spans = [chosen[first:last] for first, last in pairwise(edges.tolist())]
+    done: list[EstimatedLevel] = []
+    for batch in _in_order(level, spans, workers):
+        done.append(batch)
+        _report(level, batch, report)
+        if progress is not None:
+            progress(float(work[edges[len(done)]] / work[-1]))
+    return _joined(level, done, np.flatnonzero((cells > 0) & (children == 1))), _repaired(level, done)
+
+
+def _in_order(level: _Level, spans: list[Integers], workers: int) -> Iterator[EstimatedLevel]:
+    """Batches in the order of their parents, estimated by some threads a few batches ahead."""
+    if workers <= 1:
+        yield from (_batch(level, span) for span in spans)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[EstimatedLevel]] = deque()
+        try:
+            for span in spans:
+                waiting.append(pool.submit(_batch, level, span))
+                if len(waiting) >= _AHEAD * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _batch(level: _Level, parents: Integers) -> EstimatedLevel:
+    """Estimate some parents: the ordinary ones compiled, then the others one by one."""
+    families, counts = _families(level, parents)
+    if level.family is None:
+        found = BatchFound.none(families)
+    else:
+        found = estimate_batch(level.task.objective, level.family, families, counts)
+    general = []
+    for place in np.flatnonzero(~found.done).tolist():
+        family = _family(level, families, counts, parents, place)
+        general.append((place, estimate_family(level.task, level.rules, family)))
+    return EstimatedLevel(parents, families, found, tuple(general))
+
+
+def _families(level: _Level, parents: Integers) -> tuple[Families, Integers]:
+    """Children and cells of some parents, and the counts of the cells."""
+    child_ptr, child = _ranges(level.above.first_child, parents)
+    cell_ptr, entry = _ranges(level.parents.node_ptr, parents)
+    families = Families(child_ptr, child, cell_ptr, level.parents.cell[entry])
+    return families, level.parents.count[entry].astype(np.int64)
+
+
+def _ranges(pointer: Integers, chosen: Integers) -> tuple[Integers, Integers]:
+    """Positions that some rows of a pointer own, one row after another, and where each row starts."""
+    sizes = pointer[chosen + 1] - pointer[chosen]
+    starts = np.zeros(len(chosen) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts, np.arange(starts[-1]) + np.repeat(pointer[chosen] - starts[:-1], sizes)
+
+
+def _family(level: _Level, families: Families, counts: Integers, parents: Integers, place: int) -> Family:
+    children = families.child[families.child_ptr[place] : families.child_ptr[place + 1]]
+    cells = slice(int(families.cell_ptr[place]), int(families.cell_ptr[place + 1]))
+    name = str(level.above.names(parents[place : place + 1])[0])
+    return Family(
+        name, int(children[0]), int(children[-1]) + 1, families.cell[cells].astype(np.int64), counts[cells]
+    )
+
+
+def _report(level: _Level, batch: EstimatedLevel, report: LevelReport) -> None:
+    cells = np.diff(batch.families.cell_ptr)
+    report.add_batch(batch.found, int(cells[batch.found.done].max(initial=0)))
+    for place, made in batch.general:
+        family = _family(
+            level, batch.families, np.zeros(len(batch.families.cell), np.int64), batch.parents, place
+        )
+        _count(made, family, report)
+        report.general += 1
+
+
+def _count(made: ParentEstimate, family: Family, report: LevelReport) -> None:
+    """Count a parent of the general way; its worst solve says how it ended."""
+    for solve in made.solves:
+        report.add(solve, len(family.support))
+    worst = [solve.status for solve in made.solves if not solve.status.exact]
+    later = [solve.status for solve in made.solves if solve.status.value != "ok"]
+    report.statuses[(worst or later or [made.solves[-1].status])[0].value] += 1
+    report.rounded[made.roundings[-1]] += 1
+    if worst:
+        report.approximate.append(family.parent)
+    if made.changes:
+        cells = tuple((int(family.support[one.cell]), one.before, one.after) for one in made.changes)
+        report.repairs.append(RepairedParent(family.parent, cells))
+
+
+def _joined(level: _Level, done: list[EstimatedLevel], copied: Integers) -> SparseLevel:
+    """The histograms of all children, in the order of the level."""
+    nodes, first_child = level.task.level.nodes, level.above.first_child
+    entries = np.zeros(nodes, np.int64)
+    entries[first_child[copied]] = np.diff(level.parents.node_ptr)[copied]
+    for batch in done:
+        entries[batch.families.child] = batch.found.sizes
+        for place, made in batch.general:
+            span = slice(int(batch.families.child_ptr[place]), int(batch.families.child_ptr[place + 1]))
+            entries[batch.families.child[span]] = (made.counts > 0).sum(axis=1)
+    pointer = np.zeros(nodes + 1, np.int64)
+    np.cumsum(entries, out=pointer[1:])
+    cell, count = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], np.int32)
+    _, entry = _ranges(level.parents.node_ptr, copied)
+    starts = np.append(0, np.cumsum(np.diff(level.parents.node_ptr)[copied]))
+    _place(
+        pointer[first_child[copied]],
+        starts,
+        level.parents.cell[entry],
+        level.parents.count[entry],
+        cell,
+        count,
+    )
+    for batch in done:
+        found = batch.found
+        _place(pointer[first_child[batch.parents]], found.starts, found.cell, found.count, cell, count)
+        for place, made in batch.general:
+            support = batch.families.cell[batch.families.cell_ptr[place] : batch.families.cell_ptr[place + 1]]
+            child, held = np.nonzero(made.counts)
+            start = int(pointer[batch.families.child[batch.families.child_ptr[place]]])
+            cell[start : start + len(held)] = support[held]
+            count[start : start + len(held)] = made.counts[child, held]
+    return SparseLevel(level.task.level.geounits, pointer, cell, count)
+
+
+def _repaired(level: _Level, done: list[EstimatedLevel]) -> SparseLevel:
+    """The level above with the counts that were changed for its children."""
+    changed = [
+        (int(batch.parents[place]), made.changes)
+        for batch in done
+        for place, made in batch.general
+        if made.changes
+    ]
+    parents = level.parents
+    if not changed:
+        return parents
+    count = parents.count.copy()
+    for parent, changes in changed:
+        for change in changes:
+            count[parents.node_ptr[parent] + change.cell] = change.after
+    positive = count > 0
+    pointer = np.append(0, np.cumsum(positive))[parents.node_ptr]
+    return replace(
+        parents, node_ptr=pointer.astype(np.int64), cell=parents.cell[positive], count=count[positive]
+    )
+
+
+@compiled(void(int64[::1], int64[::1], int32[::1], int32[::1], int32[::1], int32[::1]))
+def _place(targets, starts, cell, count, cell_out, count_out):  # type: ignore[no-untyped-def]
+    """Copy the entries of every parent's children to their place."""
+    for parent in range(targets.shape[0]):
+        at = targets[parent]
+        for entry in range(starts[parent], starts[parent + 1]):
+            cell_out[at], count_out[at] = cell[entry], count[entry]
+            at += 1
 
 
 class Descent(EstimationFromRoot):

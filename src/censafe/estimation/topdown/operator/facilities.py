@@ -6,6 +6,8 @@ of it. Where it has several, a set S, the split is open. An area carries the ope
 among those that all of its blocks can follow, with at least one record (or what the rule says) for every facility; so whatever
 is chosen above can be met below. Where there are too many such blocks for that, an area carries them by set S: then facilities of
 different blocks can compete for records, and a parent whose children cannot follow is repaired.
+
+These and other results that are published by block make the exact sums of the first pass, at every level of a spine.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, DataError
 from censafe.estimation.topdown.operator.passes import combined
+from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 
-__all__ = ["MOST_ROWS", "FacilityRule", "FacilitySums", "OpenRecords", "facility_sums"]
+__all__ = ["MOST_ROWS", "FacilityRule", "FacilitySums", "HeldSums", "OpenRecords", "facility_sums"]
+
 
 MOST_ROWS = 50_000
 
@@ -237,3 +241,62 @@ def _open(
         area, place, kinds, published, count, np.searchsorted(area, every),
         np.stack([*keys, need], axis=1), np.searchsorted(keys[0], every),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class HeldSums:
+    """Exact sums over groups of cells of the geounits of every level.
+
+    Args:
+        label: group of every cell, int32, shape (cells,).
+        levels: sums that are decided, root first, as histograms over the groups.
+        open: records whose group facilities leave open, by level; empty where there are none.
+        published: published sum of every group, shape (groups,); of no length without facilities.
+        kind: kind of facility of every group, shape (groups,); of no length without facilities.
+    """
+
+    label: NDArray[np.int32] = field(repr=False)
+    levels: tuple[SparseLevel, ...]
+    open: tuple[OpenRecords, ...] = ()
+    published: Integers = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+    kind: Integers = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+
+    @staticmethod
+    def of(spine: Spine, label: NDArray[np.int32], blocks: SparseLevel) -> HeldSums:
+        """Sums that a published result decides alone.
+
+        Args:
+            spine: the tree.
+            label: published sum of every cell.
+            blocks: the result, by block of the spine.
+        """
+        return HeldSums(label, sum_histograms(spine, blocks, int(label.max()) + 1))
+
+    @staticmethod
+    def by_facility(
+        spine: Spine, rule: FacilityRule, blocks: SparseLevel, facilities: NDArray[np.integer],
+        *, most_rows: int = MOST_ROWS,
+    ) -> HeldSums:  # fmt: skip
+        """Sums that a published result decides together with published counts of facilities.
+
+        Args:
+            spine: the tree.
+            rule: published sum and kind of facility of every cell.
+            blocks: the result, by block of the spine.
+            facilities: of the blocks, shape (blocks, kinds).
+            most_rows: of open records, as in :func:`~censafe.estimation.topdown.operator.facilities.facility_sums`.
+
+        Raises:
+            DataError: records of a block are published where it has no facility for them.
+        """
+        label, published, kind = rule.groups()
+        found = facility_sums(spine, blocks, facilities, rule, most_rows=most_rows)
+        return HeldSums(
+            label, tuple(one.decided for one in found), tuple(one.open for one in found), published, kind
+        )
+
+    def open_at(self, depth: int) -> tuple[OpenRecords, Integers, Integers] | None:
+        """Open records of a level with the published sum and kind of every group; None where there are none."""
+        if not self.open or not len(self.open[depth].count):
+            return None
+        return self.open[depth], self.published, self.kind

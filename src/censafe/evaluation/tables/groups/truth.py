@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.model import GroupLevel as PublicLevel
+from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.detailed.source import SafetabInput
-from censafe.population.detailed.totals import PopGroupTotals
 from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe

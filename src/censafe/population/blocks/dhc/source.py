@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.prim_areas import with_prim_keys
 from censafe.geography.spines.tree import LevelRule
-from censafe.population.blocks.areas import in_order
-from censafe.population.blocks.block_list import BlockList, read_grfc_blocks
+from censafe.population.blocks.areas import BlockList, in_order, read_grfc_blocks
 from censafe.population.blocks.cef import find_cef, total_findings
 from censafe.population.blocks.cef_kernels import BlockTable
 from censafe.population.blocks.dhc.counts import (

@@ -20,8 +20,12 @@ from censafe.population.blocks.dhc.counts import (
     dhc_data,
     recode_unit_part,
 )
-from censafe.population.synthetic.dhc.columns import drawn_block_codes, person_numbers, unit_numbers
-from censafe.population.synthetic.dhc.population import draw_dhc
+from censafe.population.synthetic.dhc.population import (
+    draw_dhc,
+    drawn_block_codes,
+    person_numbers,
+    unit_numbers,
+)
 from censafe.population.synthetic.plan import PopulationPlan, make_plan
 
 __all__ = ["draw_histograms"]

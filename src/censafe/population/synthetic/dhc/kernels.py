@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.dhc.structures import DhcBlocks, DhcChances, DhcUnits
+from censafe.population.synthetic.dhc.chances import DhcBlocks, DhcChances, DhcUnits
 from censafe.population.synthetic.kernels import describe_household, draw_facilities, draw_residents
 from censafe.population.synthetic.members import Home, draw_household
 from censafe.population.synthetic.structures import (

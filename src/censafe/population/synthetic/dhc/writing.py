@@ -16,8 +16,13 @@ from numpy.typing import NDArray
 from censafe.population.blocks.dhc.words import PERSON_COLUMNS, UNIT_COLUMNS
 from censafe.population.files.fixed_width import fixed_layout
 from censafe.population.synthetic.blocks import area_columns
-from censafe.population.synthetic.dhc.columns import drawn_block_codes, person_numbers, unit_numbers
-from censafe.population.synthetic.dhc.population import DhcDraw, draw_dhc
+from censafe.population.synthetic.dhc.population import (
+    DhcDraw,
+    draw_dhc,
+    drawn_block_codes,
+    person_numbers,
+    unit_numbers,
+)
 from censafe.population.synthetic.districts import district_columns
 from censafe.population.synthetic.fixed_width import blank_lines, put_numbers, write_control_totals
 from censafe.population.synthetic.plan import PopulationPlan, make_plan, synthetic_states

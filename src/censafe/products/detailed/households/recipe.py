@@ -10,8 +10,8 @@ from censafe.errors import DataError, ReleaseError
 from censafe.model import GroupLevel as PublicLevel
 from censafe.model import GroupMeasurements
 from censafe.population.detailed.checks import no_group_finding
+from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.detailed.source import SafetabInput
-from censafe.population.detailed.totals import PopGroupTotals
 from censafe.population.findings import raise_if_fatal
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
 from censafe.privacy.measure.rows import GroupRows

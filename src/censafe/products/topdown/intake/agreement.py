@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import standard_depth, whole_geounits
-from censafe.estimation.topdown.operator.facilities import FacilityRule
-from censafe.estimation.topdown.operator.held import HeldSums
+from censafe.estimation.topdown.operator.facilities import FacilityRule, HeldSums
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel

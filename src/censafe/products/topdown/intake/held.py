@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, DataError
-from censafe.estimation.topdown.operator.facilities import FacilityRule
-from censafe.estimation.topdown.operator.held import HeldSums
+from censafe.estimation.topdown.operator.facilities import FacilityRule, HeldSums
 from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel

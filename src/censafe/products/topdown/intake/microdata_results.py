@@ -17,8 +17,8 @@ from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
 from censafe.publication.atomic import sha256_file
-from censafe.publication.microdata.counting import histograms_of_rows, shows_layout
 from censafe.publication.microdata.layouts import MicrodataLayout
+from censafe.publication.microdata.reading import histograms_of_rows, shows_layout
 from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES
 
 __all__ = ["MicrodataResult", "microdata_result"]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.operator.descent import operator_rules
-from censafe.estimation.topdown.operator.level import OperatorTask, estimate_operator_level
+from censafe.estimation.topdown.operator.descent import OperatorTask, estimate_operator_level, operator_rules
 from support.facilities import CELLS, KIND, RACE, Housed, housed, sparse_level
 from support.histograms import dense
 from support.operator_worlds import CHOICES, broken, estimate, housed_world, random_world

@@ -7,7 +7,7 @@ import pytest
 
 from censafe.errors import CheckError, DataError
 from censafe.estimation.topdown.operator.facilities import FacilityRule, facility_sums
-from censafe.estimation.topdown.operator.splits import split_open
+from censafe.estimation.topdown.operator.settle import split_open
 from support.facilities import (
     AGE,
     CELLS,

@@ -7,7 +7,7 @@ import pytest
 
 from censafe.errors import CheckError, ConfigError
 from censafe.estimation.topdown.operator.descent import operator_rules
-from censafe.estimation.topdown.operator.held import HeldSums
+from censafe.estimation.topdown.operator.facilities import HeldSums
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined
 from censafe.products.topdown.configuration.config import check_pass_order, load_config
 

@@ -10,7 +10,7 @@ import pytest
 from censafe.errors import DataError
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.outputs import microdata_layouts
-from censafe.publication.microdata.counting import histograms_of_rows, shows_layout
+from censafe.publication.microdata.reading import histograms_of_rows, shows_layout
 from censafe.publication.microdata.writer import write_microdata
 
 BLOCKS = np.array(["0100100010011000", "4400100010011000", "4400100010011001"])

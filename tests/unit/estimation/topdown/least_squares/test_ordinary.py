@@ -3,8 +3,7 @@ import pytest
 
 from censafe.estimation.topdown import ParentProblem, solve_l2
 from censafe.estimation.topdown.least_squares.active_set import find_changes
-from censafe.estimation.topdown.least_squares.dual import climb_dual
-from censafe.estimation.topdown.least_squares.ordinary import fit_family
+from censafe.estimation.topdown.least_squares.ordinary import climb_dual, fit_family
 from censafe.estimation.topdown.least_squares.structures import (
     Changes,
     ParentEquations,
