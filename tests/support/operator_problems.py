@@ -11,8 +11,7 @@ from scipy import sparse
 from censafe.estimation.topdown import ParentProblem
 from censafe.estimation.topdown.operator.newton import climb, evaluate
 from censafe.estimation.topdown.operator.parent import judge
-from censafe.estimation.topdown.operator.problem import Observed, PassProblem, pass_problem
-from censafe.estimation.topdown.operator.structures import Dual
+from censafe.estimation.topdown.operator.problem import Dual, Observed, PassProblem, pass_problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,12 @@ from censafe.products.topdown.configuration.config import TopdownConfig, load_co
 from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.intake.intake import open_intake
-from censafe.products.topdown.intake.microdata_results import MicrodataResult
-from censafe.products.topdown.intake.results import PublishedResult, open_results, require_same_use
+from censafe.products.topdown.intake.results import (
+    MicrodataResult,
+    PublishedResult,
+    open_results,
+    require_same_use,
+)
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
 from censafe.publication.sums import require_confidence

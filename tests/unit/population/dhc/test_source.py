@@ -27,8 +27,8 @@ from censafe.population.blocks.dhc.tables import (
 )
 from censafe.population.blocks.dhc.words import UNIT_COLUMNS
 from censafe.population.files.fixed_width import fixed_layout
-from censafe.population.synthetic.dhc.histograms import draw_histograms
 from censafe.population.synthetic.dhc.writing import synthesize_dhc
+from support.drawn_histograms import draw_histograms
 from support.shared import shared_data
 
 PERSONS = 20_000

@@ -13,7 +13,6 @@ import pytest
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.tables import HOUSEHOLD_SHAPE, PERSON_SHAPE, PL94_SHAPE, quarters
 from censafe.population.synthetic.dhc.chances import quarter_kinds
-from censafe.population.synthetic.dhc.histograms import draw_histograms
 from censafe.population.synthetic.dhc.population import (
     DhcDraw,
     draw_dhc,
@@ -22,6 +21,7 @@ from censafe.population.synthetic.dhc.population import (
     unit_numbers,
 )
 from censafe.population.synthetic.plan import make_plan, marginals
+from support.drawn_histograms import draw_histograms
 from support.shared import shared_data
 
 PERSONS = 60_000

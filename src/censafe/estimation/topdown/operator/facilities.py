@@ -13,6 +13,7 @@ These and other results that are published by block make the exact sums of the f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,15 @@ from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 
-__all__ = ["MOST_ROWS", "FacilityRule", "FacilitySums", "HeldSums", "OpenRecords", "facility_sums"]
+__all__ = [
+    "MOST_ROWS",
+    "FacilityRule",
+    "FacilitySums",
+    "HeldSums",
+    "OpenRecords",
+    "facility_sums",
+    "named_blocks",
+]
 
 
 MOST_ROWS = 50_000
@@ -142,15 +151,28 @@ def facility_sums(
     return tuple(found)
 
 
+def named_blocks(spine: Spine, blocks: Integers) -> str:
+    """Codes of the first three of some blocks, for messages.
+
+    Args:
+        spine: whose last level has the blocks.
+        blocks: positions, shape (m,).
+    """
+    return ", ".join(spine.leaf.plain_names(blocks[:3]).tolist())
+
+
+def _refuse(spine: Spine, blocks: Integers, problem: str) -> NoReturn:
+    raise DataError(
+        f"redistricting data: {len(blocks)} blocks {problem}, such as {named_blocks(spine, blocks)}; "
+        "fix: give the redistricting result of these records"
+    )
+
+
 def _require_facilities(spine: Spine, blocks: Integers) -> None:
     """Refuse blocks with records and no facility for them."""
     if len(blocks):
         places = np.unique(blocks)
-        named = ", ".join(spine.leaf.plain_names(places[:3]).tolist())
-        raise DataError(
-            f"redistricting data: {len(places)} blocks have records of a kind of which they have no facility, such as {named}; "
-            "fix: give the redistricting result of these records"
-        )
+        _refuse(spine, places, "have records of a kind of which they have no facility")
 
 
 def _require_records(
@@ -162,11 +184,7 @@ def _require_records(
         held = np.bincount(block[can[:, kind]], count[can[:, kind]], len(facilities))
         short = np.flatnonzero(held < facilities[:, kind].astype(np.int64) * fewest)
         if len(short):
-            named = ", ".join(spine.leaf.plain_names(short[:3]).tolist())
-            raise DataError(
-                f"redistricting data: {len(short)} blocks have fewer records than facilities of kind {kind}, such as {named}; "
-                "fix: give the redistricting result of these records"
-            )
+            _refuse(spine, short, f"have fewer records than facilities of kind {kind}")
 
 
 def _require_apart(can: NDArray[np.bool_]) -> None:
@@ -186,11 +204,7 @@ def _require_all_served(
     short = keys[0][have < need] if len(need) else keys[0][:0]
     if len(short):
         places = np.unique(short)
-        named = ", ".join(spine.leaf.plain_names(places[:3]).tolist())
-        raise DataError(
-            f"redistricting data: {len(places)} blocks have fewer records than all of their facilities need, such as {named}; "
-            "fix: give the redistricting result of these records"
-        )
+        _refuse(spine, places, "have fewer records than all of their facilities need")
 
 
 def _least(

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.estimation.topdown.operator.facilities import OpenRecords
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules
-from censafe.estimation.topdown.operator.problem import Observed, PassProblem
-from censafe.estimation.topdown.operator.structures import Dual
+from censafe.estimation.topdown.operator.problem import Dual, Observed, PassProblem
 from censafe.model.arrays import Floats, Integers
 
 __all__ = ["OpenSums", "OperatorFamily", "observed_answers", "pass_columns", "positions", "zero_multipliers"]

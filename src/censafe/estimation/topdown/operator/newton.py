@@ -1,4 +1,4 @@
-"""Compiled Newton ascent on the multipliers of a parent in operator form; symbols as in :mod:`.structures`."""
+"""Compiled Newton ascent on the multipliers of a parent in operator form; symbols as in :mod:`.problem`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numba import float64, int32, int64, types, void
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.operator.structures import DUAL, ENTRIES, SUMS
+from censafe.estimation.topdown.operator.problem import DUAL, ENTRIES, SUMS
 from censafe.model.arrays import Floats
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type

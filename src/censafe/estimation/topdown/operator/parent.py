@@ -21,9 +21,8 @@ from censafe.estimation.topdown.operator.family import (
 )
 from censafe.estimation.topdown.operator.newton import climb
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules
-from censafe.estimation.topdown.operator.problem import PassProblem, pass_problem
+from censafe.estimation.topdown.operator.problem import DUAL, SUMS, PassProblem, pass_problem
 from censafe.estimation.topdown.operator.rounding import exchange_units, round_pass
-from censafe.estimation.topdown.operator.structures import DUAL, SUMS
 from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
 

@@ -20,7 +20,7 @@ from numba import boolean, float64, int8, int32, int64, types, void
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.least_squares.structures import SIDES, Sides
-from censafe.estimation.topdown.operator.structures import ENTRIES, SUMS
+from censafe.estimation.topdown.operator.problem import ENTRIES, SUMS
 from censafe.estimation.topdown.rounding.network import MARGIN_TREE, MarginTree
 from censafe.estimation.topdown.rounding.steps import (
     PARENT_SUMS,

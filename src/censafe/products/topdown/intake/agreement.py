@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import standard_depth, whole_geounits
-from censafe.estimation.topdown.operator.facilities import FacilityRule, HeldSums
+from censafe.estimation.topdown.operator.facilities import FacilityRule, HeldSums, named_blocks
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
@@ -57,7 +57,7 @@ def require_agreement(
         if len(wrong):
             raise DataError(
                 f"published results: constraint {one.name} contradicts the others in {len(wrong)} blocks, such as "
-                f"{_named(spine.leaf.plain_names(wrong[:_NAMED]))}; {_FIX}"
+                f"{named_blocks(spine, wrong)}; {_FIX}"
             )
 
 
@@ -96,7 +96,7 @@ def require_totals(histogram: MeasuredHistogram, known: KnownBlocks, blocks: Spa
         codes = run.standard.levels[standard_depth(run, lowest)].names(wrong[:_NAMED])
         raise DataError(
             f"published results: other totals of {histogram.name} in {len(wrong)} geounits of level {name}, such as "
-            f"{_named(codes)}, than the records have; allowed: the totals of level {name}, which are published exactly; {_FIX}"
+            f"{', '.join(codes.tolist())}, than the records have; allowed: the totals of level {name}, which are published exactly; {_FIX}"
         )
 
 
@@ -133,7 +133,7 @@ def require_loose_bound(
         if len(wrong):
             raise DataError(
                 f"constraint {bound} of {histogram.name} could be exceeded in {len(wrong)} blocks by kind {kind}, such as "
-                f"{_named(known.spine.leaf.plain_names(wrong[:_NAMED]))}; allowed: upper bounds that no published sum exceeds, as in "
+                f"{named_blocks(known.spine, wrong)}; allowed: upper bounds that no published sum exceeds, as in "
                 "production; fix: a larger number, or no upper bound"
             )
 
@@ -179,7 +179,7 @@ def require_stack_agreement(
             if len(wrong):
                 raise DataError(
                     f"published results: constraints {other.name} and {one.name} of {histogram.name} contradict those of "
-                    f"{one.right.histogram} in {len(wrong)} blocks, such as {_named(known.spine.leaf.plain_names(wrong[:_NAMED]))}; {_FIX}"
+                    f"{one.right.histogram} in {len(wrong)} blocks, such as {named_blocks(known.spine, wrong)}; {_FIX}"
                 )
 
 
@@ -197,7 +197,3 @@ def _records(
     block = np.repeat(np.arange(leaf.nodes), np.diff(leaf.node_ptr))
     chosen = inside[leaf.cell]
     return np.bincount(block[chosen], leaf.count[chosen], leaf.nodes).astype(np.int64)
-
-
-def _named(codes: NDArray[np.str_]) -> str:
-    return ", ".join(codes.tolist())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, DataError
-from censafe.estimation.topdown.operator.facilities import FacilityRule, HeldSums
+from censafe.estimation.topdown.operator.facilities import FacilityRule, HeldSums, named_blocks
 from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
@@ -118,7 +118,7 @@ def _blocks(spine: Spine, rows: BlockRows) -> SparseLevel:
     if len(short):
         raise DataError(
             f"published results: {len(short)} blocks have fewer records in all than in a part, such as "
-            f"{', '.join(spine.leaf.plain_names(short[:3]).tolist())}; fix: give the results that were published of these records"
+            f"{named_blocks(spine, short)}; fix: give the results that were published of these records"
         )
     order = np.lexsort((rows.group, rows.block))
     order = order[rows.records[order] > 0]
