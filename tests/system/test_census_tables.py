@@ -97,7 +97,7 @@ def test_one_state_and_medians(run: Path, censafe: CommandLine) -> None:
     assert all(0 <= age <= 116 for age in ages)
     done = censafe("tables", run, "--table", "P1", "--geography", "county", "--state", "50")
     assert done.code == 2
-    assert "state '50': the run has no geounit of it" in done.err
+    assert "state '50': there is no area of it" in done.err
 
 
 def test_the_list_of_tables_is_printed(censafe: CommandLine) -> None:
@@ -152,13 +152,42 @@ def test_lists_that_break_a_rule_leave_nothing_behind(
         assert not out.exists()
 
 
+def test_microdata_give_the_tables_of_their_run(run: Path, tmp_path: Path) -> None:
+    for folder, names in ((run, ("P12", "P17")), (run.with_name("dhc-redistricting"), ("P2", "P5", "H1"))):
+        for name in names:
+            for geography in ("county", "block"):
+                whole = tables(folder, name, geography).arrow.to_pylist()
+                shown = tables(folder / "microdata", name, geography).arrow.to_pylist()
+                filled = {row["GEOID"] for row in shown}
+                assert shown == [row for row in whole if row["GEOID"] in filled]
+                assert not any(row["value"] for row in whole if row["GEOID"] not in filled)
+    with pytest.raises(UsageError, match=r"table H4 counts households, which .* does not hold"):
+        tables(run / "microdata", "H4", "county")
+    (tmp_path / "note.txt").write_text("a|b\n1|2\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="0 files of microdata that tables are made of"):
+        tables(tmp_path, "P1", "county")
+
+
+def test_the_redistricting_data_have_tables_of_their_own(run: Path, censafe: CommandLine) -> None:
+    published = pq.read_table(run.with_name("dhc-redistricting") / "tables" / "County.parquet").to_pylist()
+    found = tables(run.with_name("dhc-redistricting"), "P1", "county", wide=True).arrow.to_pylist()
+    assert [row["P1_003N"] for row in found] == [row["P1_003"] for row in published]
+    done = censafe("tables", "--list", "pl94")
+    assert len(done.out.splitlines()) == 6
+
+
 def test_runs_that_hold_other_records_are_refused(run: Path, tmp_path: Path) -> None:
-    other = run.with_name("dhc-redistricting")
+    island = tmp_path / "island"
+    shutil.copytree(run, island)
+    for path in island.glob("histograms/*"):
+        path.unlink()
     with pytest.raises(UsageError, match="holds no histogram of the DHC"):
-        tables(other, "P1", "county")
+        tables(island, "P1", "county")
     persons = shutil.copytree(run, tmp_path / "persons")
     for path in (*persons.glob("histograms/households*"), *persons.glob("histograms/units*")):
         path.unlink()
-    with pytest.raises(UsageError, match="table P16 counts households, which the run did not measure"):
+    with pytest.raises(
+        UsageError, match=r"table P16 counts households, which .* does not hold; allowed: tables of persons"
+    ):
         tables(persons, "P16", "county")
     assert len(tables(persons, "P1", "county"))

@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["table_names", "tables", "write_tables"]
 
 
-def table_names() -> Frame:
-    """The tables of the DHC: name, title, universe, lowest areas, number of cells, and what the records do not tell.
+def table_names(product: str = "dhc") -> Frame:
+    """The tables of a product: name, title, universe, lowest areas, number of cells, and what the records do not tell.
+
+    Args:
+        product: ``dhc``, or ``pl94`` for the redistricting data.
+
+    Raises:
+        UsageError: another product.
 
     Source: 2020 Census DHC technical documentation.
 
@@ -28,9 +34,11 @@ def table_names() -> Frame:
     """
     import pyarrow as pa
 
-    from censafe.products.topdown.census_tables.definitions import census_tables
+    from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables
 
-    rows = census_tables().values()
+    if product not in SCHEMAS:
+        raise UsageError(f"product {product!r}: allowed are {', '.join(SCHEMAS)}")
+    rows = census_tables(product).values()
     return Frame(
         pa.table(
             {
@@ -54,10 +62,10 @@ def tables(
     areas: str | Path | None = None,
     wide: bool = False,
 ) -> Frame:
-    """Tables of the DHC from the published histograms of a finished run.
+    """Tables of the DHC or of the redistricting data from the published histograms of a finished run, or from microdata.
 
     Args:
-        run: folder of a run of topdown dhc-us or dhc-pr.
+        run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr), or of microdata in the Bureau's layout: pipe-delimited text.
         table: one or more names, such as ``P12``; with `wide`, or where it is a table of medians, one.
         geography: ``us``, ``state``, ``county``, ``tract``, ``block_group`` or ``block``; None with `areas`.
         state: two-digit code of the only state wanted.
@@ -74,7 +82,7 @@ def tables(
         DataError: the file of areas breaks a rule.
         StorageError: there is no finished run, or a file cannot be read.
 
-    Source: 2020 Census DHC technical documentation.
+    Source: 2020 Census P.L. 94-171 and DHC technical documentation.
 
     Example:
         >>> import tempfile, censafe
@@ -162,11 +170,12 @@ def write_tables(
 def _asked(
     run: Path, names: Sequence[str], geography: str | None, state: str | None, areas: str | Path | None
 ) -> tuple[TableSource, list[CensusTable], tuple[Geography, ...]]:
-    from censafe.products.topdown.census_tables.definitions import census_tables, table_named
-    from censafe.products.topdown.census_tables.source import TableSource, is_published, require_published
+    from censafe.products.topdown.census_tables.definitions import table_named
+    from censafe.products.topdown.census_tables.microdata_source import open_source
+    from censafe.products.topdown.census_tables.source import is_published, require_published
 
-    asked = [table_named(name) for name in dict.fromkeys(names)]
-    source = TableSource(run)
+    source = open_source(run)
+    asked = [table_named(name, source.product) for name in dict.fromkeys(names)]
     places = source.geographies(
         [] if geography is None else [geography], [] if areas is None else [Path(areas)], state
     )
@@ -176,7 +185,7 @@ def _asked(
             require_published(one, place)
     known = [
         one
-        for one in census_tables().values()
+        for one in source.tables.values()
         if source.holds(one) and not one.needs and all(is_published(one, place) for place in places)
     ]
     return source, asked or known, places

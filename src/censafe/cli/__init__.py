@@ -28,7 +28,7 @@ VERBS = {
     "plan": "Cost, variance and margin of error of every table; opens no data.",
     "run": "The protected release.",
     "synth": "A synthetic population in the Bureau's input layouts.",
-    "tables": "Tables of the DHC for any areas, from a finished run.",
+    "tables": "Tables of the DHC and redistricting data for any areas, from a finished run.",
     "truth": "True tables without noise (confidential).",
     "validate": "Check a configuration and a data folder.",
 }

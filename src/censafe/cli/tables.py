@@ -42,7 +42,14 @@ __all__ = ["command"]
     metavar="PATH",
     help="File that ends in .csv, .parquet or .xlsx; or a folder, for one wide Parquet file a table [default: CSV on standard output].",
 )
-@click.option("--list", "listed", is_flag=True, help="Print the tables: name, lowest areas, cells and title.")
+@click.option(
+    "--list",
+    "listed",
+    type=click.Choice(["dhc", "pl94"]),
+    is_flag=False,
+    flag_value="dhc",
+    help="Print the tables of a product (dhc without a word): name, lowest areas, cells and title.",
+)
 def command(
     run: Path | None,
     names: tuple[str, ...],
@@ -52,9 +59,11 @@ def command(
     out: Path | None,
     *,
     wide: bool,
-    listed: bool,
+    listed: str | None,
 ) -> None:
-    """Make tables of the Demographic and Housing Characteristics File from the finished RUN of topdown dhc-us or dhc-pr.
+    """Make tables of the Demographic and Housing Characteristics File, or of the redistricting data, from the finished RUN of topdown.
+
+    RUN is the folder of a run, or a folder with microdata in the Bureau's layout.
 
     \b
     Examples:
@@ -63,19 +72,20 @@ def command(
       censafe tables dhc --table P12 --geography tract --state 44 --wide --out p12.xlsx
       censafe tables dhc --table P1 --table H3 --areas districts.csv --out districts.csv
       censafe tables dhc --geography block --out tables/
+      censafe tables redistricting --table P2 --areas districts.csv
     """
     import pyarrow.csv as pa_csv
 
     import censafe
 
     if listed:
-        for row in censafe.table_names().arrow.to_pylist():
+        for row in censafe.table_names(listed).arrow.to_pylist():
             needs = f" [cannot be made: needs {row['needs']}]" if row["needs"] else ""
             click.echo(f"{row['table']:<7}{row['lowest']:<8}{row['cells']:>4}  {row['title']}{needs}")
         return
     if run is None:
         raise click.UsageError("Missing argument 'RUN': the folder of a finished run; or --list.")
-    if not censafe.open_release(run).private:
+    if (run / "manifest.json").exists() and not censafe.open_release(run).private:
         click.echo("NOT PRIVATE: the run was drawn with a test key, or from published data.", err=True)
     if out is None:
         if not names:

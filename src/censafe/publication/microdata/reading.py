@@ -20,7 +20,15 @@ from censafe.model.arrays import Integers
 from censafe.model.sparse import SparseLevel
 from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout
 
-__all__ = ["coded", "file_header", "histograms_of_rows", "number_batches", "shows_layout"]
+__all__ = [
+    "coded",
+    "file_header",
+    "histograms_of_rows",
+    "number_batches",
+    "row_geounits",
+    "shows_cells",
+    "shows_layout",
+]
 
 
 _PIECE_BYTES: Final = 1 << 24
@@ -116,6 +124,40 @@ def shows_layout(path: Path, layout: MicrodataLayout) -> bool:
     )
 
 
+def shows_cells(layout: MicrodataLayout) -> bool:
+    """Whether the rows of a layout show their cells whole, so that they can be counted back."""
+    try:
+        _row_codes(layout)
+    except ValueError:
+        return False
+    return True
+
+
+def row_geounits(path: Path, layout: MicrodataLayout) -> NDArray[np.str_]:
+    """Geocodes of the rows of a file, each once, sorted.
+
+    Args:
+        path: see :func:`histograms_of_rows`.
+        layout: of the file.
+
+    Raises:
+        DataError: codes of another form.
+        StorageError: the file cannot be read.
+    """
+    place = [column for column in layout.columns if column.geocode]
+    known = np.zeros(0, np.int64)
+    for batch in number_batches(path, [column.name for column in place], f"the microdata {layout.name}"):
+        known = np.union1d(known, _geocodes(path, batch, place))
+    return np.array([f"{one:0{layout.digits}d}" for one in known.tolist()], np.str_)
+
+
+def _geocodes(path: Path, batch: Any, place: Sequence[MicrodataColumn]) -> Integers:
+    found = np.zeros(batch.num_rows, np.int64)
+    for column in place:
+        found = found * 10**column.geocode + coded(path, batch, column.name, 0, 10**column.geocode)
+    return found
+
+
 def histograms_of_rows(path: Path, layout: MicrodataLayout, geounits: NDArray[np.str_]) -> SparseLevel:
     """Count the rows of a file by geounit and cell; rows of units that were added beside the records are passed over.
 
@@ -143,9 +185,7 @@ def histograms_of_rows(path: Path, layout: MicrodataLayout, geounits: NDArray[np
     strange: list[Integers] = []
     names = [column.name for column in (*place, *code.columns)]
     for batch in number_batches(path, names, f"the microdata {layout.name}"):
-        found = np.zeros(batch.num_rows, np.int64)
-        for column in place:
-            found = found * 10**column.geocode + coded(path, batch, column.name, 0, 10**column.geocode)
+        found = _geocodes(path, batch, place)
         node = np.minimum(np.searchsorted(known, found), len(known) - 1)
         strange.append(np.unique(found[known[node] != found]))
         cell = code.cells(path, batch)

@@ -25,7 +25,7 @@ Condition = Mapping[str, frozenset[int]]
 LOWEST: Final = ("block", "tract", "county")
 """Lowest areas for which a table can be published."""
 _DATA: Final = resources.files("censafe.products.topdown.census_tables").joinpath("data")
-_FILES: Final = ("population", "quarters", "households", "units")
+_FILES: Final = {"dhc": ("population", "quarters", "households", "units"), "pl94": ("redistricting",)}
 _NAME: Final = re.compile("([A-Z]+)([0-9]+)([A-Z]*)")
 _KINDS: Final = ("P", "PCT", "PCO", "H", "HCT")
 _STEP: Final = ". "
@@ -45,9 +45,14 @@ _KEYS: Final = frozenset(
         "lines",
     )
 )
+_WORDS: Final = {"dhc": "DHC", "pl94": "redistricting data"}
+_EXAMPLES: Final = {"dhc": ("P12", "PCT12A", "H4"), "pl94": ("P1", "P5", "H1")}
 _NEEDED: Final = ("title", "universe", "histogram", "lines")
-SCHEMAS: Final = {"persons": "dhc-persons", "households": "dhc-households", "units": "dhc-units"}
-"""Schema of each histogram that tables count."""
+SCHEMAS: Final = {
+    "dhc": {"persons": "dhc-persons", "households": "dhc-households", "units": "dhc-units"},
+    "pl94": {"persons": "pl94-persons", "units": "pl94-units"},
+}
+"""Schema of each histogram that tables count, by product: the DHC, and the redistricting data."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,12 @@ class CensusTable:
         return tuple(f"{self.name}_{number:03d}N" for number in range(1, len(self.lines) + 1))
 
 
-@lru_cache(maxsize=1)
-def census_tables() -> Mapping[str, CensusTable]:
-    """The tables of the DHC by name, each base table before its repetitions by race and origin.
+@lru_cache(maxsize=len(_FILES))
+def census_tables(product: str = "dhc") -> Mapping[str, CensusTable]:
+    """The tables of a product by name, each base table before its repetitions by race and origin.
+
+    Args:
+        product: ``dhc``, or ``pl94`` for the redistricting data.
 
     Raises:
         ConfigError: a definition that cannot be read.
@@ -108,12 +116,14 @@ def census_tables() -> Mapping[str, CensusTable]:
         >>> tables = census_tables()
         >>> len(tables), tables["P12A"].variables[1], tables["P12A"].lines[1].label
         (249, 'P12A_002N', 'Male:')
+        >>> list(census_tables("pl94"))
+        ['P1', 'P2', 'P3', 'P4', 'P5', 'H1']
     """
     iterations = _entries("iterations")
     found: dict[str, CensusTable] = {}
-    for file in _FILES:
+    for file in _FILES[product]:
         for name, entry in _entries(file).items():
-            schema = shipped_schemas()[SCHEMAS[entry["histogram"]]]
+            schema = shipped_schemas()[SCHEMAS[product][entry["histogram"]]]
             base = parse_table(name, entry, schema)
             found[name] = base
             own = replace(
@@ -137,17 +147,21 @@ def _place(name: str) -> tuple[int, int, int, str]:
     return _KINDS.index(kind), int(number), len(suffix), suffix
 
 
-def table_named(name: str) -> CensusTable:
+def table_named(name: str, product: str = "dhc") -> CensusTable:
     """One table.
+
+    Args:
+        name: such as ``P12``, in capital letters or not.
+        product: as for :func:`census_tables`.
 
     Raises:
         ConfigError: there is none of that name; the nearest are offered.
     """
-    tables = census_tables()
+    tables = census_tables(product)
     if name.upper() not in tables:
         raise ConfigError(
-            f"table {name!r}: there is no such table of the DHC.{nearest(name.upper(), tuple(tables))} Allowed: names such as P12, "
-            "PCT12A or H4"
+            f"table {name!r}: there is no such table of the {_WORDS[product]}.{nearest(name.upper(), tuple(tables))} Allowed: names such "
+            f"as {', '.join(_EXAMPLES[product])}"
         )
     return tables[name.upper()]
 

@@ -1,7 +1,8 @@
-"""The finished run that tables are made of: its published histograms, and the areas that its blocks lie in. All of it is public."""
+"""What tables are made of: published histograms, and the areas that blocks lie in. All of it is public."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,19 +18,20 @@ from censafe.geography.geocodes import GeocodeForm
 from censafe.model.entries import nearest
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
-from censafe.products.topdown.census_tables.definitions import SCHEMAS, CensusTable
+from censafe.products.topdown.census_tables.definitions import SCHEMAS, CensusTable, census_tables
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.manifest import read_manifest
 from censafe.publication.microdata.histograms import histogram_geounits, histogram_schema, read_histograms
-from censafe.publication.stamps import stamp_of
+from censafe.publication.stamps import Stamp, stamp_of
 
-__all__ = ["Geography", "TableSource", "is_published", "require_published"]
+__all__ = ["LEVELS", "Geography", "RunSource", "TableSource", "is_published", "require_published"]
 
-_LEVELS: Final[Mapping[str, str]] = {
+LEVELS: Final[Mapping[str, str]] = {
     "us": "US", "state": "State", "county": "County", "tract": "Tract", "block_group": "Block_Group", "block": "Block",
 }  # fmt: skip
-_RANK: Final = tuple(_LEVELS)
+"""Levels of census geography as they are asked for, and as a run calls them, the widest first."""
+_RANK: Final = tuple(LEVELS)
 _STATE: Final = 2
 
 
@@ -50,49 +52,54 @@ class Geography:
     areas: AreaBlocks
 
 
-class TableSource:
-    """The published histograms of a finished run of the DHC.
+class TableSource(ABC):
+    """Published histograms of one product: those of a finished run, or microdata.
 
     Args:
-        run: its folder.
-
-    Raises:
-        UsageError: a run of another product, or that holds no histogram of the DHC.
-        StorageError: there is no finished run.
+        product: ``dhc``, or ``pl94`` for the redistricting data.
+        place: in words, for messages.
     """
 
-    def __init__(self, run: Path) -> None:
-        manifest = read_manifest(run / "manifest.json")
-        if manifest.plan.product != "topdown":
-            raise UsageError(
-                f"{run} is a run of {manifest.plan.product}, whose tables stand in its folder; tables are made of runs of "
-                "topdown dhc-us or dhc-pr"
-            )
-        self._files = {
-            (kind, word): path
-            for word, level in _LEVELS.items()
-            for path in sorted((run / "histograms").glob(f"*_{level}.parquet"))
-            for kind, schema in SCHEMAS.items()
-            if histogram_schema(path) == schema
-        }
-        if not self._files:
-            raise UsageError(
-                f"{run} holds no histogram of the DHC ({', '.join(SCHEMAS.values())}); the tables of the redistricting data stand in its "
-                "folder tables. Fix: give the folder of a run of topdown dhc-us or dhc-pr"
-            )
+    def __init__(self, product: str, place: Path) -> None:
+        self.product = product
+        self._place = place
         self._last: tuple[tuple[str, str], SparseLevel] | None = None
-        names = run / NAMES
-        self.names = AreaNames(read_area_names(names) if names.exists() else {}, census=True)
-        self.stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
+
+    names: AreaNames
+    """What stands beside geocodes."""
+    stamp: Stamp | None
+    """Of a test key or of published data; None for any other release."""
 
     @property
+    @abstractmethod
+    def held(self) -> tuple[str, ...]:
+        """The histograms that there are: persons, households, units."""
+
+    @property
+    @abstractmethod
     def levels(self) -> tuple[str, ...]:
-        """Words for the levels that the run publishes, the widest first."""
-        return tuple(word for word in _LEVELS if any(level == word for _, level in self._files))
+        """Words for the levels that there are, the widest first."""
+
+    @abstractmethod
+    def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
+        """Areas of a level: the level whose histograms are read, its geounits, sorted, and the areas of these."""
+
+    @abstractmethod
+    def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """Histograms of geounits."""
+
+    @property
+    def tables(self) -> Mapping[str, CensusTable]:
+        """The tables of the product by name."""
+        return census_tables(self.product)
+
+    @property
+    def _schemas(self) -> Mapping[str, str]:
+        return SCHEMAS[self.product]
 
     def holds(self, table: CensusTable) -> bool:
-        """Whether the run counts what the table counts."""
-        return any(kind == table.histogram for kind, _ in self._files)
+        """Whether there are counts of what the table counts."""
+        return table.histogram in self.held
 
     def require(self, table: CensusTable) -> None:
         """Refuse a table that the run cannot fill.
@@ -104,19 +111,20 @@ class TableSource:
             raise UsageError(f"table {table.name} cannot be made: the records do not tell {table.needs}")
         if not self.holds(table):
             raise UsageError(
-                f"table {table.name} counts {table.histogram}, which the run did not measure; give a run with measure = {table.histogram}"
+                f"table {table.name} counts {table.histogram}, which {self._place} does not hold; allowed: tables of "
+                f"{', '.join(self.held)}; fix: give a run that measures them"
             )
 
     def schema(self, table: CensusTable) -> Schema:
         """Schema of the histogram of a table."""
-        return shipped_schemas()[SCHEMAS[table.histogram]].schema
+        return shipped_schemas()[self._schemas[table.histogram]].schema
 
     def histograms(self, table: CensusTable, geography: Geography) -> SparseLevel:
         """Histograms of the geounits of a geography; those of the last call are at hand."""
         wanted = (table.histogram, geography.level)
         if self._last is None or self._last[0] != wanted:
             self._last = None  # let go before the next are read
-            self._last = (wanted, read_histograms(self._files[wanted], geography.geounits))
+            self._last = (wanted, self.read(*wanted, geography.geounits))
         return self._last[1]
 
     def geographies(
@@ -140,10 +148,8 @@ class TableSource:
                     f"geography {word!r}: the run does not publish it.{nearest(word, self.levels)} Allowed: {', '.join(self.levels)}, or a "
                     "list of areas"
                 )
-            geounits = self._geounits(word)
-            inside = self._inside(geounits, state)
-            area = np.where(inside, np.cumsum(inside) - 1, -1)
-            found.append(Geography(word, word, geounits, AreaBlocks(geounits[inside], area)))
+            level, geounits, areas = self.level(word)
+            found.append(Geography(word, level, geounits, _of_state(areas, geounits, state)))
         for path in lists:
             found += self._listed(path, state)
         if not found:
@@ -151,34 +157,90 @@ class TableSource:
         return tuple(found)
 
     def _listed(self, path: Path, state: str | None) -> list[Geography]:
-        geounits = self._geounits("block")
+        level, geounits, _ = self.level("block")
         form = GeocodeForm(len(geounits[0]))
         kinds, _ = read_block_areas(path, form.pack(geounits), form)
-        inside = self._inside(geounits, state)
-        return [
-            Geography(
-                kind.name, "block", geounits, AreaBlocks(kind.codes, np.where(inside, kind.area_of, -1))
-            )
-            for kind in kinds
-        ]
+        lists = [(kind.name, AreaBlocks(kind.codes, kind.area_of)) for kind in kinds]
+        return [Geography(name, level, geounits, _of_state(areas, geounits, state)) for name, areas in lists]
 
-    def _inside(self, geounits: NDArray[np.str_], state: str | None) -> NDArray[np.bool_]:
-        if state is None:
-            return np.ones(len(geounits), np.bool_)
-        inside = np.array(geounits.astype(f"U{_STATE}") == state)
-        if not inside.any():
+
+def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) -> AreaBlocks:
+    """The areas of one state alone.
+
+    Raises:
+        UsageError: nothing was counted in the state.
+    """
+    if state is None:
+        return areas
+    inside = (geounits.astype(f"U{_STATE}") == state) & (areas.area >= 0)
+    if not inside.any():
+        raise UsageError(f"state {state!r}: there is no area of it; give its two-digit code")
+    wanted = np.unique(areas.area[inside])
+    number = np.full(len(areas.names), -1, np.int64)
+    number[wanted] = np.arange(len(wanted))
+    return AreaBlocks(areas.names[wanted], np.where(inside, number[areas.area], -1))
+
+
+class RunSource(TableSource):
+    """The published histograms of a finished run.
+
+    Args:
+        run: its folder.
+
+    Raises:
+        UsageError: a run of another product, or that holds no histogram of the DHC or the redistricting data.
+        StorageError: there is no finished run.
+    """
+
+    def __init__(self, run: Path) -> None:
+        manifest = read_manifest(run / "manifest.json")
+        if manifest.plan.product != "topdown":
             raise UsageError(
-                f"state {state!r}: the run has no geounit of it at this level; give its two-digit code"
+                f"{run} is a run of {manifest.plan.product}, whose tables stand in its folder; tables are made of runs of "
+                "topdown dhc-us, dhc-pr, pl94-us or pl94-pr"
             )
-        return inside
+        found = {
+            (word, histogram_schema(path)): path
+            for word, level in LEVELS.items()
+            for path in sorted((run / "histograms").glob(f"*_{level}.parquet"))
+        }
+        known = {schema for _, schema in found}
+        product = next((one for one, schemas in SCHEMAS.items() if known & set(schemas.values())), None)
+        if product is None:
+            raise UsageError(
+                f"{run} holds no histogram of the DHC or the redistricting data; fix: give the folder of a run of topdown dhc-us, dhc-pr, "
+                "pl94-us or pl94-pr"
+            )
+        super().__init__(product, run)
+        self._files = {
+            (kind, word): found[word, schema]
+            for kind, schema in SCHEMAS[product].items()
+            for word in LEVELS
+            if (word, schema) in found
+        }
+        names = run / NAMES
+        self.names = AreaNames(read_area_names(names) if names.exists() else {}, census=True)
+        self.stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
 
-    def _geounits(self, word: str) -> NDArray[np.str_]:
-        """Geounits of a level in which anything was counted."""
-        return np.unique(
-            np.concatenate(
-                [histogram_geounits(path) for (_, level), path in self._files.items() if level == word]
-            )
-        )
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The histograms that there are."""
+        return tuple(dict.fromkeys(kind for kind, _ in self._files))
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Words for the levels that the run publishes, the widest first."""
+        return tuple(word for word in LEVELS if any(level == word for _, level in self._files))
+
+    def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
+        """The geounits of a level in which anything was counted."""
+        codes = [histogram_geounits(path) for (_, level), path in self._files.items() if level == word]
+        geounits = np.unique(np.concatenate(codes))
+        return word, geounits, AreaBlocks(geounits, np.arange(len(geounits)))
+
+    def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """Histograms of geounits."""
+        return read_histograms(self._files[histogram, level], geounits)
 
 
 def is_published(table: CensusTable, geography: Geography) -> bool:

@@ -18,7 +18,7 @@ from censafe.model.safe_text import WORKBOOK_OPTIONS, csv_table
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
-from censafe.products.topdown.census_tables.source import Geography, TableSource
+from censafe.products.topdown.census_tables.source import LEVELS, Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.publication.atomic import atomic_write
 from censafe.publication.stamps import Stamp
@@ -75,7 +75,7 @@ def _beside(
     source: TableSource, geography: Geography, codes: NDArray[np.str_]
 ) -> dict[str, NDArray[np.str_]]:
     """What names areas: GEOID, GISJOIN and NAME at levels of census geography, otherwise their code."""
-    if geography.name != geography.level:
+    if geography.name not in LEVELS:
         return {geography.name: codes}
     beside = source.names.beside(codes)
     return beside if "GEOID" in beside else {"geocode": codes, **beside}

@@ -33,7 +33,7 @@ _Values = npt.NDArray[np.float64]
 def records(histogram: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Block and cell of some records in cells that may hold any, the last block being full of one cell."""
     rng = np.random.default_rng(7)
-    allowed = np.flatnonzero(shipped_schemas()[SCHEMAS[histogram]].allowed())
+    allowed = np.flatnonzero(shipped_schemas()[SCHEMAS["dhc"][histogram]].allowed())
     # people of group quarters, and households of every type, have few of all cells
     chosen = allowed[rng.integers(0, len(allowed), RECORDS)]
     return np.sort(rng.integers(0, BLOCKS, RECORDS)), chosen
@@ -42,7 +42,7 @@ def records(histogram: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64
 @functools.cache
 def blocks(histogram: str) -> SparseLevel:
     block, cell = records(histogram)
-    cells = shipped_schemas()[SCHEMAS[histogram]].schema.cells
+    cells = shipped_schemas()[SCHEMAS["dhc"][histogram]].schema.cells
     keys, count = np.unique(block * cells + cell, return_counts=True)
     pointer = np.searchsorted(keys, np.arange(BLOCKS + 1) * cells)
     names = np.array([f"{one}" for one in range(BLOCKS)])
@@ -54,14 +54,14 @@ def blocks(histogram: str) -> SparseLevel:
 @functools.cache
 def values(name: str) -> _Values:
     table = TABLES[name]
-    schema = shipped_schemas()[SCHEMAS[table.histogram]].schema
+    schema = shipped_schemas()[SCHEMAS["dhc"][table.histogram]].schema
     pieces = tabulated(table, schema, blocks(table.histogram), AREAS)
     return np.concatenate([own for _, own in pieces])
 
 
 def slowly(table: CensusTable) -> _Values:
     """Each line, one record after another."""
-    schema = shipped_schemas()[SCHEMAS[table.histogram]].schema
+    schema = shipped_schemas()[SCHEMAS["dhc"][table.histogram]].schema
     block, cell = records(table.histogram)
     levels = dict(zip(schema.names, np.unravel_index(cell, schema.shape), strict=True))
     found = np.zeros((len(AREAS.names), len(table.lines)))
