@@ -13,7 +13,7 @@ from censafe.errors import UsageError
 from censafe.geography.area_names import AreaNames
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import SCHEMAS
-from censafe.products.topdown.census_tables.source import LEVELS, RunSource, TableSource
+from censafe.products.topdown.census_tables.source import LEVELS, HistogramSource, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.publication.microdata.reading import (
@@ -38,7 +38,7 @@ def open_source(folder: Path) -> TableSource:
     """
     texts = sorted(path for end in ("*.txt", "*.csv") for path in folder.glob(end))
     if (folder / "manifest.json").exists() or not texts:
-        return RunSource(folder)
+        return HistogramSource(folder)
     return MicrodataSource(folder, texts)
 
 

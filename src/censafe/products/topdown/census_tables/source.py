@@ -25,7 +25,7 @@ from censafe.publication.manifest import read_manifest
 from censafe.publication.microdata.histograms import histogram_geounits, histogram_schema, read_histograms
 from censafe.publication.stamps import Stamp, stamp_of
 
-__all__ = ["LEVELS", "Geography", "RunSource", "TableSource", "is_published", "require_published"]
+__all__ = ["LEVELS", "Geography", "HistogramSource", "TableSource", "is_published", "require_published"]
 
 LEVELS: Final[Mapping[str, str]] = {
     "us": "US", "state": "State", "county": "County", "tract": "Tract", "block_group": "Block_Group", "block": "Block",
@@ -181,7 +181,7 @@ def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) 
     return AreaBlocks(areas.names[wanted], np.where(inside, number[areas.area], -1))
 
 
-class RunSource(TableSource):
+class HistogramSource(TableSource):
     """The published histograms of a finished run.
 
     Args:
