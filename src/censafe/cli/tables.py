@@ -77,6 +77,7 @@ def command(
     import pyarrow.csv as pa_csv
 
     import censafe
+    from censafe.model.safe_text import csv_table
 
     if listed:
         for row in censafe.table_names(listed).arrow.to_pylist():
@@ -91,7 +92,7 @@ def command(
         if not names:
             raise click.UsageError("Name tables (--table), or a file or folder for them (--out).")
         frame = censafe.tables(run, names, geography, state=state, areas=areas, wide=wide)
-        pa_csv.write_csv(frame.arrow, sys.stdout.buffer)
+        pa_csv.write_csv(csv_table(frame.arrow), sys.stdout.buffer)
         return
     written = censafe.write_tables(run, out, names, geography, state=state, areas=areas, wide=wide)
     click.echo(
