@@ -153,7 +153,10 @@ def test_lists_that_break_a_rule_leave_nothing_behind(
 
 
 def test_microdata_give_the_tables_of_their_run(run: Path, tmp_path: Path) -> None:
-    for folder, names in ((run, ("P12", "P17")), (run.with_name("dhc-redistricting"), ("P2", "P5", "H1"))):
+    for folder, names in (
+        (run, ("P12", "P17", "H1", "H3", "H5", "H4", "P16", "P20")),
+        (run.with_name("dhc-redistricting"), ("P2", "P5", "H1")),
+    ):
         for name in names:
             for geography in ("county", "block"):
                 whole = tables(folder, name, geography).arrow.to_pylist()
@@ -161,8 +164,10 @@ def test_microdata_give_the_tables_of_their_run(run: Path, tmp_path: Path) -> No
                 filled = {row["GEOID"] for row in shown}
                 assert shown == [row for row in whole if row["GEOID"] in filled]
                 assert not any(row["value"] for row in whole if row["GEOID"] not in filled)
+    persons = shutil.copytree(run / "microdata", tmp_path / "persons")
+    (persons / "units.txt").unlink()
     with pytest.raises(UsageError, match=r"table H4 counts households, which .* does not hold"):
-        tables(run / "microdata", "H4", "county")
+        tables(persons, "H4", "county")
     (tmp_path / "note.txt").write_text("a|b\n1|2\n", encoding="utf-8")
     with pytest.raises(UsageError, match="0 files of microdata that tables are made of"):
         tables(tmp_path, "P1", "county")

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.model.arrays import Integers
 from censafe.model.sparse import SparseLevel
-from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout
+from censafe.model.topdown.constraints import CellGroups
+from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout, SplitLevel
 
 __all__ = [
     "coded",
     "file_header",
     "histograms_of_rows",
+    "joined_histograms_of_rows",
     "number_batches",
     "row_geounits",
     "shows_cells",
@@ -174,13 +176,88 @@ def histograms_of_rows(path: Path, layout: MicrodataLayout, geounits: NDArray[np
         StorageError: the file cannot be read.
         ValueError: a layout whose rows do not show their cells whole.
     """
+    if layout.beside is not None:
+        raise ValueError(f"the rows of {layout.name} are of two histograms")
+    return _counted(path, layout, geounits, layout.schema.schema.cells)
+
+
+def joined_histograms_of_rows(
+    path: Path, layout: MicrodataLayout, geounits: NDArray[np.str_]
+) -> tuple[SparseLevel, SparseLevel]:
+    """Count the rows of a file of two histograms, such as households with the housing units that nobody lives in.
+
+    Records of the first are also records of the second: those of a level of the attribute that is told apart are in the cell of the answer
+    that they show, those of other levels in the cell of the answer of the same number.
+
+    Args:
+        path: as for :func:`histograms_of_rows`.
+        layout: of the file.
+        geounits: geocodes, sorted, shape (n,).
+
+    Returns:
+        The histograms of these geounits over the schema of the layout, and over that of the histogram beside.
+
+    Raises:
+        DataError: columns are missing, codes are those of no cell, or rows are of other geounits.
+        StorageError: the file cannot be read.
+        ValueError: a layout of one histogram, or whose rows do not show their cells whole.
+    """
+    beside, split = layout.beside, layout.split
+    if beside is None or split is None:
+        raise ValueError(f"the rows of {layout.name} are of one histogram")
+    rows = _counted(path, layout, geounits, layout.cells)
+    node = np.repeat(np.arange(rows.nodes), np.diff(rows.node_ptr))
+    records = layout.shown.schema.cells
+    own = rows.cell < records
+    level, cell = _without_split(layout, split, rows.cell[own].astype(np.int64))
+    answer = beside.schema.grouped(CellGroups(split.by)).label
+    first = np.array([np.flatnonzero(answer == one)[0] for one in range(int(answer.max()) + 1)])
+    unit = np.concatenate([first[level], beside.cells[rows.cell[~own] - records]])
+    nodes, counts = (np.concatenate([part[own], part[~own]]) for part in (node, rows.count))
+    return (
+        _summed(
+            node[own] * layout.schema.schema.cells + cell,
+            rows.count[own],
+            layout.schema.schema.cells,
+            geounits,
+        ),
+        _summed(nodes * beside.schema.schema.cells + unit, counts, beside.schema.schema.cells, geounits),
+    )
+
+
+def _without_split(layout: MicrodataLayout, split: SplitLevel, shown: Integers) -> tuple[Integers, Integers]:
+    """Of cells as rows show them, the answer of the histogram beside, and the cell of the records."""
+    schema = layout.schema.schema
+    place = schema.position(split.attribute)
+    width, levels = int(np.prod(schema.shape[place + 1 :], dtype=np.int64)), schema.shape[place]
+    more = len(split.answers) - 1
+    high, rest = np.divmod(shown, width * (levels + more))
+    level, low = np.divmod(rest, width)
+    answers = np.append(np.arange(levels), split.answers[1:])
+    answers[split.level] = split.answers[0]
+    own = np.where(level >= levels, split.level, level)
+    return answers[level], (high * levels + own) * width + low
+
+
+def _summed(
+    keys: Integers, counts: NDArray[np.integer], cells: int, geounits: NDArray[np.str_]
+) -> SparseLevel:
+    """Histograms from keys, the position of a geounit times the cells plus the cell, in any order."""
+    once, at = np.unique(keys, return_inverse=True)
+    sums = np.bincount(at, counts, len(once)).astype(np.int32)
+    pointer = np.searchsorted(once // cells, np.arange(len(geounits) + 1)).astype(np.int64)
+    return SparseLevel(geounits, pointer, (once % cells).astype(np.int32), sums)
+
+
+def _counted(path: Path, layout: MicrodataLayout, geounits: NDArray[np.str_], cells: int) -> SparseLevel:
+    """Rows by geounit and cell of a row, of the first cells."""
     code = _row_codes(layout)
     if not shows_layout(path, layout):
         raise DataError(
             f"{path}: columns are missing; allowed: those of {layout.name}; fix: name such a file"
         )
     place = [column for column in layout.columns if column.geocode]
-    known, cells = geounits.astype(np.int64), layout.schema.schema.cells
+    known = geounits.astype(np.int64)
     keys, rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
     strange: list[Integers] = []
     names = [column.name for column in (*place, *code.columns)]
@@ -200,8 +277,7 @@ def histograms_of_rows(path: Path, layout: MicrodataLayout, geounits: NDArray[np
             f"{path}: the file has rows of {len(others)} blocks that the block files of the records do not have, such as {named}; allowed: "
             "microdata of the same records; fix: give those that were published of them"
         )
-    pointer = np.searchsorted(keys // cells, np.arange(len(known) + 1)).astype(np.int64)
-    return SparseLevel(geounits, pointer, (keys % cells).astype(np.int32), rows.astype(np.int32))
+    return _summed(keys, rows, cells, geounits)
 
 
 class _RowCodes(NamedTuple):
@@ -234,6 +310,20 @@ def _row_codes(layout: MicrodataLayout) -> _RowCodes:
     for column, size in zip(columns, sizes, strict=True):
         key = key * size + np.array([int(code) for code in column.codes])[layout.answers(column)]
     order = np.argsort(key, kind="stable")
-    if layout.beside is not None or layout.dealt or layout.kinds or (np.diff(key[order]) == 0).any():
+    if layout.beside is not None:  # cells that are always empty read like others
+        order = order[_may_stand(layout)[order]]
+    if layout.dealt or layout.kinds or (np.diff(key[order]) == 0).any():
         raise ValueError(f"the rows of {layout.name} do not show their cells whole")
     return _RowCodes(columns, sizes, key[order], order)
+
+
+def _may_stand(layout: MicrodataLayout) -> NDArray[np.bool_]:
+    """Which cells of a row may hold records, shape (cells,)."""
+    shown = layout.shown.schema
+    allowed = layout.schema.allowed().reshape(layout.schema.schema.shape)
+    if layout.split is not None:
+        place = shown.position(layout.split.attribute)
+        levels = layout.schema.schema.shape[place]
+        own = [level if level < levels else layout.split.level for level in range(shown.shape[place])]
+        allowed = np.take(allowed, own, axis=place)
+    return np.append(allowed.reshape(-1), np.ones(layout.cells - shown.cells, np.bool_))

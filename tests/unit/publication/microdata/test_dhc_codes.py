@@ -12,6 +12,7 @@ import censafe.population.blocks.dhc.tables as recodes
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.publication.microdata.check import check_microdata
+from censafe.publication.microdata.reading import joined_histograms_of_rows, row_geounits
 from censafe.publication.microdata.writer import write_microdata
 
 PERSONS = (42, 2, 116, 2, 63)
@@ -152,3 +153,30 @@ def test_households_are_read_back_as_the_types_of_the_confidential_recode(tmp_pa
         if row[9] != "0"
     ]  # fmt: skip
     assert np.array_equal(np.repeat(np.unravel_index(homes.cell, HOUSEHOLDS)[6], homes.count), found)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_of_households_and_units_are_counted_back(tmp_path: Path, seed: int) -> None:
+    layout, random = microdata_layouts()["dhc-units"], np.random.default_rng(seed)
+    allowed = np.flatnonzero(layout.schema.allowed())
+    cells = np.sort(random.choice(allowed, 3000, replace=False))
+    homes = level(np.arange(3000) % 3, cells, random.integers(1, 4, 3000))
+    units = np.zeros((3, 35), np.int64)
+    tenure = np.unravel_index(homes.cell, HOUSEHOLDS)[5]
+    np.add.at(units, (np.repeat(np.arange(3), np.diff(homes.node_ptr)), tenure), homes.count)
+    units[:, 3] = random.integers(0, units[:, 2] + 1)
+    units[:, 2] -= units[:, 3]
+    units[:, 4:] = random.integers(0, 3, (3, 31))
+    node, cell = np.nonzero(units)
+    facilities = np.column_stack([units[:, :11].sum(axis=1), units[:, 11:]]).astype(np.int32)
+    path, beside = tmp_path / "units.txt", level(node, cell, units[node, cell])
+    write_microdata(path, layout, homes, facilities, beside)
+    assert row_geounits(path, layout).tolist() == list(BLOCKS)
+    for found, written in zip(
+        joined_histograms_of_rows(path, layout, np.array(BLOCKS)), (homes, beside), strict=True
+    ):
+        assert np.array_equal(found.node_ptr, written.node_ptr)
+        assert np.array_equal(found.cell, written.cell)
+        assert np.array_equal(found.count, written.count)
+    with pytest.raises(ValueError, match="are of one histogram"):
+        joined_histograms_of_rows(path, microdata_layouts()["dhc-persons"], np.array(BLOCKS))

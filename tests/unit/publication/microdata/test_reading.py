@@ -73,5 +73,5 @@ def test_what_no_release_has_is_refused(tmp_path: Path, old: str, new: str, mess
 
 @pytest.mark.parametrize("name", ["dhc-units", "e2e-persons"])
 def test_layouts_that_show_cells_in_part_are_not_counted(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match="do not show their cells whole"):
+    with pytest.raises(ValueError, match=r"do not show their cells whole|are of two histograms"):
         histograms_of_rows(tmp_path / "none.txt", microdata_layouts()[name], BLOCKS)

@@ -16,8 +16,10 @@ from censafe.products.topdown.census_tables.definitions import SCHEMAS
 from censafe.products.topdown.census_tables.source import LEVELS, HistogramSource, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.outputs import microdata_layouts
+from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.microdata.reading import (
     histograms_of_rows,
+    joined_histograms_of_rows,
     row_geounits,
     shows_cells,
     shows_layout,
@@ -47,8 +49,7 @@ class MicrodataSource(TableSource):
 
     Args:
         folder: of the files.
-        texts: files of the folder, pipe-delimited, with the columns of a layout; others are passed over. A file whose rows are of two
-            histograms, as that of the households and housing units of the DHC, cannot be counted back.
+        texts: files of the folder, pipe-delimited, with the columns of a layout; others are passed over.
 
     Raises:
         UsageError: no file, two files of one histogram, or files of two products.
@@ -62,16 +63,16 @@ class MicrodataSource(TableSource):
             for product, schemas in SCHEMAS.items()
             for kind, schema in schemas.items()
             for layout in microdata_layouts().values()
-            if layout.schema.name == schema and shows_cells(layout)
+            if schema in _schemas(layout)
             for path in texts
-            if path.name not in notes and shows_layout(path, layout)
+            if path.name not in notes and shows_layout(path, layout) and shows_cells(layout)
         ]
         products = {product for product, *_ in shown}
         self._files = {kind: (layout, path) for _, kind, layout, path in shown}
         if len(products) != 1 or len(self._files) < len(shown):
             raise UsageError(
                 f"{folder}: {len(shown)} files of microdata that tables are made of; allowed: one of persons and one of units, of the DHC or of the "
-                "redistricting data, pipe-delimited with the Bureau's columns (of the DHC persons alone); fix: give such a folder, or that of a run"
+                "redistricting data, pipe-delimited with the Bureau's columns; fix: give such a folder, or that of a run"
             )
         super().__init__(products.pop(), folder)
         self.names = AreaNames({}, census=True)
@@ -106,4 +107,12 @@ class MicrodataSource(TableSource):
     def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """Histograms of the blocks."""
         layout, path = self._files[histogram]
-        return histograms_of_rows(path, layout, geounits)
+        if layout.beside is None:
+            return histograms_of_rows(path, layout, geounits)
+        households, units = joined_histograms_of_rows(path, layout, geounits)
+        return households if self._schemas[histogram] == layout.schema.name else units
+
+
+def _schemas(layout: MicrodataLayout) -> tuple[str, ...]:
+    """Schemas of the histograms that a file holds."""
+    return (layout.schema.name, *(() if layout.beside is None else (layout.beside.schema.name,)))
