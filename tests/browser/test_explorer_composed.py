@@ -74,7 +74,7 @@ def test_epsilon_of_a_gaussian_is_that_of_python(page: Any) -> None:
         assert found == pytest.approx([gaussian_epsilon(rho, delta) for rho in rhos], rel=1e-9)
 
 
-SAMPLED = ("sdhc-us", "ddhca", "ddhcb", "pl94-us", "dhc-us")
+SAMPLED = ("ddhca", "pl94-us")
 
 
 @pytest.mark.parametrize(

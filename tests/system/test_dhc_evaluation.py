@@ -29,7 +29,7 @@ Records = Counter[tuple[str, int]]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dhc-evaluation")
-    censafe.synthesize(folder / "data", persons=2500, states=["44"], layout="dhc")
+    censafe.synthesize(folder / "data", persons=1200, states=["44"], layout="dhc")
     source = SourceOf.of("dhc-us", folder / "data", {"root": "State"})
     evaluate_topdown(source, folder / "out", ReadOptions(), RunSeries(1, 3, 1))
     return folder

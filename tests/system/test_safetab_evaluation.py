@@ -28,7 +28,10 @@ def pooled(rows: list[dict[str, str]], column: str) -> float:
     return sum(n * float(row[column]) for n, row in zip(cells, rows, strict=True)) / sum(cells)
 
 
-@pytest.mark.parametrize(("product", "smallest"), [("safetab-p", 100_000), ("safetab-h", 200_000)])
+@pytest.mark.parametrize(
+    ("product", "smallest"),
+    [pytest.param("safetab-p", 100_000, marks=pytest.mark.long), ("safetab-h", 200_000)],
+)
 def test_margins_are_those_that_were_planned(
     censafe: CommandLine, tmp_path: Path, product: str, smallest: int
 ) -> None:

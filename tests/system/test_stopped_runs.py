@@ -320,7 +320,9 @@ def test_estimates_from_files_that_are_killed_at_any_rename_leave_one_generation
     assert len(list(killed)) > 5
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)]
+)
 def test_a_signal_keeps_what_is_reserved_and_removes_scratch(
     censafe: CommandLine, commands: dict[str, Command], tmp_path: Path, number: int, code: int
 ) -> None:

@@ -76,6 +76,7 @@ def test_housing_units_without_persons(censafe: CommandLine, tmp_path: Path) -> 
     assert len(rows) == 1 + 322_539
 
 
+@pytest.mark.long
 def test_tracts_as_the_lowest_areas(censafe: CommandLine, tmp_path: Path) -> None:
     data, out = write_illinois(tmp_path / "data"), tmp_path / "out"
     run(censafe, "pl94-tracts", data, out)

@@ -20,6 +20,7 @@ __all__ = [
     "EvaluateKeywords",
     "ReadKeywords",
     "RunKeywords",
+    "TableKeywords",
     "exact_number",
     "read_options",
     "require_names_are_used",
@@ -112,6 +113,27 @@ class EvaluateKeywords(ReadKeywords, total=False):
     published_data: bool
     areas: tuple[Path, ...]
     names: Path | None
+
+
+class TableKeywords(TypedDict, total=False):
+    """Which areas tables are made for, and in what form.
+
+    Args:
+        state: two-digit code of the only state wanted.
+        areas: CSV with a column of blocks (``GEOID``, ``GEOID20``, ``GISJOIN`` or ``geocode``) and one column with the code of the area.
+        wide: one row an area, with a column for each cell.
+        intervals: ``replicates`` for the interval of every value, by the Bureau's rule.
+        replicates: folder with a folder for each replicate, as :func:`censafe.replicate` makes them or with the Bureau's microdata;
+            RUN-replicates without.
+        confidence: of the intervals; 0.9 without.
+    """
+
+    state: str | None
+    areas: str | Path | None
+    wide: bool
+    intervals: Literal["replicates"] | None
+    replicates: str | Path | None
+    confidence: Fraction | int | str
 
 
 def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from censafe.api.frames import Frame
+from censafe.api.options import TableKeywords, exact_number
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
+    from censafe.model.observer import Observer
     from censafe.products.topdown.census_tables.definitions import CensusTable
     from censafe.products.topdown.census_tables.source import Geography, TableSource
 
-__all__ = ["table_names", "tables", "write_tables"]
+__all__ = ["replicate", "table_names", "tables", "write_tables"]
 
 
 def table_names(product: str = "dhc") -> Frame:
@@ -57,10 +61,7 @@ def tables(
     run: str | Path,
     table: str | Sequence[str],
     geography: str | None = None,
-    *,
-    state: str | None = None,
-    areas: str | Path | None = None,
-    wide: bool = False,
+    **options: Unpack[TableKeywords],
 ) -> Frame:
     """Tables of the DHC or of the redistricting data from the published histograms of a finished run, or from microdata.
 
@@ -68,21 +69,21 @@ def tables(
         run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr), or of microdata in the Bureau's layout: pipe-delimited text.
         table: one or more names, such as ``P12``; with `wide`, or where it is a table of medians, one.
         geography: ``us``, ``state``, ``county``, ``tract``, ``block_group`` or ``block``; None with `areas`.
-        state: two-digit code of the only state wanted.
-        areas: CSV with a column of blocks (``GEOID``, ``GEOID20``, ``GISJOIN`` or ``geocode``) and one column with the code of the area.
-        wide: one row an area, with a column for each cell.
+        options: see :class:`~censafe.api.options.TableKeywords`.
 
     Returns:
         ``GEOID``, ``GISJOIN`` and ``NAME`` (with `areas` the code of the area), then ``table``, ``variable``, ``label`` and ``value``, or one column
-        for each variable. Areas in which nothing was counted have no row.
+        for each variable. Areas in which nothing was counted have no row. With intervals also ``low``, ``high``, ``bias`` and ``rmse``, or for
+        each variable the columns ``_low`` and ``_high``.
 
     Raises:
         ConfigError: there is no such table.
-        UsageError: a level that the run does not publish, a table below its lowest areas, or that the run does not count.
+        UsageError: a level that the run does not publish, a table below its lowest areas, or that the run does not count; too few replicates.
+        TypeError: a keyword that is none.
         DataError: the file of areas breaks a rule.
         StorageError: there is no finished run, or a file cannot be read.
 
-    Source: 2020 Census P.L. 94-171 and DHC technical documentation.
+    Source: 2020 Census P.L. 94-171 and DHC technical documentation; intervals: arXiv 2503.19714.
 
     Example:
         >>> import tempfile, censafe
@@ -96,8 +97,9 @@ def tables(
     import pyarrow as pa
 
     names = [table] if isinstance(table, str) else list(table)
-    source, chosen, places = _asked(Path(run), names, geography, state, areas)
-    if wide and len(chosen) > 1:
+    asked = _TableOptions.of(options)
+    source, chosen, places = _asked(Path(run), names, geography, asked)
+    if asked.wide and len(chosen) > 1:
         raise UsageError(
             f"wide: {len(chosen)} tables do not stand in one row; ask for one, or leave wide out"
         )
@@ -105,7 +107,7 @@ def tables(
         raise UsageError(
             f"areas: the file has {len(places)} kinds of areas ({', '.join(one.name for one in places)}); give one column"
         )
-    return Frame(pa.concat_tables(_pieces(source, chosen, places[0], wide=wide)))
+    return Frame(pa.concat_tables(_pieces(source, chosen, places[0], asked)))
 
 
 def write_tables(
@@ -113,10 +115,7 @@ def write_tables(
     out: str | Path,
     table: Sequence[str] = (),
     geography: str | None = None,
-    *,
-    state: str | None = None,
-    areas: str | Path | None = None,
-    wide: bool = False,
+    **options: Unpack[TableKeywords],
 ) -> tuple[Path, ...]:
     """The same, written some areas at a time: for all tables of a state to the block.
 
@@ -125,9 +124,7 @@ def write_tables(
         out: a file that ends in ``.csv``, ``.parquet`` or ``.xlsx``; or a folder, for one Parquet file a table, as TABLE_GEOGRAPHY.parquet.
         table: names; all that the geography allows and the run can fill without.
         geography: see :func:`tables`.
-        state: see :func:`tables`.
-        areas: see :func:`tables`; of several columns each is a geography, which needs a folder.
-        wide: one row an area; files of a folder are so always.
+        options: the same; files of a folder are wide always.
 
     Returns:
         The files written.
@@ -148,8 +145,8 @@ def write_tables(
     """
     from censafe.products.topdown.census_tables.writing import FORMATS, table_pieces, write_pieces
 
-    path = Path(out)
-    source, chosen, places = _asked(Path(run), table, geography, state, areas)
+    path, asked = Path(out), _TableOptions.of(options)
+    source, chosen, places = _asked(Path(run), table, geography, asked)
     if path.suffix not in FORMATS:
         if path.suffix or path.is_file():
             raise UsageError(f"{path}: give a file that ends in {', '.join(FORMATS)}, or a folder")
@@ -157,27 +154,143 @@ def write_tables(
         for place in places:
             for one in chosen:
                 found.append(path / f"{one.name}_{place.name}.parquet")
-                write_pieces(found[-1], table_pieces(source, one, place, wide=True))
+                write_pieces(found[-1], table_pieces(source, one, place, wide=True, confidence=asked.level))
         return tuple(found)
-    if len(places) > 1 or (wide and len(chosen) > 1):
+    if len(places) > 1 or (asked.wide and len(chosen) > 1):
         raise UsageError(
             f"{path}: several geographies, or several wide tables, need a folder; give one without an ending"
         )
-    write_pieces(path, _pieces(source, chosen, places[0], wide=wide))
+    write_pieces(path, _pieces(source, chosen, places[0], asked))
     return (path,)
 
 
+def replicate(
+    run: str | Path,
+    out: str | Path | None = None,
+    *,
+    count: int = 25,
+    seed: int = 1,
+    workers: int | None = None,
+    results: Mapping[str, str | Path] | None = None,
+    progress: Observer | None = None,
+) -> tuple[Path, ...]:
+    """Runs of the same configuration on the published counts of a finished run of topdown, which stand in for the truth.
+
+    They show how far published numbers may be from the truth, whatever is computed of them, and cost no budget.
+
+    Args:
+        run: folder of a finished run.
+        out: where they go, a run folder each; RUN-replicates without. Those that are there already stay.
+        count: how many; the Bureau found 25 enough.
+        seed: of their noise.
+        workers: threads; replicates do not depend on them.
+        results: by name, run folders of the published results that the run was held to; RUN-NAME without, such as RUN-redistricting.
+        progress: receives stages.
+
+    Returns:
+        Their folders.
+
+    Raises:
+        UsageError: a run of another product, fewer than 2 replicates, or a result that is not there.
+        CheckError: files of the run were changed.
+        StorageError: there is no finished run, or the disk is full; the same call continues.
+
+    Source: approximate Monte Carlo method, arXiv 2503.19714.
+
+    Example:
+        >>> import tempfile, censafe
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> data = censafe.synthesize(folder / "data", persons=300, states=["44"], layout="pl94")
+        >>> chosen = censafe.configuration("topdown", "pl94-us", root="State", measure="persons")
+        >>> made = censafe.release(chosen, data, folder / "run", test_key=1)
+        >>> [path.name for path in replicate(folder / "run", count=2)]
+        ['01', '02']
+        >>> found = tables(folder / "run", "P1", "state", intervals="replicates")
+        >>> found.columns[-5:]
+        ('value', 'low', 'high', 'bias', 'rmse')
+    """
+    from censafe.model.observer import SilentObserver
+    from censafe.products.run.options import RunOptions
+    from censafe.products.topdown.census_tables.replicates import make_replicates
+
+    if count < 2:
+        raise UsageError(f"`count`: {count} replicates tell no deviation; allowed: 2 or more")
+    return make_replicates(
+        Path(run),
+        _replicates_of(Path(run)) if out is None else Path(out),
+        count=count,
+        seed=seed,
+        workers=RunOptions().workers if workers is None else workers,
+        results={name: Path(folder) for name, folder in (results or {}).items()},
+        observer=progress or SilentObserver(),
+    )
+
+
+def _replicates_of(run: Path) -> Path:
+    """Where replicates of a run are looked for."""
+    whole = run.absolute()
+    return whole.with_name(f"{whole.name}-replicates")
+
+
+@dataclass(frozen=True)
+class _TableOptions:
+    """The keywords of :class:`~censafe.api.options.TableKeywords`."""
+
+    state: str | None = None
+    areas: str | Path | None = None
+    wide: bool = False
+    intervals: str | None = None
+    replicates: str | Path | None = None
+    confidence: Fraction | int | str = Fraction(9, 10)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Checked.
+
+        Raises:
+            UsageError: a level or kind of intervals that is not allowed.
+        """
+        found = cls(**given)
+        if not 0 < exact_number("confidence", found.confidence) < 1:
+            raise UsageError(
+                f"confidence: {found.confidence} is no level; allowed: above 0 and below 1, such as 0.9"
+            )
+        if found.intervals not in (None, "replicates"):
+            raise UsageError(f"intervals: {found.intervals!r}; allowed: replicates")
+        if found.intervals is None and found.replicates is not None:
+            raise UsageError("`replicates` are read for intervals; ask for `intervals` of replicates, too")
+        return found
+
+    @property
+    def level(self) -> float:
+        """The level of the intervals."""
+        return float(exact_number("confidence", self.confidence))
+
+    def source(self, run: Path) -> TableSource:
+        """What was published, with its replicates where intervals are asked for."""
+        from censafe.products.topdown.census_tables.intervals import open_replicates
+        from censafe.products.topdown.census_tables.microdata_source import open_source
+
+        source = open_source(run)
+        if self.intervals is None:
+            return source
+        return open_replicates(
+            source, _replicates_of(run) if self.replicates is None else Path(self.replicates)
+        )
+
+
 def _asked(
-    run: Path, names: Sequence[str], geography: str | None, state: str | None, areas: str | Path | None
+    run: Path, names: Sequence[str], geography: str | None, options: _TableOptions
 ) -> tuple[TableSource, list[CensusTable], tuple[Geography, ...]]:
     from censafe.products.topdown.census_tables.definitions import table_named
-    from censafe.products.topdown.census_tables.microdata_source import open_source
     from censafe.products.topdown.census_tables.source import is_published, require_published
 
-    source = open_source(run)
+    source = options.source(run)
     asked = [table_named(name, source.product) for name in dict.fromkeys(names)]
     places = source.geographies(
-        [] if geography is None else [geography], [] if areas is None else [Path(areas)], state
+        [] if geography is None else [geography],
+        [] if options.areas is None else [Path(options.areas)],
+        options.state,
     )
     for one in asked:
         source.require(one)
@@ -192,7 +305,7 @@ def _asked(
 
 
 def _pieces(
-    source: TableSource, chosen: Sequence[CensusTable], place: Geography, *, wide: bool
+    source: TableSource, chosen: Sequence[CensusTable], place: Geography, options: _TableOptions
 ) -> Iterator[object]:
     from censafe.products.topdown.census_tables.writing import table_pieces
 
@@ -201,4 +314,4 @@ def _pieces(
             "medians and counts are no numbers of one kind; ask for tables P13 on their own, or give a folder"
         )
     for one in chosen:
-        yield from table_pieces(source, one, place, wide=wide)
+        yield from table_pieces(source, one, place, wide=options.wide, confidence=options.level)

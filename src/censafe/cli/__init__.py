@@ -26,6 +26,7 @@ VERBS = {
     "explore": "A page on which budgets and margins of error are tried out.",
     "ledger": "Show or verify the record of all budget spent.",
     "plan": "Cost, variance and margin of error of every table; opens no data.",
+    "replicate": "Further runs on the published counts of a run, which show how sure they are.",
     "run": "The protected release.",
     "synth": "A synthetic population in the Bureau's input layouts.",
     "tables": "Tables of the DHC and redistricting data for any areas, from a finished run.",

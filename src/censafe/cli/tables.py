@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
+
+from censafe.cli.options import EXACT
 
 __all__ = ["command"]
 
@@ -43,6 +46,18 @@ __all__ = ["command"]
     help="File that ends in .csv, .parquet or .xlsx; or a folder, for one wide Parquet file a table [default: CSV on standard output].",
 )
 @click.option(
+    "--intervals",
+    type=click.Choice(["replicates"]),
+    help="An interval beside every number, by the Bureau's rule, from replicates (censafe replicate RUN).",
+)
+@click.option(
+    "--replicates",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder with a folder for each replicate [default: RUN-replicates].",
+)
+@click.option("--confidence", type=EXACT, help="Level of the intervals [default: 0.9].")
+@click.option(
     "--list",
     "listed",
     type=click.Choice(["dhc", "pl94"]),
@@ -60,6 +75,7 @@ def command(
     *,
     wide: bool,
     listed: str | None,
+    **given: Any,
 ) -> None:
     """Make tables of the Demographic and Housing Characteristics File, or of the redistricting data, from the finished RUN of topdown.
 
@@ -73,6 +89,7 @@ def command(
       censafe tables dhc --table P1 --table H3 --areas districts.csv --out districts.csv
       censafe tables dhc --geography block --out tables/
       censafe tables redistricting --table P2 --areas districts.csv
+      censafe tables dhc --table P12 --geography county --intervals replicates
     """
     import pyarrow.csv as pa_csv
 
@@ -88,13 +105,14 @@ def command(
         raise click.UsageError("Missing argument 'RUN': the folder of a finished run; or --list.")
     if (run / "manifest.json").exists() and not censafe.open_release(run).private:
         click.echo("NOT PRIVATE: the run was drawn with a test key, or from published data.", err=True)
+    options = {name: value for name, value in given.items() if value is not None}
     if out is None:
         if not names:
             raise click.UsageError("Name tables (--table), or a file or folder for them (--out).")
-        frame = censafe.tables(run, names, geography, state=state, areas=areas, wide=wide)
+        frame = censafe.tables(run, names, geography, state=state, areas=areas, wide=wide, **options)
         pa_csv.write_csv(csv_table(frame.arrow), sys.stdout.buffer)
         return
-    written = censafe.write_tables(run, out, names, geography, state=state, areas=areas, wide=wide)
+    written = censafe.write_tables(run, out, names, geography, state=state, areas=areas, wide=wide, **options)
     click.echo(
         f"{len(written)} file{'' if len(written) == 1 else 's'}: {written[0] if len(written) == 1 else out}"
     )

@@ -10,9 +10,8 @@ from pathlib import Path
 from censafe.errors import CheckError, UsageError
 from censafe.evaluation.counts.pairing import Pair
 from censafe.geography.area_names import AreaNames
-from censafe.geography.spines.choice import RunSpine, standard_levels
-from censafe.geography.spines.sums import sum_histograms
-from censafe.model import ExactHistograms, SparseLevel
+from censafe.geography.spines.choice import standard_levels
+from censafe.model import ExactHistograms
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.products.run.options import ReadOptions, stored_names
@@ -22,12 +21,10 @@ from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, read_facts
-from censafe.products.topdown.intake.intake import Loaded, open_intake
+from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS
+from censafe.products.topdown.intake.intake import Loaded, PublishedIntake, open_intake
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.rehearsal import published_as_input
 from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
-from censafe.publication.microdata.histograms import read_histograms
 
 __all__ = [
     "ComparedCharacteristic",
@@ -77,7 +74,7 @@ class PublishedSource:
         manifest = self.manifest()
         if not all((self.folder / name).exists() for name in RUN_FACTS):
             raise UsageError(
-                f"{self.folder} did not keep its geography and configuration; run again with --set noisy_measurements=stored."
+                f"{self.folder} did not keep its geography and configuration; give a finished run on records, not estimates from files of others."
             )
         with reading.observer.stage("read"):
             names = {
@@ -91,28 +88,10 @@ class PublishedSource:
                 raise CheckError(
                     f"the plan cannot be rebuilt from {self.folder / CONFIGURATION}; it was changed"
                 )
-            facts = read_facts(self.folder, config, manifest.plan.digest())
-        run = facts.run
-        published = {one.name: self._blocks(config, one, run) for one in config.histograms}
-        standard = {
-            name: ExactHistograms(one.geounits, one.node_ptr, one.cell, one.count)
-            for name, one in published.items()
-        }
-        pairs = {
-            one.name: Pair(one.schema, run.standard, standard[one.name], ()) for one in config.histograms
-        }
-        exact = {
-            one.name: sum_histograms(run.standard, standard[one.name], one.schema.schema.cells)
-            for one in config.histograms
-        }
-        loaded = published_as_input(config, facts, published)
+        with PublishedIntake(self.folder, config, reading) as intake:
+            loaded = intake.load()
         given = stored_names(None, self.folder, manifest, census=area_names(config).census)
-        beside = area_names(config, given)
-        return EvaluatedPopulation(config, loaded, exact, pairs, manifest.plan.digest(), beside)
-
-    def _blocks(self, config: TopdownConfig, histogram: MeasuredHistogram, run: RunSpine) -> SparseLevel:
-        path = self.folder / "histograms" / f"{histogram.name}_{config.run_levels[-1].name}.parquet"
-        return read_histograms(path, run.standard.leaf.geounits)
+        return _evaluated(config, loaded, manifest.plan.digest(), area_names(config, given))
 
 
 @dataclass(frozen=True)
@@ -190,15 +169,22 @@ def open_evaluated(
         loaded = intake.load()
     with TestKey(0) as key:
         commitment = keyed_commitment(key, json.dumps(hashes, sort_keys=True).encode()).hex()
+    own = {"reader": chosen.reader, "root": chosen.root}
+    published = {name: open_evaluated(one, data, own, reading) for name, one in chosen.published.items()}
+    return replace(_evaluated(chosen, loaded, commitment, area_names(chosen)), published=published)
+
+
+def _evaluated(
+    config: TopdownConfig, loaded: Loaded, commitment: str, names: AreaNames
+) -> EvaluatedPopulation:
+    """An input with its counts over the standard levels."""
     run = loaded.facts.run
     exact = {
         one.name: standard_levels(run, loaded.exact[one.name], one.schema.schema.cells)
-        for one in chosen.histograms
+        for one in config.histograms
     }
-    pairs = {one.name: Pair(one.schema, run.standard, exact[one.name][-1], ()) for one in chosen.histograms}
-    own = {"reader": chosen.reader, "root": chosen.root}
-    published = {name: open_evaluated(one, data, own, reading) for name, one in chosen.published.items()}
-    return EvaluatedPopulation(chosen, loaded, exact, pairs, commitment, area_names(chosen), published)
+    pairs = {one.name: Pair(one.schema, run.standard, exact[one.name][-1], ()) for one in config.histograms}
+    return EvaluatedPopulation(config, loaded, exact, pairs, commitment, names)
 
 
 def characteristics(schema: HistogramSchema) -> tuple[ComparedCharacteristic, ...]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 
@@ -65,6 +66,7 @@ class ShippedConfig:
         return self.path.read_text(encoding="utf-8")
 
 
+@cache
 def shipped_configs(product: str | None = None) -> tuple[ShippedConfig, ...]:
     """Every shipped configuration, of one product or of all, in the order of their names.
 

@@ -15,7 +15,7 @@ from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
-from censafe.products.topdown.intake.intake import open_intake
+from censafe.products.topdown.intake.intake import is_run_folder, open_intake
 from censafe.products.topdown.intake.results import (
     MicrodataResult,
     PublishedResult,
@@ -59,7 +59,7 @@ def run(
 
     Args:
         config: a path or a shipped name.
-        data: folder with the block histograms or the P.L. 94-171 files.
+        data: folder with the records, the P.L. 94-171 files, or a finished run, whose published counts take the place of records.
         out: a new or empty folder, or the folder of the same run.
         settings: overrides of configuration keys.
         reading: how the records are read and checked.
@@ -73,8 +73,8 @@ def run(
     """
     require_confidence(options.confidence)
     chosen = _load(config, settings, reading)
-    if chosen.reader == "pl94":
-        _require_demonstration(options)
+    if chosen.reader == "pl94" or is_run_folder(data):
+        _require_demonstration(data, options)
         options = replace(options, published_data=True)
     names = named_areas(chosen, options.names).by_code
     given = _opened(chosen, reading.results, options)
@@ -122,7 +122,8 @@ def _results_first(
     for name, source in missing.items():
         folders[name] = out.with_name(f"{out.name}-{name}")
         reading.observer.remark(f"{name}: releasing {source} in {folders[name]} first")
-        run(source, data, folders[name], settings, replace(reading, results={}), options)
+        theirs = data.with_name(f"{data.name}-{name}") if is_run_folder(data) else data
+        run(source, theirs, folders[name], settings, replace(reading, results={}), options)
     return folders
 
 
@@ -135,13 +136,18 @@ def _require_cap(total: Fraction, missing: str, options: RunOptions) -> None:
         )
 
 
-def _require_demonstration(options: RunOptions) -> None:
-    """Refuse a release from records that were made up from published tables, unless it is called what it is.
+def _require_demonstration(data: Path, options: RunOptions) -> None:
+    """Refuse a release from published counts, or from records that were made up from published tables, unless it is called what it is.
 
-    The reader makes up the quarters of persons and the number of facilities block by block, so one person's change can change
+    The reader of tables makes up the quarters of persons and the number of facilities block by block, so one person's change can change
     many made-up records, and the promise about one record says nothing about a person.
     """
     if options.test_key is None and not options.published_data:
+        if is_run_folder(data):
+            raise UsageError(
+                f"{data} is the folder of a finished run, whose counts were published: a release from them protects nobody. Give `published_data` "
+                "for a demonstration, which is stamped as one and pays from the ledger, or `test_key` for a test."
+            )
         raise UsageError(
             "reader=pl94 makes up records from tables that were published: a release from them protects nobody. Give "
             "`published_data` for a demonstration, which is stamped as one and pays from the ledger, or `test_key` for a "

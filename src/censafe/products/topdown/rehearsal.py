@@ -37,7 +37,6 @@ __all__ = [
     "TestDoor",
     "at_loss",
     "further_runs",
-    "published_as_input",
     "rehearse",
     "rehearse_results",
     "seed_of_run",
@@ -218,7 +217,7 @@ def at_loss(config: TopdownConfig, loss: Fraction) -> TopdownConfig:
 _SEEDS = 1_000_000
 
 
-def published_as_input(
+def _published_as_input(
     config: TopdownConfig, facts: PublicFacts, blocks: Mapping[str, SparseLevel]
 ) -> Loaded:
     """Published histograms in the place of records.
@@ -277,7 +276,7 @@ def further_runs(
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
     stored = replace(config, choices=replace(config.choices, noisy_measurements="stored"))
-    source = published_as_input(config, facts, {name: levels[-1] for name, levels in published.items()})
+    source = _published_as_input(config, facts, {name: levels[-1] for name, levels in published.items()})
     for run in range(1, runs + 1):
         found = rehearse(stored, source, seed_of_run(seed, run), workers=workers, own_budgets=True)
         yield {name: levels[-1] for name, levels in found.levels.items()}

@@ -218,8 +218,6 @@ def _write_promise(staging: Path, release: TopdownRelease, records: Mapping[str,
     """Write the certificate, and the public facts that a later estimate reads; what is retained beside the outputs."""
     config, stamp = release.config, release.stamp
     write_certificate(staging, _statement(release, records), stamp=stamp)
-    if config.choices.noisy_measurements != "stored":
-        return ()
     (staging / "measurements").mkdir()
     write_facts(staging, config, release.estimates.public, stamp=stamp)
     return RUN_FACTS

@@ -17,6 +17,7 @@ from censafe.errors import ConfigError
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.workbook.book import write_plan_workbook
 from censafe.products.registry import planner_of
+from support.sampling import sampled
 from support.shared import shared_data
 
 TARGET, NEEDED, OTHER, RHO, SIGMA2, MOE = "DEFGIJ"
@@ -261,7 +262,7 @@ PURE = {
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("product", PURE)
+@pytest.mark.parametrize("product", sampled(PURE, ("safetab-h", "topdown")))
 def test_pure_dp_has_a_sheet_as_well(tmp_path: Path, product: str) -> None:
     report = report_of(product, *PURE[product])
     write_plan_workbook(tmp_path / "b.xlsx", [report])

@@ -62,7 +62,7 @@ class TableSource(ABC):
 
     def __init__(self, product: str, place: Path) -> None:
         self.product = product
-        self._place = place
+        self.place = place
         self._last: tuple[tuple[str, str], SparseLevel] | None = None
 
     names: AreaNames
@@ -111,7 +111,7 @@ class TableSource(ABC):
             raise UsageError(f"table {table.name} cannot be made: the records do not tell {table.needs}")
         if not self.holds(table):
             raise UsageError(
-                f"table {table.name} counts {table.histogram}, which {self._place} does not hold; allowed: tables of "
+                f"table {table.name} counts {table.histogram}, which {self.place} does not hold; allowed: tables of "
                 f"{', '.join(self.held)}; fix: give a run that measures them"
             )
 

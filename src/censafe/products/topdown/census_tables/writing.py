@@ -18,6 +18,11 @@ from censafe.model.safe_text import WORKBOOK_OPTIONS, csv_table
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
+from censafe.products.topdown.census_tables.intervals import (
+    CellIntervals,
+    ReplicatedSource,
+    ReplicateErrors,
+)
 from censafe.products.topdown.census_tables.source import LEVELS, Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.publication.atomic import atomic_write
@@ -30,23 +35,43 @@ _MOST_ROWS: Final = 1_048_575  # below the header of a sheet
 
 
 def table_pieces(
-    source: TableSource, table: CensusTable, geography: Geography, *, wide: bool
+    source: TableSource, table: CensusTable, geography: Geography, *, wide: bool, confidence: float = 0.9
 ) -> Iterator[pa.Table]:
     """A table of a run in pieces of some areas each.
 
     Args:
-        source: the run.
+        source: the run; with replicates, every value has its interval beside it.
         table: its definition.
         geography: the areas.
         wide: one row an area with a column for each cell, not one row for each area and cell.
+        confidence: of the intervals.
 
     Returns:
-        Tables with the codes and names of the areas; ``table``, ``variable``, ``label`` and ``value``, or one column for each variable.
+        Tables with the codes and names of the areas; ``table``, ``variable``, ``label`` and ``value``, or one column for each variable. With
+        replicates also ``low``, ``high``, ``bias`` and ``rmse``, or two more columns for each variable, ``_low`` and ``_high``.
     """
-    level = source.histograms(table, geography)
-    for areas, values in tabulated(table, source.schema(table), level, geography.areas):
+    for areas, values, intervals in _valued(source, table, geography, confidence):
         beside = _beside(source, geography, geography.areas.names[areas])
-        yield _stamped((_wide if wide else _long)(table, beside, values), source.stamp)
+        yield _stamped((_wide if wide else _long)(table, beside, values, intervals), source.stamp)
+
+
+def _valued(
+    source: TableSource, table: CensusTable, geography: Geography, confidence: float
+) -> Iterator[tuple[slice, NDArray[np.float64], CellIntervals | None]]:
+    """Values of some areas at a time, with their intervals where there are replicates."""
+    replicates = source.replicates if isinstance(source, ReplicatedSource) else ()
+    own, *others = (
+        tabulated(table, source.schema(table), one.histograms(table, geography), geography.areas)
+        for one in (source, *replicates)
+    )
+    for areas, values in own:
+        if not others:
+            yield areas, values, None
+            continue
+        errors = ReplicateErrors(values)
+        for other in others:
+            errors.add(next(other)[1])
+        yield areas, values, errors.intervals(confidence, whole=not table.median)
 
 
 def level_pieces(
@@ -63,7 +88,8 @@ def level_pieces(
     """
     codes = np.asarray(level.geounits)
     for piece, values in tabulated(table, schema, level, AreaBlocks(codes, np.arange(len(codes)))):
-        yield _stamped(_wide(table, {"geocode": codes[piece], **areas.beside(codes[piece])}, values), stamp)
+        beside = {"geocode": codes[piece], **areas.beside(codes[piece])}
+        yield _stamped(_wide(table, beside, values, None), stamp)
 
 
 def _stamped(piece: pa.Table, stamp: Stamp | None) -> pa.Table:
@@ -87,14 +113,27 @@ def _values(table: CensusTable, values: NDArray[np.float64]) -> pa.Array:
     return pa.array(np.rint(values).astype(np.int64).reshape(-1))
 
 
-def _wide(table: CensusTable, beside: dict[str, NDArray[np.str_]], values: NDArray[np.float64]) -> pa.Table:
+def _wide(
+    table: CensusTable,
+    beside: dict[str, NDArray[np.str_]],
+    values: NDArray[np.float64],
+    intervals: CellIntervals | None,
+) -> pa.Table:
     columns: dict[str, Any] = {name: pa.array(texts.tolist(), pa.string()) for name, texts in beside.items()}
     for number, variable in enumerate(table.variables):
         columns[variable] = _values(table, values[:, number])
+        if intervals is not None:
+            columns[f"{variable}_low"] = _values(table, intervals.low[:, number])
+            columns[f"{variable}_high"] = _values(table, intervals.high[:, number])
     return pa.table(columns)
 
 
-def _long(table: CensusTable, beside: dict[str, NDArray[np.str_]], values: NDArray[np.float64]) -> pa.Table:
+def _long(
+    table: CensusTable,
+    beside: dict[str, NDArray[np.str_]],
+    values: NDArray[np.float64],
+    intervals: CellIntervals | None,
+) -> pa.Table:
     areas, cells = values.shape
     columns: dict[str, Any] = {}
     for name, texts in beside.items():
@@ -106,7 +145,11 @@ def _long(table: CensusTable, beside: dict[str, NDArray[np.str_]], values: NDArr
     for name, words in (("variable", table.variables), ("label", tuple(_full_labels(table)))):
         index = np.tile(np.arange(cells, dtype=np.int32), areas)
         columns[name] = pa.DictionaryArray.from_arrays(index, pa.array(words, pa.string())).cast(pa.string())
-    columns["value"] = _values(table, values).cast(pa.float64()) if table.median else _values(table, values)
+    columns["value"] = _values(table, values)
+    if intervals is not None:
+        columns |= {"low": _values(table, intervals.low), "high": _values(table, intervals.high)}
+        for name, numbers in (("bias", intervals.bias), ("rmse", intervals.rmse)):
+            columns[name] = pa.array(numbers.reshape(-1), from_pandas=True)
     return pa.table(columns)
 
 

@@ -19,7 +19,7 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.prim_areas import with_prim_keys
 from censafe.geography.spines.sums import reordered, sum_histograms
-from censafe.geography.spines.tree import Spine
+from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.closing import Closing
 from censafe.model.observer import Observer
@@ -32,10 +32,22 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import histogram_layout, level_rules
 from censafe.products.topdown.configuration.shipped import gq_types
+from censafe.products.topdown.folder import GEOGRAPHY
 from censafe.products.topdown.intake.facts import declared_totals, lone_state, public_facts, run_spine
 from censafe.products.topdown.plan import exact_levels
+from censafe.publication.manifest import read_manifest, verify_outputs
+from censafe.publication.measurements.geography import read_geography
+from censafe.publication.microdata.histograms import histogram_schema, read_histograms
 
-__all__ = ["BlockIntake", "Intake", "Loaded", "RecordIntake", "open_intake"]
+__all__ = [
+    "BlockIntake",
+    "Intake",
+    "Loaded",
+    "PublishedIntake",
+    "RecordIntake",
+    "is_run_folder",
+    "open_intake",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +90,16 @@ class Intake(Closing):
         """Nothing is held between counts."""
 
 
+def is_run_folder(data: Path) -> bool:
+    """Whether a data folder is that of a finished run, whose published counts stand in the place of records."""
+    return (data / "manifest.json").is_file()
+
+
 def open_intake(data: Path, config: TopdownConfig, options: ReadOptions) -> Intake:
     """Open the data folder with the reader of the configuration.
 
     Args:
-        data: folder with the records.
+        data: folder with the records, or that of a finished run.
         config: whose histograms are read.
         options: receives stages.
 
@@ -90,6 +107,8 @@ def open_intake(data: Path, config: TopdownConfig, options: ReadOptions) -> Inta
         DataError: files are missing, or are not those that the configuration's reader reads.
         ConfigError: the configuration measures histograms that no input can have.
     """
+    if is_run_folder(data):
+        return PublishedIntake(data, config, options)
     kind = RecordIntake if config.reader == "records" else BlockIntake
     return kind(data, config, options)
 
@@ -240,6 +259,73 @@ def _major_kinds(facilities: NDArray[np.int32]) -> NDArray[np.int32]:
     for one in kinds:
         found[:, one.hhgq] += facilities[:, one.level]
     return found
+
+
+class PublishedIntake(Intake):
+    """Published counts of the blocks of a finished run, in the place of records; a context manager.
+
+    Args:
+        data: folder of the run.
+        config: whose histograms are read: of the same schemas and levels as those of the run.
+        options: receives stages.
+
+    Raises:
+        DataError: the run did not publish these histograms, or did not keep its geography.
+        StorageError: there is no finished run.
+    """
+
+    def __init__(self, data: Path, config: TopdownConfig, options: ReadOptions) -> None:
+        self._config = config
+        self._observer = options.observer
+        self._manifest = read_manifest(data / "manifest.json")
+        self._data = data
+        lowest = level_rules(config)[-1].name
+        places = {one.name: f"histograms/{one.name}_{lowest}.parquet" for one in config.histograms}
+        missing = [place for place in (GEOGRAPHY, *places.values()) if place not in self._manifest.outputs]
+        if missing:
+            raise DataError(
+                f"{data} has no {', '.join(missing)}; a run of {config.origin} on published counts needs a finished run of the same levels and "
+                "histograms, which keeps its geography; fix: give such a run"
+            )
+        self._places = places
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The histograms of the blocks."""
+        return tuple(self._data / place for place in self._places.values())
+
+    @property
+    def public_files(self) -> tuple[Path, ...]:
+        """The geography of the run."""
+        return (self._data / GEOGRAPHY,)
+
+    def load(self) -> Loaded:
+        """Read the histograms of the blocks, and add them up.
+
+        Raises:
+            CheckError: a file was changed after it was published.
+            DataError: a histogram is of another schema.
+        """
+        with self._observer.stage("read and validate"):
+            wanted = (GEOGRAPHY, *self._places.values())
+            outputs = {place: self._manifest.outputs[place] for place in wanted}
+            verify_outputs(self._data, replace(self._manifest, parts=(), outputs=outputs))
+            blocks = read_geography(self._data / GEOGRAPHY)
+            spine = build_spine(blocks.codes, level_rules(self._config))
+            exact = {one.name: self._exact(one, spine) for one in self._config.histograms}
+        given = _Blocks(spine, blocks.areas, blocks.units, blocks.imputed, ())
+        return _added_up(self._config, given, exact, self._observer)
+
+    def _exact(self, histogram: MeasuredHistogram, spine: Spine) -> ExactHistograms:
+        path = self._data / self._places[histogram.name]
+        found = histogram_schema(path)
+        if found != histogram.schema.name:
+            raise DataError(
+                f"{path}: a histogram of {found}; allowed: {histogram.schema.name}, as in {self._config.origin}; fix: give a run of that "
+                "configuration"
+            )
+        level = read_histograms(path, spine.leaf.geounits)
+        return ExactHistograms(level.geounits, level.node_ptr, level.cell, level.count)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,58 @@
+"""``censafe replicate``: further runs on the published counts of a finished run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from censafe.cli.options import parse_results, published_option
+from censafe.cli.progress import TerminalObserver
+
+__all__ = ["command"]
+
+
+@click.command(name="replicate")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--count", type=click.IntRange(2), default=25, show_default=True, metavar="N", help="Replicates."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of their noise.")
+@published_option
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Threads [default: cores, at most 2].")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def command(
+    run: Path,
+    out: Path | None,
+    count: int,
+    seed: int,
+    results: tuple[str, ...],
+    pl94: str | None,
+    workers: int | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Run the configuration of RUN, a finished run of topdown, on its published counts, N times, in OUT [default: RUN-replicates].
+
+    Replicates lie from the published counts about as these lie from the true ones. They are made of public counts and spend nothing. The same
+    command again continues where it was stopped.
+
+    \b
+    Examples:
+      censafe replicate dhc
+      censafe replicate dhc --pl94 redistricting/ --count 50
+      censafe tables dhc --table P12 --geography county --intervals replicates
+    """
+    import censafe
+
+    made = censafe.replicate(
+        run,
+        out,
+        count=count,
+        seed=seed,
+        workers=workers,
+        results=parse_results(results, pl94) or None,
+        progress=TerminalObserver(quiet=quiet),
+    )
+    click.echo(f"{len(made)} replicates in {made[0].parent}")

@@ -1,0 +1,129 @@
+"""Replicates: further runs of a configuration on the counts that it published, which stand in for the truth.
+
+A replicate lies from the published counts as these lie from the true ones, roughly; so replicates show how far published numbers may be from the
+truth, whatever is computed of them. They are made of published counts with noise of test keys: public, and at no cost.
+
+Source: approximate Monte Carlo method of the Census Bureau (dhc.md 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from censafe.errors import CheckError, UsageError
+from censafe.model.observer import Observer
+from censafe.products.run.options import ReadOptions, RunOptions
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.folder import CONFIGURATION
+from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.recipe import run
+from censafe.products.topdown.rehearsal import seed_of_run
+from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
+
+__all__ = ["REPLICATES", "make_replicates"]
+
+REPLICATES: Final = 25
+"""How many suffice by the Bureau's experience."""
+
+
+def make_replicates(
+    folder: Path,
+    out: Path,
+    *,
+    count: int,
+    seed: int,
+    workers: int,
+    results: Mapping[str, Path],
+    observer: Observer,
+) -> tuple[Path, ...]:
+    """Run the configuration of a finished run again and again on its published counts.
+
+    What the run was held to is replicated first, each replicate with its own.
+
+    Args:
+        folder: of the finished run.
+        out: where the replicates go, as run folders ``01``, ``02`` and so on, and ``01-NAME`` for a result called NAME; those that are there
+            already stay.
+        count: how many.
+        seed: of their noise.
+        workers: threads; replicates do not depend on them.
+        results: by name, run folders of the published results that the run was held to; FOLDER-NAME without.
+        observer: receives stages.
+
+    Returns:
+        Their folders.
+
+    Raises:
+        UsageError: a run of another product, or one that did not keep its configuration; a result that is not there.
+        CheckError: files of the run were changed.
+        StorageError: there is no finished run, or the disk is full; the same call continues.
+    """
+    sources = _with_results(folder, results)
+    digits = max(2, len(str(count)))
+    found = []
+    for number in range(1, count + 1):
+        place = out / f"{number:0{digits}}"
+        options = RunOptions(test_key=seed_of_run(seed, number), workers=workers)
+        made: dict[str, Path] = {}
+        for name, source in sources.items():
+            own = place.with_name(f"{place.name}-{name}") if name else place
+            with observer.stage(own.name):
+                given = {} if name else made
+                _replicate(source, own, ReadOptions(results=given), options)
+            made[name] = own
+        found.append(place)
+    return tuple(found)
+
+
+def _with_results(folder: Path, results: Mapping[str, Path]) -> dict[str, Path]:
+    """Run folders to replicate by name of the result, the run itself last and without a name."""
+    config = _configuration(folder, _manifest(folder))
+    strange = sorted(set(results) - set(config.published))
+    if strange:
+        raise UsageError(
+            f"{', '.join(strange)}: {folder} was held to no such result; allowed: {', '.join(config.published) or 'none'}"
+        )
+    found = {name: results.get(name, folder.with_name(f"{folder.name}-{name}")) for name in config.published}
+    for name, place in found.items():
+        if not (place / "manifest.json").is_file():
+            raise UsageError(
+                f"{folder} was held to {name}, and {place} is no finished run; fix: give its run folder as the result called {name}"
+            )
+        _configuration(place, _manifest(place))
+    return {**found, "": folder}
+
+
+def _manifest(folder: Path) -> Manifest:
+    manifest = read_manifest(folder / "manifest.json")
+    if manifest.plan.product != "topdown":
+        raise UsageError(
+            f"{folder} is a run of {manifest.plan.product}, whose margins of error stand beside its numbers; replicates are made of runs of topdown"
+        )
+    if CONFIGURATION not in manifest.outputs:
+        raise UsageError(
+            f"{folder} did not keep its geography and configuration; give a finished run on records, not estimates from files of others"
+        )
+    return manifest
+
+
+def _configuration(folder: Path, manifest: Manifest) -> TopdownConfig:
+    """The configuration of the run.
+
+    Raises:
+        CheckError: it was changed.
+    """
+    verify_outputs(
+        folder, replace(manifest, parts=(), outputs={CONFIGURATION: manifest.outputs[CONFIGURATION]})
+    )
+    config = load_config(folder / CONFIGURATION, manifest.config.overrides)
+    if plan_release(config).digest() != manifest.plan.digest():
+        raise CheckError(f"the plan cannot be rebuilt from {folder / CONFIGURATION}; it was changed")
+    return config
+
+
+def _replicate(folder: Path, out: Path, reading: ReadOptions, options: RunOptions) -> None:
+    overrides = dict(_manifest(folder).config.overrides)
+    run(str(folder / CONFIGURATION), folder, out, overrides, reading, options)

@@ -1,0 +1,142 @@
+"""Replicates of finished runs by the command line and from Python, and the intervals of tables that follow from them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from censafe import configuration, release, replicate, synthesize, tables, write_tables
+from censafe.errors import DataError, UsageError
+from support.commands import CommandLine
+
+COUNT = 3
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A redistricting run on a small state, with its replicates."""
+    folder = tmp_path_factory.mktemp("replicates")
+    synthesize(folder / "data", persons=1500, states=("44",), layout="pl94")
+    release(
+        configuration("topdown", "pl94-us", {"root": "State"}), folder / "data", folder / "run", test_key=3
+    )
+    replicate(folder / "run", count=COUNT)
+    return folder / "run"
+
+
+def published(run: Path, number: int) -> Path:
+    return run.with_name("run-replicates") / f"{number:02}"
+
+
+def values(folder: Path, table: str) -> dict[tuple[str, str], int]:
+    rows = tables(folder, table, "county").arrow.to_pylist()
+    return {(row["GEOID"], row["variable"]): row["value"] for row in rows}
+
+
+def test_intervals_are_those_of_the_tables_of_the_replicates(run: Path, censafe: CommandLine) -> None:
+    done = censafe(
+        "tables",
+        run,
+        "--table",
+        "P1",
+        "--geography",
+        "county",
+        "--intervals",
+        "replicates",
+        "--confidence",
+        "0.8",
+    )
+    assert done.code == 0, done.err
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    others = [values(published(run, number), "P1") for number in range(1, COUNT + 1)]
+    widths = []
+    for row in rows:
+        value = int(row["value"])
+        errors = np.array([one[row["GEOID"], row["variable"]] - value for one in others])
+        rmse = np.sqrt((errors**2).mean())
+        assert float(row["bias"]) == pytest.approx(errors.mean())
+        assert float(row["rmse"]) == pytest.approx(rmse)
+        deviation = errors.std(ddof=1)
+        corrected = value > 5 and abs(errors.mean()) >= deviation / 2 and (errors.mean() < 0 or value >= 25)
+        middle = value - errors.mean() * corrected
+        half = t.ppf(0.9, 5) * rmse
+        assert (int(row["low"]), int(row["high"])) == (
+            max(0, np.floor(middle - half)),
+            np.ceil(middle + half),
+        )
+        widths.append(half)
+    assert max(widths) > 0
+    state = tables(run, "P1", "state", intervals="replicates").arrow.to_pylist()[0]
+    assert state["low"] == state["value"] == state["high"]  # the total of a state is published exactly
+
+
+def test_areas_of_blocks_that_only_replicates_fill_are_counted(run: Path, tmp_path: Path) -> None:
+    codes = sorted({row["GEOID"] for row in tables(run, "H1", "block", wide=True).arrow.to_pylist()})
+    areas = tmp_path / "all.csv"
+    areas.write_text("GEOID,part\n" + "".join(f"{code},all\n" for code in codes), encoding="utf-8")
+    (row,) = tables(run, "P1", areas=areas, wide=True, intervals="replicates").arrow.to_pylist()
+    assert (
+        row["P1_001N_low"] == row["P1_001N"] == row["P1_001N_high"]
+    )  # every replicate has the total of the state
+    files = write_tables(run, tmp_path / "out", ["P1", "H1"], "tract", intervals="replicates")
+    assert [path.name for path in files] == ["P1_tract.parquet", "H1_tract.parquet"]
+
+
+def test_the_same_command_continues_and_another_number_adds(
+    run: Path, tmp_path: Path, censafe: CommandLine
+) -> None:
+    out = tmp_path / "out"
+    assert censafe("replicate", run, out, "--count", 2, "--quiet").code == 0
+    before = (out / "01" / "manifest.json").read_bytes()
+    assert before != (out / "02" / "manifest.json").read_bytes()
+    shutil.rmtree(out / "02")
+    assert censafe("replicate", run, out, "--count", 3, "--quiet").code == 0
+    assert (out / "01" / "manifest.json").read_bytes() == before
+    first, second = values(out / "01", "P1"), values(published(run, 1), "P1")
+    assert first == second
+    assert values(out / "02", "P1") != values(out / "01", "P1")
+    assert json.loads(before)["stamp"] == "NOT PRIVATE"
+
+
+def test_vanishing_noise_repeats_what_was_published(run: Path, tmp_path: Path) -> None:
+    huge = {"root": "State", "rho.persons": "100000000", "rho.units": "100000000"}
+    release(configuration("topdown", "pl94-us", huge), run, tmp_path / "same", test_key=1)
+    for table in ("P1", "P5", "H1"):
+        assert values(tmp_path / "same", table) == values(run, table)
+
+
+def test_what_cannot_be_replicated_is_refused(run: Path, tmp_path: Path, censafe: CommandLine) -> None:
+    chosen = configuration("topdown", "pl94-us", {"root": "State"})
+    with pytest.raises(UsageError, match="whose counts were published: a release from them protects nobody"):
+        release(chosen, run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(DataError, match=r"has no histograms/households_Block\.parquet"):
+        release(
+            configuration("topdown", "dhc-us", {"root": "State"}),
+            run,
+            tmp_path / "out",
+            test_key=1,
+            results={"redistricting": run},
+        )
+    alone = shutil.copytree(run, tmp_path / "alone")
+    done = censafe("tables", alone, "--table", "P1", "--geography", "county", "--intervals", "replicates")
+    assert (done.code, "0 replicates" in done.err, "censafe replicate" in done.err) == (2, True, True)
+    for options, words in (
+        (("--replicates", tmp_path), "--replicates are read for intervals"),
+        (("--intervals", "replicates", "--confidence", "1"), "1 is no level"),
+    ):
+        done = censafe("tables", run, "--table", "P1", "--geography", "county", *options)
+        assert (done.code, words in done.err) == (2, True), done.err
+    changed = alone / "histograms" / "persons_Block.parquet"
+    changed.write_bytes(changed.read_bytes() + b"x")
+    done = censafe("replicate", alone, tmp_path / "never", "--count", 2, "--quiet")
+    assert (done.code, "persons_Block.parquet" in done.err) == (4, True)
+    done = censafe("replicate", tmp_path / "nothing")
+    assert (done.code, "manifest.json" in done.err) == (1, True)
