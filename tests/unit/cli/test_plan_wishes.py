@@ -178,3 +178,17 @@ def test_options_that_contradict_each_other_are_wrong_usage() -> None:
     with pytest.raises(UsageError, match="choose one of them"):
         run("phsafe", "sdhc-us", *both)
     assert run("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "much").exit_code == 2
+
+
+def test_the_noise_of_the_dhc_and_its_redistricting_data_is_composed_together() -> None:
+    found = document("topdown", "dhc-us", "--set", "measure=persons", "--meaning", "--delta", "1e-10")[
+        "meaning"
+    ]
+    questions = {one["question"]: one for one in found}
+    own, both = questions["the whole record"], questions["the whole record, with pl94-us"]
+    earlier = document("topdown", "pl94-us", "--meaning", "--delta", "1e-10")["meaning"][0]
+    assert Fraction(both["rho"]) == Fraction(own["rho"]) + Fraction(earlier["rho"])
+    assert both["cells"] == own["cells"] + earlier["cells"]
+    (row,), (alone,) = both["epsilon"], own["epsilon"]
+    assert alone["composed_upper"] < row["composed_lower"] <= row["composed_upper"] < row["tight"]
+    assert "pl94-us" not in json.dumps(earlier)

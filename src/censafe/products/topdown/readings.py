@@ -13,7 +13,7 @@ from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.readings import LossReading
 from censafe.privacy.loss.attack import MovedQuery
-from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.moves import Paths, known_depth, move_words, moved_records, possible_paths
 from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, record_words, workloads
 
@@ -119,6 +119,9 @@ def _below(
 def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
     """The questions of :func:`record_changes` with the noise of the cells that move.
 
+    Where constraints hold to published results, the second question is about the whole record in those and in this release. What is measured
+    and with which noise does not depend on the published results, which only post-processing reads; so the noise of both is independent.
+
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> for one in record_questions(load_config("pl94-us")):
@@ -129,7 +132,21 @@ def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
         Block within Block_Group, a household 0.1209937
         Block within Block_Group, as printed 0.1119457
     """
-    return tuple(_record_question(config, change) for change in record_changes(config))
+    whole, *others = record_changes(config)
+    found = (whole, *_with_published(config, whole), *others)
+    return tuple(_record_question(config, change) for change in found)
+
+
+def _with_published(config: TopdownConfig, whole: RecordChange) -> Iterator[RecordChange]:
+    """The whole record, in this release and in the results that its constraints hold to."""
+    sources = tuple(dict.fromkeys(config.published.values()))
+    earlier = [load_config(source) for source in sources]
+    if earlier and all(one.definition is config.definition for one in earlier):
+        loads = tuple((load, 1) for one in earlier for load in workloads(one))
+        name = f"the whole record, with {', '.join(sources)}"
+        yield RecordChange(
+            name, f"{whole.words}; the same record in {', '.join(sources)}", whole.moved + loads
+        )
 
 
 def _record_question(config: TopdownConfig, change: RecordChange) -> RecordQuestion:
