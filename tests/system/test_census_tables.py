@@ -56,6 +56,10 @@ def test_a_list_of_areas_is_added_up_from_its_blocks(run: Path, tmp_path: Path) 
     areas = tmp_path / "districts.csv"
     areas.write_text("\n".join(["GEOID,district", *lines, "440019999999999,north"]) + "\n", encoding="utf-8")
     found = tables(run, "P1", areas=areas, wide=True).arrow
+    areas.write_text(areas.read_text().replace(",", "|").replace("GEOID", "BLOCKID"), encoding="utf-8")
+    assert tables(run, "P1", areas=areas, wide=True).arrow.equals(
+        found
+    )  # the Bureau's block assignment files
     counts = np.array(blocks["P1_001N"].to_pylist())[:-1]
     south = counts[np.arange(len(counts)) % 3 == 0].sum()
     assert found.to_pylist() == [
@@ -144,6 +148,7 @@ def test_lists_that_break_a_rule_leave_nothing_behind(
         ("GEOID,ward\n990010001001000,a\n", "none of the 1 rows is a block of this run"),
         ("ward\na\n", "a table of areas has a header with geocode"),
         (f"GEOID;ward\n{code};a\n", "a table of areas has a header with geocode"),
+        (f"BLOCKID|ward\n{code}|a\n{code}|b\n", "blocks there twice"),
     ):
         areas.write_text(text, encoding="utf-8")
         done = censafe("tables", run, "--table", "P1", "--areas", areas, "--out", out)

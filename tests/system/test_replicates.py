@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from scipy.stats import t
 
@@ -87,6 +88,30 @@ def test_areas_of_blocks_that_only_replicates_fill_are_counted(run: Path, tmp_pa
     )  # every replicate has the total of the state
     files = write_tables(run, tmp_path / "out", ["P1", "H1"], "tract", intervals="replicates")
     assert [path.name for path in files] == ["P1_tract.parquet", "H1_tract.parquet"]
+
+
+def test_places_and_county_subdivisions_are_sums_of_their_blocks(run: Path, tmp_path: Path) -> None:
+    blocks = pq.read_table(run / "measurements" / "geography.parquet").to_pylist()
+    place = {
+        one["geocode"][:11] + one["geocode"][12:]: f"{one['geocode'][:2]}{one['place']:05}"
+        for one in blocks
+        if one["place"] != 99999
+    }
+    lines = [f"{code},{area}\n" for code, area in sorted(place.items())]
+    areas = tmp_path / "places.csv"
+    areas.write_text("GEOID,place\n" + "".join(lines), encoding="utf-8")
+    listed = tables(run, "P1", areas=areas, intervals="replicates").arrow.to_pylist()
+    found = tables(run, "P1", "place", intervals="replicates").arrow.to_pylist()
+    names = ("variable", "value", "low", "high")
+    theirs = [(row["place"], *(row[name] for name in names)) for row in listed]
+    assert [(row["GEOID"], *(row[name] for name in names)) for row in found] == theirs
+    assert found[0]["GISJOIN"] == f"G{found[0]['GEOID'][:2]}0{found[0]['GEOID'][2:]}"
+    whole = {code for code, area in place.items()} == {
+        one["geocode"][:11] + one["geocode"][12:] for one in blocks
+    }
+    state = tables(run, "P1", "state", wide=True).arrow.to_pylist()[0]["P1_001N"]
+    assert whole is (sum(row["value"] for row in found if row["variable"] == "P1_001N") == state)
+    assert tables(run, "P1", "cousub", wide=True).arrow.num_rows > 1
 
 
 def test_the_same_command_continues_and_another_number_adds(

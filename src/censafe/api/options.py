@@ -120,7 +120,7 @@ class TableKeywords(TypedDict, total=False):
 
     Args:
         state: two-digit code of the only state wanted.
-        areas: CSV with a column of blocks (``GEOID``, ``GEOID20``, ``GISJOIN`` or ``geocode``) and one column with the code of the area.
+        areas: CSV, or parted by ``|``, with a column of blocks (``GEOID``, ``GEOID20``, ``GISJOIN``, ``BLOCKID`` or ``geocode``) and one with the code of the area.
         wide: one row an area, with a column for each cell.
         intervals: ``replicates`` for the interval of every value, by the Bureau's rule.
         replicates: folder with a folder for each replicate, as :func:`censafe.replicate` makes them or with the Bureau's microdata;

@@ -68,7 +68,8 @@ def tables(
     Args:
         run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr), or of microdata in the Bureau's layout: pipe-delimited text.
         table: one or more names, such as ``P12``; with `wide`, or where it is a table of medians, one.
-        geography: ``us``, ``state``, ``county``, ``tract``, ``block_group`` or ``block``; None with `areas`.
+        geography: ``us``, ``state``, ``county``, ``tract``, ``block_group`` or ``block``; of runs also ``place``, ``cousub`` or ``aiannh``; None with
+            `areas`.
         options: see :class:`~censafe.api.options.TableKeywords`.
 
     Returns:

@@ -24,14 +24,16 @@ __all__ = ["command"]
 )
 @click.option(
     "--geography",
-    type=click.Choice(["us", "state", "county", "tract", "block_group", "block"]),
-    help="Level of the areas.",
+    type=click.Choice(
+        ["us", "state", "county", "tract", "block_group", "block", "place", "cousub", "aiannh"]
+    ),
+    help="Level of the areas; places, county subdivisions and American Indian, Alaska Native and Hawaiian areas of runs.",
 )
 @click.option(
     "--areas",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Areas of your own: CSV with a column of blocks (GEOID, GEOID20, GISJOIN or geocode) and one with the code of the area.",
+    help="Areas of your own: CSV, or parted by |, with a column of blocks (GEOID, GEOID20, GISJOIN, BLOCKID or geocode) and one with the code of the area.",
 )
 @click.option("--state", metavar="CODE", help="Two-digit code of the only state wanted.")
 @click.option(

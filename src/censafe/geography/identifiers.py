@@ -32,7 +32,7 @@ __all__ = [
     "region_gisjoins",
 ]
 
-BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid", "gisjoin")
+BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid", "gisjoin", "blockid")
 """Names of columns that say which block a row is about, in lower case, the first that is there taken."""
 
 _BLOCK: Final = 15

@@ -27,7 +27,7 @@ __all__ = [
     "read_named_lists",
 ]
 
-_BLOCKS: Final = (*BLOCK_COLUMNS, "blockid", "block")
+_BLOCKS: Final = (*BLOCK_COLUMNS, "block")
 GRFC_BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
 _GRFC_GROUP: Final = "TABBLKGRPCE"
 _KINDS: Final = {"placefp": "place", "cousubfp": "cousub", "aiannhce": "aiannh"}

@@ -60,8 +60,8 @@ def read_block_areas(
 ) -> tuple[tuple[AreaKind, ...], Mapping[str, int]]:
     """Read areas from CSV: a column with the blocks, and one column with the code of the area for each kind.
 
-    Blocks are given as ``geocode`` as the run has them, or as ``GEOID20``, ``GEOID`` or ``GISJOIN``; the first of these that is there
-    counts, and none of them is a kind of area.
+    Blocks are given as ``geocode`` as the run has them, or as ``GEOID20``, ``GEOID``, ``GISJOIN`` or ``BLOCKID``; the first of these that is
+    there counts, and none of them is a kind of area. Fields are parted by commas or, as in the Bureau's block assignment files, by ``|``.
 
     A block with an empty field, or without a row, is in no area of the kind. Rows of other blocks are passed over.
 
@@ -82,7 +82,7 @@ def read_block_areas(
     kinds = [name for name in table.schema.names if name.lower() not in BLOCK_COLUMNS]
     if block is None or not kinds or len(set(table.schema.names)) < table.num_columns:
         raise DataError(
-            f"{path}: a table of areas has a header with geocode (or GEOID20, GEOID or GISJOIN) and a column for each kind of "
+            f"{path}: a table of areas has a header with geocode (or GEOID20, GEOID, GISJOIN or BLOCKID) and a column for each kind of "
             "area, each once, and a row a block"
         )
     texts = _texts(geocode_texts(table[block], form.length))
@@ -114,10 +114,13 @@ def read_block_areas(
 
 def _table(path: Path) -> pa.Table:
     try:
-        with pa_csv.open_csv(path) as opened:
+        with path.open(encoding="utf-8-sig", errors="replace") as stream:
+            header = stream.readline()
+        parsing = pa_csv.ParseOptions(delimiter="|" if "|" in header and "," not in header else ",")
+        with pa_csv.open_csv(path, parse_options=parsing) as opened:
             names = opened.schema.names
         options = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-        return pa_csv.read_csv(path, convert_options=options)
+        return pa_csv.read_csv(path, parse_options=parsing, convert_options=options)
     except OSError as error:
         raise StorageError(f"{path}: the table of areas cannot be read") from error
     except pa.ArrowInvalid as error:

@@ -137,8 +137,11 @@ class ReplicatedSource(TableSource):
         found = [one.level(word) for one in (self._source, *self.replicates)]
         geounits, first = np.unique(np.concatenate([codes for _, codes, _ in found]), return_index=True)
         labels = np.concatenate([areas.names[areas.area] for _, _, areas in found])[first]
-        names, area = np.unique(labels, return_inverse=True)
-        return found[0][0], geounits, AreaBlocks(names, area.reshape(-1).astype(np.int64))
+        inside = np.concatenate([areas.area >= 0 for _, _, areas in found])[first]
+        names, number = np.unique(labels[inside], return_inverse=True)
+        area = np.full(len(geounits), -1, np.int64)
+        area[inside] = number.reshape(-1)
+        return found[0][0], geounits, AreaBlocks(names, area)
 
     def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """Published histograms of geounits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -15,22 +16,36 @@ from censafe.errors import UsageError
 from censafe.estimation.topdown.intervals.areas import read_block_areas
 from censafe.geography.area_names import NAMES, AreaNames, read_area_names
 from censafe.geography.geocodes import GeocodeForm
+from censafe.geography.grfc import NO_AIANNH, NO_PLACE
 from censafe.model.entries import nearest
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import SCHEMAS, CensusTable, census_tables
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.products.topdown.folder import GEOGRAPHY
 from censafe.publication.manifest import read_manifest
+from censafe.publication.measurements.geography import read_geography
 from censafe.publication.microdata.histograms import histogram_geounits, histogram_schema, read_histograms
 from censafe.publication.stamps import Stamp, stamp_of
 
-__all__ = ["LEVELS", "Geography", "HistogramSource", "TableSource", "is_published", "require_published"]
+__all__ = [
+    "LEVELS",
+    "OFF_SPINE",
+    "Geography",
+    "HistogramSource",
+    "TableSource",
+    "is_published",
+    "require_published",
+]
 
 LEVELS: Final[Mapping[str, str]] = {
     "us": "US", "state": "State", "county": "County", "tract": "Tract", "block_group": "Block_Group", "block": "Block",
 }  # fmt: skip
 """Levels of census geography as they are asked for, and as a run calls them, the widest first."""
+OFF_SPINE: Final = {"place": 2, "cousub": 5, "aiannh": 0}
+"""Kinds of areas that a run knows of its blocks: places, county subdivisions, and American Indian, Alaska Native and Hawaiian areas; with the
+first digits of a block's geocode that their codes begin with."""
 _RANK: Final = tuple(LEVELS)
 _STATE: Final = 2
 
@@ -44,12 +59,14 @@ class Geography:
         level: whose histograms are read: that of the areas, or ``block``.
         geounits: of that level, sorted, shape (geounits,).
         areas: of them.
+        listed: whether they come from a list; its columns may have any name.
     """
 
     name: str
     level: str
     geounits: NDArray[np.str_] = field(repr=False)
     areas: AreaBlocks
+    listed: bool = False
 
 
 class TableSource(ABC):
@@ -161,7 +178,10 @@ class TableSource(ABC):
         form = GeocodeForm(len(geounits[0]))
         kinds, _ = read_block_areas(path, form.pack(geounits), form)
         lists = [(kind.name, AreaBlocks(kind.codes, kind.area_of)) for kind in kinds]
-        return [Geography(name, level, geounits, _of_state(areas, geounits, state)) for name, areas in lists]
+        return [
+            Geography(name, level, geounits, _of_state(areas, geounits, state), listed=True)
+            for name, areas in lists
+        ]
 
 
 def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) -> AreaBlocks:
@@ -218,6 +238,7 @@ class HistogramSource(TableSource):
             for word in LEVELS
             if (word, schema) in found
         }
+        self._geography = run / GEOGRAPHY
         names = run / NAMES
         self.names = AreaNames(read_area_names(names) if names.exists() else {}, census=True)
         self.stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
@@ -229,14 +250,45 @@ class HistogramSource(TableSource):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Words for the levels that the run publishes, the widest first."""
-        return tuple(word for word in LEVELS if any(level == word for _, level in self._files))
+        """Words for the levels that the run publishes, the widest first, and for the areas of its blocks."""
+        found = [word for word in LEVELS if any(level == word for _, level in self._files)]
+        return (*found, *(self._off_spine if "block" in found else ()))
+
+    @cached_property
+    def _off_spine(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.str_]]]:
+        """By kind, geocodes of the blocks that lie in an area of it, as numbers, and the codes of these areas."""
+        blocks = read_geography(self._geography) if self._geography.exists() else None
+        if blocks is None or blocks.areas is None:
+            return {}
+        found = {}
+        for kind, digits in OFF_SPINE.items():
+            number = getattr(blocks.areas, kind)
+            none = NO_AIANNH if kind == "aiannh" else NO_PLACE
+            inside = np.flatnonzero(number != none)
+            if len(inside):
+                prefix = blocks.form.unpack(blocks.codes[inside]).astype(f"U{max(digits, 1)}")
+                own = np.char.zfill(number[inside].astype(np.str_), len(str(none)))
+                found[kind] = blocks.codes[inside], np.char.add(prefix, own) if digits else own
+        return found
 
     def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
         """The geounits of a level in which anything was counted."""
+        if word in OFF_SPINE:
+            return self._areas_of_blocks(word)
         codes = [histogram_geounits(path) for (_, level), path in self._files.items() if level == word]
         geounits = np.unique(np.concatenate(codes))
         return word, geounits, AreaBlocks(geounits, np.arange(len(geounits)))
+
+    def _areas_of_blocks(self, kind: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
+        level, geounits, _ = self.level("block")
+        codes, areas = self._off_spine[kind]
+        packed = GeocodeForm(len(geounits[0])).pack(geounits)
+        place = np.minimum(np.searchsorted(codes, packed), len(codes) - 1)
+        inside = codes[place] == packed
+        names, number = np.unique(areas[place[inside]], return_inverse=True)
+        area = np.full(len(geounits), -1, np.int64)
+        area[inside] = number.reshape(-1)
+        return level, geounits, AreaBlocks(names, area)
 
     def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """Histograms of geounits."""
@@ -245,7 +297,11 @@ class HistogramSource(TableSource):
 
 def is_published(table: CensusTable, geography: Geography) -> bool:
     """Whether a table is published for the areas; lists of areas are made of blocks, and may be of any size."""
-    return geography.name not in _RANK or _RANK.index(geography.name) <= _RANK.index(table.lowest)
+    if geography.listed:
+        return True
+    if geography.name in OFF_SPINE:
+        return table.lowest != "county"
+    return _RANK.index(geography.name) <= _RANK.index(table.lowest)
 
 
 def require_published(table: CensusTable, geography: Geography) -> None:

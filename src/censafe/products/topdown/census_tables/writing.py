@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import region_gisjoins
 from censafe.model.safe_text import WORKBOOK_OPTIONS, csv_table
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
@@ -23,7 +24,7 @@ from censafe.products.topdown.census_tables.intervals import (
     ReplicatedSource,
     ReplicateErrors,
 )
-from censafe.products.topdown.census_tables.source import LEVELS, Geography, TableSource
+from censafe.products.topdown.census_tables.source import OFF_SPINE, Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.publication.atomic import atomic_write
 from censafe.publication.stamps import Stamp
@@ -100,9 +101,12 @@ def _stamped(piece: pa.Table, stamp: Stamp | None) -> pa.Table:
 def _beside(
     source: TableSource, geography: Geography, codes: NDArray[np.str_]
 ) -> dict[str, NDArray[np.str_]]:
-    """What names areas: GEOID, GISJOIN and NAME at levels of census geography, otherwise their code."""
-    if geography.name not in LEVELS:
+    """What names areas: GEOID, GISJOIN and NAME in census geography, otherwise their code."""
+    if geography.listed:
         return {geography.name: codes}
+    if geography.name in OFF_SPINE:
+        joined = region_gisjoins(geography.name.upper(), codes)
+        return {"GEOID": codes, "GISJOIN": joined, "NAME": source.names.given(codes)}
     beside = source.names.beside(codes)
     return beside if "GEOID" in beside else {"geocode": codes, **beside}
 
