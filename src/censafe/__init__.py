@@ -11,6 +11,7 @@ from censafe.lazy import lazy_names
 from censafe.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from censafe.api.cards import card
     from censafe.api.comparisons import compare
     from censafe.api.data import (
         SyntheticData,
@@ -60,6 +61,7 @@ _NAMES = {
         "true_tables",
         "uncertainty",
     ),
+    "api.cards": ("card",),
     "api.frames": ("Frame", "Frames"),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
     "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
@@ -84,6 +86,7 @@ __all__ = [
     "Release",
     "SyntheticData",
     "attack_power",
+    "card",
     "compare",
     "configuration",
     "configurations",

@@ -77,7 +77,7 @@ def rows(counts: ExactCounts) -> dict[tuple[str, ...], int]:
     return dict(zip(keys, counts.values.tolist(), strict=True))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(records=populations(), tau=TAU)
 def test_release_counts_agree_with_the_reference(backend: Any, records: Records, tau: dict[str, int]) -> None:
     counted = CountAccumulator(phsafe_definitions(), tau=tau)
@@ -91,7 +91,7 @@ def test_release_counts_agree_with_the_reference(backend: Any, records: Records,
     assert unmatched == counted.unmatched
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(records=populations())
 def test_truth_agrees_with_the_reference(backend: Any, records: Records) -> None:
     expected = reference_truth(records)

@@ -203,6 +203,7 @@ def test_runs_that_hold_other_records_are_refused(run: Path, tmp_path: Path) -> 
     assert len(tables(persons, "P1", "county"))
 
 
+@pytest.mark.long
 def test_replicates_of_the_dhc_hold_to_replicates_of_its_redistricting_data(
     run: Path, tmp_path: Path
 ) -> None:

@@ -136,6 +136,38 @@ class TableKeywords(TypedDict, total=False):
     confidence: Fraction | int | str
 
 
+class CardKeywords(TypedDict, total=False):
+    """What a card is made of.
+
+    Args:
+        areas: a list of areas, as :class:`TableKeywords` has it.
+        replicates: folder with a folder for each replicate; RUN-replicates without.
+        shapes: GeoJSON with a polygon for each area and its code as the property GEOID, code or name, for a small map.
+        confidence: of the intervals; 0.9 without.
+    """
+
+    areas: str | Path | None
+    replicates: str | Path | None
+    shapes: str | Path | None
+    confidence: Fraction | int | str
+
+
+def confidence_of(confidence: Fraction | int | str) -> float:
+    """A level of confidence as a number.
+
+    Raises:
+        UsageError: not above 0 and below 1.
+
+    Example:
+        >>> confidence_of("0.95")
+        0.95
+    """
+    level = exact_number("confidence", confidence)
+    if not 0 < level < 1:
+        raise UsageError(f"confidence: {confidence} is no level; allowed: above 0 and below 1, such as 0.9")
+    return float(level)
+
+
 def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:
     """What the keywords of :class:`ReadKeywords` become.
 

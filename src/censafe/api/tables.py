@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from censafe.api.frames import Frame
-from censafe.api.options import TableKeywords, exact_number
+from censafe.api.options import TableKeywords, confidence_of
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def tables(
     Example:
         >>> import tempfile, censafe
         >>> folder = Path(tempfile.mkdtemp())
-        >>> data = censafe.synthesize(folder / "data", persons=300, states=["44"], layout="dhc")
-        >>> chosen = censafe.configuration("topdown", "dhc-us", root="State", measure="units,households")
-        >>> made = censafe.release(chosen, data, folder / "dhc", test_key=1)
-        >>> tables(folder / "dhc", "H3", "state")
+        >>> data = censafe.synthesize(folder / "data", persons=300, states=["44"], layout="pl94")
+        >>> chosen = censafe.configuration("topdown", "pl94-us", root="State")
+        >>> made = censafe.release(chosen, data, folder / "run", test_key=1)
+        >>> tables(folder / "run", "H1", "state")
         Frame(3 rows: GEOID, GISJOIN, NAME, table, variable, label, value)
     """
     import pyarrow as pa
@@ -212,25 +212,20 @@ def replicate(
     """
     from censafe.model.observer import SilentObserver
     from censafe.products.run.options import RunOptions
+    from censafe.products.topdown.census_tables.intervals import replicates_of
     from censafe.products.topdown.census_tables.replicates import make_replicates
 
     if count < 2:
         raise UsageError(f"`count`: {count} replicates tell no deviation; allowed: 2 or more")
     return make_replicates(
         Path(run),
-        _replicates_of(Path(run)) if out is None else Path(out),
+        replicates_of(Path(run)) if out is None else Path(out),
         count=count,
         seed=seed,
         workers=RunOptions().workers if workers is None else workers,
         results={name: Path(folder) for name, folder in (results or {}).items()},
         observer=progress or SilentObserver(),
     )
-
-
-def _replicates_of(run: Path) -> Path:
-    """Where replicates of a run are looked for."""
-    whole = run.absolute()
-    return whole.with_name(f"{whole.name}-replicates")
 
 
 @dataclass(frozen=True)
@@ -252,10 +247,7 @@ class _TableOptions:
             UsageError: a level or kind of intervals that is not allowed.
         """
         found = cls(**given)
-        if not 0 < exact_number("confidence", found.confidence) < 1:
-            raise UsageError(
-                f"confidence: {found.confidence} is no level; allowed: above 0 and below 1, such as 0.9"
-            )
+        confidence_of(found.confidence)
         if found.intervals not in (None, "replicates"):
             raise UsageError(f"intervals: {found.intervals!r}; allowed: replicates")
         if found.intervals is None and found.replicates is not None:
@@ -265,18 +257,18 @@ class _TableOptions:
     @property
     def level(self) -> float:
         """The level of the intervals."""
-        return float(exact_number("confidence", self.confidence))
+        return confidence_of(self.confidence)
 
     def source(self, run: Path) -> TableSource:
         """What was published, with its replicates where intervals are asked for."""
-        from censafe.products.topdown.census_tables.intervals import open_replicates
+        from censafe.products.topdown.census_tables.intervals import open_replicates, replicates_of
         from censafe.products.topdown.census_tables.microdata_source import open_source
 
         source = open_source(run)
         if self.intervals is None:
             return source
         return open_replicates(
-            source, _replicates_of(run) if self.replicates is None else Path(self.replicates)
+            source, replicates_of(run) if self.replicates is None else Path(self.replicates)
         )
 
 

@@ -18,7 +18,7 @@ from censafe.errors import UsageError
 from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.confidential import COMPARED, Standing
 from censafe.evaluation.counts.cells import MatchedCells
-from censafe.evaluation.pages.page import Page, page_html, svg_text
+from censafe.evaluation.pages.page import Page, page_html
 from censafe.geography.area_names import AREA_COLUMNS, AreaNames
 from censafe.model.safe_text import csv_cell, csv_table, csv_text, file_name, text_of_cell
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
@@ -286,20 +286,20 @@ def standing_of(document: Mapping[str, Any]) -> Standing:
 
 
 def write_page(folder: Path, page: Page) -> tuple[str, ...]:
-    """Write ``report.html`` and every figure as a file of its own, with the stamp where the page has it.
+    """Write ``report.html`` and every figure as a file of its own, all figures with the stamp where the page has it.
 
     Returns:
         Names of the files, the page first.
     """
+    drawn = [exhibit for exhibit in page.exhibits if exhibit.figure is not None]
+    for exhibit in drawn:
+        if page.standing.confidential and exhibit.figure is not None:
+            exhibit.figure.suptitle(COMPARED, x=0.01, ha="left", fontsize=8, color="#8c1414")
     atomic_text(folder / "report.html", page_html(page))
     files = ["report.html"]
-    for exhibit in page.exhibits:
-        if exhibit.figure is None:
-            continue
-        if page.standing.confidential:
-            exhibit.figure.suptitle(COMPARED, x=0.01, ha="left", fontsize=8, color="#8c1414")
+    for exhibit in drawn:
         files.append(f"figures/{file_name(exhibit.name)}.svg")
-        atomic_text(folder / files[-1], svg_text(exhibit.figure, exhibit.name))
+        atomic_text(folder / files[-1], exhibit.svg)
     return tuple(files)
 
 

@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from censafe.evaluation.confidential import COMPARED, Standing
-from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html, svg_text
+from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
 
 __all__ = [
     "COLOURS",
@@ -27,7 +27,6 @@ __all__ = [
     "page_html",
     "plain_log",
     "quiet",
-    "svg_text",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from censafe.model import Definition
@@ -53,6 +53,7 @@ _COLUMNS: Final = (
 )
 
 
+@cache
 def sheet(shipped: ShippedConfig) -> ExplorerSheet:
     """One shipped configuration of SafeTab-P or SafeTab-H.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from censafe.model.safe_text import file_name
 from censafe.publication.atomic import atomic_text
 from censafe.publication.intervals.files import IntervalRows
-from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html, svg_text
+from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
 __all__ = ["IntervalPage", "write_interval_page"]
@@ -113,7 +113,7 @@ def write_interval_page(folder: Path, page: IntervalPage) -> tuple[str, ...]:
     for exhibit in exhibits:
         if exhibit.figure is not None:
             files.append(f"{code}_{exhibit.name}.svg")
-            atomic_text(folder / files[-1], svg_text(exhibit.figure, f"{code}-{exhibit.name}"))
+            atomic_text(folder / files[-1], exhibit.svg)
     return tuple(files)
 
 

@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from importlib import resources
 from typing import Final
@@ -86,6 +87,11 @@ class Exhibit:
     tables: Sequence[PageTable] = ()
     how: Sequence[str] = ()
     files: Sequence[str] = ()
+
+    @cached_property
+    def svg(self) -> str:
+        """The figure as SVG, drawn once; empty without one."""
+        return "" if self.figure is None else svg_text(self.figure, self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,9 +174,7 @@ def _head(page: ExhibitSheet) -> str:
 def _exhibit(one: Exhibit) -> str:
     figure = ""
     if one.figure is not None:
-        drawn = svg_text(one.figure, one.name).replace(
-            "<svg ", f'<svg role="img" aria-label="{escape(one.alt)}" ', 1
-        )
+        drawn = one.svg.replace("<svg ", f'<svg role="img" aria-label="{escape(one.alt)}" ', 1)
         figure = f"<figure>{drawn}<figcaption>{escape(one.alt)}</figcaption></figure>"
     how = [paragraphs(*one.how)]
     if one.files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +83,17 @@ def read_universe(folder: Path | None = None) -> Universe:
         >>> len(universe.codes), len(universe.iterations), universe.candidates(2, "coarse").size
         (1755, 3054, 2150)
     """
+    if folder is None:
+        return _shipped_universe()
     universe, findings = load_universe(folder)
+    raise_if_fatal(findings, f"parameter files in {universe.origin}")
+    return universe
+
+
+@cache
+def _shipped_universe() -> Universe:
+    """Read once; nothing changes it."""
+    universe, findings = load_universe()
     raise_if_fatal(findings, f"parameter files in {universe.origin}")
     return universe
 

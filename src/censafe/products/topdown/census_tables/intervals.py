@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -12,11 +12,19 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.model.sparse import SparseLevel
+from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, open_source
-from censafe.products.topdown.census_tables.source import TableSource
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks
+from censafe.products.topdown.census_tables.source import Geography, TableSource
+from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 
-__all__ = ["CellIntervals", "ReplicateErrors", "ReplicatedSource", "open_replicates"]
+__all__ = [
+    "CellIntervals",
+    "ReplicateErrors",
+    "ReplicatedSource",
+    "open_replicates",
+    "replicates_of",
+    "valued",
+]
 
 _DEGREES: Final = 5
 _ABOVE: Final = 5  # counts up to it are not corrected
@@ -148,6 +156,17 @@ class ReplicatedSource(TableSource):
         return self._source.read(histogram, level, geounits)
 
 
+def replicates_of(run: Path) -> Path:
+    """Where replicates of a run are looked for, unless said otherwise.
+
+    Example:
+        >>> replicates_of(Path("/runs/dhc")).as_posix()
+        '/runs/dhc-replicates'
+    """
+    whole = run.absolute()
+    return whole.with_name(f"{whole.name}-replicates")
+
+
 def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
     """Replicates of a published source: every folder below `folder` that holds the same product in the same form.
 
@@ -169,3 +188,32 @@ def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
             f"published; fix: censafe replicate {source.place}"
         )
     return ReplicatedSource(source, same)
+
+
+def valued(
+    source: TableSource, table: CensusTable, geography: Geography, confidence: float
+) -> Iterator[tuple[slice, _Values, CellIntervals | None]]:
+    """Values of a table, some areas at a time, with their intervals where there are replicates.
+
+    Args:
+        source: what was published.
+        table: its definition.
+        geography: the areas.
+        confidence: of the intervals.
+
+    Returns:
+        Ranges of areas, values of shape (areas of the range, lines), and their intervals; None without replicates.
+    """
+    replicates = source.replicates if isinstance(source, ReplicatedSource) else ()
+    own, *others = (
+        tabulated(table, source.schema(table), one.histograms(table, geography), geography.areas)
+        for one in (source, *replicates)
+    )
+    for areas, values in own:
+        if not others:
+            yield areas, values, None
+            continue
+        errors = ReplicateErrors(values)
+        for other in others:
+            errors.add(next(other)[1])
+        yield areas, values, errors.intervals(confidence, whole=not table.median)

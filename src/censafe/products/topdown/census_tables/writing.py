@@ -19,11 +19,7 @@ from censafe.model.safe_text import WORKBOOK_OPTIONS, csv_table
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
-from censafe.products.topdown.census_tables.intervals import (
-    CellIntervals,
-    ReplicatedSource,
-    ReplicateErrors,
-)
+from censafe.products.topdown.census_tables.intervals import CellIntervals, valued
 from censafe.products.topdown.census_tables.source import OFF_SPINE, Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.publication.atomic import atomic_write
@@ -51,28 +47,9 @@ def table_pieces(
         Tables with the codes and names of the areas; ``table``, ``variable``, ``label`` and ``value``, or one column for each variable. With
         replicates also ``low``, ``high``, ``bias`` and ``rmse``, or two more columns for each variable, ``_low`` and ``_high``.
     """
-    for areas, values, intervals in _valued(source, table, geography, confidence):
+    for areas, values, intervals in valued(source, table, geography, confidence):
         beside = _beside(source, geography, geography.areas.names[areas])
         yield _stamped((_wide if wide else _long)(table, beside, values, intervals), source.stamp)
-
-
-def _valued(
-    source: TableSource, table: CensusTable, geography: Geography, confidence: float
-) -> Iterator[tuple[slice, NDArray[np.float64], CellIntervals | None]]:
-    """Values of some areas at a time, with their intervals where there are replicates."""
-    replicates = source.replicates if isinstance(source, ReplicatedSource) else ()
-    own, *others = (
-        tabulated(table, source.schema(table), one.histograms(table, geography), geography.areas)
-        for one in (source, *replicates)
-    )
-    for areas, values in own:
-        if not others:
-            yield areas, values, None
-            continue
-        errors = ReplicateErrors(values)
-        for other in others:
-            errors.add(next(other)[1])
-        yield areas, values, errors.intervals(confidence, whole=not table.median)
 
 
 def level_pieces(

@@ -1,0 +1,85 @@
+"""Cards of areas: one page each with the main numbers of an area and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Unpack
+
+from censafe.api.options import CardKeywords, confidence_of
+from censafe.errors import UsageError
+
+__all__ = ["card"]
+
+
+def card(
+    run: str | Path, out: str | Path, codes: str | Sequence[str] = (), **options: Unpack[CardKeywords]
+) -> tuple[Path, ...]:
+    """One page for an area: its main tables with intervals, what can be used, the areas beside it, and a map where shapes are given.
+
+    Args:
+        run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr) with replicates, or of microdata in the Bureau's layout.
+        out: for one area a file that ends in ``.html``; otherwise a folder, for a page each.
+        codes: GEOIDs of 2 (state), 5 (county), 7 (place), 10 (county subdivision), 11 (tract), 12 (block group) or 15 digits (block), of one kind; or
+            with `areas` codes of the list, none for all of it.
+        options: see :class:`~censafe.api.options.CardKeywords`.
+
+    Returns:
+        The pages.
+
+    Raises:
+        UsageError: no area, areas of several kinds, one that is not there, or too few replicates.
+        DataError: the file of areas or of shapes breaks a rule.
+        StorageError: there is no finished run, or a file cannot be read or written.
+        TypeError: a keyword that is none.
+
+    Source: intervals: arXiv 2503.19714.
+
+    Example:
+        >>> card("no-run", "card.html", "44007")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        censafe.errors.StorageError: ...
+    """
+    from censafe.model.safe_text import file_name
+    from censafe.products.topdown.census_tables.card import CardSetting, write_card
+    from censafe.products.topdown.census_tables.card_values import KINDS, card_values
+    from censafe.products.topdown.census_tables.intervals import open_replicates, replicates_of
+    from censafe.products.topdown.census_tables.microdata_source import open_source
+    from censafe.products.topdown.census_tables.shapes import read_shapes
+
+    wanted = tuple(dict.fromkeys([codes] if isinstance(codes, str) else codes))
+    listed, shapes = options.pop("areas", None), options.pop("shapes", None)
+    given, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
+    if options:
+        raise TypeError(f"card() got an unexpected keyword argument {next(iter(options))!r}")
+    published = open_source(Path(run))
+    source = open_replicates(published, replicates_of(Path(run)) if given is None else Path(given))
+    if listed is None:
+        kinds = {KINDS.get(len(code), "") for code in wanted}
+        if len(kinds) != 1 or "" in kinds:
+            raise UsageError(
+                "name areas of one kind by their GEOIDs, of 2, 5, 7, 10, 11, 12 or 15 digits; or give a list of areas"
+            )
+        places = source.geographies(sorted(kinds), [], None)
+    else:
+        places = source.geographies([], [Path(listed)], None)
+    level = confidence_of(confidence)
+    values = card_values(source, places, wanted, level)
+    setting = CardSetting(len(source.replicates), level, source.stamp)
+    outlines = None if shapes is None else read_shapes(Path(shapes))
+    targets = wanted or values.codes
+    paths = _paths(Path(out), [file_name(code) for code in targets])
+    for code, path in zip(targets, paths, strict=True):
+        write_card(path, values, code, setting, outlines)
+    return paths
+
+
+def _paths(out: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    if out.suffix == ".html":
+        if len(names) > 1:
+            raise UsageError(f"{out}: {len(names)} areas need a folder; give one without an ending")
+        return (out,)
+    if len(set(names)) < len(names):
+        raise UsageError("two areas of the list would have one file name; give their codes one by one")
+    return tuple(out / f"{name}.html" for name in names)

@@ -1,0 +1,83 @@
+"""``censafe card``: one page for an area."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from censafe.cli.options import EXACT
+
+__all__ = ["command"]
+
+
+@click.command(name="card")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--geoid",
+    "geoids",
+    multiple=True,
+    metavar="GEOID",
+    help="Of a state, county, place, county subdivision, tract, block group or block; may be repeated for areas of one kind.",
+)
+@click.option(
+    "--areas",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Areas of your own, as for censafe tables.",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="An area of that list; may be repeated [default: all of it].",
+)
+@click.option(
+    "--shapes",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="GeoJSON with a polygon for each area, for a small map.",
+)
+@click.option(
+    "--replicates",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder with a folder for each replicate [default: RUN-replicates].",
+)
+@click.option("--confidence", type=EXACT, help="Level of the intervals [default: 0.9].")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="File that ends in .html; a folder for several areas [default: card-CODE.html, or the folder cards].",
+)
+def command(
+    run: Path, geoids: tuple[str, ...], names: tuple[str, ...], out: Path | None, **given: Any
+) -> None:
+    """Write one page for an area from the published counts of RUN and its replicates.
+
+    It has the main tables with intervals, what is exact, what is too uncertain to be used, and how the area compares with those beside it. All of it
+    is public.
+
+    \b
+    Examples:
+      censafe replicate dhc
+      censafe card dhc --geoid 44007
+      censafe card dhc --geoid 44007000101 --geoid 44007000102 --out cards/
+      censafe card dhc --areas districts.csv --name "District 3" --shapes districts.geojson
+    """
+    import censafe
+    from censafe.model.safe_text import file_name
+
+    if given["areas"] is None and names:
+        raise click.UsageError("--name is an area of a list; give --areas, too, or --geoid.")
+    if given["areas"] is not None and geoids:
+        raise click.UsageError("--geoid and --areas name areas of two kinds; give one of them.")
+    codes = geoids or names
+    if out is None:
+        out = Path(f"card-{file_name(codes[0])}.html") if len(codes) == 1 else Path("cards")
+    options = {name: value for name, value in given.items() if value is not None}
+    written = censafe.card(run, out, codes, **options)
+    click.echo(written[0] if len(written) == 1 else f"{len(written)} cards: {written[0].parent}")

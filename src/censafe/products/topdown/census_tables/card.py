@@ -1,0 +1,322 @@
+"""The card of one area: its main numbers with intervals, what can be used, and the areas beside it, on one page. All of it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from censafe.products.topdown.census_tables.card_values import CardTable, CardValues, Use, use_of
+from censafe.products.topdown.census_tables.shapes import AreaShapes
+from censafe.publication.atomic import atomic_text
+from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
+from censafe.publication.stamps import STAMP_REASONS, Stamp
+
+__all__ = ["CardSetting", "write_card"]
+
+_KIND_WORDS: Final = {
+    "us": "nation", "block_group": "block group", "cousub": "county subdivision", "aiannh": "American Indian, Alaska Native or Hawaiian area",
+}  # fmt: skip
+_PERSONS: Final = ("P1", "P2", "P3", "P5", "P13")
+_HOMES: Final = ("H1", "H3", "H4", "P16", "H9")
+_MOST_BESIDE: Final = 24
+_OWN: Final = "#0b5c7a"
+_OTHER: Final = "#9aa5b1"
+_RULE: Final = (
+    "The interval of a number reaches at most a tenth of it to either side: use it. At most half: use it with care, and say how sure it is. Further: do not use it "
+    "alone; add areas or cells together first, or take the same number of a larger area. Numbers that no replicate changed are called exact."
+)
+_FOOTER: Final = "Public: everything on this page follows from published counts and from further runs on them. Nothing confidential was read."
+
+
+@dataclass(frozen=True)
+class CardSetting:
+    """How the numbers of a card were made.
+
+    Args:
+        replicates: how many.
+        confidence: of the intervals.
+        stamp: of a test key or of published data; None for any other release.
+    """
+
+    replicates: int
+    confidence: float
+    stamp: Stamp | None
+
+    @property
+    def level(self) -> str:
+        """The confidence in words."""
+        return f"{100 * self.confidence:g}%"
+
+
+def write_card(
+    path: Path, values: CardValues, code: str, setting: CardSetting, shapes: AreaShapes | None
+) -> None:
+    """Write the card of an area: one HTML file that loads nothing.
+
+    Args:
+        path: of the file, which appears complete or not at all.
+        values: tables of the area and of those beside it.
+        code: of the area.
+        setting: how they were made.
+        shapes: outlines of areas; None for no map.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    place = values.codes.index(code)
+    words = _KIND_WORDS.get(values.kind, values.kind)
+    title = values.names[place] or f"{words[:1].upper()}{words[1:]} {code}"
+    stamp = f"{setting.stamp}: {STAMP_REASONS[setting.stamp]}. " if setting.stamp else ""
+    exhibits = [
+        *_people(values, place, setting),
+        *_homes(values, place, setting),
+        *_beside(values, code, setting),
+        _usable(values, place, setting),
+        *_map(values, code, shapes),
+    ]
+    sheet = ExhibitSheet(
+        title=title,
+        kicker=f"Census of one {words}",
+        answer=[f"{stamp}{_headline(values, place, setting)}"],
+        facts=list(_facts(values, place)),
+        exhibits=exhibits,
+        settings=[
+            ("Area", f"{words} {code}"),
+            (
+                "Intervals",
+                f"{setting.level}, from {setting.replicates} replicates by the Census Bureau's rule",
+            ),
+        ],
+        footer=_FOOTER,
+    )
+    atomic_text(path, sheet_html(sheet, f"{setting.stamp}: " if setting.stamp else ""))
+
+
+def _cell(one: CardTable, place: int, line: int = 0) -> tuple[float, float, float]:
+    return one.values[place, line], one.low[place, line], one.high[place, line]
+
+
+def _text(one: CardTable, value: float) -> str:
+    if np.isnan(value):
+        return ""
+    return f"{value:,.1f}" if one.table.median else f"{value:,.0f}"
+
+
+def _headline(values: CardValues, place: int, setting: CardSetting) -> str:
+    parts = []
+    for name, words in (("P1", "people"), ("H1", "housing units")):
+        if name in values.tables:
+            one = values.tables[name]
+            value, low, high = (_text(one, number) for number in _cell(one, place))
+            parts.append(f"{value} {words}" + ("" if low == high else f" (between {low} and {high})"))
+    return f"{' and '.join(parts)}. Intervals hold the true number in about {setting.level} of cases."
+
+
+def _facts(values: CardValues, place: int) -> Iterator[tuple[str, str, str]]:
+    for name, words in (
+        ("P1", "people"),
+        ("P13", "median age"),
+        ("H1", "housing units"),
+        ("P16", "households"),
+    ):
+        if name in values.tables:
+            one = values.tables[name]
+            value, low, high = (_text(one, number) for number in _cell(one, place))
+            yield words, value or "none", "exact" if low == high else f"{low} to {high}"
+
+
+def _people(values: CardValues, place: int, setting: CardSetting) -> Iterator[Exhibit]:
+    tables = [values.tables[name] for name in _PERSONS if name in values.tables]
+    if not tables:
+        return
+    ages = values.tables.get("P12")
+    yield Exhibit(
+        "people",
+        "Who lives here?",
+        _most(tables, place),
+        _pyramid(ages, place, setting) if ages else None,
+        f"Women and men by age, with the {setting.level} interval of each number as a line." if ages else "",
+        [_table(one, place, setting) for one in tables],
+    )
+
+
+def _homes(values: CardValues, place: int, setting: CardSetting) -> Iterator[Exhibit]:
+    tables = [values.tables[name] for name in _HOMES if name in values.tables]
+    if tables:
+        yield Exhibit(
+            "homes",
+            "How do they live?",
+            _most([one for one in tables if one.table.name == "P16"] or tables, place),
+            tables=[_table(one, place, setting) for one in tables],
+        )
+
+
+def _most(tables: Sequence[CardTable], place: int) -> str:
+    """The largest number below a total, in words."""
+    found = [
+        (one.values[place, line], one.table.lines[line].label, one, line)
+        for one in tables
+        if not one.table.median
+        for line in range(1, len(one.table.lines))
+        if one.table.lines[line].depth == 1
+    ]
+    if not found:
+        return f"{_text(tables[0], tables[0].values[place, 0])} in all."
+    value, label, one, line = max(found, key=lambda entry: entry[0])
+    low, high = _text(one, one.low[place, line]), _text(one, one.high[place, line])
+    total = one.values[place, 0]
+    share = f", {100 * value / total:.0f}% of {_text(one, total)}" if total > 0 else ""
+    return f"The largest group is {label.rstrip(':')}: {_text(one, value)} ({low} to {high}){share}."
+
+
+def _table(one: CardTable, place: int, setting: CardSetting) -> PageTable:
+    rows = []
+    for line, cell in enumerate(one.table.lines):
+        value, low, high = _cell(one, place, line)
+        use = "" if np.isnan(value) else use_of(value, low, high)
+        indent = "\u2003" * cell.depth
+        rows.append(
+            [f"{indent}{cell.label.rstrip(':')}", _text(one, value), _text(one, low), _text(one, high), use]
+        )
+    caption = f"{one.table.name}: {one.table.title.capitalize()}"
+    return PageTable(caption, ("", "Number", f"{setting.level} from", "to", "Use it?"), rows, 4)
+
+
+def _pyramid(ages: CardTable, place: int, setting: CardSetting) -> Figure:
+    """Women and men by age side by side."""
+    lines = ages.table.lines
+    half = (len(lines) - 1) // 2
+    figure = Figure(figsize=(8.5, 6.0), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    labels = [cell.label for cell in lines[2 : half + 1]]
+    rows = np.arange(len(labels))
+    for axes, first, title in ((left, 2, "Men"), (right, half + 2, "Women")):
+        span = slice(first, first + len(labels))
+        value, low, high = (array[place, span] for array in (ages.values, ages.low, ages.high))
+        axes.barh(rows, value, color=_OTHER, height=0.8)
+        axes.hlines(rows, low, high, color=_OWN, linewidth=2)
+        axes.set_title(title, fontsize=10, loc="left")
+        _quiet(axes)
+    cells = [line for line, cell in enumerate(lines) if cell.depth == 2]
+    widest = max(float(ages.high[place, cells].max()), 1.0)
+    left.set_xlim(widest, 0)
+    right.set_xlim(0, widest)
+    left.set_yticks(rows, labels)
+    figure.supxlabel(f"people; lines are {setting.level} intervals", fontsize=9)
+    return figure
+
+
+def _quiet(axes: Axes) -> None:
+    axes.grid(axis="x", color="#e3e7ec", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+
+
+def _beside(values: CardValues, code: str, setting: CardSetting) -> Iterator[Exhibit]:
+    """The areas of the same parent, those of most similar size where there are many."""
+    total = next((values.tables[name] for name in ("P1", "H1") if name in values.tables), None)
+    own = values.codes.index(code)
+    places = [place for place in values.beside(code) if place != own]
+    if total is None or not places:
+        return
+    size = total.values[:, 0]
+    near = sorted(places, key=lambda place: abs(size[place] - size[own]))[:_MOST_BESIDE]
+    shown = sorted([own, *near], key=lambda place: -size[place])
+    larger = sum(bool(size[place] > size[own]) for place in places)
+    names = [values.names[place] or values.codes[place] for place in shown]
+    columns = [one for one in (values.tables.get(name) for name in ("P1", "P13", "H1")) if one is not None]
+    rows = [
+        [name, *(_between(one, place) for one in columns)] for name, place in zip(names, shown, strict=True)
+    ]
+    words = {"P1": "People", "P13": "Median age", "H1": "Housing units"}
+    headers = ("Area", *(f"{words[one.table.name]} ({setting.level} interval)" for one in columns))
+    drawn = values.tables.get("P13", total)
+    title = "median age" if drawn.table.median else words[drawn.table.name].lower()
+    yield Exhibit(
+        "neighbors",
+        "How does it compare with the areas beside it?",
+        f"{larger} of the {len(places)} other areas beside it have more {words[total.table.name].lower()}.",
+        _dots(drawn, shown, names, shown.index(own), f"{title}, with {setting.level} intervals"),
+        f"The {title} of the area and of up to {_MOST_BESIDE} areas of similar size beside it, with {setting.level} intervals.",
+        [PageTable("Areas beside it, the largest first", headers, rows, len(columns))],
+    )
+
+
+def _between(one: CardTable, place: int) -> str:
+    value, low, high = (_text(one, number) for number in _cell(one, place))
+    return value if low == high else f"{value} ({low} to {high})"
+
+
+def _dots(one: CardTable, shown: Sequence[int], names: Sequence[str], own: int, title: str) -> Figure:
+    figure = Figure(figsize=(8.5, 0.26 * len(shown) + 1.0), layout="constrained")
+    axes = figure.subplots()
+    rows = np.arange(len(shown))[::-1]
+    colors = [_OWN if place == own else _OTHER for place in range(len(shown))]
+    value, low, high = (array[list(shown), 0] for array in (one.values, one.low, one.high))
+    axes.hlines(rows, low, high, color=colors, linewidth=3, alpha=0.8)
+    axes.scatter(value, rows, color=colors, s=22, zorder=3)
+    axes.set_yticks(rows, names)
+    axes.set_xlabel(title, fontsize=9)
+    _quiet(axes)
+    return figure
+
+
+def _usable(values: CardValues, place: int, setting: CardSetting) -> Exhibit:
+    """How many numbers of each table are exact, sure, to be used with care, and not to be used."""
+    kinds: tuple[Use, ...] = ("exact", "yes", "with care", "no")
+    rows, sums = [], dict.fromkeys(kinds, 0)
+    for one in values.tables.values():
+        lines = range(len(one.table.lines))
+        found = [use_of(*_cell(one, place, line)) for line in lines if not np.isnan(one.values[place, line])]
+        for kind in kinds:
+            sums[kind] += found.count(kind)
+        rows.append(
+            [f"{one.table.name}: {one.table.title.capitalize()}", *(str(found.count(kind)) for kind in kinds)]
+        )
+    number = sum(sums.values())
+    return Exhibit(
+        "use",
+        "Which of these numbers can be used?",
+        f"Of {number} numbers {sums['exact']} are exact and {sums['yes']} can be used; {sums['with care']} need care, and {sums['no']} are too uncertain to be "
+        "used alone.",
+        tables=[PageTable("Numbers of each table", ("Table", "Exact", "Yes", "With care", "No"), rows, 4)],
+        how=[_RULE, _how(setting)],
+    )
+
+
+def _how(setting: CardSetting) -> str:
+    return (
+        f"Each of {setting.replicates} replicates is a further run of the same computation with new noise on the published counts. How far replicates lie from "
+        f"what was published shows how far this may lie from the truth; intervals of {setting.level} follow by the Census Bureau's rule. A published "
+        "count that is far off itself has an interval that is a little too short."
+    )
+
+
+def _map(values: CardValues, code: str, shapes: AreaShapes | None) -> Iterator[Exhibit]:
+    if shapes is None:
+        return
+    beside = [values.codes[place] for place in values.beside(code)]
+    if code not in shapes.outlines:
+        return
+    figure = Figure(figsize=(6.5, 6.0), layout="constrained")
+    axes = figure.subplots()
+    for other in sorted(beside, key=lambda one: one == code):
+        for ring in shapes.outlines.get(other, ()):
+            axes.fill(
+                ring[:, 0],
+                ring[:, 1],
+                facecolor=_OWN if other == code else "#eef1f4",
+                edgecolor="#4a5868",
+                linewidth=0.6,
+            )
+    axes.set_aspect(1 / np.cos(np.deg2rad(np.concatenate(shapes.outlines[code])[:, 1].mean())))
+    axes.axis("off")
+    alt = "Outline of the area among the areas beside it."
+    yield Exhibit("map", "Where is it?", "The area is filled; those beside it are outlined.", figure, alt)
