@@ -165,3 +165,75 @@ def test_what_cannot_be_replicated_is_refused(run: Path, tmp_path: Path, censafe
     assert (done.code, "persons_Block.parquet" in done.err) == (4, True)
     done = censafe("replicate", tmp_path / "nothing")
     assert (done.code, "manifest.json" in done.err) == (1, True)
+
+
+def test_areas_may_be_polygons_over_the_points_of_blocks(
+    run: Path, tmp_path: Path, censafe: CommandLine
+) -> None:
+    codes = sorted({row["GEOID"] for row in tables(run, "H1", "block").arrow.to_pylist()})
+    points, polygons, listed = tmp_path / "points.csv", tmp_path / "areas.geojson", tmp_path / "areas.csv"
+    lines = [f"{code},+41.5,-{71 + (number % 3)}.5\n" for number, code in enumerate(codes)]
+    points.write_text("GEOID20,INTPTLAT20,INTPTLON20\n" + "".join(lines), encoding="utf-8")
+    squares = {
+        name: [[w, 41], [w + 1, 41], [w + 1, 42], [w, 42], [w, 41]]
+        for name, w in (("east", -72), ("west", -73))
+    }
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"name": name},
+            "geometry": {"type": "Polygon", "coordinates": [ring]},
+        }
+        for name, ring in squares.items()
+    ]
+    polygons.write_text(json.dumps({"type": "FeatureCollection", "features": features}), encoding="utf-8")
+    rows = [f"{code},{('east', 'west')[number % 3]}\n" for number, code in enumerate(codes) if number % 3 < 2]
+    listed.write_text("GEOID,area\n" + "".join(rows), encoding="utf-8")
+    found = tables(run, "P1", areas=polygons, points=points, wide=True).arrow
+    assert found.equals(tables(run, "P1", areas=listed, wide=True).arrow)
+    out = tmp_path / "p1.parquet"
+    options = (
+        "--table",
+        "P1",
+        "--areas",
+        polygons,
+        "--points",
+        points,
+        "--shapes",
+        polygons,
+        "--wide",
+        "--out",
+        out,
+    )
+    assert censafe("tables", run, *options).code == 0
+    written = pq.read_table(out)
+    assert written.drop_columns("geometry").equals(found)
+    geo = json.loads(written.schema.metadata[b"geo"])
+    assert (geo["primary_column"], geo["columns"]["geometry"]["encoding"]) == ("geometry", "WKB")
+    assert all(written["geometry"].to_pylist())
+    features.append({**features[0], "properties": {"name": "again"}})
+    polygons.write_text(json.dumps({"type": "FeatureCollection", "features": features}), encoding="utf-8")
+    for arguments, code, words in (
+        (options, 1, "blocks lie in two areas"),
+        (options[:4], 2, "areas as polygons need"),
+        (("--table", "P1", "--geography", "county", "--points", points), 2, "find the blocks of polygons"),
+        (("--table", "P1", "--geography", "county", "--shapes", polygons), 2, "are a column of wide tables"),
+        (
+            (
+                "--table",
+                "P1",
+                "--geography",
+                "county",
+                "--shapes",
+                polygons,
+                "--wide",
+                "--out",
+                tmp_path / "a.csv",
+            ),
+            2,
+            "Parquet",
+        ),
+    ):
+        done = censafe("tables", run, *arguments)
+        assert (done.code, words in done.err) == (code, True), done.err
+    assert not (tmp_path / "a.csv").exists()

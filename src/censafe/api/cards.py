@@ -46,10 +46,11 @@ def card(
     from censafe.products.topdown.census_tables.card_values import KINDS, card_values
     from censafe.products.topdown.census_tables.intervals import open_replicates, replicates_of
     from censafe.products.topdown.census_tables.microdata_source import open_source
-    from censafe.products.topdown.census_tables.shapes import read_shapes
+    from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
 
     wanted = tuple(dict.fromkeys([codes] if isinstance(codes, str) else codes))
-    listed, shapes = options.pop("areas", None), options.pop("shapes", None)
+    listed, points = options.pop("areas", None), options.pop("points", None)
+    shapes = options.pop("shapes", listed if points is not None else None)
     given, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
     if options:
         raise TypeError(f"card() got an unexpected keyword argument {next(iter(options))!r}")
@@ -63,7 +64,7 @@ def card(
             )
         places = source.geographies(sorted(kinds), [], None)
     else:
-        places = source.geographies([], [Path(listed)], None)
+        places = listed_areas(source, Path(listed), None if points is None else Path(points), None)
     level = confidence_of(confidence)
     values = card_values(source, places, wanted, level)
     setting = CardSetting(len(source.replicates), level, source.stamp)

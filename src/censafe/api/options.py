@@ -121,7 +121,10 @@ class TableKeywords(TypedDict, total=False):
     Args:
         state: two-digit code of the only state wanted.
         areas: CSV, or parted by ``|``, with a column of blocks (``GEOID``, ``GEOID20``, ``GISJOIN``, ``BLOCKID`` or ``geocode``) and one with the code of the area.
+            Or polygons in GeoJSON, with `points`.
+        points: for polygons, CSV with GEOID, INTPTLAT and INTPTLON of every block.
         wide: one row an area, with a column for each cell.
+        shapes: GeoJSON with polygons of the areas: wide Parquet files become GeoParquet.
         intervals: ``replicates`` for the interval of every value, by the Bureau's rule.
         replicates: folder with a folder for each replicate, as :func:`censafe.replicate` makes them or with the Bureau's microdata;
             RUN-replicates without.
@@ -130,7 +133,9 @@ class TableKeywords(TypedDict, total=False):
 
     state: str | None
     areas: str | Path | None
+    points: str | Path | None
     wide: bool
+    shapes: str | Path | None
     intervals: Literal["replicates"] | None
     replicates: str | Path | None
     confidence: Fraction | int | str
@@ -140,13 +145,16 @@ class CardKeywords(TypedDict, total=False):
     """What a card is made of.
 
     Args:
-        areas: a list of areas, as :class:`TableKeywords` has it.
+        areas: a list of areas or polygons, as :class:`TableKeywords` has them.
+        points: for polygons, as there.
         replicates: folder with a folder for each replicate; RUN-replicates without.
-        shapes: GeoJSON with a polygon for each area and its code as the property GEOID, code or name, for a small map.
+        shapes: GeoJSON with a polygon for each area and its code as the property GEOID, code or name, for a small map; `areas` without, where
+            these are polygons.
         confidence: of the intervals; 0.9 without.
     """
 
     areas: str | Path | None
+    points: str | Path | None
     replicates: str | Path | None
     shapes: str | Path | None
     confidence: Fraction | int | str

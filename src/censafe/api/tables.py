@@ -13,6 +13,8 @@ from censafe.api.options import TableKeywords, confidence_of
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from censafe.model.observer import Observer
     from censafe.products.topdown.census_tables.definitions import CensusTable
     from censafe.products.topdown.census_tables.source import Geography, TableSource
@@ -155,8 +157,11 @@ def write_tables(
         for place in places:
             for one in chosen:
                 found.append(path / f"{one.name}_{place.name}.parquet")
-                write_pieces(found[-1], table_pieces(source, one, place, wide=True, confidence=asked.level))
+                pieces = table_pieces(source, one, place, wide=True, confidence=asked.level)
+                write_pieces(found[-1], asked.shaped(pieces))
         return tuple(found)
+    if asked.shapes is not None and path.suffix != ".parquet":
+        raise UsageError(f"{path}: polygons stand in Parquet files; give one, or a folder")
     if len(places) > 1 or (asked.wide and len(chosen) > 1):
         raise UsageError(
             f"{path}: several geographies, or several wide tables, need a folder; give one without an ending"
@@ -234,7 +239,9 @@ class _TableOptions:
 
     state: str | None = None
     areas: str | Path | None = None
+    points: str | Path | None = None
     wide: bool = False
+    shapes: str | Path | None = None
     intervals: str | None = None
     replicates: str | Path | None = None
     confidence: Fraction | int | str = Fraction(9, 10)
@@ -259,6 +266,29 @@ class _TableOptions:
         """The level of the intervals."""
         return confidence_of(self.confidence)
 
+    def places(self, source: TableSource, geography: str | None) -> tuple[Geography, ...]:
+        """The level and the areas that were asked for."""
+        from censafe.products.topdown.census_tables.shapes import listed_areas
+
+        if self.areas is None:
+            if self.points is not None:
+                raise UsageError("`points` find the blocks of polygons; give these as `areas`")
+            return source.geographies([] if geography is None else [geography], [], self.state)
+        points = None if self.points is None else Path(self.points)
+        listed = listed_areas(source, Path(self.areas), points, self.state)
+        return listed if geography is None else (*source.geographies([geography], [], self.state), *listed)
+
+    def shaped(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """Pieces of a wide table with the polygons of their areas, where these are given."""
+        if self.shapes is None:
+            yield from pieces
+            return
+        from censafe.products.topdown.census_tables.shapes import read_shapes, with_geometry
+
+        shapes = read_shapes(Path(self.shapes))
+        for piece in pieces:
+            yield with_geometry(piece, piece.column(0).to_pylist(), shapes)
+
     def source(self, run: Path) -> TableSource:
         """What was published, with its replicates where intervals are asked for."""
         from censafe.products.topdown.census_tables.intervals import open_replicates, replicates_of
@@ -280,11 +310,7 @@ def _asked(
 
     source = options.source(run)
     asked = [table_named(name, source.product) for name in dict.fromkeys(names)]
-    places = source.geographies(
-        [] if geography is None else [geography],
-        [] if options.areas is None else [Path(options.areas)],
-        options.state,
-    )
+    places = options.places(source, geography)
     for one in asked:
         source.require(one)
         for place in places:
@@ -299,12 +325,15 @@ def _asked(
 
 def _pieces(
     source: TableSource, chosen: Sequence[CensusTable], place: Geography, options: _TableOptions
-) -> Iterator[object]:
+) -> Iterator[pa.Table]:
     from censafe.products.topdown.census_tables.writing import table_pieces
 
+    if options.shapes is not None and not options.wide:
+        raise UsageError("`shapes` are a column of wide tables; ask for `wide`, too")
     if len({bool(one.median) for one in chosen}) > 1:
         raise UsageError(
             "medians and counts are no numbers of one kind; ask for tables P13 on their own, or give a folder"
         )
     for one in chosen:
-        yield from table_pieces(source, one, place, wide=options.wide, confidence=options.level)
+        pieces = table_pieces(source, one, place, wide=options.wide, confidence=options.level)
+        yield from options.shaped(pieces) if options.wide else pieces

@@ -6,19 +6,63 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial, update_wrapper
 from pathlib import Path
 from typing import Any
 
-__all__ = ["compiled", "kernel_files"]
+__all__ = ["LazyKernel", "compiled", "kernel_files"]
 
 _PACKAGE = Path(__file__).parents[1]
 _MARKS = (b"import compiled", b"import numba", b"from numba", b"(NamedTuple)")
+_ASKED = ("signatures", "stats", "targetoptions", "_cache")
 _IMPORT = re.compile(rb"^\s*from (censafe[\w.]*) import", re.MULTILINE)
 
 
+class LazyKernel:
+    """A function with known types that is compiled, or whose machine code is read from its cache, when it is first needed.
+
+    That is when it is called, or when another function that calls it is compiled; importing a module with many of them is cheap.
+
+    Args:
+        function: in Python; also ``py_func``.
+        signature: types of the result and the arguments.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._signature = signature
+        self._compiled: Any = None
+
+    @property
+    def dispatcher(self) -> Any:
+        """What the compiler made of the function; made once, in whichever thread asks first."""
+        if self._compiled is None:
+            from numba.core.compiler_lock import global_compiler_lock
+
+            with global_compiler_lock:
+                if self._compiled is None:
+                    self._compiled = _dispatcher(self.py_func, self._signature)
+        return self._compiled
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the machine code."""
+        return (self._compiled or self.dispatcher)(*arguments)
+
+    def __wrapper_address__(self) -> int:
+        """Where the machine code is, for kernels that take this one as an argument; the name is the compiler's."""
+        (found,) = self.dispatcher.overloads.values()
+        address: int = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
+        return address
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ASKED:
+            return getattr(self.dispatcher, name)
+        raise AttributeError(name)
+
+
 def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile with a cache on disk, or without one where no folder is writable.
+    """Compile with a cache on disk, or without one where no folder is writable; at the first call, not before.
 
     The compiled function holds no interpreter lock. The compiler is imported here, so that importing this module
     is cheap. Machine code holds that of the functions it calls, and the compiler's cache looks at the file of the outer one
@@ -26,24 +70,43 @@ def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[.
     imports, directly or through others, and of the data beside them: fixed_width.toml beside fixed_width.py.
 
     Args:
-        signature: types of the result and the arguments; without them the function is compiled at its first call.
+        signature: types of the result and the arguments; without them the function is compiled for those of its calls.
 
     Returns:
         A decorator.
     """
-    from numba import config, njit
+    _teach_types()
+    if signature is None:
+        return partial(_dispatcher, signature=None)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        given = config.CACHE_DIR
-        config.CACHE_DIR = given or _folder(function.__code__.co_filename)
-        try:
-            return njit(signature, nogil=True, cache=True)(function)
-        except RuntimeError:  # raised when the compiler finds no place for its cache
-            return njit(signature, nogil=True)(function)
-        finally:
-            config.CACHE_DIR = given
+        return LazyKernel(function, signature)
 
     return decorate
+
+
+def _dispatcher(function: Callable[..., Any], signature: Any) -> Any:
+    from numba import config, njit
+
+    given = config.CACHE_DIR
+    config.CACHE_DIR = given or _folder(function.__code__.co_filename)
+    try:
+        return njit(signature, nogil=True, cache=True)(function)
+    except RuntimeError:  # raised when the compiler finds no place for its cache
+        return njit(signature, nogil=True)(function)
+    finally:
+        config.CACHE_DIR = given
+
+
+@cache
+def _teach_types() -> None:
+    """Let the compiler know what a kernel is that another function calls."""
+    from numba.core import types
+    from numba.core.typing.typeof import typeof_impl
+
+    @typeof_impl.register(LazyKernel)
+    def _type_of(kernel: LazyKernel, _context: Any) -> Any:
+        return types.Dispatcher(kernel.dispatcher)
 
 
 @cache

@@ -303,12 +303,12 @@ def _map(values: CardValues, code: str, shapes: AreaShapes | None) -> Iterator[E
     if shapes is None:
         return
     beside = [values.codes[place] for place in values.beside(code)]
-    if code not in shapes.outlines:
+    if not shapes.outlines(code):
         return
     figure = Figure(figsize=(6.5, 6.0), layout="constrained")
     axes = figure.subplots()
     for other in sorted(beside, key=lambda one: one == code):
-        for ring in shapes.outlines.get(other, ()):
+        for ring in shapes.outlines(other):
             axes.fill(
                 ring[:, 0],
                 ring[:, 1],
@@ -316,7 +316,7 @@ def _map(values: CardValues, code: str, shapes: AreaShapes | None) -> Iterator[E
                 edgecolor="#4a5868",
                 linewidth=0.6,
             )
-    axes.set_aspect(1 / np.cos(np.deg2rad(np.concatenate(shapes.outlines[code])[:, 1].mean())))
+    axes.set_aspect(1 / np.cos(np.deg2rad(np.concatenate(shapes.outlines(code))[:, 1].mean())))
     axes.axis("off")
     alt = "Outline of the area among the areas beside it."
     yield Exhibit("map", "Where is it?", "The area is filled; those beside it are outlined.", figure, alt)

@@ -35,11 +35,23 @@ __all__ = ["command"]
     metavar="FILE",
     help="Areas of your own: CSV, or parted by |, with a column of blocks (GEOID, GEOID20, GISJOIN, BLOCKID or geocode) and one with the code of the area.",
 )
+@click.option(
+    "--points",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where --areas are polygons (GeoJSON): CSV with GEOID, INTPTLAT and INTPTLON of every block.",
+)
 @click.option("--state", metavar="CODE", help="Two-digit code of the only state wanted.")
 @click.option(
     "--wide",
     is_flag=True,
     help="One row an area with a column for each cell [default: a row for each area and cell].",
+)
+@click.option(
+    "--shapes",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="GeoJSON with polygons of the areas: a column of wide Parquet files (GeoParquet).",
 )
 @click.option(
     "--out",

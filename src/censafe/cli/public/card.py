@@ -28,6 +28,12 @@ __all__ = ["command"]
     help="Areas of your own, as for censafe tables.",
 )
 @click.option(
+    "--points",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where --areas are polygons (GeoJSON): CSV with GEOID, INTPTLAT and INTPTLON of every block.",
+)
+@click.option(
     "--name",
     "names",
     multiple=True,

@@ -1,0 +1,1 @@
+"""Commands that read published counts alone: tables, cards and replicates of finished runs."""

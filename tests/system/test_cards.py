@@ -1,0 +1,125 @@
+"""Cards of areas by the command line and from Python: what they say, what they load, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from censafe import card, configuration, release, replicate, synthesize, tables
+from censafe.errors import DataError, UsageError
+from support.commands import CommandLine
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A redistricting run on a small state, with two replicates."""
+    folder = tmp_path_factory.mktemp("cards")
+    synthesize(folder / "data", persons=1500, states=("44",), layout="pl94")
+    release(
+        configuration("topdown", "pl94-us", {"root": "State"}), folder / "data", folder / "run", test_key=3
+    )
+    replicate(folder / "run", count=2)
+    return folder / "run"
+
+
+def square(west: float) -> list[list[list[float]]]:
+    return [[[west, 41.0], [west + 1, 41.0], [west + 1, 42.0], [west, 42.0], [west, 41.0]]]
+
+
+def test_a_county_has_its_numbers_with_intervals_and_loads_nothing(
+    run: Path, tmp_path: Path, censafe: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = censafe("card", run, "--geoid", "44007")
+    assert (done.code, done.out.strip()) == (0, "card-44007.html"), done.err
+    page = (tmp_path / "card-44007.html").read_text(encoding="utf-8")
+    rows = tables(run, "P1", "county", intervals="replicates").arrow.to_pylist()
+    shown = [row for row in rows if row["GEOID"] == "44007"]
+    for row in shown:
+        for name in ("value", "low", "high"):
+            assert f">{row[name]:,}<" in page
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<script" not in page
+    assert not re.findall(r'(?:src|href)="(?!#)(?!http://www.w3.org)[^"]+', page)
+    assert "NOT PRIVATE" in page
+    assert "How does it compare with the areas beside it?" in page
+    for other in {row["GEOID"] for row in rows} - {"44007"}:
+        assert other in page
+    assert "Which of these numbers can be used?" in page
+    assert "Where is it?" not in page
+
+
+def test_the_words_of_use_are_those_of_the_rule(run: Path, tmp_path: Path) -> None:
+    (path,) = card(run, tmp_path / "card.html", "44007", confidence="0.8")
+    page = path.read_text(encoding="utf-8")
+    found = dict.fromkeys(("exact", "yes", "with care", "no"), 0)
+    for table in ("P1", "P2", "P3", "P5", "H1"):
+        for row in tables(run, table, "county", intervals="replicates", confidence="0.8").arrow.to_pylist():
+            if row["GEOID"] == "44007":
+                reach = max(row["high"] - row["value"], row["value"] - row["low"])
+                limit = row["value"]
+                word = (
+                    "exact"
+                    if reach == 0
+                    else "yes"
+                    if 10 * reach <= limit
+                    else "with care"
+                    if 2 * reach <= limit
+                    else "no"
+                )
+                found[word] += 1
+    text = f"Of {sum(found.values())} numbers {found['exact']} are exact and {found['yes']} can be used; {found['with care']} need care, and {found['no']} are"
+    assert text in page
+
+
+def test_a_list_of_areas_and_a_map(run: Path, tmp_path: Path, censafe: CommandLine) -> None:
+    codes = sorted({row["GEOID"] for row in tables(run, "H1", "block").arrow.to_pylist()})
+    areas, shapes = tmp_path / "districts.csv", tmp_path / "shapes.geojson"
+    lines = [f"{code},District {1 + number % 2}\n" for number, code in enumerate(codes)]
+    areas.write_text("GEOID,district\n" + "".join(lines), encoding="utf-8")
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"name": f"District {n}"},
+            "geometry": {"type": "Polygon", "coordinates": square(n)},
+        }
+        for n in (1, 2)
+    ]
+    shapes.write_text(json.dumps({"type": "FeatureCollection", "features": features}), encoding="utf-8")
+    pages = card(run, tmp_path / "cards", areas=areas, shapes=shapes)
+    assert [path.name for path in pages] == ["District 1.html", "District 2.html"]
+    text = pages[0].read_text(encoding="utf-8")
+    assert "Where is it?" in text
+    assert "District 2" in text
+    done = censafe("card", run, "--areas", areas, "--name", "District 3", "--out", tmp_path / "none.html")
+    assert (done.code, "Did you mean 'District 1'?" in done.err or "Did you mean" in done.err) == (2, True), (
+        done.err
+    )
+    assert not (tmp_path / "none.html").exists()
+    shapes.write_text('{"type": "FeatureCollection", "features": []}', encoding="utf-8")
+    with pytest.raises(DataError, match="no feature has a polygon and the code of its area"):
+        card(run, tmp_path / "none", "District 1", areas=areas, shapes=shapes)
+
+
+def test_what_is_no_card_is_refused(run: Path, tmp_path: Path, censafe: CommandLine) -> None:
+    for arguments, words in (
+        (("--geoid", "44"), ""),
+        (("--geoid", "44007", "--geoid", "44"), "areas of one kind"),
+        (("--geoid", "440"), "areas of one kind"),
+        ((), "areas of one kind"),
+        (("--geoid", "44999"), "there is no such area of the kind county"),
+        (("--name", "x"), "--name is an area of a list"),
+        (("--geoid", "44001", "--geoid", "44003", "--out", tmp_path / "two.html"), "2 areas need a folder"),
+        (("--geoid", "44001", "--confidence", "2"), "2 is no level"),
+        (("--geoid", "44001", "--replicates", tmp_path), "0 replicates"),
+    ):
+        out = () if "--out" in arguments else ("--out", tmp_path / "out.html")
+        done = censafe("card", run, *arguments, *out)
+        assert (done.code, words in done.err) == (2 if words else 0, True), (arguments, done.err)
+    with pytest.raises(UsageError, match="0 replicates"):
+        card(run, tmp_path / "out", "44001", replicates=tmp_path)
+    with pytest.raises(TypeError, match="nothing"):
+        card(run, tmp_path / "out", "44001", nothing=1)  # type: ignore[call-arg]
