@@ -55,7 +55,7 @@ class AreaShapes:
         Example:
             >>> ring = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
             >>> len(AreaShapes({"a": ((ring,),)}).wkb("a") or b"")
-            95
+            86
         """
         polygons = self.polygons.get(code)
         if polygons is None:
