@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
 from censafe.population.synthetic.plan import PopulationPlan, chances
-from censafe.population.synthetic.structures import DrawnUnits, People, Tracts, Words, pick, uniform
+from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits, Tracts, Words, pick, uniform
 from censafe.population.synthetic.writing import Coded, Column, geo_columns
 
 __all__ = ["MOST_CODES", "SAFETAB_TABLES", "draw_codes", "race_code_choices", "safetab_columns"]
@@ -92,7 +92,7 @@ def _chances() -> _CodeChances:
     )  # fmt: skip
 
 
-def draw_codes(tracts: Tracts, people: People) -> NDArray[np.int16]:
+def draw_codes(tracts: Tracts, people: DrawnPersons) -> NDArray[np.int16]:
     """Detailed codes of people.
 
     Args:
@@ -210,7 +210,9 @@ _TYPES = np.array(
 )  # HOUSEHOLD_TYPE by HHT: living alone or not, whatever the sex
 
 
-def safetab_columns(people: People, units: DrawnUnits, plan: PopulationPlan) -> dict[str, dict[str, Column]]:
+def safetab_columns(
+    people: DrawnPersons, units: DrawnUnits, plan: PopulationPlan
+) -> dict[str, dict[str, Column]]:
     """The columns of the three tables, in the order of their layouts.
 
     Args:

@@ -17,7 +17,7 @@ from censafe.population.synthetic.blocks import area_columns, place_in_group
 from censafe.population.synthetic.districts import district_columns
 from censafe.population.synthetic.plan import PopulationPlan, make_plan, race_codes, synthetic_states
 from censafe.population.synthetic.population import SynthReport, draw_people
-from censafe.population.synthetic.structures import DrawnUnits, People
+from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
 from censafe.population.synthetic.writing import Coded, Column, csv_lines, folder_when_complete, geo_columns
 
 __all__ = ["FixedLayout", "blank_lines", "put_numbers", "synthesize_fixed", "write_control_totals"]
@@ -43,7 +43,7 @@ class _Chunk:
     """Some tracts with their people and units."""
 
     plan: PopulationPlan
-    people: People
+    people: DrawnPersons
     units: DrawnUnits
 
     @property

@@ -16,8 +16,8 @@ from censafe.model.compiled import compiled
 from censafe.population.synthetic.members import Home, draw_household, draw_race
 from censafe.population.synthetic.structures import (
     Chances,
+    DrawnPersons,
     DrawnUnits,
-    People,
     Tracts,
     Words,
     pick,
@@ -66,7 +66,7 @@ def _tenure(c: Chances, hht2: int, age: int, race: int, hispanic: int, words: Wo
 
 @_kernel
 def describe_household(
-    c: Chances, words: Words, o: People, p: int, n: int, units: DrawnUnits, u: int
+    c: Chances, words: Words, o: DrawnPersons, p: int, n: int, units: DrawnUnits, u: int
 ) -> None:
     """Fill the codes of occupied housing unit `u` from its members."""
     partner = 0
@@ -140,7 +140,9 @@ def draw_facilities(c: Chances, persons: int, words: Words) -> tuple[_Ints, _Int
 
 
 @_kernel
-def draw_residents(c: Chances, home: Home, kind: int, words: Words, o: People, p: int, size: int) -> None:
+def draw_residents(
+    c: Chances, home: Home, kind: int, words: Words, o: DrawnPersons, p: int, size: int
+) -> None:
     """Draw the `size` residents of group quarters from person `p` on."""
     for i in range(p, p + size):
         years = waiting(c.facility_years[kind], words)
@@ -160,7 +162,7 @@ def _place_unit(units: DrawnUnits, u: int, rtype: int, mafid: int, tract: int, b
 
 @_kernel
 def _draw_tract(
-    c: Chances, t: Tracts, index: int, words: Words, o: People, units: DrawnUnits, p: int, u: int
+    c: Chances, t: Tracts, index: int, words: Words, o: DrawnPersons, units: DrawnUnits, p: int, u: int
 ) -> tuple[int, int]:
     persons = t.persons[index]
     home = (t.state[index], t.dominant[index])
@@ -195,7 +197,7 @@ def _draw_tract(
 
 
 @_kernel
-def draw_tracts(c: Chances, t: Tracts, o: People, units: DrawnUnits) -> int:
+def draw_tracts(c: Chances, t: Tracts, o: DrawnPersons, units: DrawnUnits) -> int:
     """Draw all tracts of `t` into zeroed arrays.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.structures import Chances, People, Words, pick, sex, uniform, waiting
+from censafe.population.synthetic.structures import Chances, DrawnPersons, Words, pick, sex, uniform, waiting
 
 __all__ = ["Home", "draw_household", "draw_race"]
 
@@ -17,7 +17,7 @@ _Members = tuple[int, int, int]  # first person of the household, members so far
 
 
 @_kernel
-def draw_race(c: Chances, home: Home, words: Words, o: People, i: int) -> None:
+def draw_race(c: Chances, home: Home, words: Words, o: DrawnPersons, i: int) -> None:
     """Race and Hispanic origin of person `i`."""
     state, dominant = home
     group = dominant if uniform(words) < c.dominant else pick(c.group[state], words)
@@ -31,7 +31,7 @@ def draw_race(c: Chances, home: Home, words: Words, o: People, i: int) -> None:
 
 
 @_kernel
-def _kin_race(c: Chances, home: Home, other: float, words: Words, o: People, i: int, of: int) -> None:
+def _kin_race(c: Chances, home: Home, other: float, words: Words, o: DrawnPersons, i: int, of: int) -> None:
     if uniform(words) < other:
         draw_race(c, home, words, o, i)
     else:
@@ -40,7 +40,7 @@ def _kin_race(c: Chances, home: Home, other: float, words: Words, o: People, i: 
 
 
 @_kernel
-def _householder(c: Chances, kind: int, words: Words, o: People, p: int) -> None:
+def _householder(c: Chances, kind: int, words: Words, o: DrawnPersons, p: int) -> None:
     band = pick(c.head_age[kind], words)
     low = c.bands[band]
     high = c.bands[band + 1]
@@ -59,7 +59,7 @@ def _householder(c: Chances, kind: int, words: Words, o: People, p: int) -> None
 
 
 @_kernel
-def _partner(c: Chances, kind: int, words: Words, o: People, p: int) -> None:
+def _partner(c: Chances, kind: int, words: Words, o: DrawnPersons, p: int) -> None:
     married = kind < 2
     same = uniform(words) < c.same_sex[0 if married else 1]
     o.relship[p + 1] = (23 if same else 21) if married else (24 if same else 22)
@@ -70,7 +70,7 @@ def _partner(c: Chances, kind: int, words: Words, o: People, p: int) -> None:
 
 
 @_kernel
-def _youngest_parent(kind: int, o: People, p: int) -> int:
+def _youngest_parent(kind: int, o: DrawnPersons, p: int) -> int:
     return min(o.age[p], o.age[p + 1]) if kind < 4 else o.age[p]
 
 
@@ -86,7 +86,7 @@ def _minor_age(parent: int, words: Words) -> int:
 
 
 @_kernel
-def _youngest_child(o: People, p: int) -> int:
+def _youngest_child(o: DrawnPersons, p: int) -> int:
     """The age that the Bureau's edit rules ask of an own child of householder `p`."""
     if o.age[p] >= 75:
         return 18 if o.sex[p] == 2 else 6
@@ -94,7 +94,7 @@ def _youngest_child(o: People, p: int) -> int:
 
 
 @_kernel
-def _child_race(c: Chances, home: Home, kind: int, words: Words, o: People, p: int, i: int) -> None:
+def _child_race(c: Chances, home: Home, kind: int, words: Words, o: DrawnPersons, p: int, i: int) -> None:
     of = p + 1 if kind < 4 and uniform(words) < 0.5 else p
     _kin_race(c, home, c.kin_other, words, o, i, of)
     if kind < 4 and o.race[p] != o.race[p + 1] and uniform(words) < c.combined:
@@ -102,7 +102,9 @@ def _child_race(c: Chances, home: Home, kind: int, words: Words, o: People, p: i
 
 
 @_kernel
-def _minors(c: Chances, home: Home, kind: int, words: Words, o: People, p: int, n: int, room: int) -> int:
+def _minors(
+    c: Chances, home: Home, kind: int, words: Words, o: DrawnPersons, p: int, n: int, room: int
+) -> int:
     wanted = 1 + pick(c.minors, words)
     parent = _youngest_parent(kind, o, p)
     while wanted > 0 and n < room:
@@ -147,7 +149,7 @@ def _relative_age(code: int, head: int, parent: int, words: Words) -> int:
 
 
 @_kernel
-def _relative(c: Chances, kind: int, words: Words, o: People, p: int, i: int) -> None:
+def _relative(c: Chances, kind: int, words: Words, o: DrawnPersons, p: int, i: int) -> None:
     head = o.age[p]
     parent = _youngest_parent(kind, o, p)
     row = 0 if head < 35 else (1 if head < 55 else 2)
@@ -158,7 +160,7 @@ def _relative(c: Chances, kind: int, words: Words, o: People, p: int, i: int) ->
 
 
 @_kernel
-def _nonrelative(c: Chances, words: Words, o: People, p: int, i: int) -> None:
+def _nonrelative(c: Chances, words: Words, o: DrawnPersons, p: int, i: int) -> None:
     head = o.age[p]
     code = 34 + pick(c.nonrelatives, words)
     if code == 35 and head < 25:
@@ -173,7 +175,14 @@ def _nonrelative(c: Chances, words: Words, o: People, p: int, i: int) -> None:
 
 @_kernel
 def _others(
-    c: Chances, home: Home, kind: int, words: Words, o: People, members: _Members, more: float, related: bool
+    c: Chances,
+    home: Home,
+    kind: int,
+    words: Words,
+    o: DrawnPersons,
+    members: _Members,
+    more: float,
+    related: bool,
 ) -> int:
     """Draw further relatives, or nonrelatives, each with chance `more`; how many members there are then."""
     p, n, room = members
@@ -192,7 +201,7 @@ def _others(
 
 
 @_kernel
-def draw_household(c: Chances, home: Home, words: Words, o: People, p: int, room: int) -> int:
+def draw_household(c: Chances, home: Home, words: Words, o: DrawnPersons, p: int, room: int) -> int:
     """Draw the members from person `p` on, at most `room`; how many there are."""
     kind = pick(c.kind, words)
     room = min(room, c.largest)

@@ -15,7 +15,7 @@ import numpy as np
 from censafe.population.synthetic.detailed import SAFETAB_TABLES, safetab_columns
 from censafe.population.synthetic.kernels import draw_tracts
 from censafe.population.synthetic.plan import PopulationPlan, chances, make_plan
-from censafe.population.synthetic.structures import DrawnUnits, People, packed, records
+from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits, packed, records
 from censafe.population.synthetic.writing import (
     TABLES,
     FileFormat,
@@ -58,14 +58,14 @@ class _Count:
     group_quarters: int
 
 
-def draw_people(plan: PopulationPlan) -> tuple[People, DrawnUnits]:
+def draw_people(plan: PopulationPlan) -> tuple[DrawnPersons, DrawnUnits]:
     """Draw the people and units of a plan.
 
     Args:
         plan: tracts, with any number of persons that fits into memory (about 70 bytes a person).
 
     Returns:
-        People in MAFID order, the householder first in each household, and units in MAFID order.
+        Persons in MAFID order, the householder first in each household, and units in MAFID order.
 
     Example:
         >>> people, units = draw_people(make_plan(1000, ("44",), seed=1))
@@ -73,10 +73,10 @@ def draw_people(plan: PopulationPlan) -> tuple[People, DrawnUnits]:
         (1000, 1000)
     """
     persons = int(plan.tracts.persons.sum())
-    people, units = records(People, persons), records(DrawnUnits, 2 * persons)
+    people, units = records(DrawnPersons, persons), records(DrawnUnits, 2 * persons)
     drawn = draw_tracts(packed(chances()), plan.tracts, people, units)
     return (
-        People._make(np.ascontiguousarray(people[name]) for name in People._fields),
+        DrawnPersons._make(np.ascontiguousarray(people[name]) for name in DrawnPersons._fields),
         DrawnUnits._make(np.ascontiguousarray(units[name][:drawn]) for name in DrawnUnits._fields),
     )
 

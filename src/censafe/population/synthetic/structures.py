@@ -13,9 +13,9 @@ from censafe.model.compiled import compiled
 
 __all__ = [
     "Chances",
+    "DrawnPersons",
     "DrawnUnits",
     "NamedValues",
-    "People",
     "Tracts",
     "Words",
     "packed",
@@ -131,7 +131,7 @@ class Tracts(NamedTuple):
     vacancy: _Floats  # vacant units per occupied unit
 
 
-class People(NamedTuple):
+class DrawnPersons(NamedTuple):
     """One entry per person; members of a unit follow each other, the householder first."""
 
     mafid: NDArray[np.int32]

@@ -20,7 +20,7 @@ from censafe.errors import StorageError, UsageError
 from censafe.model.closing import Closing
 from censafe.model.compiled import compiled
 from censafe.population.synthetic.plan import PopulationPlan, synthetic_states
-from censafe.population.synthetic.structures import DrawnUnits, People
+from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
 
 __all__ = [
     "TABLES",
@@ -248,7 +248,7 @@ _DIGITS = _numbers(0, 7, 1)
 _HOUSEHOLD_TYPES = _numbers(0, 12, 2)
 
 
-def person_columns(people: People) -> dict[str, Column]:
+def person_columns(people: DrawnPersons) -> dict[str, Column]:
     """The columns of persons, in the order of the layout."""
     return {
         "RTYPE": Coded(("3", "5"), (people.relship >= 37).astype(np.int8)),

@@ -20,7 +20,7 @@ from censafe.population.synthetic.kernels import describe_household, draw_facili
 from censafe.population.synthetic.members import Home, draw_household
 from censafe.population.synthetic.structures import (
     Chances,
-    People,
+    DrawnPersons,
     Tracts,
     Words,
     packed,
@@ -53,7 +53,7 @@ class Walk(NamedTuple):
     c: Chances  # with the 24 kinds of group quarters
     d: DhcChances
     tracts: Tracts
-    people: People  # a row for every person
+    people: DrawnPersons  # a row for every person
     units: DhcUnits  # two rows for every person
     blocks: DhcBlocks  # two rows for every person
     words: Words
@@ -72,7 +72,7 @@ def new_walk(c: Chances, d: DhcChances, tracts: Tracts) -> Walk:
         packed(c),
         packed(d),
         tracts,
-        records(People, persons),
+        records(DrawnPersons, persons),
         records(DhcUnits, 2 * persons),
         records(DhcBlocks, 2 * persons),
         np.zeros(1, np.uint64),
@@ -99,7 +99,7 @@ def _unmarried(partner: int, male: bool) -> int:
 
 
 @_kernel
-def _members(o: People, p: int, n: int, units: DhcUnits, u: int) -> None:
+def _members(o: DrawnPersons, p: int, n: int, units: DhcUnits, u: int) -> None:
     """Fill what the Census Edited File says of household `u` beside the codes of the other layouts.
 
     Three generations are a householder with a child and either a grandchild or a parent (also of the spouse).

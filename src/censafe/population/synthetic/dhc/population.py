@@ -25,7 +25,7 @@ class DhcDraw:
 
     Args:
         plan: the tracts.
-        people: fields of :class:`People`, in MAFID order, the householder first in each household.
+        people: fields of :class:`DrawnPersons`, in MAFID order, the householder first in each household.
         units: fields of :class:`DhcUnits`, in MAFID order.
         blocks: fields of :class:`DhcBlocks`, in geographic order.
     """

@@ -1,0 +1,186 @@
+"""CONFIDENTIAL. Persons as the attack sees them: block, sex, age, race and Hispanic origin, with an identifier and a household where these are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+
+__all__ = [
+    "AGE_BINS",
+    "BLOCK_DIGITS",
+    "OLDEST",
+    "RACES",
+    "RACE_BITS",
+    "RACE_LETTERS",
+    "SIZE_CLASSES",
+    "SIZE_EDGES",
+    "People",
+    "block_size_class",
+]
+
+RACE_LETTERS: Final = ("White", "Black", "AIAN", "Asian", "NHPI", "SOR")
+"""The six races: White, Black or African American, American Indian and Alaska Native, Asian, Native Hawaiian and Other Pacific Islander, some other race."""
+RACE_BITS: Final[NDArray[np.bool_]] = np.array(
+    sorted(
+        ([bool(number >> bit & 1) for bit in range(6)] for number in range(1, 64)),
+        key=lambda bits: (sum(bits), [-bit for bit in bits]),
+    )
+)
+"""Which of the six races each of the 63 sets holds, in the order of table P8; shape (63, 6)."""
+RACES: Final = len(RACE_BITS)
+AGE_BINS: Final[NDArray[np.int64]] = np.array(
+    [*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85]
+)
+"""Lower edges of the 38 classes of age that the tables of a block tell apart: single years below 20, then those of P12."""
+OLDEST: Final = 115
+BLOCK_DIGITS: Final = 15
+SIZE_EDGES: Final = (9, 49, 99, 249, 499, 999)
+SIZE_CLASSES: Final = ("1-9", "10-49", "50-99", "100-249", "250-499", "500-999", "1000+")
+"""Classes of the population of a block."""
+
+
+def block_size_class(population: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Class of size of each block, a place in ``SIZE_CLASSES``.
+
+    Example:
+        >>> [SIZE_CLASSES[one] for one in block_size_class(np.array([1, 9, 10, 1000]))]
+        ['1-9', '1-9', '10-49', '1000+']
+    """
+    return np.searchsorted(SIZE_EDGES, population, side="left")
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Records of persons; every array but the first has one entry a person.
+
+    Args:
+        blocks: 15-digit codes of the blocks, rising, without repetition; text, shape (blocks,).
+        block: place of the person's block in these; int64, shape (n,).
+        sex: 0 male, 1 female; int8, shape (n,).
+        age: in years, 0 to 115; int16, shape (n,).
+        race: set of races in the order of ``RACE_BITS``, 0 to 62; int8, shape (n,).
+        hispanic: 0 or 1; int8, shape (n,).
+        person: identifier, -1 where there is none; int64, shape (n,).
+        household: number of the household, -1 for persons in group quarters and where households are not known; int64, shape (n,).
+
+    Raises:
+        DataError: a value is out of range, or codes of blocks do not have 15 digits or do not rise.
+        ValueError: arrays of different lengths.
+    """
+
+    blocks: NDArray[np.str_] = field(repr=False)
+    block: NDArray[np.int64] = field(repr=False)
+    sex: NDArray[np.int8] = field(repr=False)
+    age: NDArray[np.int16] = field(repr=False)
+    race: NDArray[np.int8] = field(repr=False)
+    hispanic: NDArray[np.int8] = field(repr=False)
+    person: NDArray[np.int64] = field(repr=False)
+    household: NDArray[np.int64] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        columns = {one.name: getattr(self, one.name) for one in fields(self)[1:]}
+        if len({len(column) for column in columns.values()}) > 1:
+            raise ValueError("every column must have one entry a person")
+        _require_blocks(self.blocks)
+        for name, most in (
+            ("block", len(self.blocks) - 1),
+            ("sex", 1),
+            ("age", OLDEST),
+            ("race", RACES - 1),
+            ("hispanic", 1),
+        ):
+            column = columns[name]
+            outside = int(((column < 0) | (column > most)).sum())
+            if outside:
+                raise DataError(
+                    f"{name}: {outside:,} persons have a value out of range; allowed: {_WORDS[name]}; fix: correct or leave out these records"
+                )
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    @staticmethod
+    def of(blocks: NDArray[np.str_], **columns: NDArray[Any]) -> People:
+        """People from one code of a block a person.
+
+        Args:
+            blocks: 15-digit code of every person's block, shape (n,).
+            columns: sex, age, race, hispanic, and if known person and household.
+
+        Example:
+            >>> one = np.ones(2, np.int8)
+            >>> people = People.of(np.array(["500070001001002", "500070001001001"]), sex=one, age=30 * one, race=0 * one, hispanic=0 * one)
+            >>> len(people), people.blocks.tolist(), people.block.tolist()
+            (2, ['500070001001001', '500070001001002'], [1, 0])
+        """
+        codes, block = np.unique(blocks, return_inverse=True)
+        none = np.full(len(blocks), -1, np.int64)
+        given = {"person": none, "household": none, **columns}
+        kinds = {
+            "sex": np.int8,
+            "age": np.int16,
+            "race": np.int8,
+            "hispanic": np.int8,
+            "person": np.int64,
+            "household": np.int64,
+        }
+        return People(
+            codes,
+            block.ravel().astype(np.int64),
+            **{name: np.asarray(given[name]).astype(kind) for name, kind in kinds.items()},
+        )
+
+    def take(self, chosen: NDArray[Any]) -> Self:
+        """Some of the persons, by places or flags, in the same blocks."""
+        return type(self)(self.blocks, *(getattr(self, one.name)[chosen] for one in fields(self)[1:]))
+
+    def within(self, blocks: NDArray[np.str_]) -> Self:
+        """The persons of some blocks, which are then all the blocks there are.
+
+        Args:
+            blocks: codes, rising.
+        """
+        place = np.minimum(np.searchsorted(blocks, self.blocks), len(blocks) - 1)
+        here = blocks[place] == self.blocks
+        chosen = here[self.block]
+        columns = {one.name: getattr(self, one.name)[chosen] for one in fields(self)[1:]}
+        return type(self)(blocks, **columns | {"block": place[columns["block"]].astype(np.int64)})
+
+    @property
+    def population(self) -> NDArray[np.int64]:
+        """Persons of every block, shape (blocks,)."""
+        return np.bincount(self.block, minlength=len(self.blocks))
+
+    @property
+    def age_bin(self) -> NDArray[np.int64]:
+        """Class of age of every person, a place in ``AGE_BINS``."""
+        return np.searchsorted(AGE_BINS, self.age, side="right") - 1
+
+    @property
+    def race_origin(self) -> NDArray[np.int64]:
+        """Race and origin of every person as one number, twice the race and one for Hispanic; 0 to 125."""
+        return self.race.astype(np.int64) * 2 + self.hispanic
+
+
+_WORDS: Final = {
+    "block": "a block of the list", "sex": "male and female", "age": f"0 to {OLDEST} years", "race": "the 63 sets of the six races",
+    "hispanic": "no and yes",
+}  # fmt: skip
+
+
+def _require_blocks(codes: NDArray[np.str_]) -> None:
+    if not len(codes):
+        return
+    wrong = np.char.str_len(codes) != BLOCK_DIGITS
+    if wrong.any() or not np.char.isdigit(codes).all():
+        raise DataError(
+            f"{int((wrong | ~np.char.isdigit(codes)).sum()):,} codes of blocks do not have {BLOCK_DIGITS} digits, which a lost leading zero does; allowed: "
+            "state, county, tract and block as text; fix: write the codes as text with their zeros"
+        )
+    if (codes[1:] <= codes[:-1]).any():
+        raise DataError("codes of blocks must rise, each once; fix: make people with `People.of`")
