@@ -11,6 +11,7 @@ from censafe.lazy import lazy_names
 from censafe.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from censafe.api.attacks import reconstruct
     from censafe.api.cards import card
     from censafe.api.comparisons import compare
     from censafe.api.data import (
@@ -61,6 +62,7 @@ _NAMES = {
         "true_tables",
         "uncertainty",
     ),
+    "api.attacks": ("reconstruct",),
     "api.cards": ("card",),
     "api.frames": ("Frame", "Frames"),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
@@ -103,6 +105,7 @@ __all__ = [
     "plan",
     "public_report",
     "read_ledger",
+    "reconstruct",
     "redraw_report",
     "release",
     "release_histograms",

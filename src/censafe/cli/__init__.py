@@ -19,6 +19,7 @@ from censafe.version import __version__
 __all__ = ["main"]
 
 VERBS = {
+    "attack": "What tables of blocks give away: reconstruction and re-identification (confidential).",
     "card": "One page for an area: its numbers with intervals, and what can be used.",
     "configs": "The shipped configurations.",
     "demo": "A synthetic state through all products and their evaluations.",

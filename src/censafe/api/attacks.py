@@ -1,0 +1,95 @@
+"""Attacks on tables of confidential records. CONFIDENTIAL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from censafe.api.evaluations import Evaluation
+from censafe.api.options import read_options
+
+if TYPE_CHECKING:
+    from censafe.attack.study import AttackChoices
+    from censafe.model.observer import Observer
+
+__all__ = ["AttackKeywords", "attack_choices", "reconstruct"]
+
+
+class AttackKeywords(TypedDict, total=False):
+    """How records are attacked.
+
+    Args:
+        without: names of tables of blocks that are left out, such as P8 and P10.
+        tables: TOML file with tables in place of the 18 of the 2010 Summary File.
+        agreement: share of the noisy attacker's records that agree with the truth; 0.371 without, as the Bureau found of commercial files.
+        attacker: CSV or Parquet of an attacker: person_id, block, sex, age.
+        variability: whether it is computed how many records another consistent data set can change; True without.
+        claims: whether it is proven how many persons of each type every consistent data set has.
+        seconds: limit of one integer program; 60 without.
+        workers: processes; 1 without.
+        seed: of orders, of ages within classes, and of the noisy attacker.
+        progress: receives stages; none without.
+    """
+
+    without: Sequence[str]
+    tables: Path | str | None
+    agreement: float
+    attacker: Path | str | None
+    variability: bool
+    claims: bool
+    seconds: float
+    workers: int
+    seed: int
+    progress: Observer | None
+
+
+def reconstruct(data: Path | str, out: Path | str, **options: Unpack[AttackKeywords]) -> Evaluation:
+    r"""CONFIDENTIAL. Tabulate records by block, reconstruct them from these tables alone, and match the result with what attackers know.
+
+    Args:
+        data: CSV or Parquet with block, sex, age, race and hispanic, or a folder of DHC records or of DHC microdata.
+        out: a new or empty folder.
+        options: see :class:`AttackKeywords`.
+
+    Raises:
+        DataError: the records break a rule.
+        ConfigError: a table is not there, or the file of tables breaks a rule.
+        UsageError: keywords that do not go together, or the folder holds something else.
+        TypeError: a keyword that is none.
+
+    Source: "A Simulated Reconstruction and Reidentification Attack on the 2010 U.S. Census" (Harvard Data Science Review, 2025).
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "p.csv").write_text("block,sex,age,race,hispanic\n500070001001001,1,30,1,0\n500070001001001,2,31,2,0\n")
+        >>> reconstruct(folder / "p.csv", folder / "out")
+        Evaluation(out: 9 frames, 4 figures)
+    """
+    from censafe.attack.study import reconstruct_records
+
+    choices, observer = attack_choices(options)
+    return Evaluation(Path(out), reconstruct_records(Path(data), Path(out), choices, observer).text())
+
+
+def attack_choices(options: AttackKeywords) -> tuple[AttackChoices, Observer]:
+    """What the keywords of :class:`AttackKeywords` become.
+
+    Raises:
+        TypeError: a keyword that is none.
+        UsageError: keywords that do not go together.
+    """
+    from censafe.attack.study import AttackChoices
+
+    unknown = sorted(set(options) - set(AttackKeywords.__annotations__))
+    if unknown:
+        raise TypeError(
+            f"there is no keyword {', '.join(unknown)}; allowed: {', '.join(AttackKeywords.__annotations__)}"
+        )
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    observer = read_options("topdown", {"progress": given.pop("progress", None)}).observer
+    for name in ("tables", "attacker"):
+        if name in given:
+            given[name] = Path(given[name])
+    return AttackChoices(**given), observer

@@ -1,0 +1,1 @@
+"""CONFIDENTIAL. Pages of attacks, from their files alone."""

@@ -1,0 +1,279 @@
+"""The page of ``attack reconstruct``: what the tables gave away, of whom, and what guessing would have given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
+from censafe.evaluation.pages.page import COLOURS, Exhibit, Page, PageTable, quiet
+
+__all__ = ["SIZES", "attack_bars", "attack_lines", "rates_by", "reconstruction_page"]
+
+SIZES = ("1-9", "10-49", "50-99", "100-249", "250-499", "500-999", "1000+")
+_Rows = Sequence[Mapping[str, Any]]
+_WORDS = {
+    "all": "everybody", "modal": "of the most frequent race and origin of their block", "nonmodal": "of another race or origin",
+    "unique": "alone with their sex and class of age", "nonmodal unique": "of another race or origin, and alone",
+    "zero variability": "in blocks with one solution",
+    "nonmodal unique, zero variability": "of another race or origin, alone, and in blocks with one solution",
+}  # fmt: skip
+_GUESSER = "proportional guesser, target left out"
+
+
+def reconstruction_page(folder: Path) -> Page:
+    """The page of a folder that ``attack reconstruct`` wrote.
+
+    Raises:
+        UsageError: a file is missing.
+    """
+    document = read_evaluation(folder)
+    texts = ("block_size", "data", "population_attacked", "attacker")
+    rates = read_frame(folder, "reidentification", texts).to_pylist()
+    agreement = read_frame(folder, "agreement", texts).to_pylist()
+    uniques = read_frame(folder, "uniques", texts).to_pylist()
+    exhibits = [_precision(rates), _sizes(agreement, rates), _uniques(uniques), _noisy(rates)]
+    if (folder / "variability_percentiles.csv").exists():
+        exhibits.insert(2, _variability(read_frame(folder, "variability_percentiles").to_pylist(), document))
+    own = rates_by(rates, "exact", "reconstruction")
+    return Page(
+        title="What do the tables give away?",
+        kicker="Reconstruction and re-identification",
+        answer=[
+            f"From {len(document['tables'])} tables of {document['blocks']:,} blocks, {number_text(agreement[0]['binned_percent'])}% of {document['persons']:,} persons were "
+            "reconstructed with their sex, class of age, race and origin.",
+            f"An attacker who knows block, sex and age of everybody is right about race and origin of {number_text(own['nonmodal unique']['precision'])}% of those whom "
+            f"guessing misses most; without their records {number_text(rates_by(rates, 'exact', _GUESSER)['nonmodal unique']['precision'])}% would be.",
+        ],
+        facts=[
+            ("Persons", f"{document['persons']:,}", f"in {document['blocks']:,} blocks"),
+            ("Blocks with one solution", f"{document['certain_blocks']:,}", f"{document['certain_persons']:,} persons"),
+            ("Not solved in time", "not asked" if document["unknown"] is None else f"{document['unknown']:,}", "blocks; never counted as certain"),
+        ],
+        exhibits=exhibits,
+        settings=[
+            ("Records", document["data"]), ("Tables", ", ".join(document["tables"])), ("Seed", str(document["seed"])),
+            ("Seconds of all blocks", number_text(document["seconds"])),
+        ],
+    )  # fmt: skip
+
+
+def rates_by(rows: _Rows, attacker: str, data: str, size: str = "all") -> Mapping[str, Mapping[str, Any]]:
+    """Rows of an attacker and of what is attacked, by population."""
+    wanted = (attacker, data, size)
+    return {
+        row["population_attacked"]: row
+        for row in rows
+        if (row["attacker"], row["data"], row["block_size"]) == wanted
+    }
+
+
+def _precision(rates: _Rows) -> Exhibit:
+    own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", _GUESSER)
+    modal = rates_by(rates, "exact", "modal guesser")
+    series = {
+        "reconstruction": [own[name]["precision"] for name in own],
+        "guess in proportion to the others": [guess[name]["precision"] for name in own],
+        "guess the most frequent": [modal[name]["precision"] for name in own],
+    }
+    lines = [
+        [_WORDS[name], f"{own[name]['records']:,}", *(number_text(own[name][one]) for one in ("putative_percent", "confirmed_percent", "precision")),
+         number_text(guess[name]["precision"]), number_text(modal[name]["precision"])]
+        for name in own
+    ]  # fmt: skip
+    return Exhibit(
+        "precision",
+        "Who is found, beyond what guessing finds?",
+        "Where a bar of the reconstruction stands above that of the guessers, the tables told something about these persons that their neighbors did not.",
+        attack_bars([_WORDS[name] for name in own], series, "right among the matched, percent"),
+        alt="Bars of precision by population, for the reconstruction and two guessers.",
+        tables=[PageTable("An attacker who knows block, sex and age of everybody; percent.", (
+            "who", "records", "putative", "confirmed", "precision", "proportional guesser", "modal guesser"), lines, numbers=6)],
+        how=[
+            "Putative: the attacker's record has a reconstructed record of the same block, sex and age, or class of age; confirmed: its race and origin are right. Expected over "
+            "random orders of both files; one draw stands beside it in the file.",
+            "Guessers know who lives in the block, with sex and age, but not the target's record; they bound what can be learned without it.",
+        ],
+        files=["reidentification.csv"],
+    )  # fmt: skip
+
+
+def _sizes(agreement: _Rows, rates: _Rows) -> Exhibit:
+    found = {row["block_size"]: row for row in agreement}
+    sizes = [size for size in SIZES if found[size]["persons"]]
+    nonmodal = {
+        size: rates_by(rates, "exact", "reconstruction", size)["nonmodal unique"]["precision"]
+        for size in sizes
+    }
+    series = {
+        "in the reconstruction, class of age": [found[size]["binned_percent"] for size in sizes],
+        "precision, nonmodal and unique": [nonmodal[size] for size in sizes],
+    }
+    lines = [[size, f"{found[size]['persons']:,}", number_text(found[size]["exact_percent"]), number_text(found[size]["binned_percent"]), number_text(nonmodal[size])]
+             for size in sizes]  # fmt: skip
+    return Exhibit(
+        "sizes",
+        "In blocks of which size?",
+        "Small blocks have few persons to tell apart; large blocks many that share a type.",
+        attack_lines(sizes, series, "percent"),
+        alt="Agreement and precision by size of the block.",
+        tables=[
+            PageTable(
+                "By persons in the block; percent.",
+                ("block", "persons", "agree, exact age", "agree, class of age", "precision, nonmodal unique"),
+                lines,
+                numbers=4,
+            )
+        ],
+        files=["agreement.csv", "reidentification.csv"],
+    )
+
+
+def _variability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    axes = figure.subplots()
+    known = [row for row in rows if row["variability"] is not None]
+    axes.plot(
+        [row["percentile"] for row in known],
+        [row["variability"] for row in known],
+        color=COLOURS["topdown"],
+        linewidth=1.6,
+    )
+    axes.set_xlabel("blocks, percent, from the most certain", fontsize=9)
+    axes.set_ylabel("records that can differ, percent", fontsize=9)
+    quiet(axes)
+    return Exhibit(
+        "variability",
+        "How sure can an attacker be?",
+        f"In {document['certain_blocks']:,} blocks with {document['certain_persons']:,} persons there is one set of records with these tables; the attacker knows that, without "
+        "any record to compare with.",
+        figure,
+        alt="Variability of the reconstruction over the blocks.",
+        how=[
+            "Variability is the largest percent of the reconstructed records that another set of records with the same tables can change. Another attacker, with another reconstruction, finds at "
+            "least half and at most twice of it."
+        ],
+        files=["variability.csv", "variability_percentiles.csv"],
+    )
+
+
+def _uniques(rows: _Rows) -> Exhibit:
+    found = {row["block_size"]: row for row in rows if row["persons"]}
+    sizes = [size for size in SIZES if size in found]
+    series = {
+        "single years of age": [found[size]["unique_percent"] for size in sizes],
+        "38 classes of age": [found[size]["unique_in_class_percent"] for size in sizes],
+    }
+    lines = [
+        [
+            size,
+            f"{found[size]['persons']:,}",
+            number_text(found[size]["unique_percent"]),
+            number_text(found[size]["unique_in_class_percent"]),
+        ]
+        for size in ("all", *sizes)
+    ]
+    return Exhibit(
+        "uniques",
+        "How many are the only ones of their sex and age?",
+        "Whoever is alone with sex and age in a block is singled out by any file that has these two.",
+        attack_lines(sizes, series, "persons who are alone, percent"),
+        alt="Share of unique persons by size of the block.",
+        tables=[
+            PageTable(
+                "Percent of the persons.",
+                ("block", "persons", "by year of age", "by class of age"),
+                lines,
+                numbers=3,
+            )
+        ],
+        how=[
+            "In the 2010 Census 43.87% were, by year of age: 95.1% in blocks of 1 to 9 persons and 1.1% in those of 1,000 and more."
+        ],
+        files=["uniques.csv"],
+    )
+
+
+def _noisy(rates: _Rows) -> Exhibit:
+    lines, groups = [], []
+    for attacker in dict.fromkeys(row["attacker"] for row in rates):
+        own = rates_by(rates, attacker, "reconstruction")
+        guess = rates_by(rates, attacker, _GUESSER)
+        lines += [[_WORDS[name], f"{own[name]['records']:,}", *(number_text(own[name][one]) for one in ("putative_percent", "confirmed_percent", "precision")),
+                   number_text(guess[name]["precision"])] for name in own]  # fmt: skip
+        groups.append((f"{attacker} attacker", len(own)))
+    return Exhibit(
+        "attackers",
+        "What does the attacker's own knowledge matter?",
+        "Errors in what an attacker knows cost matches and precision alike.",
+        tables=[
+            PageTable(
+                "Percent.",
+                ("who", "records", "putative", "confirmed", "precision", "proportional guesser"),
+                lines,
+                numbers=5,
+                groups=groups,
+            )
+        ],
+        files=["reidentification.csv"],
+    )
+
+
+_PALETTE = (COLOURS["topdown"], COLOURS["noisy"], COLOURS["blocks"], COLOURS["srs"], COLOURS["blocks_noise"])
+
+
+def attack_bars(names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str) -> Figure:
+    """Bars side by side, a group for each name.
+
+    Args:
+        names: of the groups.
+        series: values of every group by the words of the series; None for no bar.
+        unit: of the values.
+    """
+    figure = Figure(figsize=(9, 0.55 * len(names) * max(1, len(series) / 2.5) + 1.2), layout="constrained")
+    axes = figure.subplots()
+    height = 0.8 / len(series)
+    for place, (words, values) in enumerate(series.items()):
+        at = np.arange(len(names)) + (place - (len(series) - 1) / 2) * height
+        axes.barh(
+            at, [value or 0 for value in values], height, color=_PALETTE[place % len(_PALETTE)], label=words
+        )
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel(unit, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=min(3, len(series)), frameon=False, fontsize=9)
+    quiet(axes)
+    return figure
+
+
+def attack_lines(names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str) -> Figure:
+    """Lines over names in an order.
+
+    Args:
+        names: along the axis, such as sizes of blocks.
+        series: values by the words of the series; None for a gap.
+        unit: of the values.
+    """
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for place, (words, values) in enumerate(series.items()):
+        own = [np.nan if value is None else value for value in values]
+        axes.plot(
+            range(len(names)),
+            own,
+            color=_PALETTE[place % len(_PALETTE)],
+            marker="os^Dv"[place % 5],
+            markersize=5,
+            linewidth=1.4,
+            label=words,
+        )
+    axes.set_xticks(range(len(names)), names, fontsize=8)
+    axes.set_xlabel("persons in the block", fontsize=9)
+    axes.set_ylabel(unit, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=min(3, len(series)), frameon=False, fontsize=9)
+    quiet(axes)
+    return figure

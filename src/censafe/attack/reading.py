@@ -1,0 +1,223 @@
+"""CONFIDENTIAL. Persons from the files that users have: a table of persons, a folder of DHC records, or published DHC microdata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.attack.people import OLDEST, RACE_BITS, RACES, People
+from censafe.errors import DataError, StorageError
+from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
+
+__all__ = ["read_attacker", "read_people"]
+
+_NEEDED: Final = ("block", "sex", "age", "race", "hispanic")
+_RACE_FLAGS: Final = ("white", "black", "aian", "asian", "nhpi", "sor")
+_SEXES: Final = {"1": 0, "M": 0, "MALE": 0, "2": 1, "F": 1, "FEMALE": 1}
+_YES: Final = {"0": 0, "N": 0, "NO": 0, "1": 1, "Y": 1, "YES": 1}
+_MICRODATA: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", "QSEX", "QAGE", "CENHISP", "CENRACE")
+_WORDS: Final = (
+    "allowed: a CSV or Parquet file with the columns block, sex, age, race (or white, black, aian, asian, nhpi, sor) and hispanic, and if known person_id and "
+    "household_id; a folder with persons.parquet, units.parquet and GRF-C*.txt as `censafe synth` writes it with the layout dhc; a finished run of "
+    "the DHC; or its microdata persons.txt"
+)
+
+
+def read_people(path: Path) -> People:
+    """Persons of a file or folder.
+
+    Race is a code 1 to 63 in the order of the Bureau's CENRACE, or six columns of yes and no; Hispanic is no or yes; sex is 1 (male) or 2 (female), or M or F;
+    yes and no are 1 and 0, Y and N.
+
+    Args:
+        path: what :data:`_WORDS` names.
+
+    Raises:
+        DataError: a column is missing, a value is out of range, or the path is none of these.
+        StorageError: a file cannot be read.
+    """
+    if path.is_dir():
+        if (path / "units.parquet").exists():
+            return _records(path)
+        for name in ("microdata/persons.txt", "persons.txt"):
+            if (path / name).exists():
+                return _microdata(path / name)
+        raise DataError(f"{path}: there are no persons in this folder; {_WORDS}")
+    table = _table(path)
+    if set(_MICRODATA) <= set(table.column_names):
+        return _published(table)
+    return _persons(table, path, _race(table, path))
+
+
+def read_attacker(path: Path) -> People:
+    """An attacker's file: the columns person_id, block, sex and age. Its races and origins are 0 and mean nothing.
+
+    Raises:
+        DataError: a column is missing or a value is out of range.
+        StorageError: the file cannot be read.
+    """
+    table = _table(path)
+    if "person_id" not in table.column_names:
+        raise DataError(
+            f"{path}: an attacker's file needs the columns person_id, block, sex and age; column missing: person_id"
+        )
+    none = pa.array(np.zeros(len(table), np.int8))
+    lacking = [name for name in ("hispanic",) if name not in table.column_names]
+    for name in lacking:
+        table = table.append_column(name, pa.array(["0"] * len(table)))
+    return _persons(table, path, none.to_numpy())
+
+
+def _table(path: Path) -> pa.Table:
+    try:
+        if path.suffix == ".parquet":
+            return pq.read_table(path)
+        with path.open(encoding="utf-8-sig", errors="replace") as stream:
+            names = stream.readline().strip()
+        delimiter = "|" if "|" in names else ","
+        kinds = {name.strip('"'): pa.string() for name in names.split(delimiter)}
+        return pa_csv.read_csv(
+            path,
+            parse_options=pa_csv.ParseOptions(delimiter=delimiter),
+            convert_options=pa_csv.ConvertOptions(column_types=kinds),
+        )
+    except OSError as error:
+        raise StorageError(f"{path}: the persons cannot be read; {_WORDS}") from error
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"{path}: this is no CSV with a header and as many fields in every row, and no Parquet file; {_WORDS}"
+        ) from error
+
+
+def _persons(table: pa.Table, path: Path, race: NDArray[np.int64]) -> People:
+    missing = [name for name in _NEEDED if name not in table.column_names and name != "race"]
+    if missing:
+        raise DataError(f"{path}: columns missing: {', '.join(missing)}; {_WORDS}")
+    columns = {
+        "sex": _coded(table, "sex", _SEXES, path),
+        "age": _numbers(table, "age", path, OLDEST),
+        "race": race,
+        "hispanic": _coded(table, "hispanic", _YES, path),
+    }
+    for name, column in (("person", "person_id"), ("household", "household_id")):
+        if column in table.column_names:
+            columns[name] = _names(table[column])
+    return People.of(_texts(table["block"]), **columns)
+
+
+def _race(table: pa.Table, path: Path) -> NDArray[np.int64]:
+    if "race" in table.column_names:
+        return _numbers(table, "race", path, RACES) - 1
+    missing = [name for name in _RACE_FLAGS if name not in table.column_names]
+    if missing:
+        raise DataError(f"{path}: columns missing: race, or else {', '.join(missing)}; {_WORDS}")
+    flags = np.stack([_coded(table, name, _YES, path) for name in _RACE_FLAGS], axis=1)
+    number = np.full(64, -1)
+    number[RACE_BITS @ (1 << np.arange(6))] = np.arange(RACES)
+    return np.asarray(number[flags @ (1 << np.arange(6))])
+
+
+def _texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    return np.asarray(pc.cast(column, pa.string()).fill_null("").to_numpy(zero_copy_only=False), np.str_)
+
+
+def _names(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Identifiers as numbers; -1 where there is none."""
+    texts = _texts(column)
+    found = np.unique(texts, return_inverse=True)[1].ravel().astype(np.int64)
+    if np.char.isdigit(texts).all():
+        found = texts.astype(np.int64)
+    return np.where(texts == "", -1, found)
+
+
+def _coded(table: pa.Table, name: str, codes: Mapping[str, int], path: Path) -> NDArray[np.int64]:
+    texts, place = np.unique(np.char.upper(_texts(table[name])), return_inverse=True)
+    found = np.array([codes.get(text, -1) for text in texts.tolist()])
+    wrong = int((found[place.ravel()] < 0).sum())
+    if wrong:
+        raise DataError(
+            f"{path}: {wrong:,} persons without a valid {name}; allowed: {', '.join(codes)}; fix: correct or leave out these records"
+        )
+    return found[place.ravel()]
+
+
+def _numbers(table: pa.Table, name: str, path: Path, most: int) -> NDArray[np.int64]:
+    texts = _texts(table[name])
+    whole = np.char.isdigit(texts)
+    found = np.where(whole, texts, "-1").astype(np.int64)
+    wrong = int(((found < 0) | (found > most)).sum())
+    if wrong:
+        raise DataError(
+            f"{path}: {wrong:,} persons without a valid {name}; allowed: whole numbers up to {most}; fix: correct or leave out these records"
+        )
+    return found
+
+
+def _microdata(path: Path) -> People:
+    table = _table(path)
+    missing = [name for name in _MICRODATA if name not in table.column_names]
+    if missing:
+        raise DataError(
+            f"{path}: columns missing: {', '.join(missing)}; microdata without sex and age, as those of the redistricting data, cannot be attacked; {_WORDS}"
+        )
+    return _published(table)
+
+
+def _published(table: pa.Table) -> People:
+    block = _texts(table["TABBLKST"])
+    for name in _MICRODATA[1:4]:
+        block = np.char.add(block, _texts(table[name]))
+    return People.of(block, **_codes(table))
+
+
+def _codes(table: pa.Table) -> dict[str, NDArray[Any]]:
+    """Sex, age, race and origin from the Bureau's codes."""
+    texts = {name: _texts(table[name]).astype(np.int64) for name in _MICRODATA[4:]}
+    return {
+        "sex": texts["QSEX"] - 1,
+        "age": texts["QAGE"],
+        "race": texts["CENRACE"] - 1,
+        "hispanic": texts["CENHISP"] - 1,
+    }
+
+
+def _records(folder: Path) -> People:
+    """Persons of DHC records; the units and GRF-C say in which block they live."""
+    grfc = sorted(folder.glob("GRF-C*.txt"))
+    if not grfc:
+        raise DataError(f"{folder}: GRF-C*.txt is missing, which names the blocks; {_WORDS}")
+    try:
+        persons = pq.read_table(folder / "persons.parquet", columns=["MAFID", "RTYPE", *_MICRODATA[4:]])
+        units = pq.read_table(folder / "units.parquet", columns=["MAFID", "OIDTB"])
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(
+            f"{folder}: persons.parquet and units.parquet cannot be read with the columns of DHC records; {_WORDS}"
+        ) from error
+    blocks = pa.concat_tables([read_grfc(one, ("OIDTABBLK", *BLOCK_NUMBER)) for one in grfc])
+    code = _texts(blocks[BLOCK_NUMBER[0]])
+    for name in BLOCK_NUMBER[1:]:
+        code = np.char.add(code, _texts(blocks[name]))
+    place = _places(_texts(blocks["OIDTABBLK"]), _texts(units["OIDTB"]))
+    own = _places(units["MAFID"].to_numpy(), persons["MAFID"].to_numpy())
+    housed = _texts(persons["RTYPE"]) == "3"
+    household = np.where(housed, persons["MAFID"].to_numpy(), -1)
+    return People.of(code[place[own]], **_codes(persons), person=np.arange(len(persons)), household=household)
+
+
+def _places(names: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
+    order = np.argsort(names, kind="stable")
+    found = order[np.minimum(np.searchsorted(names[order], wanted), len(names) - 1)]
+    missing = int((names[found] != wanted).sum())
+    if missing:
+        raise DataError(
+            f"{missing:,} records name a unit or block that is not in the files; fix: give the files of one delivery"
+        )
+    return np.asarray(found)

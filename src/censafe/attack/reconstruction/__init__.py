@@ -1,0 +1,1 @@
+"""CONFIDENTIAL. Records consistent with published tables, how far they are determined, and claims that hold in every consistent data set."""

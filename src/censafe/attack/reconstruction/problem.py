@@ -1,0 +1,230 @@
+"""What the tables of one block say of its persons: types that may be there, rows with bounds, and what follows from bounds alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numba import int64
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from censafe.attack.tables import Workload
+from censafe.model.compiled import compiled
+
+__all__ = ["NO_LIMIT", "BlockProblem", "IncidenceOrder", "Part"]
+
+NO_LIMIT: Final = 1 << 40
+"""Upper bound of a line that is not published, or has none."""
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class IncidenceOrder:
+    """The matrix of a workload by type, ready for kernels, made once.
+
+    Args:
+        start: where the entries of a type start, shape (types + 1,).
+        line: of every entry, shape (entries,).
+        weight: of every entry, shape (entries,).
+        lines: how many there are.
+    """
+
+    start: _Ints = field(repr=False)
+    line: _Ints = field(repr=False)
+    weight: _Ints = field(repr=False)
+    lines: int
+
+    @staticmethod
+    def of(workload: Workload) -> IncidenceOrder:
+        """Of a workload."""
+        matrix = csr_array(workload.matrix)
+        matrix.sort_indices()
+        return IncidenceOrder(
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int64),
+            np.rint(matrix.data).astype(np.int64),
+            matrix.shape[1],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Types that rows tie together, and nothing else.
+
+    Args:
+        types: places in the problem, shape (n,).
+        matrix: rows on them, sparse, shape (rows, n).
+        low: of the rows, shape (rows,).
+        high: of the rows, shape (rows,).
+        least: of the types, shape (n,).
+        most: of the types, shape (n,).
+    """
+
+    types: _Ints
+    matrix: csr_array = field(repr=False)
+    low: _Ints = field(repr=False)
+    high: _Ints = field(repr=False)
+    least: _Ints = field(repr=False)
+    most: _Ints = field(repr=False)
+
+    def key(self) -> bytes:
+        """The same for parts that differ in the names of their types alone."""
+        arrays = (
+            self.matrix.indptr,
+            self.matrix.indices,
+            self.matrix.data,
+            self.low,
+            self.high,
+            self.least,
+            self.most,
+        )
+        return b"".join(np.ascontiguousarray(one).tobytes() + b"|" for one in arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockProblem:
+    """All numbers of persons by type that agree with the tables of a block.
+
+    Args:
+        types: that may be there, rising, shape (n,).
+        matrix: rows on them, sparse, shape (rows, n).
+        low: of the rows, shape (rows,).
+        high: of the rows, shape (rows,).
+        least: persons of each type that are there in any case, as far as bounds say, shape (n,).
+        most: persons of each type that there may be, shape (n,).
+        feasible: False where the bounds contradict each other.
+    """
+
+    types: _Ints
+    matrix: csr_array = field(repr=False)
+    low: _Ints = field(repr=False)
+    high: _Ints = field(repr=False)
+    least: _Ints = field(repr=False)
+    most: _Ints = field(repr=False)
+    feasible: bool = True
+
+    @staticmethod
+    def of(order: IncidenceOrder, low: _Ints, high: _Ints) -> BlockProblem:
+        """The problem of a block.
+
+        Every row is looked at until no bound of a type changes any more.
+
+        Args:
+            order: the lines of the tables.
+            low: of every line, shape (lines,); equal to `high` where the table is exact.
+            high: of every line, shape (lines,).
+
+        Source: attack.md 5.1.
+        """
+        most = np.empty(len(order.start) - 1, np.int64)
+        count = _candidates(order.start, order.line, order.weight, high, most)
+        types = np.flatnonzero(most > 0)[:count]
+        matrix, low, high = _rows(order, types, low, high)
+        bounds = np.zeros(len(types), np.int64), most[types]
+        feasible = (
+            bool((low <= high).all())
+            and _tighten(
+                matrix.indptr.astype(np.int64),
+                matrix.indices.astype(np.int64),
+                matrix.data,
+                low,
+                high,
+                *bounds,
+            )
+            == 1
+        )
+        return BlockProblem(types, matrix, low, high, *bounds, feasible)
+
+    def parts(self) -> Iterator[Part]:
+        """The types that bounds leave open, by what ties them together."""
+        free = np.flatnonzero(self.least < self.most)
+        if not len(free):
+            return
+        fixed = self.matrix @ np.where(self.least < self.most, 0, self.least)
+        inner = csr_array(self.matrix[:, free])
+        rows = np.flatnonzero(np.diff(inner.indptr))
+        inner = csr_array(inner[rows])
+        low, high = self.low[rows] - fixed[rows], self.high[rows] - fixed[rows]
+        ties = (abs(inner.T) @ abs(inner)).tocsr()
+        number, label = connected_components(ties, directed=False)
+        of_row = label[inner.indices[inner.indptr[:-1]]]
+        for one in range(number):
+            chosen, own = np.flatnonzero(label == one), np.flatnonzero(of_row == one)
+            places = free[chosen]
+            yield Part(
+                places,
+                csr_array(inner[own][:, chosen]),
+                low[own],
+                high[own],
+                self.least[places],
+                self.most[places],
+            )
+
+
+def _rows(order: IncidenceOrder, types: _Ints, low: _Ints, high: _Ints) -> tuple[csr_array, _Ints, _Ints]:
+    """Different rows on some types, with the tightest bounds of those that are equal; a row on none of them is held against 0."""
+    sizes = np.diff(order.start)[types]
+    entries = np.repeat(order.start[types] - np.append(0, np.cumsum(sizes)[:-1]), sizes) + np.arange(
+        sizes.sum()
+    )
+    column = np.repeat(np.arange(len(types)), sizes)
+    shape = (order.lines, len(types))
+    matrix = csr_array((order.weight[entries], (order.line[entries], column)), shape=shape)
+    named = (high < NO_LIMIT) | (low > 0)
+    drawn = np.random.default_rng(len(types)).random(len(types))
+    mark = np.where(np.diff(matrix.indptr) > 0, np.round(matrix @ drawn, 9), -1.0)
+    chosen = np.flatnonzero(named)
+    _, first, place = np.unique(mark[chosen], return_index=True, return_inverse=True)
+    lowest, highest = np.zeros(len(first), np.int64), np.full(len(first), NO_LIMIT)
+    np.maximum.at(lowest, place.ravel(), low[chosen])
+    np.minimum.at(highest, place.ravel(), high[chosen])
+    return csr_array(matrix[chosen[first]]), lowest, highest
+
+
+@compiled(int64(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))
+def _candidates(start, line, weight, high, most):  # type: ignore[no-untyped-def]
+    """How many persons of each type the highest values of its lines leave room for; returns how many types have room."""
+    count = 0
+    for one in range(start.shape[0] - 1):
+        room = NO_LIMIT
+        for entry in range(start[one], start[one + 1]):
+            room = min(room, high[line[entry]] // weight[entry])
+            if room <= 0:
+                break
+        most[one] = max(room, 0)
+        count += most[one] > 0
+    return count
+
+
+@compiled(int64(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))
+def _tighten(start, column, weight, low, high, least, most):  # type: ignore[no-untyped-def]
+    """Tighten bounds of types by the rows until nothing changes; 0 where a row cannot be met."""
+    changed = True
+    while changed:
+        changed = False
+        for row in range(start.shape[0] - 1):
+            lowest, highest = 0, 0
+            for entry in range(start[row], start[row + 1]):
+                lowest += weight[entry] * least[column[entry]]
+                highest += weight[entry] * most[column[entry]]
+            if lowest > high[row] or highest < low[row]:
+                return 0
+            for entry in range(start[row], start[row + 1]):
+                one, times = column[entry], weight[entry]
+                upper = least[one] + (high[row] - lowest) // times
+                lower = most[one] - (highest - low[row]) // times
+                if upper < most[one]:
+                    highest -= times * (most[one] - upper)
+                    most[one] = upper
+                    changed = True
+                if lower > least[one]:
+                    lowest += times * (lower - least[one])
+                    least[one] = lower
+                    changed = True
+                if least[one] > most[one]:
+                    return 0
+    return 1

@@ -1,0 +1,122 @@
+"""Integer programs of one part of a block: any solution, the solution farthest from a given one, the fewest and most persons of a type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import block_array, csr_array, diags_array
+
+from censafe.attack.reconstruction.problem import NO_LIMIT, Part
+
+__all__ = ["EXACT", "INFEASIBLE", "UNKNOWN", "PartSolver"]
+
+EXACT: Final = "exact"
+INFEASIBLE: Final = "infeasible"
+UNKNOWN: Final = "unknown"
+_STATUS: Final = {0: EXACT, 2: INFEASIBLE}
+_Ints = NDArray[np.int64]
+_REMEMBERED: Final = 200_000  # parts whose answers are held
+
+
+@dataclass
+class PartSolver:
+    """Solves parts; an answer is held for parts of the same numbers.
+
+    Args:
+        seconds: limit of one program; what takes longer is unknown, never 0.
+    """
+
+    seconds: float = 60.0
+    _held: dict[tuple[bytes, bytes], tuple[str, Any]] = field(default_factory=dict, repr=False)
+
+    def any_solution(self, part: Part) -> tuple[str, _Ints]:
+        """A solution and its status; the least of every type where there is none."""
+
+        def solve() -> tuple[str, _Ints]:
+            status, values = self._milp(part, np.zeros(len(part.types)), part.matrix, part.least, part.most)
+            return status, part.least if values is None else values
+
+        return self._once(b"any", part, solve)
+
+    def least_common(self, part: Part, start: _Ints) -> tuple[str, int]:
+        """The fewest persons that another solution has in common with a given one.
+
+        With x the other solution and s the given one, sum of min(x, s): for s of 1 or more a binary b says which of the two is
+        smaller, m >= x - (most) b and m >= s b.
+
+        Args:
+            part: of a block.
+            start: a solution, shape (n,).
+
+        Source: attack.md 6.
+        """
+
+        def solve() -> tuple[str, int]:
+            return self._least_common(part, start)
+
+        return self._once(start.tobytes(), part, solve)
+
+    def extreme(self, part: Part, place: int, sign: int) -> tuple[str, int]:
+        """Fewest (sign 1) or most (sign -1) persons of one type in any solution."""
+
+        def solve() -> tuple[str, int]:
+            cost = np.zeros(len(part.types))
+            cost[place] = sign
+            status, values = self._milp(part, cost, part.matrix, part.least, part.most)
+            bound = part.least if sign > 0 else part.most
+            return status, int(bound[place] if values is None else values[place])
+
+        return self._once(b"%d %d" % (place, sign), part, solve)
+
+    def _once(self, asked: bytes, part: Part, solve: Callable[[], tuple[str, Any]]) -> tuple[str, Any]:
+        key = asked, part.key()
+        if key not in self._held:
+            if len(self._held) >= _REMEMBERED:
+                self._held.clear()
+            self._held[key] = solve()
+        return self._held[key]
+
+    def _least_common(self, part: Part, start: _Ints) -> tuple[str, int]:
+        here = np.flatnonzero(start > 0)
+        whole = here[part.most[here] <= start[here]]  # the smaller of the two is always x
+        own = here[part.most[here] > start[here]]
+        number, extra = len(part.types), len(own)
+        cost = np.zeros(number + 2 * extra)
+        cost[whole], cost[number : number + extra] = 1, 1
+        pick = csr_array((np.ones(extra), (np.arange(extra), own)), shape=(extra, number))
+        most, given = diags_array(part.most[own].astype(float)), diags_array(start[own].astype(float))
+        eye = diags_array(np.ones(extra)) if extra else csr_array((0, 0))
+        if not extra:
+            status, values = self._milp(part, cost, part.matrix, part.least, part.most)
+        else:
+            rows = block_array(
+                [[part.matrix, None, None], [-pick, eye, most], [None, eye, -given]], format="csr"
+            )
+            low = np.concatenate([part.least, np.zeros(2 * extra, np.int64)])
+            high = np.concatenate([part.most, start[own], np.ones(extra, np.int64)])
+            status, values = self._milp(part, cost, rows, low, high)
+        if values is None:
+            return status, 0
+        return status, int(np.minimum(values[:number], start).sum())
+
+    def _milp(
+        self, part: Part, cost: NDArray[np.float64], rows: csr_array, least: _Ints, most: _Ints
+    ) -> tuple[str, _Ints | None]:
+        """Solve with the rows of the part first, and further rows that are at least 0."""
+        more = rows.shape[0] - len(part.low)
+        low = np.concatenate([part.low.astype(float), np.zeros(more)])
+        high = np.where(part.high >= NO_LIMIT, np.inf, part.high.astype(float))
+        found = milp(
+            cost,
+            integrality=np.ones(len(cost)),
+            bounds=Bounds(least, most),
+            constraints=LinearConstraint(rows, low, np.concatenate([high, np.full(more, np.inf)])),
+            options={"time_limit": self.seconds, "mip_rel_gap": 0.0},
+        )
+        status = _STATUS.get(found.status, UNKNOWN)
+        return status, None if status != EXACT else np.rint(found.x).astype(np.int64)

@@ -1,0 +1,192 @@
+"""Blocks one after another: a reconstruction, its variability, and what holds in every consistent data set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder, Part
+from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, PartSolver
+from censafe.attack.tables import Workload
+
+__all__ = ["BlockTables", "Reconstruction", "SolveChoices", "SolvedBlock", "reconstruct"]
+
+_CHUNK: Final = 200
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SolveChoices:
+    """What is asked of every block.
+
+    Args:
+        variability: how many records another consistent data set can change.
+        claims: fewest and most persons of every type of the reconstruction, over all consistent data sets.
+        seconds: limit of one integer program.
+        workers: processes.
+    """
+
+    variability: bool = False
+    claims: bool = False
+    seconds: float = 60.0
+    workers: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTables:
+    """Published values of every line of every block.
+
+    Args:
+        low: lowest value that a line may have had, int64, shape (blocks, lines).
+        high: the highest; equal to `low` in exact tables, ``NO_LIMIT`` where nothing is published, shape (blocks, lines).
+    """
+
+    low: _Ints = field(repr=False)
+    high: _Ints = field(repr=False)
+
+    @staticmethod
+    def exact(values: _Ints) -> BlockTables:
+        """Tables that say what they say."""
+        return BlockTables(values, values)
+
+    def rows(self, part: slice) -> BlockTables:
+        """Those of some blocks."""
+        return BlockTables(self.low[part], self.high[part])
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedBlock:
+    """A block.
+
+    Args:
+        status: ``exact``, ``infeasible`` where no data set has these tables, ``unknown`` where a program ran out of time.
+        types: of the reconstructed persons, shape (n,).
+        counts: persons of each, shape (n,).
+        common: fewest persons that another consistent data set shares with the reconstruction; -1 where not asked or not known.
+        least: fewest persons of each type in any consistent data set; as far as bounds say where claims were not asked, shape (n,).
+        seconds: that it took.
+    """
+
+    status: str
+    types: _Ints
+    counts: _Ints
+    common: int
+    least: _Ints
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """Reconstructed persons of all blocks.
+
+    Args:
+        status: of every block, shape (blocks,).
+        population: reconstructed persons of every block, shape (blocks,).
+        variability: share of the block's records that another consistent data set can change, in percent; NaN where not known, shape (blocks,).
+        seconds: of every block, shape (blocks,).
+        block: of every type that was reconstructed in a block, shape (n,).
+        types: shape (n,).
+        counts: persons, shape (n,).
+        least: persons that every consistent data set has, shape (n,).
+    """
+
+    status: NDArray[np.str_] = field(repr=False)
+    population: _Ints = field(repr=False)
+    variability: NDArray[np.float64] = field(repr=False)
+    seconds: NDArray[np.float64] = field(repr=False)
+    block: _Ints = field(repr=False)
+    types: _Ints = field(repr=False)
+    counts: _Ints = field(repr=False)
+    least: _Ints = field(repr=False)
+
+    @staticmethod
+    def of(blocks: Sequence[SolvedBlock]) -> Reconstruction:
+        """All blocks together."""
+        population = np.array([one.counts.sum() for one in blocks], np.int64)
+        common = np.array([one.common for one in blocks], np.int64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(population > 0, 100 * (1 - common / population), 0.0)
+        sizes = [len(one.types) for one in blocks]
+        return Reconstruction(
+            np.array([one.status for one in blocks], np.str_),
+            population,
+            np.where(common >= 0, share, np.nan),
+            np.array([one.seconds for one in blocks]),
+            np.repeat(np.arange(len(blocks)), sizes),
+            np.concatenate([one.types for one in blocks] or [np.zeros(0, np.int64)]),
+            np.concatenate([one.counts for one in blocks] or [np.zeros(0, np.int64)]),
+            np.concatenate([one.least for one in blocks] or [np.zeros(0, np.int64)]),
+        )
+
+
+def reconstruct(workload: Workload, tables: BlockTables, choices: SolveChoices) -> Reconstruction:
+    """Reconstruct the persons of every block from its tables.
+
+    Args:
+        workload: the lines of the tables.
+        tables: their published values.
+        choices: what is asked.
+
+    Source: attack.md 5 and 6.
+    """
+    pieces = [tables.rows(slice(first, first + _CHUNK)) for first in range(0, len(tables.low), _CHUNK)]
+    order = IncidenceOrder.of(workload)
+    solve = partial(_chunk, order, choices)
+    if choices.workers == 1 or len(pieces) == 1:
+        return Reconstruction.of([one for piece in map(solve, pieces) for one in piece])
+    with ProcessPoolExecutor(choices.workers, get_context("spawn")) as pool:
+        return Reconstruction.of([one for piece in pool.map(solve, pieces) for one in piece])
+
+
+def _chunk(order: IncidenceOrder, choices: SolveChoices, tables: BlockTables) -> list[SolvedBlock]:
+    solver = PartSolver(choices.seconds)
+    return [
+        _block(order, choices, solver, low, high) for low, high in zip(tables.low, tables.high, strict=True)
+    ]
+
+
+def _block(
+    order: IncidenceOrder, choices: SolveChoices, solver: PartSolver, low: _Ints, high: _Ints
+) -> SolvedBlock:
+    started = time.perf_counter()
+    problem = BlockProblem.of(order, low, high)
+    counts, least = problem.least.copy(), problem.least.copy()
+    status = EXACT if problem.feasible else INFEASIBLE
+    parts = list(problem.parts()) if problem.feasible else []
+    common = int(problem.least[problem.least == problem.most].sum()) if choices.variability else -1
+    for part in parts:
+        found, values = solver.any_solution(part)
+        if found != EXACT:
+            status, common = found if status == EXACT else status, -1
+            break
+        counts[part.types] = values
+        if common >= 0:
+            found, shared = solver.least_common(part, values)
+            common = common + shared if found == EXACT else -1
+        if choices.claims:
+            least[part.types] = _least(solver, part, values)
+    if status != EXACT:
+        counts[:] = 0
+        common = -1
+    chosen = np.flatnonzero(counts)
+    return SolvedBlock(
+        status, problem.types[chosen], counts[chosen], common, least[chosen], time.perf_counter() - started
+    )
+
+
+def _least(solver: PartSolver, part: Part, values: _Ints) -> _Ints:
+    """Fewest persons of the types that the reconstruction has; the bound of a type where a program ran out of time."""
+    found = part.least.copy()
+    for place in np.flatnonzero(values > part.least).tolist():
+        status, count = solver.extreme(part, place, 1)
+        if status == EXACT:
+            found[place] = count
+    return found

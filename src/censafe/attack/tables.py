@@ -1,0 +1,373 @@
+"""Tables of persons of blocks and tracts: which persons each line counts, by data, and the matrix of lines and types of persons."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from censafe.attack.people import AGE_BINS, OLDEST, RACE_BITS, RACE_LETTERS, RACES, People
+from censafe.errors import ConfigError
+from censafe.model.entries import nearest
+
+__all__ = [
+    "LineTable",
+    "PersonLine",
+    "TypeSpace",
+    "Workload",
+    "block_workload",
+    "line_tables",
+    "read_line_tables",
+    "tabulate_lines",
+]
+
+_Flags = NDArray[np.bool_]
+_P12: Final = (0, 5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
+_SINGLE: Final = (*range(101), 105, 110)
+_ADULT: Final = 18
+_LEVELS: Final = {"block": 15, "tract": 11}
+
+
+@dataclass(frozen=True, eq=False)
+class PersonLine:
+    """A line of a table: who it counts, as flags by sex, single year of age, set of races and origin, all of which have to be true.
+
+    Args:
+        table: name of its table.
+        number: of the line, from 1.
+        label: in words.
+        sex: shape (2,).
+        age: shape (116,).
+        race: shape (63,).
+        hispanic: shape (2,).
+        tallied: a person counts once for every race, as in the totals of tables of races alone or in combination.
+    """
+
+    table: str
+    number: int
+    label: str
+    sex: _Flags = field(repr=False)
+    age: _Flags = field(repr=False)
+    race: _Flags = field(repr=False)
+    hispanic: _Flags = field(repr=False)
+    tallied: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class LineTable:
+    """A table of persons.
+
+    Args:
+        name: such as ``P12A``.
+        level: ``block`` or ``tract``, the lowest for which it is published.
+        lines: of the table.
+    """
+
+    name: str
+    level: str
+    lines: tuple[PersonLine, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TypeSpace:
+    """Types of persons that tables of a level can tell apart: sex, class of age, set of races, origin; the last changes fastest.
+
+    Args:
+        edges: lower ends of the classes of age.
+    """
+
+    edges: tuple[int, ...] = tuple(AGE_BINS.tolist())
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Sexes, classes of age, sets of races, origins."""
+        return 2, len(self.edges), RACES, 2
+
+    @property
+    def size(self) -> int:
+        """Number of types."""
+        return int(np.prod(self.shape))
+
+    def types(self, people: People) -> NDArray[np.int64]:
+        """Type of every person, shape (n,)."""
+        age = np.searchsorted(self.edges, people.age, side="right") - 1
+        return np.ravel_multi_index((people.sex, age, people.race, people.hispanic), self.shape)
+
+    def parts(self, types: NDArray[np.integer]) -> tuple[NDArray[np.int64], ...]:
+        """Sex, lowest age, set of races and origin of some types, each of shape (len(types),)."""
+        sex, age, race, hispanic = np.unravel_index(types, self.shape)
+        return sex, np.asarray(self.edges)[age], race, hispanic
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Lines of tables of one level, over the types of persons.
+
+    Args:
+        space: types of persons.
+        lines: of all tables, one table after another.
+        matrix: how often a person of a type counts in a line, float64, sparse, shape (types, lines).
+    """
+
+    space: TypeSpace
+    lines: tuple[PersonLine, ...] = field(repr=False)
+    matrix: csr_array = field(repr=False)
+
+    @staticmethod
+    def of(tables: Sequence[LineTable], space: TypeSpace | None = None) -> Workload:
+        """The lines of some tables of one level.
+
+        Args:
+            tables: of the level.
+            space: types of persons; those of blocks without.
+
+        Raises:
+            ConfigError: a table tells ages apart that the types do not.
+        """
+        space = space or TypeSpace()
+        lines = tuple(line for table in tables for line in table.lines)
+        columns = [_column(line, space) for line in lines]
+        rows = np.concatenate([types for types, _ in columns])
+        values = np.concatenate([value for _, value in columns])
+        place = np.repeat(np.arange(len(lines)), [len(types) for types, _ in columns])
+        return Workload(space, lines, csr_array((values, (rows, place)), shape=(space.size, len(lines))))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Table of every line."""
+        return tuple(line.table for line in self.lines)
+
+    def without(self, names: Sequence[str]) -> Workload:
+        """The same without some tables."""
+        chosen = np.flatnonzero([line.table not in names for line in self.lines])
+        return Workload(
+            self.space,
+            tuple(self.lines[one] for one in chosen.tolist()),
+            csr_array(self.matrix[:, chosen]),
+        )
+
+
+def _column(line: PersonLine, space: TypeSpace) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Types that a line counts, and how often."""
+    edges = np.asarray(space.edges)
+    every = np.diff(np.append(edges, OLDEST + 1))
+    inside = np.add.reduceat(line.age.astype(np.int64), edges)
+    if ((inside > 0) & (inside < every)).any():
+        raise ConfigError(
+            f"table {line.table}: line {line.number} tells ages apart that the types of persons do not; fix: attack it with tables of tracts"
+        )
+    flags = (line.sex, inside > 0, line.race, line.hispanic)
+    grid = np.ix_(*(np.flatnonzero(one) for one in flags))
+    types = np.ravel_multi_index(np.broadcast_arrays(*grid), space.shape).ravel()
+    weight = (
+        RACE_BITS.sum(axis=1)[np.unravel_index(types, space.shape)[2]]
+        if line.tallied
+        else np.ones(len(types))
+    )
+    return types.astype(np.int64), weight.astype(np.float64)
+
+
+def tabulate_lines(
+    workload: Workload, people: People, areas: NDArray[np.int64] | None = None, number: int | None = None
+) -> NDArray[np.int64]:
+    """Every line of every area.
+
+    Args:
+        workload: the lines.
+        people: whom they count.
+        areas: area of every person; the block without, shape (n,).
+        number: of areas.
+
+    Returns:
+        Shape (areas, lines).
+    """
+    place = people.block if areas is None else areas
+    count = len(people.blocks) if number is None else number
+    ones = np.ones(len(people))
+    histogram = csr_array((ones, (place, workload.space.types(people))), shape=(count, workload.space.size))
+    return np.rint((histogram @ workload.matrix).toarray()).astype(np.int64)
+
+
+@cache
+def line_tables() -> Mapping[str, LineTable]:
+    """The 34 tables by name."""
+    return _tables(
+        tomllib.loads((files("censafe.attack") / "data" / "tables.toml").read_text(encoding="utf-8")),
+        "the shipped tables",
+    )
+
+
+def read_line_tables(path: Path) -> Mapping[str, LineTable]:
+    """Tables of a file in the form of the shipped ones.
+
+    Raises:
+        ConfigError: the file breaks a rule.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f"{path}: the tables cannot be read as TOML; fix: see the shipped ones in docs/attack.md"
+        ) from error
+    return _tables({"iterations": _shipped_iterations()} | document, str(path))
+
+
+def block_workload(without: Sequence[str] = ()) -> Workload:
+    """The 18 tables of blocks, or fewer.
+
+    Args:
+        without: names of tables that are left out.
+
+    Raises:
+        ConfigError: there is no such table of blocks.
+
+    Example:
+        >>> len(block_workload().lines), len(block_workload(["P8", "P10"]).lines)
+        (844, 702)
+    """
+    tables = {name: table for name, table in line_tables().items() if table.level == "block"}
+    for name in without:
+        if name not in tables:
+            raise ConfigError(
+                f"table {name!r}: there is no such table of blocks.{nearest(name, list(tables))} Allowed: {', '.join(tables)}"
+            )
+    return Workload.of([table for name, table in tables.items() if name not in without])
+
+
+def _shipped_iterations() -> Mapping[str, Any]:
+    text = (files("censafe.attack") / "data" / "tables.toml").read_text(encoding="utf-8")
+    found: Mapping[str, Any] = tomllib.loads(text)["iterations"]
+    return found
+
+
+def _tables(document: Mapping[str, Any], place: str) -> Mapping[str, LineTable]:
+    found: dict[str, LineTable] = {}
+    for name, entry in document.get("tables", {}).items():
+        unknown = sorted(set(entry) - {"level", "by", "universe", "tallied", "iterations"})
+        if unknown or entry.get("level") not in _LEVELS or not set(entry.get("by", [""])) <= set(_CLASSES):
+            raise ConfigError(
+                f"{place}: table {name} needs level ({', '.join(_LEVELS)}) and by (of {', '.join(_CLASSES)}); allowed beside them: universe, tallied, "
+                f"iterations; fix: {'leave out ' + ', '.join(unknown) if unknown else 'correct level or by'}"
+            )
+        for letter in ("", *entry.get("iterations", "")):
+            universe = entry.get("universe", {}) | (document["iterations"][letter] if letter else {})
+            lines = _lines(name + letter, entry["by"], _universe(universe), bool(entry.get("tallied")))
+            found[name + letter] = LineTable(name + letter, entry["level"], tuple(lines))
+    if not found:
+        raise ConfigError(f"{place}: there is no table; allowed: a table of entries under [tables]")
+    return found
+
+
+def _universe(given: Mapping[str, Any]) -> Mapping[str, _Flags]:
+    """Flags of everybody in a universe, by attribute."""
+    years, races = np.arange(OLDEST + 1), RACE_BITS.sum(axis=1)
+    race = np.ones(RACES, np.bool_)
+    if "race" in given:
+        alone = given["race"]
+        race = races > 1 if alone == "two or more" else RACE_BITS[:, RACE_LETTERS.index(alone)] & (races == 1)
+    return {
+        "sex": np.ones(2, np.bool_),
+        "age": (years >= (_ADULT if given.get("adults") else 0)) & (years < given.get("below", OLDEST + 1)),
+        "race": race,
+        "hispanic": np.array([given.get("hispanic") is not True, given.get("hispanic") is not False]),
+    }
+
+
+_Class = tuple[str, dict[str, _Flags]]
+"""Words of a class, and the flags by attribute that make it."""
+
+
+def _lines(
+    name: str, by: Sequence[str], universe: Mapping[str, _Flags], tallied: bool
+) -> Iterator[PersonLine]:
+    """Everybody, then class by class."""
+    rows: list[_Class] = [("Total", {})]
+    if by:
+        for label, flags in _CLASSES[by[0]]():
+            rows.append((label, flags))
+            if len(by) > 1:
+                rows += [(f"{label}: {part}", flags | inner) for part, inner in _CLASSES[by[1]]()]
+    number = 0
+    for label, flags in rows:
+        chosen = {one: whole & flags[one] if one in flags else whole for one, whole in universe.items()}
+        if all(one.any() for one in chosen.values()):
+            number += 1
+            yield PersonLine(name, number, label, **chosen, tallied=tallied and "race" not in flags)
+
+
+def _sexes() -> Iterator[_Class]:
+    for place, label in enumerate(("Male", "Female")):
+        yield label, {"sex": np.arange(2) == place}
+
+
+def _origins() -> Iterator[_Class]:
+    for place, label in enumerate(("Not Hispanic", "Hispanic")):
+        yield label, {"hispanic": np.arange(2) == place}
+
+
+def _ages(edges: Sequence[int]) -> Iterator[_Class]:
+    years = np.arange(OLDEST + 1)
+    for first, after in zip(edges, (*edges[1:], OLDEST + 1), strict=True):
+        label = (
+            f"{first} and over"
+            if after > OLDEST
+            else f"{first}"
+            if after == first + 1
+            else f"{first} to {after - 1}"
+        )
+        yield label, {"age": (years >= first) & (years < after)}
+
+
+def _six() -> Iterator[_Class]:
+    for place, label in enumerate(RACE_LETTERS):
+        yield label, {"race": RACE_BITS[:, place]}
+
+
+def _sets() -> Iterator[_Class]:
+    many = RACE_BITS.sum(axis=1)
+    words = ("One race", "Two races", "Three races", "Four races", "Five races", "Six races")
+    for races in range(1, 7):
+        yield words[races - 1], {"race": many == races}
+        yield from _each(many == races)
+        if races == 1:
+            yield "Two or more races", {"race": many > 1}
+
+
+def _each(chosen: _Flags) -> Iterator[_Class]:
+    for place in np.flatnonzero(chosen).tolist():
+        words = "-".join(letter for letter, has in zip(RACE_LETTERS, RACE_BITS[place], strict=True) if has)
+        yield words, {"race": np.arange(RACES) == place}
+
+
+def _others() -> Iterator[_Class]:
+    outside = np.array([True, False])
+    yield "Hispanic", {"hispanic": ~outside}
+    yield "Not Hispanic", {"hispanic": outside}
+    for label, flags in _sets():
+        yield f"Not Hispanic: {label}", flags | {"hispanic": outside}
+
+
+def _twenty_three() -> Iterator[_Class]:
+    return _ages(_P12)
+
+
+def _below_twenty() -> Iterator[_Class]:
+    return _ages(range(21))
+
+
+def _single_years() -> Iterator[_Class]:
+    return _ages(_SINGLE)
+
+
+_CLASSES: Final[Mapping[str, Callable[[], Iterator[_Class]]]] = {
+    "sex": _sexes, "hispanic": _origins, "race": _six, "races": _sets, "not_hispanic_races": _others,
+    "age": _twenty_three, "year": _below_twenty, "single": _single_years,
+}  # fmt: skip

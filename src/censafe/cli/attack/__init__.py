@@ -1,0 +1,27 @@
+"""``censafe attack``: what published tables give away."""
+
+from __future__ import annotations
+
+import click
+
+from censafe.cli.lazy import LazyGroup
+
+__all__ = ["command"]
+
+_MODULES = {
+    "reconstruct": (
+        "censafe.cli.attack.reconstruct",
+        "Records from tables of blocks, and who is found in them.",
+    ),
+}
+
+
+@click.command(cls=LazyGroup, modules=_MODULES, name="attack")
+def command() -> None:
+    """Attack tables of your own records, as the Bureau attacked those of the 2010 Census. Everything written is CONFIDENTIAL.
+
+    \b
+    Examples:
+      censafe synth data/ --persons 50000 --states 50 --layout dhc
+      censafe attack reconstruct data/ attack/
+    """

@@ -1,0 +1,200 @@
+"""Reconstruction of blocks: hand-made blocks, enumeration of all consistent data sets, round trips."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from censafe.attack.people import People
+from censafe.attack.reconstruction.problem import NO_LIMIT
+from censafe.attack.reconstruction.solve import BlockTables, Reconstruction, SolveChoices, reconstruct
+from censafe.attack.tables import TypeSpace, Workload, block_workload, line_tables, tabulate_lines
+
+WHITE, BLACK, ASIAN, WHITE_BLACK, WHITE_ASIAN = 0, 1, 3, 6, 8
+EVERYTHING = SolveChoices(variability=True, claims=True)
+Person = tuple[int, int, int, int]  # sex, age, race, hispanic
+
+
+def block(persons: Sequence[Person], code: str = "500070001001001") -> People:
+    columns = np.array(persons, np.int64).reshape(-1, 4).T
+    return People.of(
+        np.full(len(persons), code), **dict(zip(("sex", "age", "race", "hispanic"), columns, strict=True))
+    )
+
+
+def solved(
+    people: People, workload: Workload | None = None, choices: SolveChoices = EVERYTHING
+) -> Reconstruction:
+    workload = workload or block_workload()
+    return reconstruct(workload, BlockTables.exact(tabulate_lines(workload, people)), choices)
+
+
+@pytest.mark.parametrize(
+    ("persons", "share"),
+    [
+        ([(0, 1, WHITE, 0), (0, 3, BLACK, 0)], 100),
+        ([(0, 30, WHITE_BLACK, 0), (0, 40, WHITE_ASIAN, 0)], 100),
+        ([(0, 30, WHITE_BLACK, 0), (0, 40, WHITE_ASIAN, 1)], 0),
+        ([(0, 30, WHITE, 0), (1, 30, BLACK, 0)], 0),
+        ([(0, 30, BLACK, 1), (0, 30, ASIAN, 0), (0, 40, BLACK, 0), (0, 40, ASIAN, 1)], 100),
+        ([(0, 30, WHITE, 0), (0, 30, BLACK, 1), (0, 40, WHITE, 1), (0, 40, BLACK, 0)], 0),
+        ([(0, 50, WHITE, 0)] * 9 + [(0, 50, ASIAN, 0)], 0),
+    ],
+)  # fmt: skip
+def test_hand_made_blocks(persons: list[Person], share: float) -> None:
+    found = solved(block(persons))
+    assert found.status.tolist() == ["exact"]
+    assert found.variability.tolist() == [share]
+    assert found.least.sum() == (len(persons) if share == 0 else 0)
+
+
+def test_tract_tables_decide_what_block_tables_leave_open() -> None:
+    people = block([(0, 1, WHITE, 0), (0, 3, BLACK, 0)])
+    space = TypeSpace((*range(101), 105, 110))
+    tables = [table for table in line_tables().values() if table.level == "block"]
+    both = Workload.of([*tables, line_tables()["PCT12A"]], space)
+    values = tabulate_lines(both, people)
+    low = np.where(np.array(both.names) == "PCT12A", 0, values)
+    found = reconstruct(both, BlockTables(low, values), EVERYTHING)
+    assert found.variability.tolist() == [0]
+
+
+def small_workload() -> Workload:
+    """A few tables, so that many data sets have the same."""
+    return Workload.of([line_tables()[name] for name in ("P1", "P8", "P12A", "P12H")])
+
+
+def every_data_set(workload: Workload, people: People, types: Sequence[int]) -> list[tuple[int, ...]]:
+    """All multisets of the types with the tables of the people."""
+    wanted = tabulate_lines(workload, people)[0]
+    matrix = workload.matrix.toarray()
+    return [
+        chosen
+        for chosen in itertools.combinations_with_replacement(types, len(people))
+        if np.array_equal(matrix[list(chosen)].sum(axis=0), wanted)
+    ]
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.sampled_from([1, 3, 30]), st.sampled_from([WHITE, BLACK, WHITE_BLACK]), st.integers(0, 1)),
+        min_size=1, max_size=4,
+    )
+)  # fmt: skip
+def test_enumeration_gives_the_same_variability_and_claims(persons: list[Person]) -> None:
+    people = block(persons)
+    tables = Workload.of([line_tables()[name] for name in ("P1", "P6", "P12", "P12A", "P12H")])
+    space = tables.space
+    possible = [
+        int(np.ravel_multi_index((sex, age, race, origin), space.shape))
+        for sex, age, race, origin in itertools.product(
+            (0, 1), range(38), (WHITE, BLACK, WHITE_BLACK), (0, 1)
+        )
+    ]
+    wanted = tabulate_lines(tables, people)[0]
+    open_types = [one for one in possible if (wanted[tables.matrix[[one]].toarray()[0] > 0] > 0).all()]
+    every = every_data_set(tables, people, open_types)
+    found = solved(people, tables)
+    start = np.bincount(np.repeat(found.types, found.counts), minlength=space.size)
+    others = [np.bincount(one, minlength=space.size) for one in every]
+    assert any(np.array_equal(start, other) for other in others)
+    farthest = min(int(np.minimum(start, other).sum()) for other in others)
+    assert found.variability[0] == pytest.approx(100 * (1 - farthest / len(people)))
+    least = np.min(others, axis=0)
+    assert found.least.tolist() == least[found.types].tolist()
+
+
+def random_people(seed: int, blocks: int) -> People:
+    draw = np.random.default_rng(seed)
+    sizes = draw.integers(1, 40, blocks)
+    code = np.repeat([f"50007000100{1000 + one}" for one in range(blocks)], sizes)
+    number = len(code)
+    race = np.where(draw.random(number) < 0.8, draw.integers(0, 4, number), draw.integers(0, 63, number))
+    return People.of(
+        code,
+        sex=draw.integers(0, 2, number),
+        age=draw.integers(0, 100, number),
+        race=race,
+        hispanic=draw.random(number) < 0.3,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_reconstruction_has_the_same_tables(seed: int) -> None:
+    people = random_people(seed, 12)
+    for workload in (block_workload(), block_workload(["P8", "P10"])):
+        found = solved(people, workload, SolveChoices(variability=True))
+        matrix = workload.matrix.toarray()
+        values = tabulate_lines(workload, people)
+        for place in range(len(people.blocks)):
+            own = found.block == place
+            assert np.array_equal(found.counts[own] @ matrix[found.types[own]], values[place])
+
+
+def test_variability_0_means_that_the_reconstruction_is_the_truth_and_fewer_tables_never_lower_it() -> None:
+    people = random_people(7, 25)
+    found, fewer = solved(people), solved(people, block_workload(["P12G", "P12H", "P12I"]))
+    space = TypeSpace()
+    for place in np.flatnonzero(found.variability == 0).tolist():
+        own = found.block == place
+        truth = np.sort(space.types(people.take(people.block == place)))
+        assert np.sort(np.repeat(found.types[own], found.counts[own])).tolist() == truth.tolist()
+    assert (found.variability == 0).sum() > 3
+    certain = fewer.variability == 0
+    assert (found.variability[certain] == 0).all()
+    assert certain.sum() < (found.variability == 0).sum()
+
+
+def test_results_do_not_depend_on_processes() -> None:
+    people = random_people(3, 210)
+    one, two = solved(people, choices=SolveChoices()), solved(people, choices=SolveChoices(workers=2))
+    assert np.array_equal(one.types, two.types)
+    assert np.array_equal(one.counts, two.counts)
+
+
+def test_tables_of_nobody_and_tables_that_contradict() -> None:
+    workload = block_workload()
+    values = tabulate_lines(workload, block([(0, 30, WHITE, 0), (1, 40, BLACK, 0)]))
+    wrong = values.copy()
+    wrong[0, [line.table == "P12A" and line.number == 1 for line in workload.lines].index(True)] += 1
+    tables = BlockTables.exact(np.concatenate([0 * values, wrong]))
+    found = reconstruct(workload, tables, EVERYTHING)
+    assert found.status.tolist() == ["exact", "infeasible"]
+    assert found.population.tolist() == [0, 0]
+    assert found.variability[0] == 0
+    assert np.isnan(found.variability[1])
+
+
+def test_rounded_and_missing_lines_leave_more_open() -> None:
+    people = random_people(5, 10)
+    workload = block_workload()
+    values = tabulate_lines(workload, people)
+    exact = solved(people)
+    wide = reconstruct(
+        workload,
+        BlockTables(np.maximum(values - 2, 0), np.where(values > 0, values + 2, 0)),
+        SolveChoices(variability=True),
+    )
+    missing = values.copy()
+    hidden = np.array([name.startswith("P12") and name != "P12" for name in workload.names])
+    missing[:, hidden] = NO_LIMIT
+    low = np.where(hidden, 0, values)
+    gone = reconstruct(workload, BlockTables(low, missing), SolveChoices(variability=True))
+    assert set(wide.status) == set(gone.status) == {"exact"}
+    assert np.nansum(wide.variability) > np.nansum(exact.variability)
+    assert (gone.variability >= exact.variability / 2 - 1e-9).all()
+    assert gone.variability.sum() > exact.variability.sum()
+
+
+def test_a_program_out_of_time_is_unknown_and_not_certain() -> None:
+    people = random_people(11, 30)
+    found = solved(people, choices=SolveChoices(variability=True, seconds=1e-9))
+    hard = found.status == "unknown"
+    assert hard.any()
+    assert np.isnan(found.variability[hard]).all()
