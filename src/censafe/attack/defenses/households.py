@@ -1,0 +1,162 @@
+"""CONFIDENTIAL. Households of persons, the areas they live in, and persons after households exchanged their blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.attack.people import People
+from censafe.errors import DataError
+
+__all__ = ["ADULT", "AREA_DIGITS", "Households", "SwappedPeople", "area_of_blocks", "rank_in_run"]
+
+ADULT: Final = 18
+AREA_DIGITS: Final = {"state": 2, "county": 5, "tract": 11, "block group": 12}
+"""Digits of a block's code that name the area around it."""
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Households:
+    """Households in the order of their numbers, so that the order of the persons does not matter.
+
+    Args:
+        number: as in ``People.household``, rising, shape (h,).
+        of_person: place of every person's household, -1 in group quarters, shape (n,).
+        block: place of the block in ``People.blocks``, shape (h,).
+        size: persons, shape (h,).
+        adults: persons of 18 and over, shape (h,).
+    """
+
+    number: _Ints = field(repr=False)
+    of_person: _Ints = field(repr=False)
+    block: _Ints = field(repr=False)
+    size: _Ints = field(repr=False)
+    adults: _Ints = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    @staticmethod
+    def of(people: People) -> Households:
+        """Households of persons.
+
+        Raises:
+            DataError: no person has a household, or persons of one household live in several blocks.
+
+        Example:
+            >>> one = np.ones(3, np.int64)
+            >>> home = np.array(["500070001001001"] * 3)
+            >>> people = People.of(home, sex=one, age=np.array([40, 9, 20]), race=one, hispanic=0 * one, household=np.array([7, 7, -1]))
+            >>> found = Households.of(people)
+            >>> found.size.tolist(), found.adults.tolist(), found.of_person.tolist()
+            ([2], [1], [0, 0, -1])
+        """
+        housed = np.flatnonzero(people.household >= 0)
+        if not len(housed) and len(people):
+            raise DataError(
+                "swapping needs households, and no person has one; allowed: a column household_id, empty for persons in group quarters; "
+                "fix: give a file with households, or choose a defense of tables"
+            )
+        number, first, place = np.unique(people.household[housed], return_index=True, return_inverse=True)
+        of_person = np.full(len(people), -1, np.int64)
+        of_person[housed] = place
+        block = people.block[housed[first]]
+        apart = np.unique(place[people.block[housed] != block[place]])
+        if len(apart):
+            raise DataError(
+                f"household_id: {len(apart):,} households have persons in more than one block; allowed: one block a household; "
+                "fix: number households uniquely over all blocks"
+            )
+        size = np.bincount(place, minlength=len(number))
+        adults = np.bincount(place[people.age[housed] >= ADULT], minlength=len(number))
+        return Households(number, of_person, block, size, adults)
+
+    def persons_at(self, people: People, block: _Ints) -> People:
+        """The persons where every household lives in another block; persons in group quarters stay.
+
+        Args:
+            people: whose households these are.
+            block: new block of every household, shape (h,).
+        """
+        housed = self.of_person >= 0
+        moved = people.block.copy()
+        moved[housed] = block[self.of_person[housed]]
+        return replace(people, block=moved)
+
+
+@dataclass(frozen=True, eq=False)
+class SwappedPeople:
+    """Persons after a swap, and which household took whose block.
+
+    Args:
+        people: after the swap, in the order before.
+        households: before the swap.
+        partner: household whose block each household took, itself where it stayed, shape (h,).
+    """
+
+    people: People = field(repr=False)
+    households: Households = field(repr=False)
+    partner: _Ints = field(repr=False)
+
+    @staticmethod
+    def of(people: People, households: Households, partner: _Ints) -> SwappedPeople:
+        """The persons after households took the blocks of their partners."""
+        return SwappedPeople(households.persons_at(people, households.block[partner]), households, partner)
+
+    @property
+    def swapped(self) -> NDArray[np.bool_]:
+        """Households with another household as their partner, shape (h,)."""
+        return self.partner != np.arange(len(self.partner))
+
+    @property
+    def rate(self) -> float:
+        """Share of households with a partner."""
+        return float(self.swapped.mean()) if len(self.partner) else 0.0
+
+    @property
+    def size_gap(self) -> int:
+        """Largest difference between the sizes of two partners, in persons."""
+        return int(np.abs(self.households.size - self.households.size[self.partner]).max(initial=0))
+
+    def within(self, level: str) -> float:
+        """Share of the households with a partner whose partner lives in the same area.
+
+        Args:
+            level: a level of ``AREA_DIGITS``, or ``block``.
+        """
+        area = np.arange(len(self.people.blocks))
+        if level != "block":
+            area = area_of_blocks(self.people.blocks, level)
+        own = area[self.households.block]
+        return float((own == own[self.partner])[self.swapped].mean()) if self.swapped.any() else 0.0
+
+
+def area_of_blocks(blocks: NDArray[np.str_], level: str) -> _Ints:
+    """Area of every block, numbered from 0 in the order of the codes.
+
+    Args:
+        blocks: 15-digit codes, rising, shape (blocks,).
+        level: of ``AREA_DIGITS``.
+
+    Example:
+        >>> area_of_blocks(np.array(["500070001001001", "500070001001002", "500090001001001"]), "county").tolist()
+        [0, 0, 1]
+    """
+    prefix = blocks.astype(f"U{AREA_DIGITS[level]}")
+    return np.cumsum(np.concatenate(([False], prefix[1:] != prefix[:-1])), dtype=np.int64)[: len(blocks)]
+
+
+def rank_in_run(keys: _Ints) -> _Ints:
+    """Place from 0 of every entry among the equal ones it stands with.
+
+    Example:
+        >>> rank_in_run(np.array([4, 4, 9, 4])).tolist()
+        [0, 1, 0, 0]
+    """
+    place = np.arange(len(keys))
+    starts = np.concatenate(([True], keys[1:] != keys[:-1]))[: len(keys)]
+    return place - np.maximum.accumulate(np.where(starts, place, 0))

@@ -1,0 +1,230 @@
+"""CONFIDENTIAL. Swapping of households at risk first, with partners nearby that agree on persons and adults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from censafe.attack.defenses.households import Households, SwappedPeople, area_of_blocks
+from censafe.attack.people import People
+from censafe.errors import ConfigError
+
+__all__ = ["TargetedSetting", "household_risk", "swap_targeted"]
+
+_Ints = NDArray[np.int64]
+_Floats = NDArray[np.float64]
+_ONE: Final = 1e-9
+_ALONE: Final = 6
+"""Races alone come first in the order of ``RACE_BITS``; all other sets are two or more races."""
+_LEVELS: Final = ("block group", "tract", "county", "state")
+
+
+@dataclass(frozen=True)
+class TargetedSetting:
+    """How many households are swapped, and how much more often those at risk. What the Bureau used in 2010 is confidential; these are stand-ins.
+
+    Args:
+        rate: share of households that get a partner, 0 to 1.
+        shares: of households in each class of risk, the highest first.
+        weights: how often a household of each class looks for a partner, compared with the others; none is 0, so that every household may be swapped.
+        candidates: number of nearest households among which the partner is drawn.
+
+    Raises:
+        ConfigError: a value out of range.
+    """
+
+    rate: float = 0.05
+    shares: tuple[float, ...] = (0.05, 0.10, 0.25, 0.60)
+    weights: tuple[float, ...] = (50.0, 12.0, 2.5, 1.0)
+    candidates: int = 10
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rate <= 1 or self.candidates < 1:
+            raise ConfigError(
+                "a targeted swap needs a rate between 0 and 1 and at least 1 candidate; fix: correct rate or candidates"
+            )
+        if (
+            len(self.shares) != len(self.weights)
+            or abs(sum(self.shares) - 1) > _ONE
+            or min(*self.shares, 0) < 0
+        ):
+            raise ConfigError(
+                "shares of classes of risk must not be negative, sum to 1 and have one weight each"
+            )
+        if not all(weight > 0 for weight in self.weights):
+            raise ConfigError(
+                "weights of classes of risk must be above 0, so that every household may be swapped"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Households by key and block, those of one key and area next to each other."""
+
+    setting: TargetedSetting
+    blocks: NDArray[np.str_] = field(repr=False)
+    block: _Ints = field(repr=False)
+    key: _Ints = field(repr=False)  # state, persons, adults
+    order: _Ints = field(repr=False)  # by key, block, at random
+    points: _Floats | None = field(repr=False)  # of the blocks, on the unit sphere
+    stream: np.random.Generator = field(repr=False)
+
+    def place(self, keys: _Ints, blocks: _Ints) -> _Ints:
+        """One number for a key and a block."""
+        return keys * (len(self.blocks) + 1) + blocks
+
+    def partners(self, seekers: _Ints, free: NDArray[np.bool_]) -> _Ints:
+        """A free household of the same key in another block for each seeker, -1 where there is none."""
+        order = self.order[free[self.order]]
+        if self.points is None:
+            return self._by_area(seekers, order)
+        found = np.full(len(seekers), -1, np.int64)
+        for key in np.unique(self.key[seekers]).tolist():
+            own = np.flatnonzero(self.key[seekers] == key)
+            low, high = np.searchsorted(self.key[order], [key, key + 1])
+            found[own] = self._by_distance(self.block[seekers[own]], order[low:high], self.points)
+        return found
+
+    def _by_area(self, seekers: _Ints, order: _Ints) -> _Ints:
+        """From the smallest area with enough candidates, each of them equally likely."""
+        numbers = self.place(self.key[order], self.block[order])
+        key, block = self.key[seekers], self.block[seekers]
+        own = np.searchsorted(numbers, [self.place(key, block), self.place(key, block + 1)])
+        first, count = np.zeros(len(seekers), np.int64), np.zeros(len(seekers), np.int64)
+        for level in _LEVELS:
+            area = area_of_blocks(self.blocks, level)
+            low = np.searchsorted(area, area[block])
+            high = np.searchsorted(area, area[block], side="right")
+            span = np.searchsorted(numbers, [self.place(key, low), self.place(key, high)])
+            lacking = count < self.setting.candidates
+            first = np.where(lacking, span[0], first)
+            count = np.where(lacking, span[1] - span[0] - (own[1] - own[0]), count)
+        drawn = first + self.stream.integers(0, np.maximum(count, 1))
+        drawn += np.where(drawn >= own[0], own[1] - own[0], 0)
+        return np.where(count > 0, order[np.minimum(drawn, len(order) - 1)], -1)
+
+    def _by_distance(self, blocks: _Ints, order: _Ints, points: _Floats) -> _Ints:
+        """From the nearest candidates by great-circle distance, each of them equally likely."""
+        homes, start, members = np.unique(self.block[order], return_index=True, return_counts=True)
+        if not len(homes):
+            return np.full(len(blocks), -1, np.int64)
+        near = min(self.setting.candidates + 1, len(homes))
+        _, home = cKDTree(points[homes]).query(points[blocks], k=[*range(1, near + 1)])
+        count = np.where(homes[home] == blocks[:, None], 0, members[home])
+        above = np.cumsum(count, axis=1)
+        pool = np.minimum(above[:, -1], self.setting.candidates)
+        drawn = self.stream.integers(0, np.maximum(pool, 1))
+        column = np.argmax(above > drawn[:, None], axis=1)
+        row = np.arange(len(blocks))
+        place = start[home[row, column]] + drawn - (above - count)[row, column]
+        return np.where(pool > 0, order[np.minimum(place, len(order) - 1)], -1)
+
+
+def household_risk(people: People, households: Households) -> _Ints:
+    """Number of households in the tract with the same composition; the fewer, the higher the risk.
+
+    The composition is the number of persons of each race alone, of two or more races, and of Hispanic origin.
+
+    Args:
+        people: with households.
+        households: of them.
+
+    Returns:
+        Shape (h,).
+
+    Source: attack.md 16.1, step 2.
+    """
+    housed = households.of_person >= 0
+    place = households.of_person[housed]
+    race = np.minimum(people.race[housed], _ALONE).astype(np.int64)
+    counts = np.bincount(place * (_ALONE + 1) + race, minlength=len(households) * (_ALONE + 1))
+    hispanic = np.bincount(place, weights=people.hispanic[housed], minlength=len(households)).astype(np.int64)
+    profile = area_of_blocks(people.blocks, "tract")[households.block]
+    for column in (*counts.reshape(len(households), -1).T, hispanic):
+        number = profile * (int(column.max(initial=0)) + 1) + column
+        profile = np.unique(number, return_inverse=True)[1].ravel().astype(np.int64)
+    return np.bincount(profile)[profile]
+
+
+def swap_targeted(
+    people: People, setting: TargetedSetting, seed: int, points: _Floats | None = None
+) -> SwappedPeople:
+    """Households at risk exchange their blocks with households nearby that have as many persons and adults.
+
+    Risk is the rarity of the household's composition in its tract, then the smallness of its block; ties are broken at random. Households are
+    drawn with the weight of their class and look for a partner in the order of their risk, until the rate is reached. Partners live in another block of the state and are drawn from the nearest
+    candidates: by distance where points are given, otherwise from the block group, the tract, the county or the state, the first that has enough.
+    Where two want one partner, the one at higher risk gets it and the other draws once more.
+
+    Args:
+        people: with households.
+        setting: rate, classes and candidates.
+        seed: of the random streams.
+        points: latitude and longitude of every block in degrees, shape (blocks, 2).
+
+    Raises:
+        DataError: there are no households.
+        ValueError: points of another shape.
+
+    Source: attack.md 9 and 16.1.
+    """
+    households = Households.of(people)
+    ties, choice, order, draws = (np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(4))
+    count = len(households)
+    risk = household_risk(people, households)
+    ranked = np.lexsort((ties.random(count), people.population[households.block], risk))
+    parts = np.searchsorted(np.cumsum(setting.shares) * count, np.arange(count), side="right")
+    weight = np.empty(count)
+    weight[ranked] = np.asarray(setting.weights)[np.minimum(parts, len(setting.weights) - 1)]
+    key = area_of_blocks(people.blocks, "state")[households.block]
+    for column in (households.size, households.adults):
+        key = key * (column.max(initial=0) + 1) + column
+    by = np.lexsort((order.random(count), households.block, key))
+    search = _Search(
+        setting, people.blocks, households.block, key, by, _on_sphere(points, len(people.blocks)), draws
+    )
+    partner = np.arange(count)
+    left = round(setting.rate * count / 2)
+    while left > 0:
+        free = partner == np.arange(count)
+        chance = weight * (left / weight[free].sum())
+        seekers = ranked[(free & (choice.random(count) < chance))[ranked]][:left]
+        served = _serve(search, seekers, partner)
+        left -= served
+        if not served:
+            break
+    return SwappedPeople.of(people, households, partner)
+
+
+def _serve(search: _Search, seekers: _Ints, partner: _Ints) -> int:
+    """Write partners of seekers, the first ones first, and return the number of pairs."""
+    free = partner == np.arange(len(partner))
+    pairs = 0
+    while len(seekers):
+        drawn = search.partners(seekers, free)
+        first, second = seekers[drawn >= 0], drawn[drawn >= 0]
+        rank = np.arange(len(first))
+        earliest = np.full(len(partner), len(first))
+        np.minimum.at(earliest, first, rank)
+        np.minimum.at(earliest, second, rank)
+        served = (earliest[first] == rank) & (earliest[second] == rank)
+        partner[first[served]], partner[second[served]] = second[served], first[served]
+        free[first[served]] = free[second[served]] = False
+        pairs += int(served.sum())
+        seekers = first[free[first]]
+    return pairs
+
+
+def _on_sphere(points: _Floats | None, blocks: int) -> _Floats | None:
+    """Points on the unit sphere, where a shorter chord is a shorter great circle."""
+    if points is None:
+        return None
+    if points.shape != (blocks, 2):
+        raise ValueError("points must have one latitude and longitude a block")
+    latitude, longitude = np.radians(points).T
+    flat = np.cos(latitude)
+    return np.stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)], axis=1)
