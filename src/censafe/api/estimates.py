@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from censafe.api.options import exact_number, require_names_are_used, setting_texts
 from censafe.api.releases import Release
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from censafe.products.run.options import EstimateOptions, IntervalOptions
 
 __all__ = ["EstimateKeywords", "estimate", "estimate_public"]
+
+
+_STATE_DIGITS: Final = 2
 
 
 class EstimateKeywords(TypedDict, total=False):
@@ -37,6 +40,9 @@ class EstimateKeywords(TypedDict, total=False):
         names: topdown, safetab: file with names of areas for the column NAME.
         workers: threads; results do not depend on them.
         solver: topdown: solves parents in the place of ours; see :class:`censafe.ParentSolver`.
+        results: topdown, public files: folders of the published results to which the estimate holds, by name, such as
+            {"redistricting": folder}; those whose sums the files state need none.
+        state: topdown, public files: FIPS code of the state whose files alone are read, where the folder has those of several.
         progress: receives stages; none without.
     """
 
@@ -53,6 +59,8 @@ class EstimateKeywords(TypedDict, total=False):
     names: Path | None
     workers: int | None
     solver: ParentSolver | None
+    results: Mapping[str, Path] | None
+    state: str | None
     progress: Observer | None
 
 
@@ -82,6 +90,10 @@ def estimate(run: Release | Path | str, **options: Unpack[EstimateKeywords]) -> 
     from censafe.products.registry import recipe_of
     from censafe.products.run.folder import finished_run
 
+    if options.get("results") or options.get("state"):
+        raise UsageError(
+            "`results` and `state` belong to public measurement files; a finished run has its own"
+        )
     out = run.folder if isinstance(run, Release) else Path(run)
     with finished_run(out) as (_, manifest):
         product = manifest.plan.product
@@ -112,10 +124,10 @@ def estimate_public(
         What was done, in a few lines.
 
     Raises:
-        UsageError: a product without such files, or the output folder holds something else.
+        UsageError: a product without such files, a published result is missing, or the output folder holds something else.
         DataError: files are missing or break a rule; nothing was written.
 
-    Source: the 2020 redistricting noisy measurement file; the staging layout of the S-DHC.
+    Source: the 2020 redistricting and DHC noisy measurement files; the staging layout of the S-DHC.
 
     Example:
         >>> estimate_public("safetab-p", "nmf/", "estimates/")
@@ -148,6 +160,12 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
     level = given.get("confidence")
     wanted = _intervals(product, given)
     rest = {"workers": given.get("workers"), "solver": given.get("solver"), "observer": given.get("progress")}
+    results = {name: Path(folder) for name, folder in (given.get("results") or {}).items()}
+    state = given.get("state")
+    if (results or state) and product != "topdown":
+        raise UsageError(f"`results` and `state` belong to topdown, not to {product}")
+    if state is not None and not (len(state) == _STATE_DIGITS and state.isascii() and state.isdigit()):
+        raise UsageError(f"`state`: {state!r} is no FIPS code of a state; allowed: two digits, such as 44")
     if rest["solver"] is not None and product != "topdown":
         raise UsageError(f"a solver belongs to topdown; {product} solves nothing")
     return EstimateOptions(
@@ -157,6 +175,8 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
         config=given.get("parameters"),
         names=given.get("names"),
         intervals=wanted,
+        results=results,
+        state=state,
         **{name: value for name, value in rest.items() if value is not None},
     )
 

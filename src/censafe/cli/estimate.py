@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import EXACT, names_option, parse_settings
+from censafe.cli.options import EXACT, names_option, parse_results, parse_settings
 from censafe.cli.progress import TerminalObserver
 from censafe.errors import UsageError
 
@@ -84,6 +84,24 @@ __all__ = ["command"]
 )
 @names_option
 @click.option(
+    "--result",
+    "results",
+    multiple=True,
+    metavar="NAME=FOLDER",
+    help="With --measurements: a published result that the estimate holds to, by its name in the configuration ([published]): its run "
+    "folder, or a folder with its microdata. Repeatable.",
+)
+@click.option(
+    "--state",
+    metavar="CODE",
+    help="With --measurements of topdown: reads the files of one state alone, by its FIPS code; with --set root=State.",
+)
+@click.option(
+    "--pl94",
+    metavar="FOLDER",
+    help="With --measurements of the DHC: short for --result redistricting=FOLDER, where the files do not state these counts.",
+)
+@click.option(
     "--workers", type=click.IntRange(1), help="topdown, phsafe: threads; results do not depend on them."
 )
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -102,7 +120,8 @@ def command(
 
     A run of phsafe gains OUT/estimates: non-negative counts, ratios within bounds, and intervals, in the layout of the S-DHC.
     A run of topdown gains unbiased estimates with intervals by --intervals: they hold the truth with the stated confidence, for any
-    area and any union of blocks. With --measurements, estimate from public noisy measurement files in the Census Bureau's layout, whoever made them.
+    area and any union of blocks. With --measurements, estimate from public noisy measurement files in the Census Bureau's layout, whoever made them:
+    of the redistricting data, or of the DHC, whose published redistricting counts the files state or --pl94 names.
     Opens no confidential data and spends nothing.
 
     \b
@@ -115,13 +134,16 @@ def command(
       censafe estimate microdata/ --set passes=one
       censafe estimate microdata/ --intervals --areas places.csv --query P2
       censafe estimate topdown pl94-us estimates/ --measurements nmf/ --totals states.csv --set measure=persons
+      censafe estimate topdown dhc-us estimates/ --measurements nmf/ --state 44 --set root=State --pl94 redistricting/
     """
     import censafe
 
     source = _source(words, measurements, totals)
     out = Path(words[-1])
+    published = parse_results(changes.pop("results"), changes.pop("pl94"))
     asked: dict[str, Any] = {
         **changes,
+        "results": published,
         "settings": parse_settings(settings),
         "confidence": confidences[0] if confidences else None,
         "confidences": confidences if changes["intervals"] or len(confidences) > 1 else (),

@@ -107,6 +107,7 @@ _OPTIONS: Final = {
     "margins": "moe",
     "parameters": "config",
     "queries": "query",
+    "results": "result",
     "settings": "set",
     "targets": "target",
 }

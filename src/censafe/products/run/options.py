@@ -165,6 +165,8 @@ class EstimateOptions:
         intervals: which intervals topdown makes beside its published counts; None for none.
         names: file with names of areas, for the published files; None for those that the run keeps.
         solver: solves the parents of topdown in the place of ours, as :class:`censafe.ParentSolver` says; None for ours.
+        results: folders of published results by name, to which an estimate of topdown from public files holds.
+        state: FIPS code of the state whose public files alone topdown reads; None for all.
     """
 
     confidence: Fraction
@@ -176,3 +178,5 @@ class EstimateOptions:
     intervals: IntervalOptions | None = None
     names: Path | None = None
     solver: Callable[[Any], Any] | None = None
+    results: Mapping[str, Path] = field(default_factory=dict)
+    state: str | None = None

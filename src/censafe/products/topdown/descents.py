@@ -18,7 +18,7 @@ from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.agreement import require_stack_agreement
-from censafe.products.topdown.intake.equations import follows_stack, is_held, known_blocks
+from censafe.products.topdown.intake.equations import BlockRows, follows_stack, is_held, known_blocks
 from censafe.products.topdown.intake.held import held_sums
 from censafe.products.topdown.intake.results import KnownResult
 
@@ -35,6 +35,7 @@ class Descents:
         workers: threads; results do not depend on them.
         results: published before, to which constraints hold.
         solver: of the user, for histograms that nothing holds; None for that of the package.
+        given: right sides of constraints that the files of a run state themselves, by histogram and constraint; None for none.
 
     Raises:
         ConfigError: the equations do not give every class of cells.
@@ -49,13 +50,14 @@ class Descents:
         workers: int,
         results: Sequence[KnownResult] = (),
         solver: ParentSolver | None = None,
+        given: Mapping[tuple[str, str], BlockRows] | None = None,
     ) -> None:
         self._config = config
         self._public = public
         self._observer = observer
         self._workers = workers
         self._solver = solver
-        self._known = known_blocks(public, results)
+        self._known = known_blocks(public, results, given)
         self._held = self._sums()
         self._levels: dict[str, tuple[SparseLevel, ...]] = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -185,7 +185,7 @@ class LevelFiles:
         return self.stamp == STAMP
 
 
-def level_files(folder: Path, name: str) -> LevelFiles:
+def level_files(folder: Path, name: str, chosen: Collection[str] | None = None) -> LevelFiles:
     """Find the files of one level, and look at the end of each, which a file that was cut short lacks.
 
     Without measured rows a level may do, when all its geounits are only children; without exact figures it may not, since these
@@ -194,11 +194,21 @@ def level_files(folder: Path, name: str) -> LevelFiles:
     Args:
         folder: ``.../LEVEL.parquet`` with the folders ``DPQuery`` and ``Constraint``.
         name: of the level.
+        chosen: folders below those of the tables that are looked at, such as ``State=044``; None for all.
 
     Raises:
         DataError: there are no files, a file cannot be read, or areas are measured whose exact figures are not there.
     """
     constraints, measured = _by_folder(folder / CONSTRAINT), _by_folder(folder / DPQUERY)
+    if chosen is not None:
+        places = ", ".join(place or "no folder of its own" for place in constraints) or "none"
+        constraints = {place: paths for place, paths in constraints.items() if place in chosen}
+        measured = {place: paths for place, paths in measured.items() if place in chosen}
+        if not constraints:
+            raise DataError(
+                f"level {name}, {folder / CONSTRAINT}: there are no files in {' or '.join(chosen)}; the folders are {places}; fix: name a state "
+                "whose files are there, or none"
+            )
     if not constraints:
         raise DataError(
             f"level {name}: there are no files in {folder / CONSTRAINT}; allowed: one or more Parquet files there or in its folders "

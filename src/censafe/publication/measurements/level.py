@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import prod
@@ -28,7 +28,9 @@ from censafe.publication.measurements.rows import (
     take_places,
 )
 
-__all__ = ["PublicAnswers", "read_answers"]
+__all__ = ["ANOTHER_NUMBER", "AnswerRules", "PublicAnswers", "kernel_values", "read_answers"]
+
+ANOTHER_NUMBER: Final = "another number of answers than the shape has"
 
 _THREADS: Final = 2
 _NARROW: Final = np.iinfo(np.int32)
@@ -70,38 +72,135 @@ def read_answers(
         DataError: a file cannot be read, or rows break a rule; names level, folder, number of rows and up to five geounits.
     """
     faults = Faults(files.name, files.folder / DPQUERY)
-    taking = _Taking(faults, codes, tuple(queries), tuple(shapes))
+    rules = AnswerRules(faults, codes, queries, shapes)
+    taking = _Taking(rules)
     found = [path for place in files.measured if place in places for path in files.measured[place]]
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(taking.file, found))
     taking.finish()
-    return PublicAnswers(tuple(taking.values), taking.variances)
+    return PublicAnswers(tuple(taking.values), rules.variances)
 
 
-class _Taking:
-    """Puts measured rows into their places; files may be read side by side."""
+class AnswerRules:
+    """Which query and geounit every measured row is of; what is wrong with rows is noted, from several threads at once.
+
+    Args:
+        faults: where it is noted.
+        codes: letters of the geounits, sorted, shape (n, width).
+        queries: names of the queries that are wanted, without suffix.
+        shapes: theirs.
+    """
 
     def __init__(
         self,
         faults: Faults,
         codes: NDArray[np.uint8],
-        queries: tuple[str, ...],
-        shapes: tuple[tuple[int, ...], ...],
+        queries: Sequence[str],
+        shapes: Sequence[tuple[int, ...]],
     ) -> None:
-        self._faults = faults
-        self._codes = np.ascontiguousarray(codes)
-        self._queries = queries
-        self._shapes = shapes
-        self._names = [_words(query) for query in queries]
-        self._lock = Lock()
-        self._wide: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
-        self.values: list[Answers] = [np.zeros((len(codes), prod(shape)), np.int16) for shape in shapes]
+        self.faults = faults
+        self.codes = np.ascontiguousarray(codes)
+        self.queries = tuple(queries)
+        self.shapes = tuple(shapes)
+        self.lock = Lock()
         self.variances = np.full((len(codes), len(queries)), np.inf)
+        self._names = [_words(query) for query in queries]
+
+    def groups(self, rows: Rows, path: Path) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+        """Rows of one query after another: its ordinal, the rows that obey the rules, and the geounit of every row of the batch.
+
+        Args:
+            rows: of a file.
+            path: of the file.
+
+        Raises:
+            DataError: rows of a query that is not wanted.
+        """
+        nodes = rows.places(self.codes)
+        bad = ~(np.isfinite(rows.variance) & (rows.variance > 0))
+        foreign = nodes < 0
+        if bad.any() or foreign.any():
+            with self.lock:
+                self.faults.add(
+                    "geounits that the constraints lack", rows.codes(np.flatnonzero(foreign)), COMPLETE
+                )
+                what = "variances that are missing, infinite or not above 0"
+                self.faults.add(what, rows.codes(np.flatnonzero(bad)), _GET_FILES)
+        good = ~bad & ~foreign
+        for own in rows.groups():
+            row, shape = int(own[0]), tuple(rows.shapes[own[0]].tolist())
+            name = rows.names[int(rows.name[row])]
+            query = self._query(shape, name)
+            if query is None:
+                place = rows.codes(own[:1])[0]
+                raise DataError(
+                    f"level {self.faults.level}, {path}: {name} with shape ({', '.join(map(str, shape))}) at geounit {place} is "
+                    f"no query that the configuration measures at this level; allowed: {self._allowed()}; fix: name the files "
+                    "and the configuration of one product"
+                )
+            yield query, own[good[own]], nodes
+
+    def claim(
+        self, rows: Rows, own: NDArray[np.int64], nodes: NDArray[np.int64], query: int, width: int
+    ) -> NDArray[np.int8]:
+        """Note the variances of rows of a query, each of which must have `width` answers; what became of every row."""
+        state = np.zeros(len(own), np.int8)
+        with self.lock:
+            take_places(own, nodes, rows.starts, width, rows.variance.copy(), self.variances, query, state)
+            name = self.queries[query]
+            for what, code, fix in (
+                (ANOTHER_NUMBER, FAULTY, _GET_FILES),
+                ("rows there twice", REPEATED, "remove them"),
+            ):
+                self.faults.add(f"{name}: {what}", rows.codes(own[state == code]), fix)
+        return state
+
+    def require_complete(self) -> None:
+        """Complain of everything that is wrong.
+
+        Raises:
+            DataError: rows break a rule, or a query is missing.
+        """
+        there = np.isfinite(self.variances)
+        self.faults.raise_if_any()
+        absent = [query for query, any_ in zip(self.queries, there.any(axis=0), strict=True) if not any_]
+        if absent and there.any():
+            raise DataError(
+                f"level {self.faults.level}, {self.faults.folder}: no rows of {', '.join(absent)}; fix: name a configuration "
+                "that measures at this level what the files hold"
+            )
+        partly = there.any(axis=1) & ~there.all(axis=1)
+        self.faults.add("geounits with rows of some queries only", texts(self.codes[partly]), _GET_FILES)
+        self.faults.raise_if_any()
+
+    def _query(self, shape: tuple[int, ...], text: str) -> int | None:
+        same = [number for number, known in enumerate(self.shapes) if known == shape]
+        if len(same) > 1:
+            same = [number for number in same if self._names[number] == _words(text)]
+        return same[0] if same else None
+
+    def _allowed(self) -> str:
+        return "; ".join(
+            f"{query} ({', '.join(map(str, shape))})"
+            for query, shape in zip(self.queries, self.shapes, strict=True)
+        )
+
+
+class _Taking:
+    """Puts measured rows into their places; files may be read side by side."""
+
+    def __init__(self, rules: AnswerRules) -> None:
+        self._rules = rules
+        self._wide: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
+        self.values: list[Answers] = [
+            np.zeros((len(rules.codes), prod(shape)), np.int16) for shape in rules.shapes
+        ]
 
     def file(self, path: Path) -> None:
         """Take all rows of a file."""
         for rows in read_answer_rows(path):
-            self._take(rows, path)
+            for query, own, nodes in self._rules.groups(rows, path):
+                self._put(rows, own, nodes, query)
 
     def finish(self) -> None:
         """Put answers that need more than 16 bits into their places, and complain of everything that is wrong.
@@ -117,73 +216,21 @@ class _Taking:
             for nodes, values in own:
                 wider[nodes] = values
             self.values[query] = wider
-        there = np.isfinite(self.variances)
-        self._faults.raise_if_any()
-        absent = [query for query, any_ in zip(self._queries, there.any(axis=0), strict=True) if not any_]
-        if absent and there.any():
-            raise DataError(
-                f"level {self._faults.level}, {self._faults.folder}: no rows of {', '.join(absent)}; fix: name a configuration "
-                "that measures at this level what the files hold"
-            )
-        partly = there.any(axis=1) & ~there.all(axis=1)
-        self._faults.add("geounits with rows of some queries only", texts(self._codes[partly]), _GET_FILES)
-        self._faults.raise_if_any()
-
-    def _take(self, rows: Rows, path: Path) -> None:
-        nodes = rows.places(self._codes)
-        bad = ~(np.isfinite(rows.variance) & (rows.variance > 0))
-        foreign = nodes < 0
-        if bad.any() or foreign.any():
-            with self._lock:
-                self._faults.add(
-                    "geounits that the constraints lack", rows.codes(np.flatnonzero(foreign)), COMPLETE
-                )
-                what = "variances that are missing, infinite or not above 0"
-                self._faults.add(what, rows.codes(np.flatnonzero(bad)), _GET_FILES)
-        good = ~bad & ~foreign
-        for own in rows.groups():
-            row, shape = int(own[0]), tuple(rows.shapes[own[0]].tolist())
-            name = rows.names[int(rows.name[row])]
-            query = self._query(shape, name)
-            if query is None:
-                place = rows.codes(own[:1])[0]
-                raise DataError(
-                    f"level {self._faults.level}, {path}: {name} with shape ({', '.join(map(str, shape))}) at geounit {place} is "
-                    f"no query that the configuration measures at this level; allowed: {self._allowed()}; fix: name the files "
-                    "and the configuration of one product"
-                )
-            self._put(rows, own[good[own]], nodes, query)
+        self._rules.require_complete()
 
     def _put(self, rows: Rows, own: NDArray[np.int64], nodes: NDArray[np.int64], query: int) -> None:
-        width = prod(self._shapes[query])
-        state = np.zeros(len(own), np.int8)
-        with self._lock:
-            take_places(own, nodes, rows.starts, width, rows.variance.copy(), self.variances, query, state)
-            name = self._queries[query]
-            for what, code, fix in (
-                ("another number of answers than the shape has", FAULTY, _GET_FILES),
-                ("rows there twice", REPEATED, "remove them"),
-            ):
-                self._faults.add(f"{name}: {what}", rows.codes(own[state == code]), fix)
-        values: NDArray[Any] = rows.values
-        if values.dtype not in _KERNEL_TYPES:
-            values = values.astype(np.int64)
+        width = prod(self._rules.shapes[query])
+        state = self._rules.claim(rows, own, nodes, query, width)
+        values = kernel_values(rows)
         if not put_rows(values, own, nodes, rows.starts, state, self.values[query]):
             taken = own[state == TAKEN]
-            with self._lock:
+            with self._rules.lock:
                 self._wide.append((query, nodes[taken], rows.matrix(taken, width).astype(np.int64)))
 
-    def _query(self, shape: tuple[int, ...], text: str) -> int | None:
-        same = [number for number, known in enumerate(self._shapes) if known == shape]
-        if len(same) > 1:
-            same = [number for number in same if self._names[number] == _words(text)]
-        return same[0] if same else None
 
-    def _allowed(self) -> str:
-        return "; ".join(
-            f"{query} ({', '.join(map(str, shape))})"
-            for query, shape in zip(self._queries, self._shapes, strict=True)
-        )
+def kernel_values(rows: Rows) -> NDArray[Any]:
+    """All answers of a batch as integers of 32 or 64 bits, whatever the file has."""
+    return rows.values if rows.values.dtype in _KERNEL_TYPES else rows.values.astype(np.int64)
 
 
 def _words(query: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -131,6 +131,7 @@ Args:
 
 _NAMED: Final = 5
 _BATCH: Final = 4096
+_ANSWERS: Final = 1 << 24  # of one batch, by the mean of its file
 _COLUMNS: Final = ("geocode", "query_name", "query_shape", "value", "variance", "sign")
 _ALLOWED: Final = "allowed: files in the layout of the Bureau's noisy measurement files"
 
@@ -248,16 +249,23 @@ def data_files(folder: Path) -> tuple[Path, ...]:
     )
 
 
-def read_answer_rows(path: Path) -> Iterator[Rows]:
-    """The rows of a file, a few thousand at a time.
+def read_answer_rows(
+    path: Path, groups: Sequence[int] | None = None, *, answers: bool = True
+) -> Iterator[Rows]:
+    """The rows of a file, a few thousand at a time, and fewer where they have very many answers.
 
     Args:
         path: a Parquet file.
+        groups: row groups that are read; None for all.
+        answers: whether the answers are read; without them every row has none.
 
     Raises:
         DataError: it is no Parquet file, was cut short, or lacks a column.
     """
-    batches = opened(path).iter_batches(batch_size=_BATCH, columns=list(_COLUMNS))
+    file = opened(path)
+    columns = [name for name in _COLUMNS if answers or name != "value"]
+    size = _batch_rows(file.metadata) if answers else _BATCH
+    batches = file.iter_batches(batch_size=size, row_groups=groups, columns=columns)
     while True:
         try:
             batch = next(batches, None)
@@ -267,6 +275,22 @@ def read_answer_rows(path: Path) -> Iterator[Rows]:
         except (pa.ArrowException, OSError, ValueError, TypeError) as error:
             raise _unreadable(path) from error
         yield rows
+
+
+def _batch_rows(metadata: Any) -> int:
+    """Rows of a batch, so that their answers are few enough where they are as many as the mean."""
+    place = next(
+        (
+            at
+            for at in range(metadata.num_columns)
+            if metadata.schema.column(at).path.split(".")[0] == "value"
+        ),
+        None,
+    )
+    if place is None or not metadata.num_rows:
+        return _BATCH
+    values = sum(metadata.row_group(at).column(place).num_values for at in range(metadata.num_row_groups))
+    return max(1, min(_BATCH, _ANSWERS * metadata.num_rows // max(1, values)))
 
 
 def opened(path: Path) -> Any:
@@ -292,14 +316,10 @@ def _unreadable(path: Path) -> DataError:
 
 
 def _decoded(batch: pa.RecordBatch) -> Rows:
-    value, shape = batch.column("value"), batch.column("query_shape")
-    if value.null_count or shape.null_count:
-        raise ValueError("rows without answers or shape")
-    flat = pc.list_flatten(value)
-    if flat.null_count or not pa.types.is_integer(flat.type):
-        raise ValueError("answers that are no integers")
-    starts = np.zeros(batch.num_rows + 1, np.int64)
-    np.cumsum(pc.list_value_length(value).to_numpy(zero_copy_only=False), out=starts[1:])
+    shape = batch.column("query_shape")
+    if shape.null_count:
+        raise ValueError("rows without shape")
+    starts, values = _answers(batch)
     sizes = pc.list_flatten(shape).to_numpy(zero_copy_only=False).astype(np.int64)
     variance = batch.column("variance").cast(pa.float64()).fill_null(float("nan"))
     names, name = _coded(batch.column("query_name"))
@@ -309,12 +329,25 @@ def _decoded(batch: pa.RecordBatch) -> Rows:
         names,
         name,
         sizes.reshape(batch.num_rows, -1),
-        flat.to_numpy(zero_copy_only=False),
+        values,
         starts,
         variance.to_numpy(zero_copy_only=False),
         signs,
         sign,
     )
+
+
+def _answers(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Where the answers of every row start, with their end, and all answers; none where the column was not read."""
+    starts = np.zeros(batch.num_rows + 1, np.int64)
+    if "value" not in batch.schema.names:
+        return starts, np.zeros(0, np.int32)
+    value = batch.column("value")
+    flat = pc.list_flatten(value)
+    if value.null_count or flat.null_count or not pa.types.is_integer(flat.type):
+        raise ValueError("rows without answers, or answers that are no integers")
+    np.cumsum(pc.list_value_length(value).to_numpy(zero_copy_only=False), out=starts[1:])
+    return starts, flat.to_numpy(zero_copy_only=False)
 
 
 def _coded(column: pa.Array) -> tuple[tuple[str, ...], NDArray[np.int64]]:

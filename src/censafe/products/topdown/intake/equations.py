@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import reordered
@@ -37,6 +38,14 @@ __all__ = [
 ]
 
 
+class BlockRows(NamedTuple):
+    """Records by block and group."""
+
+    block: Integers
+    group: Integers
+    records: Integers
+
+
 @dataclass(frozen=True, eq=False)
 class KnownBlocks:
     """What is known exactly about the blocks of a run, in the order of its spine.
@@ -47,6 +56,7 @@ class KnownBlocks:
         published: schema and histograms of results that were published before, by result and histogram.
         declared: totals of the records that the configuration publishes exactly, by histogram.
         estimated: schema and final histograms of what this run estimated before, by histogram.
+        given: right sides that the files of a run state themselves, by histogram and constraint.
     """
 
     run: RunSpine
@@ -54,19 +64,12 @@ class KnownBlocks:
     published: Mapping[tuple[str, str], tuple[HistogramSchema, SparseLevel]] = field(default_factory=dict)
     declared: Mapping[str, DeclaredTotals] = field(default_factory=dict)
     estimated: dict[str, tuple[HistogramSchema, SparseLevel]] = field(default_factory=dict)
+    given: Mapping[tuple[str, str], BlockRows] = field(default_factory=dict)
 
     @property
     def spine(self) -> Spine:
         """The tree that the run walks."""
         return self.run.spine
-
-
-class BlockRows(NamedTuple):
-    """Records by block and group."""
-
-    block: Integers
-    group: Integers
-    records: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +97,17 @@ def follows_stack(histogram: MeasuredHistogram) -> bool:
     return any(isinstance(one.right, AnswersInStack) for one in histogram.constraints)
 
 
-def known_blocks(public: PublicFacts, results: Sequence[KnownResult]) -> KnownBlocks:
+def known_blocks(
+    public: PublicFacts,
+    results: Sequence[KnownResult],
+    given: Mapping[tuple[str, str], BlockRows] | None = None,
+) -> KnownBlocks:
     """What is known about the blocks of a run before it measures anything.
 
     Args:
         public: what is published exactly.
         results: of other runs, over the same blocks.
+        given: right sides by histogram and constraint, in the order of the run; None for none.
 
     Raises:
         CheckError: a result is of other blocks.
@@ -113,7 +121,7 @@ def known_blocks(public: PublicFacts, results: Sequence[KnownResult]) -> KnownBl
                 level = reordered(level, run.order, run.spine.leaf.geounits)
             published[result.name, name] = (schema, level)
     units = facilities if run.order is None else facilities[run.order]
-    return KnownBlocks(run, units, published, public.declared)
+    return KnownBlocks(run, units, published, public.declared, given=given or {})
 
 
 def block_equations(histogram: MeasuredHistogram, known: KnownBlocks, *, stack: bool) -> list[BlockEquation]:
@@ -126,26 +134,47 @@ def block_equations(histogram: MeasuredHistogram, known: KnownBlocks, *, stack: 
     """
     outside = OwnAnswers if stack else OwnAnswers | AnswersInStack
     return [
-        _equation(histogram.schema, one, known)
+        _equation(histogram, one, known)
         for one in histogram.constraints
         if one.relation == "=" and not isinstance(one.right, outside)
     ]
 
 
-def _equation(schema: HistogramSchema, one: LinearConstraint, known: KnownBlocks) -> BlockEquation:
-    label, right = schema.grouped(one.groups).label, one.right
+def _equation(histogram: MeasuredHistogram, one: LinearConstraint, known: KnownBlocks) -> BlockEquation:
+    label, right = histogram.schema.grouped(one.groups).label, one.right
+    given = known.given.get((histogram.name, one.name))
     if isinstance(right, FacilityCounts):
         each = np.asarray(right.each, np.int64)
         block, group = np.nonzero(known.facilities[:, : len(each)])
         records = known.facilities[block, group].astype(np.int64) * each[group]
         return BlockEquation(one.name, label, BlockRows(block, group, records))
     if isinstance(right, PublishedAnswers):
+        if given is not None and (right.result, right.histogram) not in known.published:
+            return BlockEquation(one.name, label, given)
         theirs, level = known.published[right.result, right.histogram]
     elif isinstance(right, AnswersInStack):
         theirs, level = known.estimated[right.histogram]
     else:
         raise TypeError(f"{one.name} has no right side by block")
-    return BlockEquation(one.name, label, _answers(theirs, right.groups, level))
+    rows = _answers(theirs, right.groups, level)
+    if given is not None:
+        _require_same(one.name, rows, given, known)
+    return BlockEquation(one.name, label, rows)
+
+
+def _require_same(name: str, rows: BlockRows, given: BlockRows, known: KnownBlocks) -> None:
+    """Refuse a published result that says other sums than the files of the run."""
+    width = 1 + max(int(one.group.max(initial=0)) for one in (rows, given))
+    keys = [one.block * width + one.group for one in (rows, given)]
+    pairs = [np.stack([key, one.records], axis=1) for key, one in zip(keys, (rows, given), strict=True)]
+    both, times = np.unique(np.concatenate(pairs), axis=0, return_counts=True)
+    wrong = np.unique(both[times == 1, 0] // width)
+    if len(wrong):
+        blocks = known.spine.leaf.plain_names(wrong[:3]).tolist()
+        raise DataError(
+            f"constraint {name}: the published result and the measurement files say other counts in {len(wrong)} blocks, such as "
+            f"{', '.join(blocks)}; allowed: the result that was published before the files; fix: give that one, or none"
+        )
 
 
 def _answers(schema: HistogramSchema, groups: CellGroups, level: SparseLevel) -> BlockRows:

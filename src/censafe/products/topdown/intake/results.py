@@ -21,7 +21,7 @@ from censafe.publication.atomic import sha256_file
 from censafe.publication.manifest import Manifest, read_manifest
 from censafe.publication.microdata.histograms import histogram_geounits, read_histograms
 from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.reading import histograms_of_rows, shows_layout
+from censafe.publication.microdata.reading import histograms_of_rows, row_geounits, shows_layout
 from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES
 
 __all__ = [
@@ -94,6 +94,16 @@ class MicrodataResult:
             f"SHA-256 of their hashes {self.digest}). The files do not say how they were made: that they are a private release of the same "
             "records is the word of whoever gave them. Their privacy loss is not part of the loss stated here: the losses of both add."
         )
+
+    def published_blocks(self, histogram: str) -> NDArray[np.str_]:
+        """Geocodes of the blocks that the file of a histogram has, sorted.
+
+        Raises:
+            DataError: the file breaks its layout.
+            StorageError: the file cannot be read.
+        """
+        layout, path = self.files[histogram]
+        return row_geounits(path, layout)
 
     def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """The published histograms of the blocks.
@@ -228,6 +238,21 @@ class PublishedResult:
             DataError: it holds blocks that the records do not have.
             StorageError: the file is not there.
         """
+        path = self._file(histogram)
+        require_blocks(path, histogram_geounits(path), geounits)
+        return read_histograms(path, geounits)
+
+    def published_blocks(self, histogram: str) -> NDArray[np.str_]:
+        """Geocodes of the blocks that the file of a histogram has, sorted.
+
+        Raises:
+            CheckError: the file was changed.
+            StorageError: the file is not there.
+        """
+        return histogram_geounits(self._file(histogram))
+
+    def _file(self, histogram: str) -> Path:
+        """The published histograms of the blocks, unchanged."""
         lowest = str(self.manifest.config.settings["levels"]).split(",")[-1].split(":")[0]
         place = f"histograms/{histogram}_{lowest}.parquet"
         path = self.folder / place
@@ -237,8 +262,7 @@ class PublishedResult:
             raise StorageError(f"{path}: the file is not there; fix: restore the run folder from a copy")
         if sha256_file(path) != self.manifest.outputs[place]:
             raise CheckError(f"{path} was changed after it was published; restore the run folder from a copy")
-        require_blocks(path, histogram_geounits(path), geounits)
-        return read_histograms(path, geounits)
+        return path
 
 
 def open_results(

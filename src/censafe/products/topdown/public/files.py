@@ -14,28 +14,41 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts, whole_geounits
 from censafe.estimation.topdown.levels.limits import level_limits
+from censafe.geography.geocodes import ALPHABETS
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.subtrees import Subtree, subtrees
+from censafe.geography.spines.tree import LevelRule
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.plan import NoiseSource
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.folder import GEOGRAPHY, STATE, group_totals
+from censafe.products.topdown.intake.equations import BlockRows, is_held
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part, workloads
+from censafe.products.topdown.public.places import files_of_levels
 from censafe.products.topdown.public.spine import spine_of_files
+from censafe.products.topdown.public.stated import (
+    bounded_facilities,
+    list_stated,
+    require_facilities,
+    stated_facilities,
+    stated_right_sides,
+)
+from censafe.publication.measurements.chosen import AnswerIndex, index_answers
 from censafe.publication.measurements.geography import ExactTotal, read_geography
-from censafe.publication.measurements.layout import LevelFiles, level_files
+from censafe.publication.measurements.layout import LevelFiles
 from censafe.publication.measurements.level import PublicAnswers, read_answers
-from censafe.publication.measurements.listing import ListedLevel, list_level, texts
+from censafe.publication.measurements.listing import ListedLevel, texts
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 
-__all__ = ["FilesRun", "open_files"]
+__all__ = ["FilesRun", "open_files", "variance_kinds"]
 
 _NAMED: Final = 5
+_INNER: Final = 16  # digits of a level that no geocode holds
 _CLOSE: Final = 1e-9
 _FEW: Final = 64
 _KINDS: Final = 8
@@ -53,6 +66,7 @@ class FilesRun:
             all have to be read together.
         files: of every part of the plan, by its name.
         places: of every part of the plan, folders of its files, and which of them every geounit is in.
+        given: right sides of constraints that the files state, by histogram and constraint.
     """
 
     facts: PublicFacts
@@ -61,6 +75,7 @@ class FilesRun:
     parts: tuple[Subtree, ...]
     files: Mapping[str, LevelFiles] = field(repr=False)
     places: Mapping[str, tuple[tuple[str, ...], NDArray[np.int32]]] = field(repr=False)
+    given: Mapping[tuple[str, str], BlockRows] = field(default_factory=dict, repr=False)
 
     @property
     def stamped(self) -> bool:
@@ -87,11 +102,42 @@ class FilesRun:
         shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
         queries = [query.name for query in load.queries]
         answers = read_answers(self.files[name], wanted, _letters(geounits), queries, shapes)
-        alone = np.zeros(len(geounits), np.bool_)
-        if depth:
-            alone = spine.levels[depth - 1].single_child[level.parent[nodes]]
-        _require_measured(self.files[name], geounits, answers, alone)
+        self._require_measured(depth, nodes, self.files[name], answers.variances)
         return _measurements(load, geounits, answers, "seeded" if self.stamped else "system")
+
+    def index(self, load: LevelWorkload) -> AnswerIndex:
+        """Where the measurements of a level are, and how exact, without their answers.
+
+        Args:
+            load: histogram, level and queries.
+
+        Raises:
+            DataError: rows break a rule; names level, folder, number of rows and up to five geounits.
+        """
+        spine, files = self.facts.run.spine, self.files[load.part.name]
+        depth = spine.names.index(load.level.name)
+        codes = _letters(spine.levels[depth].geounits)
+        shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
+        queries = [query.name for query in load.queries]
+        found = index_answers(files, self.places[load.part.name][0], codes, queries, shapes)
+        self._require_measured(depth, slice(0, len(codes)), files, found.variances)
+        return found
+
+    def _require_measured(
+        self, depth: int, nodes: slice, files: LevelFiles, variances: NDArray[np.float64]
+    ) -> None:
+        """Only an only child may go without measurements: it is its parent."""
+        spine = self.facts.run.spine
+        level = spine.levels[depth]
+        missing = ~np.isfinite(variances).any(axis=1)
+        if depth:
+            missing &= ~spine.levels[depth - 1].single_child[level.parent[nodes]]
+        if missing.any():
+            names = level.names(nodes.start + np.flatnonzero(missing)[:_NAMED])
+            raise DataError(
+                f"level {files.name}, {files.folder / 'DPQuery'}: geounits without a row that are not the only child of their parent "
+                f"({int(missing.sum())} geounits), such as {', '.join(names.tolist())}; fix: get the files of the level again"
+            )
 
 
 def _letters(geounits: NDArray[np.str_]) -> NDArray[np.uint8]:
@@ -101,43 +147,62 @@ def _letters(geounits: NDArray[np.str_]) -> NDArray[np.uint8]:
     )
 
 
-def open_files(config: TopdownConfig, folder: Path, table: Sequence[ExactTotal]) -> FilesRun:
+def open_files(
+    config: TopdownConfig, folder: Path, table: Sequence[ExactTotal], state: str | None = None
+) -> FilesRun:
     """Find and check all files that a configuration estimates from, and read what they say besides measurements.
 
     Args:
         config: whose histograms and levels are read.
         folder: with one folder a product, or that of the only product itself.
         table: exact totals that the files cannot hold.
+        state: FIPS code of the state whose files alone are read; None for all.
 
     Raises:
         DataError: something is missing or breaks a rule; names level, folder, number of rows and up to five geounits.
     """
-    files = {load.part.name: _find_level(config, folder, load) for load in workloads(config)}
-    found = {name: list_level(one) for name, one in files.items()}
-    rules = level_rules(config)
+    files = files_of_levels(config, folder, state)
+    found = {load.part.name: list_stated(load, files[load.part.name], config) for load in workloads(config)}
     first = [found[histogram_part(config.histograms[0], level)] for level in config.run_levels]
     for histogram in config.histograms[1:]:
         for one, level in zip(first, config.run_levels, strict=True):
             _require_same_geounits(one, found[histogram_part(histogram, level)])
-    run = spine_of_files([level.codes for level in first], rules, folder)
-    facilities, remarks = _facilities(config, folder, run, found)
+    run = spine_of_files([level.codes for level in first], _rules(config), folder, level_rules(config))
+    facilities, remarks = _facilities(config, folder, run, found, state)
     units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
-    limits = {}
+    limits, declared = {}, {}
     for histogram in config.histograms:
         rule = histogram.schema.facilities
         kinds = 0 if rule is None else len(rule.minimum)
         totals = _totals(config, histogram, run, found, table)
+        if is_held(histogram):  # its exact sums are limits of every cell, and must have these totals
+            declared[histogram.name] = totals
+            continue
         limits[histogram.name] = level_limits(
             run.spine, histogram.schema, units[:, :kinds], totals.single, totals.groups
         )
     return FilesRun(
-        PublicFacts(run, facilities, limits, {}, ()),
+        PublicFacts(run, facilities, limits, {}, (), None, declared),
         _stamp(files.values()),
         remarks,
-        _parts(run, found, config),
+        () if declared else _parts(run, found, config),
         files,
         {name: (level.places, level.place) for name, level in found.items()},
+        stated_right_sides(config, found),
     )
+
+
+def _rules(config: TopdownConfig) -> list[LevelRule]:
+    """The levels of the files, also those that no geocode holds."""
+    return [
+        LevelRule(
+            level.name,
+            _INNER if level.prefix is None else level.prefix,
+            level.code,
+            ALPHABETS[config.geocodes],
+        )
+        for level in config.run_levels
+    ]
 
 
 def _stamp(files: Iterable[LevelFiles]) -> Stamp | None:
@@ -162,21 +227,6 @@ def _parts(run: RunSpine, found: Mapping[str, ListedLevel], config: TopdownConfi
     return parts if len(parts) > 1 else ()
 
 
-def _find_level(config: TopdownConfig, folder: Path, load: LevelWorkload) -> LevelFiles:
-    own = folder / load.histogram.folder
-    if not own.is_dir():
-        levels = [folder / f"{level.name}.parquet" for level in config.run_levels]
-        alone = len(config.histograms) == 1 and any(path.is_dir() for path in levels)
-        if not alone:
-            raise DataError(
-                f"{folder}: there is no folder {load.histogram.folder} with the measurements of {load.histogram.name}; fix: name the "
-                "folder that holds it, choose what is estimated by --set measure=..., or give the folder's name in the "
-                "configuration (histograms.NAME.measurements)"
-            )
-        own = folder
-    return level_files(own / f"{load.level.name}.parquet", load.level.name)
-
-
 def _require_same_geounits(one: ListedLevel, other: ListedLevel) -> None:
     if not np.array_equal(one.codes, other.codes):
         only = np.setxor1d(texts(one.codes), texts(other.codes))
@@ -187,27 +237,34 @@ def _require_same_geounits(one: ListedLevel, other: ListedLevel) -> None:
 
 
 def _facilities(
-    config: TopdownConfig, folder: Path, run: RunSpine, found: Mapping[str, ListedLevel]
+    config: TopdownConfig, folder: Path, run: RunSpine, found: Mapping[str, ListedLevel], state: str | None
 ) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Counts of units by kind in every block, in the standard order: from the file of blocks, or from the bounds."""
     bounded = [one for one in config.histograms if one.schema.facilities is not None]
     counts: NDArray[np.int64] | None = None
     for histogram in bounded:
-        counts = _units_of(histogram.schema, found[histogram_part(histogram, config.run_levels[-1])])
-        if run.order is not None:
-            back = np.empty_like(run.order)
-            back[run.order] = np.arange(len(back))
-            counts = counts[back]
+        counts = bounded_facilities(histogram.schema, found[histogram_part(histogram, config.run_levels[-1])])
         break
+    if not bounded:
+        counts = stated_facilities(config, found)
+    if counts is not None and run.order is not None:
+        back = np.empty_like(run.order)
+        back[run.order] = np.arange(len(back))
+        counts = counts[back]
     path = folder / Path(GEOGRAPHY).name
     if path.is_file():
-        blocks = read_geography(path)
+        blocks, codes = read_geography(path), run.standard.leaf.codes
         kinds = 0 if counts is None else counts.shape[1]
-        same = np.array_equal(blocks.codes, run.standard.leaf.codes)
-        if not same or (counts is not None and not np.array_equal(blocks.units[:, :kinds], counts)):
+        own = slice(None) if state is None else np.isin(blocks.codes, codes)
+        units = blocks.units[own]
+        same = np.array_equal(blocks.codes[own], codes)
+        if not same or (counts is not None and not np.array_equal(units[:, :kinds], counts)):
             raise DataError(f"{path}: other blocks or other counts of units than the measurement files have")
-        return blocks.units, ()
+        return units, ()
     rule = bounded[0].schema.facilities if bounded else None
+    require_facilities(config, counts, folder)
+    if counts is not None and rule is None:
+        return counts.astype(np.int32), ()
     if counts is None or rule is None:
         words = "no measured histogram has bounds by kind of unit: the records of group quarters are not in the output"
         alone = np.zeros((run.standard.leaf.nodes, _KINDS), np.int32)
@@ -219,34 +276,6 @@ def _facilities(
     others = np.zeros((len(counts), len(rule.other_kinds)), np.int64)
     missing = f"units of {', '.join(rule.other_kinds)} are not in the measurement files, and taken as none"
     return np.hstack([counts, others]).astype(np.int32), (missing,) if rule.other_kinds else ()
-
-
-def _units_of(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[np.int64]:
-    """Counts of units from the bounds of the persons in them; a block has no total beside them."""
-    rule = schema.facilities
-    if rule is None:
-        raise ValueError("the schema has no facilities")
-    names = [f"{rule.attribute}_total_{side}" for side in ("lb", "ub")]
-    for name in names:
-        if name not in blocks.constraints or blocks.constraints[name].values.shape[1] != len(rule.minimum):
-            raise DataError(
-                f"level {blocks.name}, {blocks.folder}: there is no constraint {name}_con with {len(rule.minimum)} figures, which says "
-                "where group quarters are; fix: get the files again"
-            )
-    lower, upper = (blocks.constraints[name].values.astype(np.int64) for name in names)
-    counts: NDArray[np.int64] = upper // np.asarray(rule.largest, np.int64)
-    wrong = (
-        (counts * np.asarray(rule.largest) != upper)
-        | (counts * np.asarray(rule.minimum) != lower)
-        | (counts < 0)
-    )
-    bad = texts(blocks.codes[wrong.any(axis=1)])
-    if len(bad):
-        raise DataError(
-            f"level {blocks.name}, {blocks.folder}: bounds that are no multiples of those of one unit ({len(bad)} geounits), such as "
-            f"{', '.join(bad[:_NAMED].tolist())}; fix: name files and configuration of one product"
-        )
-    return counts
 
 
 def _totals(
@@ -266,6 +295,8 @@ def _totals(
             known.single[level.name] = files.constraints["total"].values[:, 0].astype(np.int64)
             continue
         if not table:
+            if is_held(histogram):  # what it is held to has them
+                continue
             raise DataError(
                 f"level {level.name}, {files.folder}: the files hold no exact totals (total_con) of {histogram.name}, which the "
                 "configuration declares; fix: give a table with the columns geocode, name and value by `totals`"
@@ -288,7 +319,7 @@ def _measurements(
     answers: PublicAnswers,
     source: NoiseSource,
 ) -> LevelMeasurements:
-    rows, kinds = _kinds(answers.variances)
+    rows, kinds = variance_kinds(answers.variances)
     laws, costs = [], []
     for row in rows.tolist():
         pairs = [_law(plan, variance) for plan, variance in zip(load.part.queries, row, strict=True)]
@@ -307,8 +338,12 @@ def _measurements(
     )
 
 
-def _kinds(variances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """The distinct rows, sorted, and which of them every row is; they are few, so that comparing beats sorting."""
+def variance_kinds(variances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """The distinct rows of variances, sorted, and which of them every row is; they are few, so that comparing beats sorting.
+
+    Args:
+        variances: shape (geounits, queries).
+    """
     kinds = np.full(len(variances), -1, np.int32)
     rows: list[NDArray[np.float64]] = []
     while len(rows) < _FEW and (kinds < 0).any():
@@ -321,19 +356,6 @@ def _kinds(variances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
     number = np.empty(len(rows), np.int32)
     number[order] = np.arange(len(rows), dtype=np.int32)
     return np.array(rows)[order], number[kinds]
-
-
-def _require_measured(
-    files: LevelFiles, geounits: NDArray[np.str_], answers: PublicAnswers, alone: NDArray[np.bool_]
-) -> None:
-    """Only an only child may go without measurements: it is its parent."""
-    there = np.isfinite(answers.variances).any(axis=1)
-    missing = geounits[~there & ~alone]
-    if len(missing):
-        raise DataError(
-            f"level {files.name}, {files.folder / 'DPQuery'}: geounits without a row that are not the only child of their parent "
-            f"({len(missing)} geounits), such as {', '.join(missing[:_NAMED].tolist())}; fix: get the files of the level again"
-        )
 
 
 def _law(plan: QueryPlan, variance: float) -> tuple[NoiseLaw | None, Fraction]:

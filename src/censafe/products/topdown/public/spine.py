@@ -23,7 +23,12 @@ _NAMED: Final = 5
 _Codes = NDArray[np.uint8]
 
 
-def spine_of_files(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folder: Path) -> RunSpine:
+def spine_of_files(
+    geounits: Sequence[_Codes],
+    rules: Sequence[LevelRule],
+    folder: Path,
+    published: Sequence[LevelRule] | None = None,
+) -> RunSpine:
     """The tree of a run from the codes of its levels, beside the standard one.
 
     Codes are nested: a parent's code begins those of its children. How long they are is taken from the files. The last
@@ -31,8 +36,10 @@ def spine_of_files(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folde
 
     Args:
         geounits: letters of the sorted codes of every level, root first, each of shape (n, width).
-        rules: the standard levels.
+        rules: the levels of the files; of the widest and the last one the number of digits counts, of those between only whether it
+            is 0.
         folder: of the files, for messages.
+        published: the standard levels, where they are others.
 
     Raises:
         DataError: codes that are no digits, that are not nested, or blocks that are there twice.
@@ -59,9 +66,9 @@ def spine_of_files(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folde
         levels.append(_level(codes, rule, parents[depth], edges, folder))
     spine = Spine(tuple(levels))
     blocks = _census_codes(geounits[-1], rules[-1], folder)
-    standard = build_spine(blocks, rules)
+    standard = build_spine(blocks, rules if published is None else published)
     order = np.searchsorted(standard.leaf.codes, blocks).astype(np.int64)
-    same = all(
+    same = spine.names == standard.names and all(
         np.array_equal(one.geounits, other.geounits)
         for one, other in zip(spine.levels, standard.levels, strict=True)
     )
