@@ -31,16 +31,23 @@ class IncidenceOrder:
         line: of every entry, shape (entries,).
         weight: of every entry, shape (entries,).
         lines: how many there are.
+        report: type as which each is reported, shape (types,).
     """
 
     start: _Ints = field(repr=False)
     line: _Ints = field(repr=False)
     weight: _Ints = field(repr=False)
     lines: int
+    report: _Ints = field(repr=False)
 
     @staticmethod
-    def of(workload: Workload) -> IncidenceOrder:
-        """Of a workload."""
+    def of(workload: Workload, report: _Ints | None = None) -> IncidenceOrder:
+        """Of a workload.
+
+        Args:
+            workload: the lines of the tables.
+            report: type as which each is reported; themselves without, shape (types,).
+        """
         matrix = csr_array(workload.matrix)
         matrix.sort_indices()
         return IncidenceOrder(
@@ -48,6 +55,7 @@ class IncidenceOrder:
             matrix.indices.astype(np.int64),
             np.rint(matrix.data).astype(np.int64),
             matrix.shape[1],
+            np.arange(matrix.shape[0]) if report is None else report,
         )
 
 
@@ -62,6 +70,8 @@ class Part:
         high: of the rows, shape (rows,).
         least: of the types, shape (n,).
         most: of the types, shape (n,).
+        groups: reported type of every type, numbered from 0, shape (n,).
+        fixed: persons of each reported type that bounds have fixed, shape (groups,).
     """
 
     types: _Ints
@@ -70,6 +80,8 @@ class Part:
     high: _Ints = field(repr=False)
     least: _Ints = field(repr=False)
     most: _Ints = field(repr=False)
+    groups: _Ints = field(repr=False)
+    fixed: _Ints = field(repr=False)
 
     def key(self) -> bytes:
         """The same for parts that differ in the names of their types alone."""
@@ -81,6 +93,8 @@ class Part:
             self.high,
             self.least,
             self.most,
+            self.groups,
+            self.fixed,
         )
         return b"".join(np.ascontiguousarray(one).tobytes() + b"|" for one in arrays)
 
@@ -96,6 +110,7 @@ class BlockProblem:
         high: of the rows, shape (rows,).
         least: persons of each type that are there in any case, as far as bounds say, shape (n,).
         most: persons of each type that there may be, shape (n,).
+        report: type as which each is reported, shape (n,).
         feasible: False where the bounds contradict each other.
     """
 
@@ -105,6 +120,7 @@ class BlockProblem:
     high: _Ints = field(repr=False)
     least: _Ints = field(repr=False)
     most: _Ints = field(repr=False)
+    report: _Ints = field(repr=False)
     feasible: bool = True
 
     @staticmethod
@@ -137,7 +153,7 @@ class BlockProblem:
             )
             == 1
         )
-        return BlockProblem(types, matrix, low, high, *bounds, feasible)
+        return BlockProblem(types, matrix, low, high, *bounds, order.report[types], feasible)
 
     def parts(self) -> Iterator[Part]:
         """The types that bounds leave open, by what ties them together."""
@@ -149,12 +165,18 @@ class BlockProblem:
         rows = np.flatnonzero(np.diff(inner.indptr))
         inner = csr_array(inner[rows])
         low, high = self.low[rows] - fixed[rows], self.high[rows] - fixed[rows]
-        ties = (abs(inner.T) @ abs(inner)).tocsr()
+        reported, group = np.unique(self.report[free], return_inverse=True)
+        fixed_persons = self._fixed_of(reported)
+        together = csr_array(
+            (np.ones(len(free)), (group, np.arange(len(free)))), shape=(len(reported), len(free))
+        )
+        ties = (abs(inner.T) @ abs(inner) + together.T @ together).tocsr()
         number, label = connected_components(ties, directed=False)
         of_row = label[inner.indices[inner.indptr[:-1]]]
         for one in range(number):
             chosen, own = np.flatnonzero(label == one), np.flatnonzero(of_row == one)
             places = free[chosen]
+            names, inside = np.unique(group[chosen], return_inverse=True)
             yield Part(
                 places,
                 csr_array(inner[own][:, chosen]),
@@ -162,7 +184,22 @@ class BlockProblem:
                 high[own],
                 self.least[places],
                 self.most[places],
+                inside,
+                fixed_persons[names],
             )
+
+    def _fixed_of(self, reported: _Ints) -> _Ints:
+        """Persons of some reported types whose number bounds have fixed."""
+        fixed = np.flatnonzero(self.least == self.most)
+        place = np.minimum(np.searchsorted(reported, self.report[fixed]), len(reported) - 1)
+        here = reported[place] == self.report[fixed]
+        return np.bincount(place[here], self.least[fixed[here]], minlength=len(reported)).astype(np.int64)
+
+    def certain(self) -> int:
+        """Persons of reported types of which nothing is open."""
+        fixed = self.least == self.most
+        open_types = np.unique(self.report[~fixed])
+        return int(self.least[fixed & ~np.isin(self.report, open_types)].sum())
 
 
 def _rows(order: IncidenceOrder, types: _Ints, low: _Ints, high: _Ints) -> tuple[csr_array, _Ints, _Ints]:

@@ -38,7 +38,9 @@ class PartSolver:
         """A solution and its status; the least of every type where there is none."""
 
         def solve() -> tuple[str, _Ints]:
-            status, values = self._milp(part, np.zeros(len(part.types)), part.matrix, part.least, part.most)
+            status, values = self._milp(
+                part, np.zeros(len(part.types)), part.matrix, (part.least, part.most), np.zeros(0)
+            )
             return status, part.least if values is None else values
 
         return self._once(b"any", part, solve)
@@ -46,8 +48,8 @@ class PartSolver:
     def least_common(self, part: Part, start: _Ints) -> tuple[str, int]:
         """The fewest persons that another solution has in common with a given one.
 
-        With x the other solution and s the given one, sum of min(x, s): for s of 1 or more a binary b says which of the two is
-        smaller, m >= x - (most) b and m >= s b.
+        With x the persons of a reported type in the other solution and s in the given one, sum of min(x, s): for s of 1 or more a binary b says
+        which of the two is smaller, m >= x - (most) b and m >= s b.
 
         Args:
             part: of a block.
@@ -67,7 +69,7 @@ class PartSolver:
         def solve() -> tuple[str, int]:
             cost = np.zeros(len(part.types))
             cost[place] = sign
-            status, values = self._milp(part, cost, part.matrix, part.least, part.most)
+            status, values = self._milp(part, cost, part.matrix, (part.least, part.most), np.zeros(0))
             bound = part.least if sign > 0 else part.most
             return status, int(bound[place] if values is None else values[place])
 
@@ -82,41 +84,61 @@ class PartSolver:
         return self._held[key]
 
     def _least_common(self, part: Part, start: _Ints) -> tuple[str, int]:
-        here = np.flatnonzero(start > 0)
-        whole = here[part.most[here] <= start[here]]  # the smaller of the two is always x
-        own = here[part.most[here] > start[here]]
-        number, extra = len(part.types), len(own)
+        groups, fixed = part.groups, part.fixed
+        sums = csr_array(
+            (np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(len(fixed), len(groups))
+        )
+        given, most = fixed + _sums(groups, start), fixed + _sums(groups, part.most)
+        own = np.flatnonzero(
+            (given > 0) & (most > given)
+        )  # in all others that are there the smaller of the two is always x
+        number, extra = len(start), len(own)
         cost = np.zeros(number + 2 * extra)
-        cost[whole], cost[number : number + extra] = 1, 1
-        pick = csr_array((np.ones(extra), (np.arange(extra), own)), shape=(extra, number))
-        most, given = diags_array(part.most[own].astype(float)), diags_array(start[own].astype(float))
-        eye = diags_array(np.ones(extra)) if extra else csr_array((0, 0))
-        if not extra:
-            status, values = self._milp(part, cost, part.matrix, part.least, part.most)
-        else:
+        cost[:number] = ((given > 0) & (most <= given))[groups]
+        cost[number : number + extra] = 1
+        rows, shift, low, high = part.matrix, np.zeros(0), part.least, part.most
+        if extra:
+            eye = diags_array(np.ones(extra))
             rows = block_array(
-                [[part.matrix, None, None], [-pick, eye, most], [None, eye, -given]], format="csr"
+                [
+                    [part.matrix, None, None],
+                    [-sums[own], eye, diags_array(most[own].astype(float))],
+                    [None, eye, -diags_array(given[own].astype(float))],
+                ],
+                format="csr",
             )
-            low = np.concatenate([part.least, np.zeros(2 * extra, np.int64)])
-            high = np.concatenate([part.most, start[own], np.ones(extra, np.int64)])
-            status, values = self._milp(part, cost, rows, low, high)
+            shift = np.concatenate([fixed[own].astype(float), np.zeros(extra)])
+            low = np.concatenate([low, np.zeros(2 * extra, np.int64)])
+            high = np.concatenate([high, given[own], np.ones(extra, np.int64)])
+        status, values = self._milp(part, cost, rows, (low, high), shift)
         if values is None:
             return status, 0
-        return status, int(np.minimum(values[:number], start).sum())
+        return status, int(np.minimum(fixed + _sums(groups, values[:number]), given).sum())
 
     def _milp(
-        self, part: Part, cost: NDArray[np.float64], rows: csr_array, least: _Ints, most: _Ints
+        self,
+        part: Part,
+        cost: NDArray[np.float64],
+        rows: csr_array,
+        bounds: tuple[_Ints, _Ints],
+        shift: NDArray[np.float64],
     ) -> tuple[str, _Ints | None]:
-        """Solve with the rows of the part first, and further rows that are at least 0."""
-        more = rows.shape[0] - len(part.low)
-        low = np.concatenate([part.low.astype(float), np.zeros(more)])
+        """Solve with the rows of the part first, and further rows that are at least `shift`."""
         high = np.where(part.high >= NO_LIMIT, np.inf, part.high.astype(float))
         found = milp(
             cost,
             integrality=np.ones(len(cost)),
-            bounds=Bounds(least, most),
-            constraints=LinearConstraint(rows, low, np.concatenate([high, np.full(more, np.inf)])),
+            bounds=Bounds(*bounds),
+            constraints=LinearConstraint(
+                rows,
+                np.concatenate([part.low.astype(float), shift]),
+                np.concatenate([high, np.full(len(shift), np.inf)]),
+            ),
             options={"time_limit": self.seconds, "mip_rel_gap": 0.0},
         )
         status = _STATUS.get(found.status, UNKNOWN)
         return status, None if status != EXACT else np.rint(found.x).astype(np.int64)
+
+
+def _sums(groups: _Ints, values: _Ints) -> _Ints:
+    return np.bincount(groups, values, minlength=int(groups.max(initial=-1)) + 1).astype(np.int64)

@@ -161,7 +161,7 @@ def _block(
     counts, least = problem.least.copy(), problem.least.copy()
     status = EXACT if problem.feasible else INFEASIBLE
     parts = list(problem.parts()) if problem.feasible else []
-    common = int(problem.least[problem.least == problem.most].sum()) if choices.variability else -1
+    common = problem.certain() if choices.variability else -1
     for part in parts:
         found, values = solver.any_solution(part)
         if found != EXACT:
