@@ -11,7 +11,7 @@ from censafe.lazy import lazy_names
 from censafe.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from censafe.api.attacks import reconstruct
+    from censafe.api.attacks import compare_defenses, reconstruct
     from censafe.api.cards import card
     from censafe.api.comparisons import compare
     from censafe.api.data import (
@@ -62,7 +62,7 @@ _NAMES = {
         "true_tables",
         "uncertainty",
     ),
-    "api.attacks": ("reconstruct",),
+    "api.attacks": ("compare_defenses", "reconstruct"),
     "api.cards": ("card",),
     "api.frames": ("Frame", "Frames"),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
@@ -90,6 +90,7 @@ __all__ = [
     "attack_power",
     "card",
     "compare",
+    "compare_defenses",
     "configuration",
     "configurations",
     "delta_of",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from censafe.attack.study import AttackChoices
     from censafe.model.observer import Observer
 
-__all__ = ["AttackKeywords", "attack_choices", "reconstruct"]
+__all__ = ["AttackKeywords", "attack_choices", "compare_defenses", "reconstruct"]
 
 
 class AttackKeywords(TypedDict, total=False):
@@ -71,6 +71,40 @@ def reconstruct(data: Path | str, out: Path | str, **options: Unpack[AttackKeywo
 
     choices, observer = attack_choices(options)
     return Evaluation(Path(out), reconstruct_records(Path(data), Path(out), choices, observer).text())
+
+
+def compare_defenses(
+    data: Path | str, out: Path | str, defenses: Sequence[str], **options: Unpack[AttackKeywords]
+) -> Evaluation:
+    r"""CONFIDENTIAL. Defenses on the same records: the error of their tables, and what an attacker still finds beyond guessing.
+
+    Args:
+        data: as of :func:`reconstruct`.
+        out: a new or empty folder.
+        defenses: names, such as ``swap:LO``, ``round:5``, ``topdown:dhc-us`` or ``published:FOLDER``.
+        options: see :class:`AttackKeywords`.
+
+    Raises:
+        DataError: the records break a rule, or hold no households for a swap.
+        ConfigError: a parameter of a defense is out of range.
+        UsageError: a defense is not there, keywords do not go together, or the folder holds something else.
+        TypeError: a keyword that is none.
+
+    Source: "A Simulated Reconstruction and Reidentification Attack on the 2010 U.S. Census" (Harvard Data Science Review, 2025), sections on swapping and suppression.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "p.csv").write_text("block,sex,age,race,hispanic\n500070001001001,1,30,1,0\n500070001001001,2,31,2,0\n")
+        >>> compare_defenses(folder / "p.csv", folder / "out", ["round:5", "ages:10"])
+        Evaluation(out: 5 frames, 4 figures)
+    """
+    from censafe.attack.comparison import compare_defenses_on
+
+    choices, observer = attack_choices(options)
+    return Evaluation(
+        Path(out), compare_defenses_on(Path(data), Path(out), tuple(defenses), choices, observer).text()
+    )
 
 
 def attack_choices(options: AttackKeywords) -> tuple[AttackChoices, Observer]:

@@ -68,6 +68,16 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "confirmed_percent": ("confirmed by records", "percent"),
     "precision": ("confirmed by putative", "percent"),
     "putative_drawn": ("putative in one random order of the records", "persons"),
+    "defense": ("what was done before publishing", ""),
+    "does": ("what the defense does", ""),
+    "keeps": ("what it publishes exactly", ""),
+    "claim": ("formal privacy that it claims; empty for none", ""),
+    **{f"error_{level}": (f"mean absolute error of the table lines of a {level} that are not 0 in truth; a withheld line is read as 0", "persons") for level in ("block", "tract", "county")},
+    **{f"withheld_{level}_percent": (f"of these lines of a {level}, those that are not published", "percent") for level in ("block", "tract", "county")},
+    "certain_percent": ("populated blocks whose published tables one set of records has; empty where this is not known", "percent"),
+    "guesser_precision": ("precision of the proportional guesser with the target left out, on the same persons", "percent"),
+    "beyond_guessing": ("precision less that of the guesser", "percentage points"),
+    "confirmed_beyond_guessing": ("confirmed_percent less that of the guesser", "percentage points"),
     "confirmed_drawn": ("confirmed in one random order of the records", "persons"),
 }  # fmt: skip
 """Meaning and unit of every column of the attack's files."""

@@ -82,7 +82,7 @@ class AttackChoices:
     @property
     def solving(self) -> SolveChoices:
         """What is asked of every block."""
-        return SolveChoices(self.variability, self.claims, self.seconds, self.workers)
+        return SolveChoices(self.variability, self.claims, seconds=self.seconds, workers=self.workers)
 
 
 def workload_of(choices: AttackChoices) -> Workload:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, csr_array, diags_array
 
-from censafe.attack.reconstruction.problem import NO_LIMIT, Part
+from censafe.attack.reconstruction.problem import NO_LIMIT, IncidenceOrder, Part
 
-__all__ = ["EXACT", "INFEASIBLE", "UNKNOWN", "PartSolver"]
+__all__ = ["EXACT", "INFEASIBLE", "NEAREST", "UNKNOWN", "PartSolver", "nearest_records"]
 
 EXACT: Final = "exact"
 INFEASIBLE: Final = "infeasible"
+NEAREST: Final = "nearest"
 UNKNOWN: Final = "unknown"
 _STATUS: Final = {0: EXACT, 2: INFEASIBLE}
 _Ints = NDArray[np.int64]
@@ -142,3 +143,49 @@ class PartSolver:
 
 def _sums(groups: _Ints, values: _Ints) -> _Ints:
     return np.bincount(groups, values, minlength=int(groups.max(initial=-1)) + 1).astype(np.int64)
+
+
+_CANDIDATES: Final = 1_000
+_EMPTY_SHARE: Final = 0.25
+
+
+def nearest_records(
+    order: IncidenceOrder, low: _Ints, high: _Ints, seconds: float
+) -> tuple[str, _Ints, _Ints]:
+    """The records whose tables differ least, in the sum of absolute differences over all lines, from tables that no records have.
+
+    Types are those of which at most a quarter of the lines are published as 0, at most a thousand, those with the fewest such lines first.
+
+    Args:
+        order: the lines of the tables.
+        low: of every line, shape (lines,).
+        high: of every line, shape (lines,).
+        seconds: limit; the best records found by then are taken.
+
+    Returns:
+        ``nearest``, or ``unknown`` where none were found in time; types, and persons of each.
+    """
+    entries = np.repeat(np.arange(len(order.start) - 1), np.diff(order.start))
+    empty = np.bincount(entries, high[order.line] == 0, minlength=len(order.start) - 1)
+    share = empty / np.maximum(np.diff(order.start), 1)
+    ranked = np.argsort(share, kind="stable")[:_CANDIDATES]
+    types = np.sort(ranked[share[ranked] <= _EMPTY_SHARE])
+    named = np.flatnonzero((high < NO_LIMIT) | (low > 0))
+    if not len(types) or not (low > 0).any():
+        return NEAREST, types[:0], types[:0]
+    matrix = csr_array(
+        (order.weight, (order.line, entries)), shape=(order.lines, len(order.start) - 1)
+    )[named][:, types]  # fmt: skip
+    eye = diags_array(np.ones(len(named)))
+    rows = block_array([[matrix, eye, -eye]], format="csr")
+    ends = np.where(high[named] >= NO_LIMIT, np.inf, high[named].astype(float))
+    found = milp(
+        np.concatenate([np.zeros(len(types)), np.ones(2 * len(named))]),
+        integrality=np.concatenate([np.ones(len(types)), np.zeros(2 * len(named))]),
+        constraints=LinearConstraint(rows, low[named].astype(float), ends),
+        options={"time_limit": seconds, "mip_rel_gap": 0.01},
+    )
+    if found.x is None:
+        return UNKNOWN, types[:0], types[:0]
+    counts = np.rint(found.x[: len(types)]).astype(np.int64)
+    return NEAREST, types[counts > 0], counts[counts > 0]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder, Part
-from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, PartSolver
+from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, PartSolver, nearest_records
 from censafe.attack.tables import Workload
 
 __all__ = ["BlockTables", "Reconstruction", "SolveChoices", "SolvedBlock", "reconstruct"]
@@ -30,12 +30,14 @@ class SolveChoices:
     Args:
         variability: how many records another consistent data set can change.
         claims: fewest and most persons of every type of the reconstruction, over all consistent data sets.
+        nearest: where no records have the tables, those whose tables differ least are taken; otherwise the block has none.
         seconds: limit of one integer program.
         workers: processes.
     """
 
     variability: bool = False
     claims: bool = False
+    nearest: bool = False
     seconds: float = 60.0
     workers: int = 1
 
@@ -67,7 +69,8 @@ class SolvedBlock:
     """A block.
 
     Args:
-        status: ``exact``, ``infeasible`` where no data set has these tables, ``unknown`` where a program ran out of time.
+        status: ``exact``; ``infeasible`` where no data set has these tables, or ``nearest`` where the one that differs least was asked for;
+            ``unknown`` where a program ran out of time.
         types: of the reconstructed persons, shape (n,).
         counts: persons of each, shape (n,).
         common: fewest persons that another consistent data set shares with the reconstruction; -1 where not asked or not known.
@@ -173,6 +176,9 @@ def _block(
             common = common + shared if found == EXACT else -1
         if choices.claims:
             least[part.types] = _least(solver, part, values)
+    if status != EXACT and choices.nearest:
+        status, types, values = nearest_records(order, low, high, choices.seconds)
+        return SolvedBlock(status, types, values, -1, 0 * values, time.perf_counter() - started)
     if status != EXACT:
         counts[:] = 0
         common = -1

@@ -9,6 +9,10 @@ from censafe.cli.lazy import LazyGroup
 __all__ = ["command"]
 
 _MODULES = {
+    "compare": (
+        "censafe.cli.attack.compare",
+        "Defenses beside each other: their errors, and what an attacker still finds.",
+    ),
     "reconstruct": (
         "censafe.cli.attack.reconstruct",
         "Records from tables of blocks, and who is found in them.",
@@ -24,4 +28,5 @@ def command() -> None:
     Examples:
       censafe synth data/ --persons 50000 --states 50 --layout dhc
       censafe attack reconstruct data/ attack/
+      censafe attack compare data/ defenses/ --defense swap:LO --defense round:5 --defense topdown:dhc-us
     """

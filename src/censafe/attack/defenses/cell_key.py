@@ -1,0 +1,142 @@
+"""CONFIDENTIAL. The cell-key method: bounded noise that depends on which records a count holds, so that equal sets of records have equal noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from censafe.attack.defenses.intervals import TableIntervals
+from censafe.errors import ConfigError
+
+__all__ = ["CellKeyLaw", "perturb_by_cell_key", "record_keys", "sums_of_keys"]
+
+_Ints = NDArray[np.int64]
+_Floats = NDArray[np.float64]
+_KEYS: Final = 1 << 32
+_STEPS: Final = 200
+_CLOSE: Final = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class CellKeyLaw:
+    """Noise of the cell-key method by count: of greatest entropy with mean 0, a variance and a bound; no count becomes negative, and 0 stays 0.
+
+    Args:
+        bound: greatest absolute value of the noise.
+        variance: of the noise for every count above 0.
+        chances: of the values -bound to bound for the counts 0 to bound and over, shape (bound + 1, 2 bound + 1).
+    """
+
+    bound: int
+    variance: float
+    chances: _Floats = field(repr=False)
+
+    @staticmethod
+    def of(bound: int = 5, variance: float = 2.0) -> CellKeyLaw:
+        """The law with a bound and a variance.
+
+        Raises:
+            ConfigError: the variance is not above 0 and below the bound, so that a count of 1 cannot have it.
+
+        Example:
+            >>> law = CellKeyLaw.of(3, 1.0)
+            >>> [round(float(one), 3) for one in law.chances[1]]
+            [0.0, 0.0, 0.381, 0.34, 0.193, 0.07, 0.016]
+
+        Source: Bach (2021), "Differential Privacy and Noisy Confidentiality Concepts for European Population Statistics" (arXiv 2012.09775);
+        Giessing (2016) for the law of greatest entropy.
+        """
+        if bound < 1 or not 0 < variance < bound:
+            raise ConfigError(
+                "the cell-key method needs a bound of at least 1 and a variance above 0 and below the bound; fix: give such as bound=5:variance=2"
+            )
+        values = np.arange(-bound, bound + 1)
+        chances = np.zeros((bound + 1, len(values)))
+        chances[0, bound] = 1.0
+        for count in range(1, bound + 1):
+            allowed = values >= -count
+            chances[count, allowed] = _greatest_entropy(values[allowed].astype(np.float64), variance)
+        return CellKeyLaw(bound, variance, chances)
+
+
+def _greatest_entropy(values: _Floats, variance: float) -> _Floats:
+    """Chances of some values with mean 0 and a variance, proportional to exp(a x + c x^2); Newton's method with halved steps."""
+    terms = np.stack([values, values**2])
+    target = np.array([0.0, variance])
+    slopes = np.array([0.0, -1 / (2 * variance)])
+
+    def dual(at: _Floats) -> float:
+        powers = at @ terms
+        top = powers.max()
+        return float(top + np.log(np.exp(powers - top).sum()) - at @ target)
+
+    chances = np.ones(len(values)) / len(values)
+    for _ in range(_STEPS):
+        powers = slopes @ terms
+        chances = np.exp(powers - powers.max())
+        chances /= chances.sum()
+        gradient = terms @ chances - target
+        if np.abs(gradient).max() < _CLOSE:
+            break
+        centered = terms - (terms @ chances)[:, None]
+        step = np.linalg.solve((centered * chances) @ centered.T, gradient)
+        length, before = 1.0, dual(slopes)
+        while length > _CLOSE and dual(slopes - length * step) > before:
+            length /= 2
+        slopes = slopes - length * step
+    return chances
+
+
+def record_keys(records: int, seed: int) -> _Ints:
+    """A random key of 32 bits for every record, which it keeps in all tables.
+
+    Args:
+        records: how many.
+        seed: of the random stream.
+    """
+    return np.random.default_rng(seed).integers(0, _KEYS, records, dtype=np.int64)
+
+
+def sums_of_keys(keys: _Ints, area: _Ints, types: _Ints, matrix: csr_array, areas: int) -> _Ints:
+    """Keys of all counts: the sums of the keys of the records in them, modulo 2^32.
+
+    Args:
+        keys: of every record, shape (n,).
+        area: of every record, shape (n,).
+        types: of every record, rows of the matrix, shape (n,).
+        matrix: not 0 where a record of a type counts in a line, sparse, shape (types, lines).
+        areas: how many.
+
+    Returns:
+        Shape (areas, lines).
+    """
+    held = csr_array((keys, (area, types)), shape=(areas, matrix.shape[0]), dtype=np.int64)
+    held.sum_duplicates()
+    held.data %= _KEYS
+    flags = csr_array(matrix != 0).astype(np.int64)
+    return np.asarray((held @ flags).toarray() % _KEYS)
+
+
+def perturb_by_cell_key(counts: _Ints, keys: _Ints, law: CellKeyLaw) -> TableIntervals:
+    """Counts with the noise that their keys name.
+
+    Args:
+        counts: shape (areas, lines).
+        keys: of the counts, 0 to 2^32 - 1, shape (areas, lines).
+        law: of the noise.
+
+    Returns:
+        Values, and what counts they can come from: the bound on either side, and for a value above 0 a count above 0.
+    """
+    row = np.minimum(counts, law.bound)
+    limits = np.rint(np.cumsum(law.chances, axis=1) * _KEYS).astype(np.int64)
+    noise = np.full(counts.shape, -law.bound, np.int64)
+    for column in range(2 * law.bound):
+        noise += keys >= limits[row, column]
+    value = counts + noise
+    low = np.where(value > 0, np.maximum(value - law.bound, 1), 0)
+    return TableIntervals(low, value + law.bound, value)

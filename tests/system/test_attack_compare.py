@@ -1,0 +1,92 @@
+"""``censafe attack compare`` from the command line: every defense, its files and page, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow.csv as pa_csv
+import pytest
+
+from censafe import compare_defenses, synthesize
+from support.commands import CommandLine
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small state of DHC records."""
+    folder = tmp_path_factory.mktemp("defended") / "data"
+    synthesize(folder, persons=1_500, states=("50",), layout="dhc", seed=4)
+    return folder
+
+
+def test_defenses_beside_each_other(records: Path, tmp_path: Path, censafe: CommandLine) -> None:
+    names = ("swap:HI", "swap:permutation:p=0.05", "round:5", "random-round:3:zero=apart", "topdown:dhc-us")
+    out = tmp_path / "compared"
+    words = [word for name in names for word in ("--defense", name)]
+    done = censafe("attack", "compare", records, out, *words, "--seconds", "2", "--workers", "1", "--quiet")
+    assert done.code == 0, done.err
+    rows = {row["defense"]: row for row in pa_csv.read_csv(out / "defenses.csv").to_pylist()}
+    assert list(rows) == ["exact tables", *names]
+    exact = rows["exact tables"]
+    assert (exact["error_block"], exact["error_county"]) == (0, 0)
+    assert exact["precision"] > exact["guesser_precision"] + 10
+    assert rows["topdown:dhc-us"]["precision"] < exact["precision"]
+    assert rows["swap:HI"]["confirmed_percent"] < exact["confirmed_percent"]
+    assert rows["swap:permutation:p=0.05"]["error_county"] == 0
+    assert "Epsilon" in rows["swap:permutation:p=0.05"]["claim"]
+    assert rows["round:5"]["error_block"] > 0
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert not re.findall(r'(?:src|href)="(?!#)(?!http://www.w3.org)[^"]+', page)
+    assert all(name in page for name in names)
+    assert (out / "releases" / "dhc-us" / "manifest.json").exists()
+
+
+def test_published_microdata_and_fewer_categories(records: Path, tmp_path: Path) -> None:
+    found = compare_defenses(
+        records, tmp_path / "out", [f"published:{records}", "races:2", "topcode:75", "merge:200"], seconds=2
+    )
+    rows = {row["defense"]: row for row in found.frames()["defenses"].arrow.to_pylist()}
+    own = rows[f"published:{records}"]
+    assert own["binned_percent"] == 100
+    assert own["error_block"] == 0
+    assert rows["races:2"]["precision"] < rows["exact tables"]["precision"]
+    assert rows["merge:200"]["putative_percent"] < 100
+    assert rows["merge:200"]["error_county"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("swop:LO", "there is none of this name. Did you mean 'swap'?"),
+        ("swap:XL", "a parameter is missing or no number"),
+        ("round", "a parameter is missing or no number"),
+        ("round:1", "the base of rounding must be at least 2"),
+        ("topdown:pl94-us", "have no sex and age"),
+        ("published:", "the folder is missing"),
+        ("topcode:200", "a top code must be an age"),
+    ],
+)
+def test_defenses_that_are_none(
+    records: Path, name: str, words: str, tmp_path: Path, censafe: CommandLine
+) -> None:
+    done = censafe("attack", "compare", records, tmp_path / "out", "--defense", name)
+    assert done.code in (1, 2)
+    assert words in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_defense_twice_and_swaps_without_households(
+    tmp_path: Path, records: Path, censafe: CommandLine
+) -> None:
+    done = censafe(
+        "attack", "compare", records, tmp_path / "out", "--defense", "round:5", "--defense", "round:5"
+    )
+    assert done.code == 2
+    assert "name every defense once" in done.err
+    path = tmp_path / "persons.csv"
+    path.write_text("block,sex,age,race,hispanic\n500070001001001,1,30,1,0\n500070001001001,2,31,2,0\n")
+    done = censafe("attack", "compare", path, tmp_path / "other", "--defense", "swap:LO")
+    assert done.code == 1
+    assert "household" in done.err
