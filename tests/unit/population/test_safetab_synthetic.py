@@ -16,7 +16,7 @@ from censafe.population.synthetic import population
 from censafe.population.synthetic.detailed import draw_codes, race_code_choices
 from censafe.population.synthetic.plan import make_plan, race_codes
 from censafe.population.synthetic.population import draw_people, synthesize
-from censafe.population.synthetic.structures import People
+from censafe.population.synthetic.structures import DrawnPersons
 from support.safetab_inputs import header_of, loaded
 from support.shared import shared_data
 
@@ -26,7 +26,7 @@ PERSONS = 60_000
 
 
 @pytest.fixture(scope="module")
-def drawn() -> tuple[People, NDArray[np.int16]]:
+def drawn() -> tuple[DrawnPersons, NDArray[np.int16]]:
     plan = make_plan(PERSONS, STATES, seed=5)
     people, _ = draw_people(plan)
     return people, draw_codes(plan.tracts, people)
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_codes_are_of_exactly_the_major_groups_of_cenrace(
-    drawn: tuple[People, NDArray[np.int16]],
+    drawn: tuple[DrawnPersons, NDArray[np.int16]],
 ) -> None:
     people, codes = drawn
     group_of = np.zeros(10_000, np.int64)
@@ -51,7 +51,7 @@ def test_codes_are_of_exactly_the_major_groups_of_cenrace(
     assert np.array_equal(masks[people.race], np.bitwise_or.reduce(bits, axis=1))
 
 
-def test_codes_come_first_and_never_twice(drawn: tuple[People, NDArray[np.int16]]) -> None:
+def test_codes_come_first_and_never_twice(drawn: tuple[DrawnPersons, NDArray[np.int16]]) -> None:
     _, codes = drawn
     races = codes[:, :8]
     count = (races > 0).sum(axis=1)
@@ -61,14 +61,14 @@ def test_codes_come_first_and_never_twice(drawn: tuple[People, NDArray[np.int16]
     assert set(range(1, 9)) == set(count.tolist())
 
 
-def test_origin_fits_cenhisp(drawn: tuple[People, NDArray[np.int16]]) -> None:
+def test_origin_fits_cenhisp(drawn: tuple[DrawnPersons, NDArray[np.int16]]) -> None:
     people, codes = drawn
     origins = set(race_code_choices()[-1])
     assert np.array_equal(people.hispanic == 1, codes[:, 8] == 9950)
     assert set(codes[people.hispanic == 2, 8].tolist()) <= origins
 
 
-def test_members_of_a_household_share_codes(drawn: tuple[People, NDArray[np.int16]]) -> None:
+def test_members_of_a_household_share_codes(drawn: tuple[DrawnPersons, NDArray[np.int16]]) -> None:
     people, codes = drawn
     pairs = (people.mafid[1:] == people.mafid[:-1]) & (people.relship[1:] < 37)
     alike = pairs & (people.race[1:] == people.race[:-1]) & (people.race[1:] <= 5)
@@ -78,7 +78,9 @@ def test_members_of_a_household_share_codes(drawn: tuple[People, NDArray[np.int1
     assert same[quarters & (people.race[:-1] == 1)].mean() < 0.2
 
 
-def test_frequent_codes_are_frequent_and_rare_ones_occur(drawn: tuple[People, NDArray[np.int16]]) -> None:
+def test_frequent_codes_are_frequent_and_rare_ones_occur(
+    drawn: tuple[DrawnPersons, NDArray[np.int16]],
+) -> None:
     people, codes = drawn
     asian = codes[people.race == 4, 0]
     counts = np.bincount(asian, minlength=10_000) / len(asian)

@@ -24,7 +24,7 @@ from censafe.population.synthetic.plan import (
     synthetic_states,
 )
 from censafe.population.synthetic.population import draw_people
-from censafe.population.synthetic.structures import DrawnUnits, People
+from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
 from censafe.population.synthetic.writing import Coded
 
 SAMPLE = 2_000_000
@@ -32,7 +32,7 @@ FACTS = marginals()["published"]
 
 
 @pytest.fixture(scope="module")
-def sample() -> tuple[People, DrawnUnits]:
+def sample() -> tuple[DrawnPersons, DrawnUnits]:
     """Two million people of the nation; one fixed seed, so these tests have no false alarms."""
     return draw_people(make_plan(SAMPLE, None, seed=20200401))
 
@@ -46,7 +46,7 @@ def near(fact: str, key: str = "shares") -> Any:
     return pytest.approx(np.array(FACTS[fact][key]), abs=FACTS[fact]["tolerance"])
 
 
-def test_household_sizes(sample: tuple[People, DrawnUnits]) -> None:
+def test_household_sizes(sample: tuple[DrawnPersons, DrawnUnits]) -> None:
     size = sample[1].pop[sample[1].hht > 0]
     assert shares(size, 1, 7) == near("household_size")
     assert size.mean() == pytest.approx(
@@ -56,7 +56,7 @@ def test_household_sizes(sample: tuple[People, DrawnUnits]) -> None:
     assert 16 <= size.max() <= 24
 
 
-def test_household_types(sample: tuple[People, DrawnUnits]) -> None:
+def test_household_types(sample: tuple[DrawnPersons, DrawnUnits]) -> None:
     units = sample[1]
     assert shares(units.hht2[units.hht > 0], 1, 12) == near("household_type")
     assert (units.cplt == 2).sum() / (units.hht == 1).sum() == near("same_sex", "married")
@@ -65,7 +65,7 @@ def test_household_types(sample: tuple[People, DrawnUnits]) -> None:
     )
 
 
-def test_tenure(sample: tuple[People, DrawnUnits]) -> None:
+def test_tenure(sample: tuple[DrawnPersons, DrawnUnits]) -> None:
     mortgage, free, rented, no_payment = shares(sample[1].tenure[sample[1].hht > 0], 1, 4)
     assert mortgage == near("tenure", "with_mortgage")
     assert free == near("tenure", "free_and_clear")
@@ -73,7 +73,7 @@ def test_tenure(sample: tuple[People, DrawnUnits]) -> None:
     assert no_payment > 0.01
 
 
-def test_ages(sample: tuple[People, DrawnUnits]) -> None:
+def test_ages(sample: tuple[DrawnPersons, DrawnUnits]) -> None:
     age = sample[0].age
     assert (age < 18).mean() == near("age", "under_18")
     assert (age >= 65).mean() == near("age", "over_64")
@@ -81,7 +81,7 @@ def test_ages(sample: tuple[People, DrawnUnits]) -> None:
     assert 100 < age.max() <= 115
 
 
-def test_race_and_origin(sample: tuple[People, DrawnUnits]) -> None:
+def test_race_and_origin(sample: tuple[DrawnPersons, DrawnUnits]) -> None:
     people = sample[0]
     group = np.where(people.hispanic == 2, 8, np.minimum(people.race, 7))
     assert shares(group, 1, 8) == near("race")
@@ -97,7 +97,7 @@ def test_states_differ_as_published() -> None:
         assert 100 * (drawn == group).mean() == pytest.approx(percent, abs=3.0)
 
 
-def test_vacancy_and_group_quarters(sample: tuple[People, DrawnUnits]) -> None:
+def test_vacancy_and_group_quarters(sample: tuple[DrawnPersons, DrawnUnits]) -> None:
     units = sample[1]
     housing = units.rtype == 2
     assert (units.pop[housing] == 0).mean() == pytest.approx(FACTS["vacancy"]["vacant_share"], abs=0.01)
@@ -122,7 +122,7 @@ def test_tracts_and_blocks_are_of_real_size() -> None:
     assert homes.max() > 5 * homes.mean()
 
 
-def test_both_sexes_in_the_relationships_that_say_so(sample: tuple[People, DrawnUnits]) -> None:
+def test_both_sexes_in_the_relationships_that_say_so(sample: tuple[DrawnPersons, DrawnUnits]) -> None:
     people = sample[0]
     partner = np.flatnonzero((people.relship >= 21) & (people.relship <= 24))
     assert (people.relship[partner - 1] == 20).all()
@@ -131,7 +131,7 @@ def test_both_sexes_in_the_relationships_that_say_so(sample: tuple[People, Drawn
     assert (people.sex == 1).mean() == pytest.approx(0.49, abs=0.01)
 
 
-def test_children_are_younger_than_their_parents(sample: tuple[People, DrawnUnits]) -> None:
+def test_children_are_younger_than_their_parents(sample: tuple[DrawnPersons, DrawnUnits]) -> None:
     people = sample[0]
     starts = np.flatnonzero(people.relship == 20)
     head = starts[np.searchsorted(starts, np.arange(SAMPLE), side="right") - 1]
@@ -148,7 +148,7 @@ def test_children_are_younger_than_their_parents(sample: tuple[People, DrawnUnit
     assert (people.age[head[grandchild]] - people.age[grandchild] >= 30).all()
 
 
-def test_families_mostly_agree_in_race(sample: tuple[People, DrawnUnits]) -> None:
+def test_families_mostly_agree_in_race(sample: tuple[DrawnPersons, DrawnUnits]) -> None:
     people = sample[0]
     spouse = np.flatnonzero(people.relship == 21)
     agree = (people.race[spouse] == people.race[spouse - 1]).mean()
