@@ -211,3 +211,34 @@ def test_the_page_of_the_house_names_files_that_exist() -> None:
     named = named_files(text)
     assert len(named) > 40
     assert sorted(one for one in named if not any(("/" + path).endswith("/" + one) for path in files)) == []
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_folders_of_tests_are_folders_of_the_package() -> None:
+    folders = {
+        path.parent.relative_to(ROOT / "tests" / "unit")
+        for path in (ROOT / "tests" / "unit").rglob("test_*.py")
+    }
+    assert len(folders) > 30
+    assert sorted(str(folder) for folder in folders if not (PACKAGE / folder).is_dir()) == []
+
+
+def test_tests_that_proofs_and_pages_name_exist() -> None:
+    pages = [
+        *PACKAGE.rglob("*.md"),
+        *(ROOT / "docs").glob("*.md"),
+        *ROOT.glob("*.md"),
+        *(ROOT / "tests").rglob("*.py"),
+    ]
+    names = {path.name for path in (ROOT / "tests").rglob("*.py")}
+    missing = []
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        whole = re.findall(r"tests/[A-Za-z0-9_/]+\.py", text)
+        missing += [f"{page.name}: {name}" for name in whole if not (ROOT / name).is_file()]
+        missing += [
+            f"{page.name}: {name}" for name in re.findall(r"`(test_\w+\.py)`", text) if name not in names
+        ]
+    assert sorted(missing) == []
