@@ -25,7 +25,8 @@ from scipy.sparse import csc_array, diags_array
 from scipy.sparse.linalg import splu
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.cell_sums.structure import Family, SumProblem, is_short
+from censafe.estimation.topdown.cell_sums.parts import is_short
+from censafe.estimation.topdown.cell_sums.structure import SumFamily, SumProblem
 from censafe.estimation.topdown.least_squares.objective import AnswerSource
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats
@@ -48,7 +49,7 @@ class OwnPattern:
     covariance: Floats = field(repr=False)
 
 
-def own_pattern(family: Family, weights: Floats, present: Flags) -> OwnPattern:
+def own_pattern(family: SumFamily, weights: Floats, present: Flags) -> OwnPattern:
     """Estimator and covariance of the state.
 
     Args:
@@ -76,7 +77,7 @@ class _Information:
     short: list[tuple[NDArray[np.int64], float]]
 
 
-def _information(family: Family, weights: Floats, chosen: NDArray[np.int64]) -> _Information:
+def _information(family: SumFamily, weights: Floats, chosen: NDArray[np.int64]) -> _Information:
     found = _Information(np.zeros(len(chosen)), [], [])
     for number, (query, times) in enumerate(zip(family.queries, family.times, strict=True)):
         weight, group = float(weights[query]) * times, family.group[number]
@@ -248,7 +249,7 @@ class _Reader:
 
 
 def _right_side(
-    family: Family, labels: Sequence[NDArray[np.int64]], columns: dict[int, Floats], weights: Floats
+    family: SumFamily, labels: Sequence[NDArray[np.int64]], columns: dict[int, Floats], weights: Floats
 ) -> Floats:
     """Weighted answers added up by atom, shape (columns, atoms)."""
     found = np.zeros((len(family.columns), family.atoms))

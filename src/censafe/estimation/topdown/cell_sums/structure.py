@@ -20,17 +20,23 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
+from scipy.sparse import csr_array
 
+from censafe.estimation.topdown.cell_sums.parts import (
+    in_terms_of,
+    independent,
+    is_short,
+    joint_classes,
+    outer_axes,
+    products,
+)
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats
 from censafe.model.schema import Schema
 
-__all__ = ["CellSum", "Family", "SumProblem", "SumTerm", "is_short"]
+__all__ = ["CellSum", "SumFamily", "SumProblem", "SumTerm"]
 
 EXACT_ATOMS: Final = 300  # up to which the state is all atoms
-SHORT: Final = 100  # answers, up to which a query is part of the state
-_INDEPENDENT: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ CellSum = tuple[SumTerm, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class SumFamily:
     """One small problem.
 
     Args:
@@ -128,7 +134,7 @@ class SumProblem:
         self.queries = tuple(queries)
         self._limit = exact_atoms
         fixed = [allowed, *([] if kinds is None else [kinds]), *([] if known is None else [known])]
-        self.outer = _outer(schema, queries, fixed)
+        self.outer = outer_axes(schema, queries, fixed)
         self.base = tuple(axis for axis in range(len(schema.shape)) if axis not in self.outer)
         self._allowed: Flags = self._of_base(allowed).astype(np.bool_)
         self._kinds = np.zeros(self.base_cells, np.int64) if kinds is None else self._of_base(kinds)
@@ -140,6 +146,11 @@ class SumProblem:
         terms = [[self._term(term) for term in one] for one in sums]
         self.contrasts = tuple(self._contrasts(place) for place in range(len(self.outer)))
         self.families, self.entries = self._families(terms)
+
+    @property
+    def sums(self) -> int:
+        """How many sums are asked for."""
+        return len(self.entries)
 
     @property
     def base_shape(self) -> tuple[int, ...]:
@@ -163,6 +174,22 @@ class SumProblem:
             found.append(label.reshape(-1))
         return tuple(found)
 
+    @property
+    def width(self) -> int:
+        """Numbers in the states of one geounit."""
+        return sum(len(family.columns) * family.size for family in self.families)
+
+    def flat(self, states: Sequence[Floats]) -> Floats:
+        """States of all families side by side, shape (n, width)."""
+        return np.concatenate([one.reshape(len(one), -1) for one in states], axis=1)
+
+    def parted(self, flat: Floats) -> tuple[Floats, ...]:
+        """The reverse of :meth:`flat`."""
+        shapes = [(len(family.columns), family.size) for family in self.families]
+        ends = np.cumsum([columns * size for columns, size in shapes])[:-1]
+        parts = np.split(flat, ends, axis=1)
+        return tuple(part.reshape(len(flat), *shape) for part, shape in zip(parts, shapes, strict=True))
+
     def values(self, states: Sequence[Floats]) -> Floats:
         """Values of the sums from the states of some areas.
 
@@ -172,11 +199,20 @@ class SumProblem:
         Returns:
             Shape (areas, sums).
         """
-        asked = [state @ family.asked.T for state, family in zip(states, self.families, strict=True)]
-        found = np.zeros((len(asked[0]) if asked else 0, len(self.entries)))
-        for number, entries in enumerate(self.entries):
-            for one in entries:
-                found[:, number] += one.weight * asked[one.family][:, one.column, one.function]
+        found = np.zeros((len(states[0]), self.sums))
+        for place, (state, family) in enumerate(zip(states, self.families, strict=True)):
+            own = [
+                (number, one)
+                for number, entries in enumerate(self.entries)
+                for one in entries
+                if one.family == place
+            ]
+            asked = (state @ family.asked.T).reshape(len(state), -1)
+            number = [one for one, _ in own]
+            cell = [entry.column * len(family.asked) + entry.function for _, entry in own]
+            weight = np.array([entry.weight for _, entry in own])
+            member = csr_array((weight, (number, cell)), shape=(self.sums, asked.shape[1]))
+            found += np.asarray((member @ asked.T).T)
         return found
 
     def variances(self, covariances: Sequence[Floats]) -> Floats:
@@ -185,15 +221,29 @@ class SumProblem:
         Args:
             covariances: by family, shape (functions, functions).
         """
-        found = np.zeros(len(self.entries))
+        found = np.zeros(self.sums)
+        for covariance, (number, first, second, weight) in zip(covariances, self._pairs, strict=True):
+            found += np.bincount(number, weight * covariance[first, second], self.sums)
+        return np.maximum(found, 0.0)
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Floats], ...]:
+        """Of every family the pairs of entries of one sum: the sum, both functions, and the weight of their covariance."""
+        rows: list[list[tuple[int, int, int, float]]] = [[] for _ in self.families]
         for number, entries in enumerate(self.entries):
             for one in entries:
                 for other in entries:
                     if one.family == other.family:
-                        gram = self.families[one.family].gram[one.column, other.column]
-                        between = covariances[one.family][one.function, other.function]
-                        found[number] += one.weight * other.weight * gram * between
-        return np.maximum(found, 0.0)
+                        gram = float(self.families[one.family].gram[one.column, other.column])
+                        if gram:
+                            weight = one.weight * other.weight * gram
+                            rows[one.family].append((number, one.function, other.function, weight))
+        found = []
+        for own in rows:
+            numbers = np.array([row[:3] for row in own], np.int64).reshape(-1, 3)
+            weights = np.array([row[3] for row in own], np.float64)
+            found.append((numbers[:, 0], numbers[:, 1], numbers[:, 2], weights))
+        return tuple(found)
 
     def _of_base(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
         """Values of cells that do not depend on averaged attributes, by base cell."""
@@ -237,7 +287,7 @@ class SumProblem:
 
     def _families(
         self, sums: Sequence[Sequence[tuple[float, int, tuple[tuple[int, float], ...]]]]
-    ) -> tuple[tuple[Family, ...], tuple[tuple[_Entry, ...], ...]]:
+    ) -> tuple[tuple[SumFamily, ...], tuple[tuple[_Entry, ...], ...]]:
         parts: dict[tuple[object, ...], int] = {}
         columns: list[dict[tuple[int, ...], int]] = []
         functions: list[dict[int, int]] = []
@@ -245,7 +295,7 @@ class SumProblem:
         for terms in sums:
             own = []
             for times, function, outer in terms:
-                for column, weight in _products(outer):
+                for column, weight in products(outer):
                     key = self._key(column)
                     number = parts.setdefault(key, len(parts))
                     if number == len(columns):
@@ -274,7 +324,7 @@ class SumProblem:
 
     def _family(
         self, key: tuple[object, ...], columns: tuple[tuple[int, ...], ...], functions: tuple[int, ...]
-    ) -> Family:
+    ) -> SumFamily:
         times = np.array(key[1:], np.float64)
         active = [query for query in range(len(times)) if times[query] > 0]
         inside = np.flatnonzero(self._allowed)
@@ -285,7 +335,7 @@ class SumProblem:
         apart += [self._tables[number][inside].astype(np.int64) for number in functions]
         apart += [self._kinds[inside].astype(np.int64)]
         apart += [] if known is None else [known[inside].astype(np.int64)]
-        of_cell = _joint(apart)
+        of_cell = joint_classes(apart)
         first = np.unique(of_cell, return_index=True)[1]
         atom = np.full(self.base_cells, -1, np.int64)
         atom[inside] = of_cell
@@ -301,12 +351,12 @@ class SumProblem:
         if known is not None:
             exact = (known[inside][first] == np.arange(self._groups)[:, None]).astype(np.float64)
         state = self._state(group, asked, exact)
-        asked, exact = _in_terms_of(state, asked), _in_terms_of(state, exact)
+        asked, exact = in_terms_of(state, asked), in_terms_of(state, exact)
         gram = np.ones((len(columns), len(columns)))
         for place, contrast in enumerate(self.contrasts):
             chosen = contrast[:, [column[place] for column in columns]]
             gram *= chosen.T @ chosen
-        return Family(
+        return SumFamily(
             tuple(active), tuple(times[active].tolist()), group, np.bincount(of_cell).astype(np.float64), atom,
             self._kinds[inside][first].astype(np.int64), state, asked, columns, gram, exact,
         )  # fmt: skip
@@ -321,60 +371,4 @@ class SumProblem:
             answers = np.unique(labels)
             if is_short(labels):
                 rows.append((labels == answers[:, None]).astype(np.float64))
-        every = np.concatenate(rows)
-        every = every[np.unique(every, axis=0, return_index=True)[1]]
-        length = np.sqrt((every * every).sum(axis=1))
-        every = every[length > 0]
-        triangle, order = qr((every / length[length > 0, None]).T, mode="r", pivoting=True)
-        rank = int((np.abs(np.diag(triangle)) > _INDEPENDENT).sum())
-        return every[np.sort(order[:rank])]
-
-
-def is_short(group: NDArray[np.int64]) -> bool:
-    """Whether a query, given by the group of every atom, has so few answers that they are part of the state."""
-    return group.min(initial=0) >= 0 and len(np.unique(group)) <= SHORT
-
-
-def _outer(
-    schema: Schema, queries: Sequence[CellQuery], fixed: Sequence[NDArray[np.generic]]
-) -> tuple[int, ...]:
-    """Axes that every query keeps or sums, and along which nothing else changes."""
-    found = []
-    for axis, levels in enumerate(schema.shape):
-        plain = all(
-            query.factors[axis].groups == 1 or np.array_equal(query.factors[axis].of_level, np.arange(levels))
-            for query in queries
-        )
-        free = all(
-            bool((values.reshape(schema.shape) == values.reshape(schema.shape).take([0], axis)).all())
-            for values in fixed
-        )
-        if levels > 1 and plain and free:
-            found.append(axis)
-    return tuple(found)
-
-
-def _products(outer: Sequence[tuple[int, float]]) -> list[tuple[tuple[int, ...], float]]:
-    """A product of indicators as a sum of products of means and contrasts: the column and number of each."""
-    found: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
-    for number, share in outer:
-        parts = [(0, share), (number, 1.0)] if number else [(0, share)]
-        found = [((*column, chosen), weight * times) for column, weight in found for chosen, times in parts]
-    return [(column, weight) for column, weight in found if weight]
-
-
-def _joint(labels: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Classes of equal labels, numbered from 0."""
-    found = np.zeros(len(labels[0]), np.int64)
-    for label in labels:
-        _, place = np.unique(label, return_inverse=True)
-        found = found * (int(place.max(initial=0)) + 1) + place.ravel()
-        found = np.unique(found, return_inverse=True)[1].ravel().astype(np.int64)
-    return found
-
-
-def _in_terms_of(state: Floats, rows: Floats) -> Floats:
-    """Rows as combinations of the state."""
-    if len(rows) == 0:
-        return np.zeros((0, len(state)))
-    return np.asarray(np.linalg.lstsq(state.T, rows.T, rcond=None)[0].T)
+        return independent(np.concatenate(rows))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.estimation.topdown.cell_sums.own import OwnLevel
 from censafe.estimation.topdown.cell_sums.structure import SumProblem
-from censafe.model.arrays import Floats
+from censafe.model.arrays import Flags, Floats
 
 __all__ = ["SumLevel", "SumTree", "sum_tree"]
 
@@ -95,10 +95,8 @@ class SumTree:
 
         Args:
             depth: of the level.
-            whole: from the answers of the whole tree; otherwise from own answers and those below.
-
-        Raises:
-            CheckError: a geounit without any answers is not the only child of its parent.
+            whole: from the answers of the whole tree; otherwise from own answers and those below. Those of a geounit without any answers
+                that is not the only child of its parent are NaN.
         """
         if not whole:
             return self._found[depth].states
@@ -144,6 +142,7 @@ class SumTree:
                 pattern = int(known.pattern[node])
                 parent = int(level.parent[node])
                 if pattern == _NONE:
+                    self._require_alone(depth, node)
                     matrices[depth - 1][parent] = matrices[depth - 1].get(parent, 0) + matrix
                     continue
                 spread = known.covariances[pattern][family] @ matrix
@@ -161,7 +160,7 @@ class SumTree:
         found = [self._found[0].states]
         for depth in range(1, len(self.levels)):
             above, below, level = self._found[depth - 1], self._found[depth], self.levels[depth]
-            self._require_alone(depth)
+            alone = self._alone(depth)
             states = [one.copy() for one in below.states]
             pairs = np.stack([below.pattern, above.children[level.parent]], axis=1)
             for pattern, sort in np.unique(pairs, axis=0).tolist():
@@ -170,20 +169,24 @@ class SumTree:
                 for place, state in enumerate(states):
                     wide = found[-1][place][parents]
                     if pattern == _NONE:
-                        state[nodes] = wide
+                        state[nodes] = np.where(alone[nodes, None, None], wide, np.nan)
                     elif sort != _NONE:
                         gain = below.covariances[pattern][place] @ above.inverse[sort][place]
                         state[nodes] += (wide - above.sums[place][parents]) @ gain.T
             found.append(states)
         return found
 
-    def _require_alone(self, depth: int) -> None:
-        level = self.levels[depth]
-        lone = np.bincount(level.parent)[level.parent] == 1
-        if (~lone & (self._found[depth].pattern == _NONE)).any():
+    def _require_alone(self, depth: int, node: int) -> None:
+        if depth == 0 or not self._alone(depth)[node]:
             raise CheckError(
-                f"level {level.name}: a geounit without any answers is not the only child of its parent, so that there is no linear estimate of it"
+                f"level {self.levels[depth].name}: a geounit without any answers is not the only child of its parent, so that there is no linear "
+                "estimate of it"
             )
+
+    def _alone(self, depth: int) -> Flags:
+        """Which geounits are the only children of their parents."""
+        parent = self.levels[depth].parent
+        return np.asarray(np.bincount(parent)[parent] == 1)
 
 
 def sum_tree(problem: SumProblem, levels: Sequence[SumLevel]) -> SumTree:

@@ -1,0 +1,84 @@
+"""Pieces of the structure of a list of sums: attributes that are averaged, products of indicators, classes of cells, independent rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from censafe.model import CellQuery
+from censafe.model.arrays import Floats
+from censafe.model.schema import Schema
+
+__all__ = ["in_terms_of", "independent", "is_short", "joint_classes", "outer_axes", "products"]
+
+SHORT: Final = 100  # answers, up to which a query is part of the state
+_INDEPENDENT: Final = 1e-9
+
+
+def is_short(group: NDArray[np.int64]) -> bool:
+    """Whether a query, given by the group of every atom, has so few answers that they are part of the state."""
+    return group.min(initial=0) >= 0 and len(np.unique(group)) <= SHORT
+
+
+def outer_axes(
+    schema: Schema, queries: Sequence[CellQuery], fixed: Sequence[NDArray[np.generic]]
+) -> tuple[int, ...]:
+    """Axes that every query keeps or sums, and along which nothing else changes."""
+    found = []
+    for axis, levels in enumerate(schema.shape):
+        plain = all(
+            query.factors[axis].groups == 1 or np.array_equal(query.factors[axis].of_level, np.arange(levels))
+            for query in queries
+        )
+        free = all(
+            bool((values.reshape(schema.shape) == values.reshape(schema.shape).take([0], axis)).all())
+            for values in fixed
+        )
+        if levels > 1 and plain and free:
+            found.append(axis)
+    return tuple(found)
+
+
+def products(outer: Sequence[tuple[int, float]]) -> list[tuple[tuple[int, ...], float]]:
+    """A product of indicators as a sum of products of means and contrasts: the column and number of each."""
+    found: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
+    for number, share in outer:
+        parts = [(0, share), (number, 1.0)] if number else [(0, share)]
+        found = [((*column, chosen), weight * times) for column, weight in found for chosen, times in parts]
+    return [(column, weight) for column, weight in found if weight]
+
+
+def joint_classes(labels: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Classes of equal labels, numbered from 0."""
+    found = np.zeros(len(labels[0]), np.int64)
+    for label in labels:
+        _, place = np.unique(label, return_inverse=True)
+        found = found * (int(place.max(initial=0)) + 1) + place.ravel()
+        found = np.unique(found, return_inverse=True)[1].ravel().astype(np.int64)
+    return found
+
+
+def in_terms_of(state: Floats, rows: Floats) -> Floats:
+    """Rows as combinations of the state."""
+    if len(rows) == 0:
+        return np.zeros((0, len(state)))
+    return np.asarray(np.linalg.lstsq(state.T, rows.T, rcond=None)[0].T)
+
+
+def independent(rows: Floats) -> Floats:
+    """As many of the rows as are linearly independent; the others are combinations of them.
+
+    Example:
+        >>> independent(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).shape
+        (2, 2)
+    """
+    every = np.unique(rows, axis=0)
+    length = np.sqrt((every * every).sum(axis=1))
+    every, length = every[length > 0], length[length > 0]
+    triangle, order = qr((every / length[:, None]).T, mode="r", pivoting=True)
+    rank = int((np.abs(np.diag(triangle)) > _INDEPENDENT).sum())
+    return every[np.sort(order[:rank])]
