@@ -8,10 +8,11 @@ STAMP  := $(VENV)/.synced
 # The suite starts some hundred processes: without stored bytecode each of them compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long lint bench browser coverage kernels clean help
+.PHONY: demo docs test test-long lint bench browser coverage kernels clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
+	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks"
 	@echo "make test   the test suite, under ten minutes on two cores"
 	@echo "make test-long  what the test suite samples, whole"
 	@echo "make coverage  the suite with its lines counted; at least nine in ten"
@@ -27,6 +28,11 @@ $(STAMP): pyproject.toml uv.lock
 
 demo: $(STAMP)
 	$(BIN)/censafe demo demo-output
+
+# The site needs no network: no fonts, scripts or pictures from elsewhere. A broken link or a failing notebook stops it.
+docs: $(STAMP)
+	PYTHONPATH=src $(BIN)/mkdocs build --quiet
+	@echo "open build/site/index.html"
 
 # Pages are tested in Debian's Chromium. Where it cannot be installed the tests say so: they skip, and fail in CI.
 browser:
@@ -66,4 +72,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/safetab_scale.py --product safetab-h --records 400000
 
 clean:
-	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) build demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

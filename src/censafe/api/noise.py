@@ -31,7 +31,6 @@ class NoisyCounts:
         values: int64, in the shape of the counts; may be negative.
         law: of the noise in every value.
         test_key: seed of a test key, which protects nobody; None where the noise came from the operating system.
-        source: ``unaccounted``, or ``seeded`` under a test key. Neither can be published as a release of censafe.
     """
 
     values: NDArray[np.int64] = field(repr=False)
@@ -40,7 +39,7 @@ class NoisyCounts:
 
     @property
     def source(self) -> str:
-        """``unaccounted``, or ``seeded`` under a test key."""
+        """``unaccounted``, or ``seeded`` under a test key; neither can be published as a release of censafe."""
         return "unaccounted" if self.test_key is None else "seeded"
 
     def __len__(self) -> int:

@@ -1,0 +1,1 @@
+"""What `make docs` writes by itself: pages that follow from the program, notebooks, formulas and links."""

@@ -1,0 +1,95 @@
+"""Hooks of MkDocs: generated pages, pages kept elsewhere in the repository, links between them, and formulas as MathML."""
+
+from __future__ import annotations
+
+import html
+import os
+import posixpath
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from hooks.notebooks import notebook_page  # noqa: E402
+from hooks.options import options_page  # noqa: E402
+from hooks.outputs import errors_page, files_page  # noqa: E402
+from hooks.python import python_page  # noqa: E402
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "reference/options.md": options_page,
+    "reference/python.md": python_page,
+    "reference/files.md": files_page,
+    "reference/errors.md": errors_page,
+}
+"""Pages that follow from the program: path in the site -> its text."""
+ELSEWHERE = {
+    "PRIVACY.md": "PRIVACY.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+    "benchmarks.md": "benchmarks/README.md",
+}
+"""Pages that are kept outside docs/: path in the site -> path in the repository."""
+_LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add pages that are no files of docs/."""
+    for path, write in GENERATED.items():
+        files.append(File.generated(config, path, content=write()))
+    for path, kept in ELSEWHERE.items():
+        files.append(File.generated(config, path, content=(ROOT / kept).read_text(encoding="utf-8")))
+    for found in [one for one in files if one.src_uri.endswith(".ipynb")]:
+        files.remove(found)
+        page, pictures = notebook_page(
+            Path(str(found.abs_src_path)), run="CENSAFE_DOCS_FAST" not in os.environ
+        )
+        base = found.src_uri.removesuffix(".ipynb")
+        files.append(File.generated(config, f"{base}.md", content=page))
+        for name, content in pictures.items():
+            files.append(
+                File.generated(config, posixpath.join(posixpath.dirname(base), name), content=content)
+            )
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_others: Any) -> str:
+    """Links are written as the repository has them; here they lead to pages of the site."""
+    own = page.file.src_uri
+    folder = posixpath.dirname(ELSEWHERE.get(own, f"docs/{own}"))
+    pages = {kept: path for path, kept in ELSEWHERE.items()}
+
+    def moved(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, found[2]))
+        place = pages.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else None)
+        if place is None:
+            return found[0]
+        if place.endswith(".ipynb"):
+            place = f"{place.removesuffix('.ipynb')}.md"
+        return f"{found[1]}{posixpath.relpath(place, posixpath.dirname(own) or '.')}{found[3]}"
+
+    return _LINK.sub(moved, markdown)
+
+
+def on_page_content(content: str, **_others: Any) -> str:
+    """Formulas are MathML, which browsers draw themselves."""
+
+    def drawn(found: re.Match[str]) -> str:
+        return convert(html.unescape(found[3]).strip(), display="block" if found[2] == "[" else "inline")
+
+    return _FORMULA.sub(drawn, content)
+
+
+def on_post_page(output: str, page: Page, **_others: Any) -> str:
+    """The theme's only script from elsewhere, which lets search work in files, is replaced by one of ours."""
+    own = posixpath.relpath("assets/worker.js", posixpath.dirname(page.url) or ".")
+    return output.replace("https://unpkg.com/iframe-worker/shim", own)

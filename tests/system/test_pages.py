@@ -1,0 +1,155 @@
+"""What README and pages say works: their commands run or parse, their Python runs, their links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from censafe.cli import root
+from support.commands import CommandLine
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+PAGES = (README, ROOT / "PRIVACY.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+GENERATED = ("options", "python", "files", "errors", "keys")
+"""Pages of docs/reference that the site makes."""
+_FENCE = re.compile(r"^```([a-z]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^(?:    |\$ )?(?:\.venv/bin/)?censafe (.*?)(?:\s+#.*)?$", re.MULTILINE)
+_SMALLER = {"200000": "2000", "20000": "1000", "650000": "1000"}
+_long = pytest.mark.long
+
+
+def fences(page: Path, language: str) -> list[str]:
+    """Blocks of one language."""
+    return [text for name, text in _FENCE.findall(page.read_text(encoding="utf-8")) if name == language]
+
+
+def commands(text: str) -> list[list[str]]:
+    """Arguments of every command in a text; a line that a backslash ends goes on in the next one."""
+    return [shlex.split(line) for line in _COMMAND.findall(text.replace("\\\n", " "))]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "install.md",
+        "start.md",
+        "planning.md",
+        "paths/publish.md",
+        "paths/detailed.md",
+        pytest.param("paths/use.md", marks=_long),  # the notebook runs the same in Python
+        pytest.param("paths/study.md", marks=_long),
+    ],
+)
+def test_the_commands_of_a_page_run_one_after_the_other(
+    name: str, censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [command for block in fences(ROOT / "docs" / name, "sh") for command in commands(block)]
+    assert found
+    monkeypatch.chdir(tmp_path)
+    for command in found:
+        done = censafe(*(_SMALLER.get(word, word) for word in command))
+        assert done.code == 0, (command, done.err)
+    made = {
+        "start.md": "release/certificate.html",
+        "paths/detailed.md": "detailed-b/tables/t3/T03001/T03001.csv",
+    }
+    assert name not in made or (tmp_path / made[name]).exists()
+
+
+def test_pages_with_commands_to_run_are_run() -> None:
+    """A page with `sh` blocks is in the list above."""
+    marks = test_the_commands_of_a_page_run_one_after_the_other.pytestmark  # type: ignore[attr-defined]
+    (listed,) = [mark.args[1] for mark in marks if mark.name == "parametrize"]
+    names = {getattr(one, "values", (one,))[0] for one in listed}
+    assert names == {page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:] if fences(page, "sh")}
+
+
+def test_the_commands_of_the_readme_are_those_of_the_first_page() -> None:
+    start = [command for block in fences(ROOT / "docs" / "start.md", "sh") for command in commands(block)]
+    found = commands(README.read_text(encoding="utf-8"))
+    assert len(found) == 3
+    assert [command for command in found if command not in start] == []
+
+
+def placeholders(arguments: list[str]) -> Iterator[str]:
+    """Arguments without the marks of a manual."""
+    for word in arguments:
+        if word not in {"...", "[CONFIG]", "|"}:
+            yield word
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_command_that_a_page_names_has_these_options(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    blocks = [block for language, block in _FENCE.findall(text) if language in {"", "sh", "text"}]
+    indented = re.findall(r"^    censafe .*$", text, re.MULTILINE)
+    for arguments in commands("\n".join([*blocks, *indented])):
+        command: click.Command = root
+        words = list(placeholders(arguments))
+        context = click.Context(command, info_name="censafe")
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            inner = command.get_command(context, words.pop(0))
+            assert inner is not None, arguments
+            command = inner
+            context = click.Context(command, parent=context, info_name=arguments[0])
+        try:
+            command.make_parser(context).parse_args(words)
+        except click.UsageError as error:
+            raise AssertionError(f"{arguments}: {error.format_message()}") from error
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.md",
+        "docs/start.md",
+        "docs/methods/accounting.md",
+        pytest.param("docs/paths/study.md", marks=_long),
+    ],
+)
+def test_the_python_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = fences(ROOT / name, "python")
+    assert programs
+    monkeypatch.chdir(tmp_path)
+    exec("\n".join(programs), {})  # noqa: S102
+    assert name == "docs/methods/accounting.md" or (tmp_path / "rehearsal" / "certificate.html").exists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    made = {(ROOT / "docs" / "reference" / f"{name}.md").as_posix() for name in GENERATED}
+    missing = [
+        link
+        for link in links
+        if not (page.parent / link).exists() and (page.parent / link).resolve().as_posix() not in made
+    ]
+    assert missing == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.long
+def test_the_site_is_built_strictly_and_needs_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    monkeypatch.setenv("CENSAFE_DOCS_FAST", "1")  # notebooks have a test of their own
+    build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True))
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert (
+            re.findall(r'<(?:script|img|iframe|link)[^>]*(?:src|href)="(?:https?:)?//[^"]*"', text) == []
+        ), page
