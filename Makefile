@@ -8,13 +8,15 @@ STAMP  := $(VENV)/.synced
 # The suite starts some hundred processes: without stored bytecode each of them compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs test test-long lint bench browser coverage kernels clean help
+.PHONY: campaign campaign-short demo docs test test-long lint bench browser coverage kernels clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks"
 	@echo "make test   the test suite, under ten minutes on two cores"
 	@echo "make test-long  what the test suite samples, whole"
+	@echo "make campaign  kills, faults, bad input, fuzz and audits by seed, for hours; SEED=N HOURS=H PARTS=a,b"
+	@echo "make campaign-short  two minutes of it, drawn by the date"
 	@echo "make coverage  the suite with its lines counted; at least nine in ten"
 	@echo "make lint   formatting, lints, types, import contracts"
 	@echo "make bench  the benchmarks, tables to standard output"
@@ -52,6 +54,13 @@ test: $(STAMP) browser kernels
 # What the suite samples, whole: larger populations, more noise draws, more points of failure.
 test-long: $(STAMP) browser kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
+
+# Trials are drawn from the seed; the same command goes on where it stopped. Report and figures lie in campaign-results/.
+campaign: $(STAMP)
+	$(BIN)/python -m campaign --hours $(or $(HOURS),8) $(if $(SEED),--seed $(SEED)) $(if $(PARTS),--parts $(PARTS))
+
+campaign-short: $(STAMP)
+	$(BIN)/python -m campaign --short
 
 # The suite again with its lines counted, which takes one and a half times as long.
 coverage: $(STAMP) browser kernels

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -194,7 +195,7 @@ def write_report_rows(path: Path, kind: type[DataclassInstance], rows: Sequence[
 
 
 def save_figure(path: Path, figure: Figure, title: str) -> None:
-    """Write a figure with its title and the stamp, as SVG or PNG.
+    """Write a figure with its title and the stamp, as SVG or PNG; the same bytes for the same figure.
 
     Args:
         path: the file to write; its ending names the format.
@@ -202,8 +203,9 @@ def save_figure(path: Path, figure: Figure, title: str) -> None:
         title: of the whole figure.
     """
     figure.suptitle(f"{title}   [{COMPARED}]", fontsize=11)
-    with atomic_bytes(path) as stream:
-        figure.savefig(stream, format=path.suffix[1:], metadata={"Title": COMPARED}, dpi=150)
+    dates = {"Date": None} if path.suffix == ".svg" else {}
+    with rc_context({"svg.hashsalt": f"censafe {path.stem}"}), atomic_bytes(path) as stream:
+        figure.savefig(stream, format=path.suffix[1:], metadata={"Title": COMPARED, **dates}, dpi=150)
 
 
 def label_rows(axes: Axes, names: Sequence[str]) -> None:

@@ -1,0 +1,75 @@
+"""Kills: a signal at a random instant of any command, and then the same command."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from campaign import child
+from campaign.outcomes import HIDDEN, Baselines, finished, left, said
+from campaign.trials import Failures, Finding
+from campaign.worlds import TEST
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+WAIT = 10.0  # seconds in which the workers of a killed process must end
+
+
+class Kills:
+    """SIGKILL, SIGTERM and SIGINT."""
+
+    name = "kills"
+    long = 1000
+    short = 40
+
+    def __init__(self, baselines: Baselines) -> None:
+        self._baselines = baselines
+        self._scenarios = baselines.scenarios
+
+    def trial(self, number: int, chance: random.Random, box: Path) -> Finding:
+        """Stop one command and run it again."""
+        scenario = self._baselines.world.scenarios[chance.choice(self._scenarios)]
+        chosen = chance.choice(SIGNALS)
+        real = scenario.cost is not None and chance.random() < 0.5
+        seconds = self._baselines.seconds(scenario)
+        instant = chance.random() * seconds
+        scenario.prepare(box)
+        ledger = box / "ledger.jsonl" if real else None
+        key = ("--ledger", str(ledger)) if real else TEST if scenario.name.startswith("run ") else ()
+        ended = child.run(scenario.command(box, key), box, kill=(chosen, instant))
+        failures = said(ended)
+        failures += self._at_once(chosen, ended, box)
+        failures += finished(self._baselines, scenario, box, key, ledger)
+        name = f"{scenario.name}{' on a ledger' if real else ''}, {chosen.name} at {instant:.2f} s of {seconds:.2f} s"
+        return Finding(
+            name,
+            tuple(failures),
+            {"stopped": ended.code != 0, "signal": chosen.name, "command": scenario.name},
+        )
+
+    def _at_once(self, chosen: signal.Signals, ended: child.Ended, box: Path) -> Failures:
+        """What must hold before the command is run a second time."""
+        found = Failures()
+        found.unless(_waited(lambda: child.orphans(ended.process)), "processes of the killed command live on")
+        if chosen is signal.SIGKILL or ended.code == 0:
+            return found
+        expected = (128 + chosen, -chosen)
+        found.unless(
+            ended.code in expected, f"exit code {ended.code} after {chosen.name}: {ended.err[-400:]}"
+        )
+        strange = [
+            one for one in left(self._baselines, box) if not one.startswith(HIDDEN)
+        ]  # of work that goes on
+        found.unless(not strange, f"left by {chosen.name}: {strange[:5]}")
+        return found
+
+
+def _waited(found: Callable[[], list[int]]) -> bool:
+    start = time.monotonic()
+    while found():
+        if time.monotonic() - start > WAIT:
+            return False
+        time.sleep(0.1)
+    return True

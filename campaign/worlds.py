@@ -1,0 +1,137 @@
+"""Small inputs of all products, and the commands that are tried on them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from campaign import child
+from censafe import configuration
+from censafe import plan as price
+from support.commands import bureau_config, write_config
+from support.phsafe_inputs import write_folder
+from support.safetab_folders import write_folders
+from support.topdown_inputs import write_1940
+
+TEST = ("--test-key", "1")
+ROOT = ("--set", "root=State")
+_PARAMETERS = {"safetab-p": "parameters_p", "safetab-h": "parameters_h"}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One command that is tried.
+
+    Args:
+        name: of the trial.
+        words: of the command; OUT stands for its output, RUN for a copy of a finished run.
+        run: the finished run that it works on.
+        cost: of the plan, where it can be charged to a ledger.
+        slow: whether the short form leaves it out.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    run: Path | None = None
+    cost: Fraction | None = None
+    slow: bool = False
+
+    def command(self, box: Path, key: tuple[str, ...] = ()) -> list[str]:
+        """The words for one trial."""
+        places = {"OUT": str(box / "out"), "RUN": str(box / "out")}
+        return [*(places.get(word, word) for word in self.words), *key]
+
+    def prepare(self, box: Path) -> None:
+        """Make the folder of a trial."""
+        box.mkdir(parents=True)
+        if self.run is not None:
+            shutil.copytree(self.run, box / "out")
+
+
+@dataclass
+class World:
+    """All inputs below one folder, which no command may change.
+
+    Args:
+        folder: holds them.
+        scenarios: by name.
+    """
+
+    folder: Path
+    scenarios: dict[str, Scenario] = field(default_factory=dict)
+
+    def inputs(self) -> dict[str, str]:
+        """Contents of everything, to see that nothing was changed or left."""
+        return child.digests(self.folder)
+
+
+def build(folder: Path, *, quick: bool) -> World:
+    """Write the inputs, unless an earlier start did, and finish the runs that other commands need.
+
+    Args:
+        folder: of the inputs.
+        quick: whether only what the short form needs is made.
+    """
+    world = World(folder)
+    config = folder / "config.json"
+    data = {name: folder / name / "data" for name in ("phsafe", "e2e", "dhc")}
+    marks = folder / "complete.json"
+    if not marks.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        write_folder(data["phsafe"])
+        write_config(config, bureau_config())
+        write_folders(folder / "safetab")
+        write_1940(data["e2e"])
+        words = ("--persons", 300, "--states", "44", "--layout", "dhc", "--seed", 1, "--quiet")
+        _require(child.call("synth", data["dhc"], *words), "synth")
+    p, h, tab = (
+        folder / "safetab" / name for name in (_PARAMETERS["safetab-p"], _PARAMETERS["safetab-h"], "records")
+    )
+    runs = {
+        "phsafe": ("phsafe", str(config), str(data["phsafe"]), ()),
+        "safetab-p": ("safetab-p", str(p), str(tab), ()),
+        "safetab-h": ("safetab-h", str(h), str(tab), ()),
+        "e2e-1940": ("topdown", "e2e-1940", str(data["e2e"]), ()),
+        "dhc": ("topdown", "dhc-us", str(data["dhc"]), ROOT),
+    }
+    for name, (product, chosen, source, options) in runs.items():
+        words = ("run", product, chosen, source, "OUT", *options, "--quiet")
+        settings = dict(option.split("=") for option in options[1::2])
+        cost = price(configuration(product, chosen, settings)).total
+        if name == "dhc":  # which makes the redistricting data first
+            cost += price(configuration(product, "pl94-us", settings)).total
+        world.scenarios[f"run {name}"] = Scenario(f"run {name}", words, cost=cost, slow=name == "dhc")
+        finished = folder / "finished" / name
+        if not marks.exists() and not (quick and name == "dhc"):
+            _require(child.call(*words[:4], finished, *words[5:], *TEST), name)
+    _others(world, config, data)
+    marks.write_text(json.dumps(sorted(world.scenarios)), encoding="utf-8")
+    return world
+
+
+def _others(world: World, config: Path, data: dict[str, Path]) -> None:
+    finished = world.folder / "finished"
+    for name in ("phsafe", "safetab-p", "safetab-h", "e2e-1940"):
+        place = ("--config", str(world.folder / "safetab" / _PARAMETERS[name])) if name in _PARAMETERS else ()
+        words = ("estimate", "RUN", *place, "--quiet")
+        world.scenarios[f"estimate {name}"] = Scenario(f"estimate {name}", words, run=finished / name)
+    state = str(world.folder / "e2e")
+    more = (
+        ("evaluate phsafe", ("evaluate", "phsafe", str(config), str(data["phsafe"]), "OUT", "--trials", "1", "--quiet")),
+        ("evaluate topdown", ("evaluate", "topdown", "e2e-1940", f"{state}/data", "OUT", "--runs", "1", "--workers", "1", "--quiet")),
+        ("truth", ("truth", "phsafe", str(config), str(data["phsafe"]), "OUT", "--confidential", "--quiet")),
+        ("synth", ("synth", "OUT", "--persons", "200", "--states", "44", "--layout", "all", "--quiet")),
+        ("tables", ("tables", str(finished / "dhc"), "--geography", "county", "--out", "OUT")),
+        ("attack", ("attack", "reconstruct", str(data["dhc"]), "OUT", "--workers", "1", "--quiet", "--no-variability")),
+    )  # fmt: skip
+    for name, words in more:
+        world.scenarios[name] = Scenario(name, words, slow=name == "tables")
+
+
+def _require(code: int, name: str) -> None:
+    if code:
+        raise RuntimeError(f"the world could not be made: {name} ended with {code}")
