@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -31,8 +32,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dhc-evaluation")
     censafe.synthesize(folder / "data", persons=1200, states=["44"], layout="dhc")
     source = SourceOf.of("dhc-us", folder / "data", {"root": "State"})
-    evaluate_topdown(source, folder / "out", ReadOptions(), RunSeries(1, 3, 1))
+    write_urban_blocks(folder / "urban.csv", folder / "data")
+    evaluate_topdown(source, folder / "out", ReadOptions(), RunSeries(1, 3, 1), areas=[folder / "urban.csv"])
     return folder
+
+
+def write_urban_blocks(path: Path, data: Path) -> None:
+    """A list that says of every second block that it is urban, of the others that they are rural."""
+    codes = [line.split("|")[0][-16:] for line in (data / "GRF-C.txt").read_text().splitlines()[1:]]
+    rows = [f"{code},{'UR'[place % 2]}" for place, code in enumerate(codes)]
+    path.write_text("\n".join(["geocode,urban_rural", *rows]) + "\n")
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -149,3 +158,20 @@ def test_the_page_and_the_files_tell_bias_and_contradictions(folder: Path) -> No
         row["kind"] for row in rows_of(folder / "out" / "inconsistency.csv") if row["status"] == "counted"
     }
     assert len(kinds) > 20
+
+
+def test_every_summary_table_of_areas_that_are_known_is_filled(folder: Path) -> None:
+    """Districts and places are those of GRF-C, urban and rural blocks those of the list; a state without such areas has no numbers."""
+    reasons: dict[str, Counter[str]] = {}
+    for row in rows_of(folder / "out" / "summary_tables.csv"):
+        reasons.setdefault(row["number"], Counter())[row["reason"] if not row["value"] else ""] += 1
+    assert len(reasons) == 183
+    empty = {number: set(found) for number, found in reasons.items() if not found[""]}
+    absent = {"federal_aian", "otsa", "anvsa", "elementary_school_district", "secondary_school_district"}
+    assert {*itertools.chain(*empty.values())} == {f"needs a list of areas {name}" for name in absent}
+    assert len(empty) == 3 * 7 + 2
+    assert {"Table 1.d", "Table 1.g", "Table 3.f"}.isdisjoint(empty)
+    (table,) = {row["n_units"] for row in rows_of(folder / "out" / "summary_tables.csv")
+                if row["number"] == "Table 1.d" and "urban" in row["row"]}  # fmt: skip
+    codes = (folder / "urban.csv").read_text().count(",U")
+    assert int(table) == codes

@@ -17,7 +17,7 @@ from censafe.geography.grfc import BLOCK_NUMBER, NO_PLACE, BlockAreas, block_cod
 from censafe.geography.spines.prim import StatusCodes, prim_keys
 from censafe.model.arrays import Integers
 
-__all__ = ["with_prim_keys"]
+__all__ = ["district_codes", "with_prim_keys"]
 
 _STATUS: Final = ("PLACEFP", "PLACEFS", "COUSUBFP", "COUSUBFS")
 _DISTRICTS: Final = ("SDUNILEA", "SDSECLEA", "SDELMLEA")
@@ -58,6 +58,22 @@ def with_prim_keys(areas: BlockAreas, grfc: Sequence[Path], crosswalk: Path | No
     if wanted or districts:
         keys |= _keys_of_files(grfc, (*wanted, *districts), areas.codes)
     return replace(areas, keys={**areas.keys, **keys}, notes=(*areas.notes, *notes))
+
+
+def district_codes(areas: BlockAreas) -> tuple[Integers, Integers, Integers]:
+    """Unified, secondary and elementary school district of every block, by its state; 99999 for none.
+
+    Args:
+        areas: with the key ``districts`` of :func:`with_prim_keys`.
+
+    Example:
+        >>> none = np.full(1, 9999, np.int32)
+        >>> key = {"districts": np.array([(601 * 100_000 + 99_999) * 100_000 + 99_999])}
+        >>> district_codes(BlockAreas(np.array([2100004400100010]), none, none, none, key))
+        (array([601]), array([99999]), array([99999]))
+    """
+    key = areas.keys["districts"]
+    return key // _FIVE**2, key // _FIVE % _FIVE, key % _FIVE
 
 
 def _common_columns(grfc: Sequence[Path]) -> frozenset[str]:

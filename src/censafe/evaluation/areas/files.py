@@ -17,6 +17,7 @@ from censafe.evaluation.areas.areas import ComparedAreas, areas_of_codes
 from censafe.evaluation.files.histograms import whole_geocodes
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
 from censafe.geography.identifiers import BLOCK_COLUMNS, block_column
+from censafe.geography.prim_areas import district_codes
 from censafe.geography.spines.tree import Spine
 
 __all__ = [
@@ -35,19 +36,26 @@ _WITHIN: Final = {
     "place": 2,
     "cousub": 5,
     "aiannh": 0,
+    "unified_school_district": 2,
+    "secondary_school_district": 2,
+    "elementary_school_district": 2,
 }  # digits of the block's code that make the code unique
+_DISTRICTS: Final = ("unified_school_district", "secondary_school_district", "elementary_school_district")
 _CENSUS_DIGITS: Final = 16
 _NONE: Final = ("", str(NO_PLACE), str(NO_AIANNH))
 
 
 def known_areas(spine: Spine, known: BlockAreas) -> tuple[ComparedAreas, ...]:
-    """Places, county subdivisions and American Indian, Alaska Native and Hawaiian areas, as far as there are any.
+    """Places, county subdivisions, American Indian, Alaska Native and Hawaiian areas, and school districts, as far as there are any.
 
     Args:
         spine: tree over census blocks.
         known: areas of its blocks, as a run reads them.
     """
+    columns: dict[str, tuple[NDArray[np.integer], int]]
     columns = {"place": (known.place, 5), "cousub": (known.cousub, 5), "aiannh": (known.aiannh, 4)}
+    if "districts" in known.keys:
+        columns |= {kind: (codes, 5) for kind, codes in zip(_DISTRICTS, district_codes(known), strict=True)}
     found = []
     for kind, (numbers, digits) in columns.items():
         codes = np.char.zfill(numbers.astype(np.str_), digits)

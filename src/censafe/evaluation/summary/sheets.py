@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.areas.files import known_areas
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import PublishedRun
@@ -209,21 +210,26 @@ def summarise(
 
 
 def topdown_sources(
-    population: EvaluatedPopulation, runs: Mapping[str, Sequence[PublishedRun]]
+    population: EvaluatedPopulation,
+    runs: Mapping[str, Sequence[PublishedRun]],
+    lists: Sequence[ComparedAreas] = (),
 ) -> SummarySources:
-    """What the tables are filled from: the truth and the runs of some histograms, and areas that the run knows.
+    """What the tables are filled from: the truth and the runs of some histograms, and areas off the spine.
 
     Args:
         population: whose runs they are.
         runs: by histogram, the same ones of each.
+        lists: further areas off the spine; of a kind that the run knows, too, the given ones are used.
     """
     facts = population.loaded.facts
     pairs = tuple(population.pairs[name].with_runs(own) for name, own in runs.items())
-    lists = () if facts.areas is None else known_areas(pairs[0].spine, facts.areas)
+    known = () if facts.areas is None else known_areas(pairs[0].spine, facts.areas)
+    given = {one.level for one in lists}
+    lists = (*lists, *(one for one in known if one.level not in given))
     facilities = facts.facilities
     if population.main.schema.facilities is None:  # kinds of the DHC: only whether there is any is asked
         facilities = np.stack([facilities[:, 0], facilities[:, 1:].sum(axis=1)], axis=1)
-    return SummarySources(pairs, lists, facilities)
+    return SummarySources(pairs, tuple(lists), facilities)
 
 
 def budget_sheet(

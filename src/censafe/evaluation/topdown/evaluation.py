@@ -181,7 +181,7 @@ def _measure(
         frames["expected"] = expected_errors(population.config, population.areas)
     frames["side_by_side_long"] = stacked(sides)
     with reading.observer.stage("summary"):
-        sources = topdown_sources(population, read)
+        sources = topdown_sources(population, read, lists)
         found.tables, found.frames = summarise(sources, frames)
     with reading.observer.stage("bias"):
         found.frames["bias_classes"] = bias_frame(every, classes_of_areas(sources.pairs[0]), found.answers)
