@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.estimation.topdown.least_squares.sides import Tightened
+from censafe.estimation.topdown.objective import DenseObjective
 from censafe.model.arrays import Floats
 
 __all__ = ["InteriorPoint", "interior_point"]
@@ -105,6 +106,7 @@ class _Newton:
         size = sides.max(initial=1.0) if problem.p is None else float(problem.p.max(initial=1))
         self.unit = max(1.0, float(size) / 100.0)
         self.b, self.allowed = problem.B / self.unit, tight.allowed
+        self.objective = DenseObjective(h, problem.h_of, self.b)
         self.p = None if problem.p is None else problem.p / self.unit
         self.a = problem.rows.astype(np.float64)
         self.lo, self.hi = tight.lo / self.unit, tight.hi / self.unit
@@ -132,8 +134,7 @@ class _Newton:
         return _Iterate(own, pairs[0], pairs[1], np.zeros(self.lo.shape), nothing, np.zeros(len(self.pair)))
 
     def _gradient(self, x: Floats) -> Floats:
-        found: Floats = np.einsum("ck,ckl->cl", x, self.h[self.h_of]) - self.b
-        return found
+        return self.objective.gradient(x)
 
     def score(self, at: _Iterate) -> float:
         """About what the certificate of the point will say; infinite while it misses sums and rows."""
@@ -194,7 +195,7 @@ class _Newton:
         cells = 0 if self.p is None else rest.shape[1]
         move, force = np.zeros(rest.shape), np.zeros(len(missing))
         for _ in range(_SOLVES):
-            curved = np.einsum("ck,ckl->cl", move, self.h[self.h_of]) + at.x.ratio() * move
+            curved = self.objective.apply(move) + at.x.ratio() * move
             left = np.where(self.allowed, rest - curved - (rows * (move @ self.a.T)) @ self.a, 0.0)
             if self.p is not None:
                 left = left + np.where(self.allowed, self._spread(force, cells), 0.0)

@@ -163,6 +163,7 @@ class LevelReport:
         iterations: of all solves.
         most_iterations: of one solve.
         gap: largest duality gap of the problems that have one, in half chi-square units; ``approximate`` lists the others.
+        gap_share: largest gap divided by its objective, of wide geounits where it is above 1e-4; 0 where there is none.
         violation: largest relative violation before rounding.
         most_cells: largest number of cells of a solved parent.
         general: parents that were not ordinary and went the general way.
@@ -181,6 +182,7 @@ class LevelReport:
     iterations: int = 0
     most_iterations: int = 0
     gap: float = 0.0
+    gap_share: float = 0.0
     violation: float = 0.0
     most_cells: int = 0
     general: int = 0
@@ -225,6 +227,7 @@ class LevelReport:
             "iterations": self.iterations,
             "iterations_most": self.most_iterations,
             "gap_most": self.gap,
+            "gap_share_most": self.gap_share,
             "violation_most": self.violation,
             "cells_most": self.most_cells,
             "rounded": dict(sorted(self.rounded.items())),

@@ -36,6 +36,7 @@ __all__ = ["OperatorDescent", "OperatorTask", "estimate_operator_level", "operat
 
 
 _Solved = tuple[OperatorFamily, OperatorResult, tuple[CellChange, ...]] | None
+_STATE = "State"
 _AHEAD = 3  # parents under way or waiting, for every worker
 
 
@@ -101,6 +102,7 @@ def _in_order(
     task: OperatorTask, parents: SparseLevel | None, above: SpineLevel | None, units: range, workers: int
 ) -> Iterator[tuple[int, _Solved]]:
     """Results in the order of the parents; None where a parent is empty or copied."""
+    wide = above is None or task.level.name == _STATE
 
     def one(unit: int) -> _Solved:
         family = _family(task, parents, above, unit)
@@ -110,7 +112,7 @@ def _in_order(
         if changes:
             answers, values = _answers(task, *_span(task, above, unit), family.cell)
             family = replace(family, answers=answers, values=values)
-        return family, estimate_operator_parent(task.rules, family), changes
+        return family, estimate_operator_parent(task.rules, family, wide=wide), changes
 
     if workers <= 1:
         yield from ((unit, one(unit)) for unit in units)
@@ -228,6 +230,7 @@ def _count(name: str, found: OperatorResult, report: LevelReport) -> None:
     report.iterations += found.steps
     report.most_iterations = max(report.most_iterations, found.steps)
     report.gap = max(report.gap, found.gap)
+    report.gap_share = max(report.gap_share, found.share)
     report.violation = max(report.violation, found.violation)
     report.rounding_cost += found.cost
     report.most_cells = max(report.most_cells, found.counts.shape[1])

@@ -12,6 +12,7 @@ from numba import float64, types
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
+from censafe.estimation.topdown.least_squares.certificate import GAP_TOLERANCE
 from censafe.estimation.topdown.operator.family import (
     OperatorFamily,
     observed_answers,
@@ -23,10 +24,10 @@ from censafe.estimation.topdown.operator.newton import climb
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules
 from censafe.estimation.topdown.operator.problem import DUAL, SUMS, PassProblem, pass_problem
 from censafe.estimation.topdown.operator.rounding import exchange_units, round_pass
-from censafe.model.arrays import Integers
+from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 
-__all__ = ["OperatorResult", "estimate_operator_parent", "judge"]
+__all__ = ["WIDE_GAP", "OperatorResult", "estimate_operator_parent", "judge"]
 
 
 @compiled(types.UniTuple(float64, 2)(SUMS, DUAL))
@@ -59,6 +60,9 @@ def judge(sums, dual):  # type: ignore[no-untyped-def]
 
 _TOLERANCE = 1e-7  # records by which a sum may be missed before rounding
 _RELATIVE = 1e-13  # of the largest sum
+_FINER = 0.03  # of the tolerance, where the gap is above its mark
+_MOST_CLIMBS = 3
+WIDE_GAP = 1e-6  # of the objective, which US and states may be off where more than the mark of all others
 
 
 @dataclass
@@ -70,24 +74,33 @@ class OperatorResult:
         steps: Newton steps of all passes.
         products: products with the curvature.
         gap: largest of a pass, in half chi-square units.
+        share: largest of a pass, divided by its objective; 0 where every gap is small by itself or only that counts.
         violation: largest, in records.
         cost: of rounding.
         entries: largest number of open entries of a pass.
-        uncertified: passes that stopped before the tolerance.
+        uncertified: passes that stopped before the tolerance, or whose gap is above its mark.
     """
 
     counts: Integers = field(repr=False)
     steps: int = 0
     products: int = 0
     gap: float = 0.0
+    share: float = 0.0
     violation: float = 0.0
     cost: float = 0.0
     entries: int = 0
     uncertified: int = 0
 
 
-def estimate_operator_parent(rules: OperatorRules, family: OperatorFamily) -> OperatorResult:
+def estimate_operator_parent(
+    rules: OperatorRules, family: OperatorFamily, *, wide: bool = False
+) -> OperatorResult:
     """Fit and round every pass; the columns of one are exact sums of the next.
+
+    Args:
+        rules: of the level.
+        family: the parent.
+        wide: whether the children are so large that a gap counts by its share of the objective, too.
 
     Raises:
         CheckError: the exact sums of the children do not add up to the parent, or integers that meet them were not found.
@@ -103,7 +116,8 @@ def estimate_operator_parent(rules: OperatorRules, family: OperatorFamily) -> Op
         problem = pass_problem(
             held.astype(np.int32), right, column, observed_answers(rules, one, family, cell)
         )
-        right, held_name = _solved(problem, one, cell, column, result, family.name), column_name
+        x = _fitted(problem, result, wide)
+        right, held_name = _rounded(problem, x, one, cell, result, family.name), column_name
     result.counts = right
     return result
 
@@ -117,33 +131,49 @@ def _require_sums(name: str, held: Integers, column: Integers | None, right: Int
         raise CheckError(f"{name}: records are published where no cell may hold any")
 
 
-def _solved(
-    problem: PassProblem, one: OperatorPass, cell: NDArray[np.int32], column: Integers | None,
-    result: OperatorResult, name: str,
+def _fitted(problem: PassProblem, result: OperatorResult, wide: bool) -> Floats:
+    """The point of least squares by entry, with its certificate; more steps are taken where the gap is above its mark."""
+    entries, sums, dual = problem.entries, problem.sums, zero_multipliers(problem)
+    if not len(entries.child):
+        return dual.x
+    enough = max(_TOLERANCE, _RELATIVE * float(np.abs(sums.right).max(initial=0.0)))
+    tolerance, share = enough, 0.0
+    for _ in range(_MOST_CLIMBS):
+        steps, products, missed = climb(entries, sums, dual, tolerance)
+        violation, gap = judge(sums, dual)
+        gap *= problem.scale
+        result.steps += steps
+        result.products += products
+        small = gap <= GAP_TOLERANCE
+        if wide and not small:
+            share = gap / problem.objective.value(problem.counts_of(dual.x))
+            small = share <= WIDE_GAP
+        if small or missed > tolerance:
+            break
+        tolerance *= _FINER
+    result.gap, result.share = max(result.gap, gap), max(result.share, share)
+    result.violation = max(result.violation, violation)
+    result.entries = max(result.entries, len(entries.child))
+    result.uncertified += missed > enough or not small
+    return dual.x
+
+
+def _rounded(
+    problem: PassProblem, x: Floats, one: OperatorPass, cell: NDArray[np.int32], result: OperatorResult, name: str
 ) -> Integers:  # fmt: skip
     """Counts of the columns of a pass, shape (C, K)."""
     counts, entries, sums = problem.fixed, problem.entries, problem.sums
     if not len(entries.child):
         return counts
-    dual = zero_multipliers(problem)
-    tolerance = max(_TOLERANCE, _RELATIVE * float(np.abs(sums.right).max(initial=0.0)))
-    steps, products, missed = climb(entries, sums, dual, tolerance)
-    violation, gap = judge(sums, dual)
-    result.steps += steps
-    result.products += products
-    result.gap = max(result.gap, gap * problem.scale)
-    result.violation = max(result.violation, violation)
-    result.entries = max(result.entries, len(entries.child))
-    result.uncertified += missed > tolerance
     chain = np.ascontiguousarray([link[cell[problem.free]] for link in one.chain], np.int32)
     open_counts = np.zeros((len(counts), len(problem.free)), np.int64)
     cost, failed = round_pass(
-        entries, dual.x, problem.held, problem.right, sums.column.astype(np.int64),
+        entries, x, problem.held, problem.right, sums.column.astype(np.int64),
         chain.reshape(len(one.chain), len(problem.free)), open_counts,
     )  # fmt: skip
     if failed:
         raise CheckError(f"{name}: {int(failed)} exact sums could not be met by integers")
     result.cost += cost
-    exchange_units(entries, dual.x, problem.held, sums, problem.scale, open_counts)
+    exchange_units(entries, x, problem.held, sums, problem.scale, open_counts)
     counts[:, problem.free] = open_counts
     return counts

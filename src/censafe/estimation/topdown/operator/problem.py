@@ -22,6 +22,7 @@ from numba import float64, int32, int64, void
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
+from censafe.estimation.topdown.objective import GroupAnswers, OperatorObjective
 from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
@@ -93,6 +94,27 @@ class PassProblem:
     entries: Entries = field(repr=False)
     sums: Sums = field(repr=False)
     scale: float
+
+    @property
+    def objective(self) -> OperatorObjective:
+        """What is measured of the free columns, as a function of their counts, in half chi-square units."""
+        children, columns = len(self.fixed), len(self.free)
+        entries, sums, shape = self.entries, self.sums, (children, columns)
+        diagonal, target = np.zeros(shape), np.zeros(shape)
+        diagonal[entries.child, entries.column] = entries.curvature * self.scale
+        target[entries.child, entries.column] = entries.target
+        answers = []
+        for label, first, size in zip(sums.label[1:], sums.first[1:], sums.size[1:], strict=True):
+            rows = slice(int(first), int(first + children * size))
+            right, weight = sums.right[rows], sums.weight[rows] * self.scale
+            answers.append(GroupAnswers(label, right.reshape(-1, size), weight.reshape(-1, size)))
+        return OperatorObjective(diagonal, target, tuple(answers))
+
+    def counts_of(self, x: Floats) -> Floats:
+        """Values of the entries by child and free column, 0 where there is no entry."""
+        found = np.zeros((len(self.fixed), len(self.free)))
+        found[self.entries.child, self.entries.column] = x
+        return found
 
 
 @compiled(int64(int64[:, ::1], int32[::1], int64[::1], int64[:, ::1], int32[::1], int32[::1]))
