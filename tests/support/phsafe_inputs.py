@@ -159,12 +159,11 @@ def opened(
     folder: Path, *, states: Sequence[str] = STATES, reader: str = "csv", max_persons: int | None = None
 ) -> Iterator[Iterator[Population]]:
     """The parts of a folder in an engine of their own, with scratch in a folder beside it."""
-    import ibis
-
     from censafe.population import open_population
+    from censafe.tabulation.engine import connect
 
-    backend = ibis.duckdb.connect()
     work = (folder if folder.is_dir() else folder.parent).with_name("work")
+    backend = connect(work / "engine")
     try:
         source = open_population(folder, reader=reader, states=tuple(states), backend=backend, work=work)
         with closing(source.parts(max_persons)) as parts:

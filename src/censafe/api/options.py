@@ -38,6 +38,7 @@ class ReadKeywords(TypedDict, total=False):
         examples: a new private file for the keys of offending records.
         threads: of the relational engine; one a core without.
         memory: limit of the relational engine, such as ``6GB``.
+        engine: ``duckdb``, ``sail``, or ``spark=sc://HOST:PORT``; DuckDB without. Results do not depend on it.
         scratch: where the private folder for files with records is made; beside the data without.
         t1: safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.
         water_blocks: safetab: a public list of blocks without land.
@@ -50,6 +51,7 @@ class ReadKeywords(TypedDict, total=False):
     examples: Path | None
     threads: int | None
     memory: str | None
+    engine: str | None
     scratch: Path | None
     t1: Path | None
     water_blocks: Path | None
@@ -183,6 +185,7 @@ def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:
         UsageError: totals of population groups for a product that reads none.
         TypeError: a keyword that is none.
     """
+    from censafe.model.engine import EngineChoice
     from censafe.products.run.options import ReadOptions
 
     given = _given(keywords)
@@ -192,6 +195,10 @@ def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:
         raise UsageError(f"`results`: {product} holds to no published results; leave it out.")
     if "progress" in given:
         given["observer"] = given.pop("progress")
+    if "engine" in given:
+        given["engine"] = EngineChoice.parse(given["engine"])
+        if product != "phsafe" and given["engine"].name != "duckdb":
+            raise UsageError(f"`engine`: {product} runs on duckdb alone; leave it out.")
     return ReadOptions(**given)
 
 

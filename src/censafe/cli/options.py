@@ -210,6 +210,11 @@ def engine_options(command: _Command) -> _Command:
             help="Memory limit of the engine, for example 6GB.",
         ),
         click.option(
+            "--engine",
+            metavar="ENGINE",
+            help="Where records are held and counted: duckdb, sail or spark=sc://HOST:PORT [default: duckdb].",
+        ),
+        click.option(
             "--scratch",
             type=click.Path(file_okay=False, path_type=Path),
             help="Make the private folder for records here while they are counted [default: beside DATA].",

@@ -1,30 +1,45 @@
-"""Results of the relational layer as Arrow tables, without what the caller does not need, or as streams that a signal ends."""
+"""Results of the relational layer as Arrow tables, and streams and queries that a signal ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import RLock
-from typing import TYPE_CHECKING, Final
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    import duckdb
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["fetch", "interrupt_queries", "interruptible", "stream_of"]
+    from censafe.model.engine import Engine
 
-_OPEN: Final[WeakSet[duckdb.DuckDBPyConnection]] = WeakSet()
-"""Databases and cursors in use, by any thread: a signal is of the whole process, and so is this."""
+__all__ = ["Interruptible", "engine_of", "fetch", "interrupt_queries", "interruptible", "stream_of"]
+
+
+class Interruptible(Protocol):
+    """A database, a cursor of it, or a session of a cluster."""
+
+    def interrupt(self) -> None:
+        """End what it computes, with an error in the thread that waits for it."""
+
+
+class _Database(Interruptible, Protocol):
+    def cursor(self) -> Any: ...
+
+
+_OPEN: Final[WeakKeyDictionary[Interruptible, type[Exception]]] = WeakKeyDictionary()
+"""Databases and cursors in use, by any thread, and the error of a closed one: a signal is of the whole process, and so is this."""
 _CHANGING: Final = RLock()  # a signal's handler may come while its own thread holds it
+
+
+def engine_of(expression: ir.Expr) -> Engine:
+    """The engine that holds the tables of an expression."""
+    return cast("Engine", expression.get_backend())
 
 
 def fetch(expression: ir.Expr) -> pa.Table:
     """Run a query and return its rows.
-
-    On DuckDB the rows come straight from the engine: the general way of Ibis loads pandas first, which takes
-    longer than most of our queries.
 
     Args:
         expression: a table, column or scalar of stored tables.
@@ -32,50 +47,44 @@ def fetch(expression: ir.Expr) -> pa.Table:
     Returns:
         Arrow table with the columns and types of the expression.
     """
-    table = expression.as_table()
-    backend = table.get_backend()
-    if backend.name != "duckdb":
-        return table.to_pyarrow()
-    found = backend.con.sql(backend.compile(table)).to_arrow_table()
-    return found.cast(table.schema().to_pyarrow())
+    return engine_of(expression).fetch(expression.as_table())
 
 
-def interruptible(con: duckdb.DuckDBPyConnection) -> None:
+def interruptible(opened: Interruptible, closed: type[Exception] = RuntimeError) -> None:
     """Let :func:`interrupt_queries` end what a connection computes.
 
     DuckDB looks for signals by itself only while the main thread waits for ``execute`` and works on the query, and not where its
     own threads do, while the next batch of a stream is computed, or in another thread of the program.
 
     Args:
-        con: an open database.
+        opened: an open database.
+        closed: error by which it says that it was closed.
     """
     with _CHANGING:
-        _OPEN.add(con)
+        _OPEN[opened] = closed
 
 
 @contextmanager
-def stream_of(con: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+def stream_of(con: _Database) -> Iterator[Any]:
     """Yield a cursor for a stream of its own, which other queries do not end and :func:`interrupt_queries` does.
 
     Args:
-        con: an open database.
+        con: an open database, which was made interruptible or not.
     """
     cursor = con.cursor()
-    interruptible(cursor)
+    interruptible(cursor, _OPEN.get(con, RuntimeError))
     try:
         yield cursor
     finally:
+        with _CHANGING:
+            _OPEN.pop(cursor, None)
         cursor.close()
 
 
 def interrupt_queries() -> None:
-    """End what all connections compute, with ``duckdb.InterruptException`` in the thread that waits for it."""
+    """End what all connections compute, with an error in the thread that waits for it."""
     with _CHANGING:
-        connections = tuple(_OPEN)
-    if not connections:
-        return
-    import duckdb
-
-    for con in connections:
-        with suppress(duckdb.ConnectionException):  # closed meanwhile
+        connections = tuple(_OPEN.items())
+    for con, closed in connections:
+        with suppress(closed):  # closed meanwhile
             con.interrupt()

@@ -76,6 +76,7 @@ def csv_relation(source: TableFiles) -> Relation:
     return Relation(
         table=source.table,
         sql=_scan(source, schema, delimiters.pop(), rejects),
+        files=(),
         integers=frozenset(),
         label=source.label,
         rows_about=rows,

@@ -27,7 +27,7 @@ class Column:
         width: characters of a code or digit column; 0 for integers.
         ranges: inclusive ranges of integer values; empty for ``digits``.
         typed: column name in the loaded table, or None when the column is checked and not stored.
-        sql_type: DuckDB type in the loaded table.
+        dtype: type in the loaded table, as Ibis calls it.
         meaning: what the column says.
     """
 
@@ -36,7 +36,7 @@ class Column:
     width: int
     ranges: tuple[tuple[int, int], ...]
     typed: str | None
-    sql_type: str | None
+    dtype: str | None
     meaning: str
 
     @property
@@ -106,13 +106,13 @@ def _column(entry: dict[str, str | int]) -> Column:
     tokens = [token.strip() for token in str(entry.get("allowed", "")).split(",") if token.strip()]
     bounds = [token.split("-") for token in tokens]
     width = int(entry.get("width", 0)) or (len(bounds[0][0]) if kind == "code" else 0)
-    typed, _, sql_type = str(entry.get("typed", "")).partition(" ")
+    typed, _, dtype = str(entry.get("typed", "")).partition(" ")
     return Column(
         name=str(entry["name"]),
         kind=kind,  # type: ignore[arg-type]
         width=width,
         ranges=tuple((int(pair[0]), int(pair[-1])) for pair in bounds),
         typed=typed or None,
-        sql_type=sql_type or None,
+        dtype=dtype or None,
         meaning=str(entry["meaning"]),
     )

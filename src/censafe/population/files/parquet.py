@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TableSchema, layout
-from censafe.population.files.relation import Relation, TableFiles, engine_errors, name_in, quote_paths
+from censafe.population.files.relation import Relation, TableFiles, engine_errors, name_in
 from censafe.population.findings import Finding, Severity, layout_finding
 
 __all__ = ["parquet_relation", "readable_texts"]
@@ -49,10 +49,10 @@ def parquet_relation(source: TableFiles) -> Relation:
         findings.append(layout_finding(source.label, problem, allowed, column=", ".join(mixed)))
     if not rows and not any(finding.severity == "stop" for finding in findings):
         findings.append(_without_rows(source))
-    paths = quote_paths(source.paths)
     return Relation(
         table=source.table,
-        sql=f"read_parquet([{paths}], union_by_name=true)",
+        sql="",
+        files=source.paths,
         integers=frozenset(integers),
         label=source.label,
         rows_about=rows,

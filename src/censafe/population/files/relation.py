@@ -7,13 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import duckdb
 
 from censafe.errors import CensafeError, DataError, StorageError
-from censafe.population.files.layout import TableName
+from censafe.population.files.layout import TableName, layout
 from censafe.population.findings import Finding
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from censafe.model.engine import Engine
 
 __all__ = [
     "Relation",
@@ -104,7 +109,8 @@ class Relation:
 
     Args:
         table: which table.
-        sql: a FROM item that yields the columns of the layout.
+        sql: for text, a FROM item of the embedded engine that yields the columns of the layout; empty for Parquet.
+        files: the Parquet files, which every engine scans; none for text.
         integers: columns that arrive as integers; the others arrive as text.
         label: how messages call the files.
         rows_about: number of rows, exact from metadata or estimated from file sizes.
@@ -116,6 +122,7 @@ class Relation:
 
     table: TableName
     sql: str
+    files: tuple[Path, ...]
     integers: frozenset[str]
     label: str
     rows_about: int
@@ -123,6 +130,13 @@ class Relation:
     clustered: bool
     rejects: tuple[str, str] | None
     findings: tuple[Finding, ...]
+
+    def scan(self, engine: Engine, name: str) -> ir.Table:
+        """The table of an engine under ``name``; text is scanned by the embedded one alone."""
+        if self.files:
+            return engine.scan(name, self.files, layout(self.table).header)
+        found: ir.Table = engine.embedded.view(name, f"SELECT * FROM {self.sql}")
+        return found
 
 
 def name_in(paths: tuple[Path, ...], path: Path) -> str:

@@ -1,29 +1,48 @@
 """Typed load: the state filter and the domain checks happen in the one scan of every table.
 
 A value outside its domain becomes NULL in a stored column, or a bit of FAULTS for a column that is checked
-and not stored; validation counts them. Reading files is the one place with SQL of its own.
+and not stored; validation counts them. Everything here is the same on every engine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from censafe.geography import state_codes
+from censafe.model.fetching import fetch
 from censafe.population.files.delimited import reject_findings
 from censafe.population.files.layout import Column, TableName, layout
-from censafe.population.files.relation import Relation, engine_errors, quote_list, quote_text
+from censafe.population.files.relation import Relation, engine_errors
 from censafe.population.findings import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import ibis.expr.types as ir
 
-    import duckdb
+    from censafe.model.engine import Engine
 
-__all__ = ["FAULTS", "MafidRange", "PartTables", "drop_tables", "load_part", "mafid_sql", "typed_sql"]
+__all__ = ["FAULTS", "MafidRange", "PartTables", "Scanned", "load_part", "typed_mafid"]
 
 FAULTS = "FAULTS"
 _FEW = 5  # up to so many values the engine compares faster one by one than by hashing
+
+
+@dataclass(frozen=True, eq=False)
+class Scanned:
+    """CONFIDENTIAL. A table of the input that an engine scans whenever it is asked.
+
+    Args:
+        relation: what is scanned.
+        rows: its columns as they are in the files.
+    """
+
+    relation: Relation
+    rows: ir.Table
+
+    def typed(self, column: Column) -> ir.Column:
+        """The typed value of a column, NULL where the value is not allowed."""
+        return _typed(column, self.rows[column.name], integer=column.name in self.relation.integers)
 
 
 @dataclass(frozen=True)
@@ -35,22 +54,25 @@ class MafidRange:
     low: int
     high: int
 
-    def sql(self, relation: Relation) -> str:
-        """The WHERE clause of this part; empty when there is only one.
+    def of(self, scanned: Scanned) -> ir.Table:
+        """The rows of this part.
 
         It compares the column itself, too, so that the engine can skip what lies outside; valid MAFIDs have
         nine digits, so texts compare like numbers.
         """
+        rows = scanned.rows
         if self.count == 1:
-            return ""
-        integer = "MAFID" in relation.integers
-        value = "MAFID" if integer else mafid_sql(relation)
+            return rows
+        integer = "MAFID" in scanned.relation.integers
+        value: Any = rows.MAFID if integer else typed_mafid(scanned)
         if self.index == 0:
-            return f"WHERE ({value} < {self.high} OR {value} IS NULL)"
-        skip = "" if integer else f"MAFID >= '{self.low}' AND MAFID <= '{self.high}' AND "
-        if self.index == self.count - 1:
-            return f"WHERE {value} >= {self.low}" if integer else f"WHERE {skip}{value} >= {self.low}"
-        return f"WHERE {skip}{value} >= {self.low} AND {value} < {self.high}"
+            return rows.filter((value < self.high) | value.isnull())
+        conditions = [value >= self.low]
+        if self.index < self.count - 1:
+            conditions.append(value < self.high)
+        if not integer:
+            conditions.append(rows.MAFID.between(str(self.low), str(self.high)))
+        return rows.filter(*conditions)
 
 
 @dataclass(frozen=True)
@@ -74,38 +96,15 @@ class PartTables:
     findings: tuple[Finding, ...]
 
 
-def typed_sql(column: Column, integer: bool) -> str:
-    """SQL that gives the typed value of a column, or NULL when the value is not allowed.
-
-    Args:
-        column: the column.
-        integer: whether it arrives as an integer rather than as text.
-    """
-    raw = f'"{column.name}"'
-    if column.kind == "digits":
-        return _digits_sql(column, raw, integer)
-    kind = column.sql_type or "INTEGER"
-    values = column.values()
-    if values is not None and not integer and len(values) <= _FEW:
-        cases = " ".join(f"WHEN {quote_text(value)} THEN {int(value)}" for value in values)
-        return f"CASE {raw} {cases} END::{kind}"
-    if values is not None and not integer:
-        return f"CASE WHEN {raw} IN ({quote_list(values)}) THEN {raw}::{kind} END"
-    number = raw if integer else f"TRY_CAST({raw} AS INTEGER)"
-    inside = " OR ".join(f"{number} BETWEEN {low} AND {high}" for low, high in column.ranges)
-    same_text = "" if integer else f"{number}::VARCHAR = {raw} AND "
-    return f"CASE WHEN {same_text}({inside}) THEN {number}::{kind} END"
-
-
-def mafid_sql(relation: Relation) -> str:
-    """SQL of the typed MAFID of a relation."""
-    column = next(column for column in layout(relation.table).columns if column.name == "MAFID")
-    return typed_sql(column, "MAFID" in relation.integers)
+def typed_mafid(scanned: Scanned) -> ir.Column:
+    """The typed MAFID of a table."""
+    columns = layout(scanned.relation.table).columns
+    return scanned.typed(next(column for column in columns if column.name == "MAFID"))
 
 
 def load_part(
-    con: duckdb.DuckDBPyConnection,
-    relations: Mapping[TableName, Relation],
+    engine: Engine,
+    tables: Mapping[TableName, Scanned],
     states: tuple[str, ...],
     part: MafidRange,
     prefix: str,
@@ -116,8 +115,8 @@ def load_part(
     MAFID occurs nowhere in geo stays, so that validation can report it.
 
     Args:
-        con: the engine.
-        relations: the input tables.
+        engine: scans and holds the tables.
+        tables: the input.
         states: the state filter.
         part: range of MAFIDs.
         prefix: prefix of the names of the tables that are made.
@@ -129,19 +128,27 @@ def load_part(
         DataError: a file cannot be parsed.
         StorageError: memory or disk ran out.
     """
-    names: dict[TableName, str] = {name: f"{prefix}_{name}" for name in relations}
-    geo = relations["geo"]
-    with engine_errors(geo.label):
-        con.execute(f"CREATE OR REPLACE TABLE {prefix}_geo_all AS {_select(geo, part)}")
-    counts = _count_states(con, f"{prefix}_geo_all", states)
-    filtered = _split_geo(con, prefix, states, counts["outside"] + counts["unknown"])
-    malformed = _stage_malformed(con, geo, prefix, states) if counts["malformed"] else ""
+    geo = tables["geo"]
+    with engine_errors(geo.relation.label):
+        everything = engine.store(f"{prefix}_geo_all", _stored_columns(geo, part), shared=True)
+    counts = _count_states(everything, states)
+    filtered = counts["outside"] + counts["unknown"] > 0
+    names: dict[TableName, str] = {
+        name: f"{prefix}_geo_all" if name == "geo" and not filtered else f"{prefix}_{name}" for name in tables
+    }
+    outside = _split_geo(engine, everything, prefix, states) if filtered else None
+    malformed = _malformed(engine, geo, prefix, states) if counts["malformed"] else None
     for name in ("units", "persons"):
-        _load_table(con, relations[name], part, prefix, filtered, malformed)
+        rows = _stored_columns(tables[name], part, malformed)
+        with engine_errors(tables[name].relation.label):
+            engine.store(
+                names[name], rows if outside is None else rows.anti_join(outside, "MAFID"), shared=True
+            )
     findings: list[Finding] = []
-    for relation in relations.values():
-        findings += reject_findings(con, relation)
-    drop_tables(con, (f"{prefix}_outside", f"{prefix}_malformed"))
+    for scanned in tables.values():
+        findings += reject_findings(engine.embedded.con, scanned.relation)
+    with engine_errors("working tables"):
+        engine.drop(f"{prefix}_outside", f"{prefix}_malformed")
     return PartTables(
         names=names,
         state_rows={state: counts[state] for state in states if counts.get(state)},
@@ -152,98 +159,92 @@ def load_part(
     )
 
 
-def drop_tables(con: duckdb.DuckDBPyConnection, names: tuple[str, ...]) -> None:
-    """Forget engine tables, whether or not they exist."""
-    with engine_errors("working tables"):
-        for name in names:
-            con.execute(f"DROP TABLE IF EXISTS {name}")
+def _typed(column: Column, raw: Any, *, integer: bool) -> Any:
+    import ibis
+
+    if column.kind == "digits":
+        return _digits(column, raw, integer=integer)
+    kind = column.dtype or "int32"
+    values = column.values()
+    if values is not None and not integer and len(values) <= _FEW:
+        return raw.cases(*((value, ibis.literal(int(value), "int32")) for value in values)).cast(kind)
+    if values is not None and not integer:
+        return raw.isin(values).ifelse(raw.try_cast(kind), None)
+    number = raw if integer else raw.try_cast("int32")
+    inside = ibis.or_(*(number.between(low, high) for low, high in column.ranges))
+    if not integer:
+        inside &= number.cast("string") == raw
+    return inside.ifelse(number.try_cast(kind), None)
 
 
-def _digits_sql(column: Column, raw: str, integer: bool) -> str:
+def _digits(column: Column, raw: Any, *, integer: bool) -> Any:
     if integer:
-        top = 10**column.width - 1
-        return f"CASE WHEN {raw} BETWEEN 0 AND {top} THEN lpad({raw}::VARCHAR, {column.width}, '0') END"
+        inside = raw.between(0, 10**column.width - 1)
+        return inside.ifelse(raw.cast("string").lpad(column.width, "0"), None)
     if column.name == "TABBLKST":
-        return f"CASE WHEN {raw} IN ({quote_list(state_codes())}) THEN {raw} END"
-    return f"CASE WHEN regexp_full_match({raw}, '[0-9]{{{column.width}}}') THEN {raw} END"
+        return raw.isin(state_codes()).ifelse(raw, None)
+    # The length says that nothing follows, which $ alone leaves open for a line end in some dialects.
+    digits = raw.re_search(f"^[0-9]{{{column.width}}}$") & (raw.length() == column.width)
+    return digits.ifelse(raw, None)
 
 
-def _select(relation: Relation, part: MafidRange, malformed: str = "") -> str:
-    schema = layout(relation.table)
-    columns = [
-        f"{typed_sql(column, column.name in relation.integers)} AS {column.typed}" for column in schema.stored
-    ]
+def _stored_columns(scanned: Scanned, part: MafidRange, malformed: ir.Table | None = None) -> ir.Table:
+    """The typed columns of a part, without rows whose malformed MAFID is listed."""
+    import ibis
+
+    schema = layout(scanned.relation.table)
+    rows = part.of(scanned)
+    if malformed is not None:
+        text = typed_mafid(scanned).isnull().ifelse(rows.MAFID.cast("string").fill_null(""), None)
+        rows = rows.mutate(_text=text).anti_join(malformed, [("_text", "T")]).drop("_text")
+    here = Scanned(scanned.relation, rows)
+    columns = {str(column.typed): here.typed(column) for column in schema.stored}
     if schema.checked:
-        bits = " + ".join(
-            f"CASE WHEN {typed_sql(column, column.name in relation.integers)} IS NULL THEN {1 << bit} ELSE 0 END"
+        bits = (
+            here.typed(column).isnull().ifelse(1 << bit, 0).cast("int32")
             for bit, column in enumerate(schema.checked)
         )
-        columns.append(f"({bits})::USMALLINT AS {FAULTS}")
-    where = part.sql(relation)
-    if malformed:
-        known = f"{mafid_sql(relation)} IS NOT NULL OR coalesce(MAFID::VARCHAR, '') NOT IN (SELECT t FROM {malformed})"
-        where = f"{where} AND ({known})" if where else f"WHERE {known}"
-    return f"SELECT {', '.join(columns)} FROM {relation.sql} {where}"
+        columns[FAULTS] = sum(bits, start=ibis.literal(0, "int32")).cast("int32")
+    return rows.select(**columns)
 
 
-def _count_states(con: duckdb.DuckDBPyConnection, table: str, states: tuple[str, ...]) -> dict[str, int]:
+def _count_states(geo: ir.Table, states: tuple[str, ...]) -> dict[str, int]:
     counts = {"outside": 0, "unknown": 0, "malformed": 0}
     with engine_errors("geo"):
-        rows = con.execute(
-            f"SELECT TABBLKST, count(*), count(*) FILTER (GEO_RTYPE = 2), "
-            f"count(*) FILTER (MAFID IS NULL) FROM {table} GROUP BY TABBLKST"
-        ).fetchall()
-    for state, count, housing, malformed in rows:
+        found = geo.group_by("TABBLKST").aggregate(
+            rows=geo.count(),
+            housing=geo.count(where=geo.GEO_RTYPE == 2),
+            malformed=geo.count(where=geo.MAFID.isnull()),
+        )
+        rows = fetch(found).to_pylist()
+    for row in rows:
+        state = row["TABBLKST"]
         if state in states:
-            counts[state], counts["2" + state] = count, housing
+            counts[state], counts["2" + state] = row["rows"], row["housing"]
         else:
-            counts["unknown" if state is None else "outside"] += count
-            counts["malformed"] += malformed
+            counts["unknown" if state is None else "outside"] += row["rows"]
+            counts["malformed"] += row["malformed"]
     return counts
 
 
-def _split_geo(con: duckdb.DuckDBPyConnection, prefix: str, states: tuple[str, ...], others: int) -> bool:
-    everything, inside_states = f"{prefix}_geo_all", f"{prefix}_geo"
+def _split_geo(engine: Engine, everything: ir.Table, prefix: str, states: tuple[str, ...]) -> ir.Table:
+    """Hold the rows of the filter, and the MAFIDs that occur outside it alone, which are returned."""
+    inside = everything.TABBLKST.isin(states).fill_null(False)
     with engine_errors("geo"):
-        con.execute(f"DROP TABLE IF EXISTS {inside_states}")
-        if not others:
-            con.execute(f"ALTER TABLE {everything} RENAME TO {inside_states}")
-            return False
-        inside = f"coalesce(TABBLKST IN ({quote_list(states)}), false)"
-        con.execute(f"CREATE TABLE {inside_states} AS SELECT * FROM {everything} WHERE {inside}")
-        con.execute(
-            f"CREATE OR REPLACE TABLE {prefix}_outside AS SELECT DISTINCT e.MAFID FROM {everything} e "
-            f"ANTI JOIN {inside_states} k USING (MAFID) WHERE e.MAFID IS NOT NULL AND NOT {inside}"
-        )
-        con.execute(f"DROP TABLE {everything}")
-    return True
+        ours = engine.store(f"{prefix}_geo", everything.filter(inside), shared=True)
+        others = everything.filter(everything.MAFID.notnull() & ~inside).select("MAFID").distinct()
+        outside = engine.store(f"{prefix}_outside", others.anti_join(ours, "MAFID"), shared=True)
+        engine.drop(f"{prefix}_geo_all")
+    return outside
 
 
-def _stage_malformed(
-    con: duckdb.DuckDBPyConnection, geo: Relation, prefix: str, states: tuple[str, ...]
-) -> str:
+def _malformed(engine: Engine, geo: Scanned, prefix: str, states: tuple[str, ...]) -> ir.Table:
     """Texts of malformed MAFIDs of other states: their units and persons vanish too."""
     state = next(column for column in layout("geo").columns if column.name == "TABBLKST")
-    state_sql = typed_sql(state, "TABBLKST" in geo.integers)
-    bad = f"SELECT MAFID::VARCHAR AS t, coalesce({state_sql} IN ({quote_list(states)}), false) AS inside"
-    with engine_errors(geo.label):
-        con.execute(
-            f"CREATE OR REPLACE TABLE {prefix}_malformed AS SELECT coalesce(t, '') AS t FROM "
-            f"({bad} FROM {geo.sql} WHERE {mafid_sql(geo)} IS NULL) GROUP BY 1 HAVING NOT bool_or(inside)"
-        )
-    return f"{prefix}_malformed"
-
-
-def _load_table(
-    con: duckdb.DuckDBPyConnection,
-    relation: Relation,
-    part: MafidRange,
-    prefix: str,
-    filtered: bool,
-    malformed: str,
-) -> None:
-    source = _select(relation, part, malformed)
-    if filtered:
-        source = f"SELECT s.* FROM ({source}) s ANTI JOIN {prefix}_outside o USING (MAFID)"
-    with engine_errors(relation.label):
-        con.execute(f"CREATE OR REPLACE TABLE {prefix}_{relation.table} AS {source}")
+    bad = geo.rows.filter(typed_mafid(geo).isnull())
+    here = Scanned(geo.relation, bad)
+    inside = here.typed(state).isin(states).fill_null(False)
+    texts = bad.select(T=bad.MAFID.cast("string").fill_null(""), INSIDE=inside.cast("int8"))
+    listed = texts.group_by("T").aggregate(INSIDE=texts.INSIDE.max())
+    with engine_errors(geo.relation.label):
+        return engine.store(f"{prefix}_malformed", listed.filter(listed.INSIDE == 0).select("T"), shared=True)

@@ -15,17 +15,19 @@ from uuid import uuid4
 
 from censafe.errors import CensafeError, ConfigError, DataError
 from censafe.geography import state_codes
+from censafe.model.fetching import fetch
 from censafe.population.files.delimited import csv_relation, reject_findings
 from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TABLES, TableName
 from censafe.population.files.parquet import parquet_relation
 from censafe.population.files.relation import Relation, TableFiles, engine_errors, find_table, quote_text
 from censafe.population.findings import Finding, raise_if_fatal
-from censafe.population.households.load import MafidRange, PartTables, drop_tables, load_part, mafid_sql
+from censafe.population.households.load import MafidRange, PartTables, Scanned, load_part, typed_mafid
 
 if TYPE_CHECKING:
     import duckdb
     import ibis.expr.types as ir
-    from ibis.backends.duckdb import Backend
+
+    from censafe.model.engine import Engine
 
 __all__ = ["Population", "PopulationSource", "open_population"]
 
@@ -33,6 +35,7 @@ Stage = Callable[["duckdb.DuckDBPyConnection", Path], tuple[Mapping[TableName, R
 EXTRA_TABLES = ("households",)
 _SMALL_PART, _TEXT_PART, _LARGE_PART = 8_000_000, 20_000_000, 40_000_000  # persons
 _BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
+_KEYS = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,7 @@ class Population:
         states: the state filter.
         labels: how messages call the three inputs.
         loaded: what the state filter did.
-        backend: the engine that holds the tables.
+        engine: holds the tables.
     """
 
     persons: ir.Table = field(repr=False)
@@ -61,7 +64,7 @@ class Population:
     states: tuple[str, ...]
     labels: Mapping[TableName, str]
     loaded: PartTables = field(repr=False)
-    backend: Backend = field(repr=False)
+    engine: Engine = field(repr=False)
     structure: tuple[Finding, ...] = ()
 
     @property
@@ -77,8 +80,7 @@ class Population:
             expression: what to store.
         """
         target = self.loaded.names["persons"].removesuffix("persons") + name
-        self.backend.con.execute(f"CREATE OR REPLACE TABLE {target} AS {self.backend.compile(expression)}")
-        return self.backend.table(target)
+        return self.engine.store(target, expression, shared=True)
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class PopulationSource:
         labels: Mapping[TableName, str],
         files: InputPaths,
         states: tuple[str, ...],
-        backend: Backend,
+        engine: Engine,
         work: Path,
         stage: Stage,
     ) -> None:
@@ -106,7 +108,7 @@ class PopulationSource:
         self.states = states
         self.labels = labels
         self._stage = stage
-        self._backend = backend
+        self._engine = engine
         self._scratch = work / "input-scratch"
         self._prefix = f"in_{uuid4().hex[:8]}"
 
@@ -126,37 +128,45 @@ class PopulationSource:
             DataError: a file cannot be parsed.
             StorageError: memory or disk ran out.
         """
-        con: duckdb.DuckDBPyConnection = self._backend.con
+        made = [
+            f"{self._prefix}_{name}" for name in (*TABLES, *EXTRA_TABLES, "geo_all", "outside", "malformed")
+        ]
         try:
-            relations, findings = self._prepare(con, max_persons or _TEXT_PART)
-            persons = relations["persons"]
-            most = max_persons or _default_part(persons)
-            for span in _ranges(con, persons, most):
-                loaded = load_part(con, relations, self.states, span, self._prefix)
+            relations, findings = self._prepare(max_persons or _TEXT_PART)
+            tables = {name: self._scanned(relation) for name, relation in relations.items()}
+            most = max_persons or _default_part(relations["persons"])
+            for span in _ranges(tables["persons"], most):
+                loaded = load_part(self._engine, tables, self.states, span, self._prefix)
                 yield self._population(span, loaded, tuple(findings))
                 findings = []
-                drop_tables(con, tuple(f"{self._prefix}_{name}" for name in (*TABLES, *EXTRA_TABLES)))
+                with engine_errors("working tables"):
+                    self._engine.drop(*made)
         finally:
-            names = (*TABLES, *EXTRA_TABLES, "geo_all", "outside", "malformed")
-            with suppress(CensafeError):  # the engine may be closed already
-                drop_tables(con, tuple(f"{self._prefix}_{name}" for name in names))
+            with suppress(CensafeError), engine_errors("working tables"):  # the engine may be closed already
+                self._engine.drop(*made, *(self._scan_name(name) for name in TABLES))
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _prepare(
-        self, con: duckdb.DuckDBPyConnection, max_persons: int
-    ) -> tuple[dict[TableName, Relation], list[Finding]]:
-        staged, findings = self._stage(con, self._scratch)
+    def _prepare(self, max_persons: int) -> tuple[dict[TableName, Relation], list[Finding]]:
+        embedded = self._engine.embedded
+        staged, findings = self._stage(embedded.con, self._scratch)
         relations = dict(staged)
         findings = findings + [finding for relation in relations.values() for finding in relation.findings]
-        if relations["persons"].rows_about > max_persons:
+        if embedded is not self._engine or relations["persons"].rows_about > max_persons:
             for name, relation in relations.items():
                 if not relation.rescan_is_cheap:
-                    relations[name], found = _as_parquet(con, relation, self._scratch)
+                    relations[name], found = _as_parquet(embedded, relation, self._scratch)
                     findings += found
         return relations, findings
 
+    def _scanned(self, relation: Relation) -> Scanned:
+        with engine_errors(relation.label):
+            return Scanned(relation, relation.scan(self._engine, self._scan_name(relation.table)))
+
+    def _scan_name(self, table: TableName) -> str:
+        return f"{self._prefix}_files_{table}"
+
     def _population(self, span: MafidRange, loaded: PartTables, findings: tuple[Finding, ...]) -> Population:
-        tables = {name: self._backend.table(loaded.names[name]) for name in TABLES}
+        tables = {name: self._engine.table(loaded.names[name]) for name in TABLES}
         return Population(
             persons=tables["persons"],
             units=tables["units"],
@@ -166,7 +176,7 @@ class PopulationSource:
             states=self.states,
             labels=self.labels,
             loaded=loaded,
-            backend=self._backend,
+            engine=self._engine,
             structure=findings + loaded.findings,
         )
 
@@ -181,7 +191,7 @@ def open_population(
             file, a folder of files or several files named ``persons-*.csv``; for ``cef`` the .ini file.
         reader: ``csv`` (or Parquet files when there is no CSV; both of one table are an error) or ``cef``.
         states: two-digit codes to keep.
-        backend: Ibis DuckDB backend that will hold the tables.
+        backend: the engine that will hold the tables.
         work: private folder for files with records.
 
     Returns:
@@ -232,20 +242,21 @@ def _relation(files: TableFiles) -> Relation:
     return csv_relation(files) if files.kind == "csv" else parquet_relation(files)
 
 
-def _as_parquet(
-    con: duckdb.DuckDBPyConnection, relation: Relation, scratch: Path
-) -> tuple[Relation, list[Finding]]:
-    """Write a text table as Parquet once, so that no part need reparse it."""
+def _as_parquet(embedded: Any, relation: Relation, scratch: Path) -> tuple[Relation, list[Finding]]:
+    """Write a text table as Parquet once, so that no part need reparse it and every engine can read it."""
+    import ibis
+
     target = scratch / f"{relation.table}.parquet"
-    valid, known = mafid_sql(relation), "coalesce(MAFID, '')"
+    with engine_errors(relation.label):
+        scanned = Scanned(relation, relation.scan(embedded, f"staged_{uuid4().hex[:8]}"))
     # A malformed key becomes a negative number, so that equal ones still meet and parts can be cut.
-    key = f"coalesce({valid}, -1 - (hash({known}) % 4611686018427387904)::BIGINT) AS MAFID"
+    hashed = scanned.rows.MAFID.fill_null("").hash()
+    key = ibis.coalesce(typed_mafid(scanned), -1 - (hashed & (_KEYS - 1)))
+    query = embedded.compile(scanned.rows.mutate(MAFID=key))
     with engine_errors("input scratch"):
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        con.execute(
-            f"COPY (SELECT * REPLACE ({key}) FROM {relation.sql}) TO {quote_text(str(target))} (FORMAT parquet)"
-        )
-    found = reject_findings(con, relation)
+        embedded.con.execute(f"COPY ({query}) TO {quote_text(str(target))} (FORMAT parquet)")
+    found = reject_findings(embedded.con, relation)
     staged = parquet_relation(TableFiles(relation.table, "parquet", (target,), relation.label))
     return replace(staged, findings=(), rejects=None), found
 
@@ -256,19 +267,20 @@ def _default_part(persons: Relation) -> int:
     return _SMALL_PART if persons.clustered else _LARGE_PART
 
 
-def _ranges(con: duckdb.DuckDBPyConnection, persons: Relation, max_persons: int) -> list[MafidRange]:
-    if persons.rows_about <= max_persons:
+def _ranges(persons: Scanned, max_persons: int) -> list[MafidRange]:
+    if persons.relation.rows_about <= max_persons:
         return [MafidRange(0, 1, MAFID_LOW, MAFID_HIGH + 1)]
-    return _cut(_histogram(con, persons), max_persons)
+    return _cut(_histogram(persons), max_persons)
 
 
-def _histogram(con: duckdb.DuckDBPyConnection, persons: Relation) -> list[tuple[int, int]]:
-    with engine_errors(persons.label):
-        rows = con.execute(
-            f"SELECT m // {_BUCKET} AS bucket, count(*) FROM (SELECT {mafid_sql(persons)} AS m FROM {persons.sql}) "
-            "WHERE m IS NOT NULL GROUP BY 1 ORDER BY 1"
-        ).fetchall()
-    return [(int(bucket), int(count)) for bucket, count in rows]
+def _histogram(persons: Scanned) -> list[tuple[int, int]]:
+    """Persons by bucket of MAFIDs, in the order of the buckets."""
+    keys = persons.rows.select(M=typed_mafid(persons))
+    keys = keys.filter(keys.M.notnull())
+    with engine_errors(persons.relation.label):
+        counted = keys.group_by(BUCKET=keys.M // _BUCKET).aggregate(N=keys.count())
+        rows = fetch(counted.cast({"BUCKET": "int64"})).to_pylist()
+    return sorted((row["BUCKET"], row["N"]) for row in rows)
 
 
 def _cut(histogram: list[tuple[int, int]], max_persons: int) -> list[MafidRange]:

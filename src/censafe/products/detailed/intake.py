@@ -39,7 +39,9 @@ class DetailedIntake(Closing):
     ) -> None:
         self._options = options
         self._iterations = np.array([int(one.code) for one in universe.iterations], np.int32)
-        self._backend: Any = connect(scratch / "engine", threads=options.threads, memory=options.memory)
+        self._backend: Any = connect(
+            scratch / "engine", threads=options.threads, memory=options.memory, choice=options.engine
+        )
         self._source: SafetabSource = open_safetab(
             data,
             RecordScope(

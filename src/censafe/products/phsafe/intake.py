@@ -35,7 +35,9 @@ class HouseholdIntake(Closing):
         self, data: Path, reader: str, states: tuple[str, ...], scratch: Path, options: ReadOptions
     ) -> None:
         self._options = options
-        self._backend: Any = connect(scratch / "engine", threads=options.threads, memory=options.memory)
+        self._backend: Any = connect(
+            scratch / "engine", threads=options.threads, memory=options.memory, choice=options.engine
+        )
         self._source: PopulationSource = open_population(
             data, reader=reader, states=states, backend=self._backend, work=scratch
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from censafe.geography.area_names import NAMES, names_text, read_area_names
+from censafe.model.engine import EngineChoice
 from censafe.model.observer import Observer, SilentObserver
 from censafe.publication.atomic import atomic_text
 from censafe.publication.manifest import Manifest, verify_outputs
@@ -84,6 +85,7 @@ class ReadOptions:
         results: run folders of the published results that TopDown holds to, or folders of their microdata, by the name of the result.
         scratch: where the private folder for files with records is made; None for beside the data.
         memory: limit of the relational engine, for example ``6GB``; None for the engine's default.
+        engine: which relational engine holds the records.
         observer: receives stages and remarks.
     """
 
@@ -95,6 +97,7 @@ class ReadOptions:
     t1: Path | None = None
     water_blocks: Path | None = None
     results: Mapping[str, Path] = field(default_factory=dict)
+    engine: EngineChoice = field(default_factory=EngineChoice)
     observer: Observer = field(default_factory=SilentObserver)
 
 

@@ -228,13 +228,12 @@ def test_a_folder_that_is_not_there_is_a_storage_error(tmp_path: Path) -> None:
 
 
 def test_the_parts_can_be_read_twice(tmp_path: Path) -> None:
-    import ibis
-
     from censafe.population import open_population
+    from censafe.tabulation.engine import connect
 
     lines = csv_text("persons", PERSONS).splitlines()
     folder = persons_bytes(tmp_path / "data", "\n".join([*lines, "3,1", ""]).encode())
-    backend = ibis.duckdb.connect()
+    backend = connect(tmp_path / "engine")
     source = open_population(folder, reader="csv", states=STATES, backend=backend, work=tmp_path / "work")
     for _ in range(2):
         (findings,) = [part.structure for part in source.parts()]

@@ -143,11 +143,10 @@ def test_csv_beside_parquet_stops(tmp_path: Path) -> None:
 
 
 def test_scratch_is_removed_and_tables_are_dropped(tmp_path: Path) -> None:
-    import ibis
-
     from censafe.population import open_population
+    from censafe.tabulation.engine import connect
 
-    backend = ibis.duckdb.connect()
+    backend = connect(tmp_path / "engine")
     work = tmp_path / "work"
     source = open_population(
         write_folder(tmp_path / "data"), reader="csv", states=STATES, backend=backend, work=work
@@ -194,12 +193,11 @@ def test_storage_errors_say_what_to_do(error: OSError, words: str) -> None:
 
 
 def test_a_file_that_vanishes_between_opening_and_reading_is_a_storage_error(tmp_path: Path) -> None:
-    import ibis
-
     from censafe.population import open_population
+    from censafe.tabulation.engine import connect
 
     folder = write_folder(tmp_path / "data")
-    backend = ibis.duckdb.connect()
+    backend = connect(tmp_path / "engine")
     source = open_population(folder, reader="csv", states=STATES, backend=backend, work=tmp_path / "work")
     (folder / "units.csv").unlink()
     with pytest.raises(StorageError, match=r"units\.csv"):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import ibis
 import pyarrow as pa
 from ibis.expr import types as ir
 
-from censafe.model.fetching import fetch, interruptible, stream_of
+from censafe.errors import DataError
+from censafe.model.fetching import engine_of, fetch
 from censafe.model.proven import proven
 
 __all__ = [
-    "connect",
     "count_by",
     "drop_non_unique",
     "matches",
@@ -27,43 +25,15 @@ __all__ = [
 ]
 
 
-def connect(work: Path, *, threads: int | None = None, memory: str | None = None) -> Any:
-    """Open a DuckDB backend that keeps all it writes below ``work``.
-
-    Args:
-        work: confidential scratch folder; made when absent, readable by its owner only.
-        threads: number of threads; all cores when None.
-        memory: memory limit in DuckDB's notation, for example ``"4GiB"``; DuckDB's own limit when None.
-
-    Returns:
-        An Ibis backend. Its database and its spill files lie in ``work``, and it loads nothing over the network.
-    """
-    work.mkdir(mode=0o700, parents=True, exist_ok=True)
-    settings: dict[str, Any] = {
-        "temp_directory": str(work / "spill"),
-        "preserve_insertion_order": False,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    if threads is not None:
-        settings["threads"] = threads
-    if memory is not None:
-        settings["memory_limit"] = memory
-    backend = ibis.duckdb.connect(work / "tabulation.duckdb", **settings)
-    interruptible(backend.con)
-    return backend
-
-
 @contextmanager
 def stored(table: ir.Table) -> Iterator[ir.Table]:
     """Compute an expression once into a temporary table of its backend, dropped at the end of the block."""
-    backend = table.get_backend()
+    engine = engine_of(table)
     name = ibis.util.gen_name("tabulation")
-    stored_table = backend.create_table(name, table, temp=True)
     try:
-        yield stored_table
+        yield engine.store(name, table)
     finally:
-        backend.raw_sql(f'DROP TABLE "{name}"')
+        engine.drop(name)
 
 
 def matches(column: ir.Column, codes: Iterable[int]) -> ir.BooleanValue:
@@ -122,22 +92,36 @@ def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> 
 
     Returns:
         Arrow table with the keys, ``rows`` (int64) and ``sum_<column>`` (int64), in no particular order.
+
+    Raises:
+        DataError: a sum has more than 64 bits.
     """
-    totals = {f"sum_{name}": table[name].sum().cast("int64").fill_null(0) for name in sums}
-    grouped = table.group_by(list(keys)).aggregate(rows=table.count().cast("int64"), **totals)
-    return fetch(grouped)
+    engine = engine_of(table)
+    totals = {f"sum_{name}": engine.total(table[name]).fill_null(0) for name in sums}
+    counted = fetch(table.group_by(list(keys)).aggregate(rows=table.count().cast("int64"), **totals))
+    for name in sums:
+        position = counted.schema.get_field_index(f"sum_{name}")
+        counted = counted.set_column(position, f"sum_{name}", _int64(counted[position], name))
+    return counted
+
+
+def _int64(sums: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
+    try:
+        return sums.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{column}: the sum over all records does not fit into 64 bits; allowed: sums below 2^63; fix: correct the column"
+        ) from None
 
 
 def record_batches(table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-    """Rows of an expression on DuckDB as a stream of Arrow batches, in no particular order.
+    """Rows of an expression as a stream of Arrow batches, in no particular order.
 
     Args:
-        table: over tables that other connections to the same database see, not temporary ones.
+        table: over shared tables.
         rows: about how many rows a batch has.
     """
-    backend: Any = table.get_backend()
-    with stream_of(backend.con) as cursor:
-        yield from cursor.execute(backend.compile(table)).to_arrow_reader(rows)
+    return engine_of(table).batches(table, rows)
 
 
 def _runs(codes: Iterable[int]) -> list[tuple[int, int]]:

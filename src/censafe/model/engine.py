@@ -1,0 +1,105 @@
+"""Which engine a run uses, and what an engine offers beside Ibis: files, tables of records for a run, exact sums, streams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from censafe.errors import UsageError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+__all__ = ["Engine", "EngineChoice"]
+
+EngineName = Literal["duckdb", "sail", "spark"]
+_NEEDS = {"duckdb": (), "sail": ("pysail", "pyspark"), "spark": ("pyspark",)}
+_REMOTE = "SPARK_REMOTE"  # Spark's own name for the address of its server
+_ALLOWED = "duckdb, sail, spark=sc://HOST:PORT"
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """An engine by name, and where its server is.
+
+    Args:
+        name: ``duckdb`` in this process, ``sail`` in this process, or ``spark``: a server that speaks Spark Connect.
+        url: of the server; empty for those in this process.
+    """
+
+    name: EngineName = "duckdb"
+    url: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> EngineChoice:
+        """Read an engine as it is written, and check that what it needs is installed.
+
+        Args:
+            text: ``duckdb``, ``sail``, ``spark=sc://HOST:PORT``, or ``spark`` with the address in ``$SPARK_REMOTE``.
+
+        Raises:
+            UsageError: no such engine, no address, or it is not installed.
+
+        Example:
+            >>> EngineChoice.parse("duckdb")
+            EngineChoice(name='duckdb', url='')
+        """
+        name, equals, url = text.partition("=")
+        if name not in _NEEDS or (equals and name != "spark"):
+            raise UsageError(f"`engine`: there is no engine {text!r}; allowed: {_ALLOWED}")
+        if name == "spark":
+            url = url or os.environ.get(_REMOTE, "")
+            if not url.startswith("sc://") or url == "sc://":
+                raise UsageError(
+                    "`engine`: spark needs the address of a Spark Connect server; allowed: spark=sc://HOST:PORT, "
+                    f"or spark with the address in ${_REMOTE}"
+                )
+        missing = [package for package in _NEEDS[name] if find_spec(package) is None]
+        if missing:
+            raise UsageError(
+                f'`engine`: {name} is not installed ({", ".join(missing)} missing); fix: pip install "censafe[{name}]"'
+            )
+        return cls(cast(EngineName, name), url)
+
+
+class Engine(Protocol):
+    """CONFIDENTIAL. An Ibis backend that holds the records of one run; all that it writes lies in the run's scratch folder."""
+
+    @property
+    def embedded(self) -> Any:
+        """The embedded engine, which reads text and fixed-width files for every engine; itself where it is the engine."""
+
+    def scan(self, name: str, files: Sequence[Path], columns: Sequence[str]) -> ir.Table:
+        """Parquet files as a table of integers and text under ``name``; nothing is read yet."""
+
+    def store(self, name: str, table: ir.Table, *, shared: bool = False) -> ir.Table:
+        """Compute an expression once and hold it under ``name``, in the place of what stood there.
+
+        Args:
+            name: of letters, digits and underscores.
+            table: on this engine.
+            shared: whether :meth:`batches` reads it.
+        """
+
+    def drop(self, *names: str) -> None:
+        """Forget tables, whether or not they exist."""
+
+    def table(self, name: str) -> ir.Table:
+        """A table that was scanned or stored."""
+
+    def fetch(self, table: ir.Table) -> pa.Table:
+        """The rows of an expression, with its columns and types."""
+
+    def batches(self, table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of an expression over shared tables in batches of about ``rows``, in no particular order."""
+
+    def total(self, column: ir.NumericColumn) -> ir.NumericScalar:
+        """The sum of a column as an expression that cannot wrap around: exact, or an error."""
+
+    def disconnect(self) -> None:
+        """Forget all tables and stop."""

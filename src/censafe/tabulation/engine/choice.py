@@ -1,0 +1,46 @@
+"""Opening the engine that the operator chose."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from censafe.tabulation.engine.embedded import open_embedded
+
+if TYPE_CHECKING:
+    from censafe.model.engine import Engine, EngineChoice
+
+__all__ = ["connect"]
+
+
+def connect(
+    work: Path,
+    *,
+    threads: int | None = None,
+    memory: str | None = None,
+    choice: EngineChoice | None = None,
+) -> Engine:
+    """Open an engine that keeps all that it writes below ``work``.
+
+    Args:
+        work: confidential scratch folder; made when absent, readable by its owner only. Workers of a cluster must see it
+            under the same path.
+        threads: number of threads; all cores when None. A cluster has its own number.
+        memory: memory limit of DuckDB in its notation, for example ``"4GiB"``; its own limit when None.
+        choice: which engine; DuckDB when None.
+
+    Raises:
+        UsageError: a server of another kind, version or setting than can be relied on.
+        StorageError: the server cannot be reached.
+    """
+    if choice is None or choice.name == "duckdb":
+        return open_embedded(work, threads=threads, memory=memory)
+    with warnings.catch_warnings():
+        # It is about pandas, which is not used: rows travel as Arrow.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        from censafe.tabulation.engine.cluster import open_cluster, open_sail
+
+        if choice.name == "sail":
+            return open_sail(work, threads=threads, memory=memory)
+        return open_cluster(work, choice.url, threads=threads, memory=memory)

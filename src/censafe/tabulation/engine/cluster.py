@@ -1,0 +1,307 @@
+"""Engines over Spark Connect: Sail in this process, or a server of Apache Spark or Sail elsewhere.
+
+Tables that a run holds are Parquet files in its scratch folder, so that a stage can be run again after a worker or the server
+was lost: nothing depends on what a server remembers. What an error of a server says is never shown, since it may quote a record.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import grpc
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ibis.backends.pyspark import Backend
+from ibis.backends.sql.compilers.pyspark import PySparkCompiler
+from pyspark.errors import PySparkException
+from sqlglot import expressions as sge
+
+from censafe.errors import UsageError
+from censafe.model.fetching import interruptible
+from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded
+from censafe.tabulation.engine.failures import Failure, failure_of
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+__all__ = ["ClusterEngine", "open_cluster", "open_sail"]
+
+_ATTEMPTS = 3
+_ANSI = "spark.sql.ansi.enabled"
+_VERSION = "4"
+_PATTERNS = frozenset("*?[]{}\\")
+_Result = TypeVar("_Result")
+
+
+class _Compiler(PySparkCompiler):
+    """Ibis for Spark, with an aggregate that it leaves out, and tests in parentheses, which comparisons of them need."""
+
+    __slots__ = ()
+
+    def visit_InValues(self, op: Any, **parts: Any) -> Any:  # noqa: N802 (named by Ibis)
+        return sge.paren(super().visit_InValues(op, **parts))
+
+    def visit_Between(self, op: Any, **parts: Any) -> Any:  # noqa: N802 (named by Ibis)
+        return sge.paren(super().visit_Between(op, **parts))
+
+    def visit_BitOr(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802 (named by Ibis)
+        del op
+        return self.agg.bit_or(arg, where=where)
+
+
+class ClusterEngine(Backend):
+    """CONFIDENTIAL. A Spark Connect session with what :class:`censafe.model.engine.Engine` asks for.
+
+    Made by :func:`open_cluster` or :func:`open_sail`.
+    """
+
+    compiler = _Compiler()
+
+    def open(self, work: Path, connecting: Connecting, threads: int | None, memory: str | None) -> None:
+        """Take the session of a server, and a scratch folder that its workers see."""
+        work.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._work = work
+        self._connecting = connecting
+        self._files: dict[str, tuple[Path, ...]] = {}
+        self._views: dict[str, Callable[[], Any]] = {}
+        self._embedded: EmbeddedEngine | None = None
+        self._limits = (threads, memory)
+        interruptible(self)
+
+    @property
+    def session(self) -> Any:
+        """The session of Spark Connect."""
+        return self._session
+
+    @property
+    def embedded(self) -> EmbeddedEngine:
+        """DuckDB, opened when text has to be read."""
+        if self._embedded is None:
+            threads, memory = self._limits
+            self._embedded = open_embedded(self._work / "embedded", threads=threads, memory=memory)
+        return self._embedded
+
+    def scan(self, name: str, files: Sequence[Path], columns: Sequence[str]) -> ir.Table:
+        """Parquet files as a table of bigint and text; files of other integer types are read beside each other."""
+        kinds: dict[tuple[str, ...], list[str]] = {}
+        for path in files:
+            schema = pq.read_schema(path)
+            kinds.setdefault(tuple(str(schema.field(column).type) for column in columns), []).append(
+                _uri(path)
+            )
+
+        def frame() -> Any:
+            found = None
+            for types, paths in kinds.items():
+                part = self._session.read.parquet(*paths).selectExpr(
+                    *(_selected(column, kind) for column, kind in zip(columns, types, strict=True))
+                )
+                found = part if found is None else found.union(part)
+            return found
+
+        return self._name(name, frame)
+
+    def store(self, name: str, table: ir.Table, *, shared: bool = False) -> ir.Table:
+        """Compute an expression once into Parquet files of the scratch folder; a repeated attempt writes new files."""
+        del shared  # files are seen by all
+        query = self.compile(table)
+        schema = table.schema().to_pyarrow()
+
+        def write() -> Path:
+            folder = self._work / f"{name}-{uuid4().hex[:8]}"
+            try:
+                self._session.sql(query).write.mode("error").parquet(_uri(folder))
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            return folder
+
+        folder = self._attempt(write)
+        files = tuple(sorted(folder.rglob("*.parquet"))) if folder.is_dir() else ()
+        if not files:
+            files = (_empty(folder, schema),)
+        self.drop(name)
+        self._files[name] = (folder,)
+        return self._name(name, lambda: self._session.read.parquet(*map(_uri, files)))
+
+    def drop(self, *names: str) -> None:
+        """Forget tables and remove their files."""
+        for name in names:
+            if self._views.pop(name, None) is not None:
+                with suppress(PySparkException, grpc.RpcError):
+                    self._session.catalog.dropTempView(name)
+            for folder in self._files.pop(name, ()):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def fetch(self, table: ir.Table) -> pa.Table:
+        """The rows as Arrow; pandas is not asked."""
+        query = self.compile(table)
+        found: pa.Table = self._attempt(lambda: self._session.sql(query).toArrow())
+        return found.cast(table.schema().to_pyarrow())
+
+    def batches(self, table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of an expression, from files of the scratch folder."""
+        name = f"batches_{uuid4().hex[:8]}"
+        self.store(name, table)
+        try:
+            for folder in self._files[name]:
+                for file in sorted(folder.rglob("*.parquet")):
+                    with pq.ParquetFile(file) as opened:
+                        yield from opened.iter_batches(rows)
+        finally:
+            self.drop(name)
+
+    def total(self, column: ir.NumericColumn) -> ir.NumericScalar:
+        """The sum as a decimal of 38 digits: sums of integers wrap around on Sail, silently."""
+        return column.cast("decimal(38, 0)").sum().cast("decimal(38, 0)")
+
+    def interrupt(self) -> None:
+        """End what the server computes for this session."""
+        with suppress(PySparkException, grpc.RpcError):
+            self._session.interruptAll()
+
+    def disconnect(self) -> None:
+        """Forget all tables, end the session, and stop a server of this process."""
+        self.drop(*tuple(self._views))
+        if self._embedded is not None:
+            self._embedded.disconnect()
+        self._connecting.close(self._session)
+
+    def _name(self, name: str, frame: Callable[[], Any]) -> ir.Table:
+        self._views[name] = frame
+        self._attempt(lambda: frame().createOrReplaceTempView(name))
+        found: ir.Table = self._attempt(lambda: self.table(name))
+        return found
+
+    def _attempt(self, work: Callable[[], _Result]) -> _Result:
+        """Do some work, and do it again where a worker or the server was lost; at most three times."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return work()
+            except (PySparkException, grpc.RpcError) as error:
+                failure = failure_of(error)
+            if not failure.lost or attempt == _ATTEMPTS - 1:
+                break
+            if failure is Failure.SERVER:
+                self._reconnect()
+        raise failure.error(self._connecting.label) from None
+
+    def _reconnect(self) -> None:
+        """A new session where the server lost the old one; its tables are named there as before."""
+        with suppress(PySparkException, grpc.RpcError):
+            self._session = self._connecting.session()
+            for name, frame in self._views.items():
+                frame().createOrReplaceTempView(name)
+
+
+class Connecting:
+    """How sessions of one server are opened and closed.
+
+    Args:
+        url: of the server.
+        label: how messages call it.
+        server: a server of this process, which is stopped with the session.
+    """
+
+    def __init__(self, url: str, label: str, server: Any = None) -> None:
+        self.label = label
+        self._url = url
+        self._server = server
+
+    def session(self) -> Any:
+        """A new session of the server."""
+        from pyspark.sql.connect.session import SparkSession
+
+        return SparkSession.builder.remote(self._url).create()
+
+    def close(self, session: Any) -> None:
+        """End a session, and the server with it where it is ours."""
+        with suppress(PySparkException, grpc.RpcError):
+            session.stop()
+        if self._server is not None:
+            self._server.stop()
+
+
+def open_sail(work: Path, *, threads: int | None = None, memory: str | None = None) -> ClusterEngine:
+    """Start Sail in this process, on a port of this machine alone, and connect to it.
+
+    Raises:
+        StorageError: it does not start.
+    """
+    os.environ.setdefault("RUST_LOG", "off")  # Sail's log would hold queries
+    if threads is not None:
+        os.environ["SAIL_EXECUTION__DEFAULT_PARALLELISM"] = str(threads)
+    from pysail.spark import SparkConnectServer
+
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    host, port = server.listening_address
+    return _opened(work, Connecting(f"sc://{host}:{port}", "sail", server), threads, memory)
+
+
+def open_cluster(
+    work: Path, url: str, *, threads: int | None = None, memory: str | None = None
+) -> ClusterEngine:
+    """Connect to a Spark Connect server.
+
+    Args:
+        work: scratch folder that its workers see under the same path.
+        url: ``sc://HOST:PORT``, with a token and TLS where the server asks for them.
+        threads: of the embedded reader of text.
+        memory: of the embedded reader of text.
+
+    Raises:
+        UsageError: the server is of another version, or its integers do not raise at an overflow.
+        StorageError: it cannot be reached.
+    """
+    return _opened(work, Connecting(url, f"spark at {url.partition(';')[0]}"), threads, memory)
+
+
+def _opened(work: Path, connecting: Connecting, threads: int | None, memory: str | None) -> ClusterEngine:
+    try:
+        session = connecting.session()
+        version, ansi = str(session.version), str(session.conf.get(_ANSI))
+    except (PySparkException, grpc.RpcError) as error:
+        raise failure_of(error).unreachable(connecting.label) from None
+    problem = ""
+    if version.partition(".")[0] != _VERSION:
+        problem = f"the server is of version {version}; allowed: {_VERSION}.x"
+    elif ansi.lower() != "true":
+        problem = (
+            f"{_ANSI} is {ansi}, so integers wrap around silently; allowed: true; fix: set it on the server"
+        )
+    if problem:
+        connecting.close(session)
+        raise UsageError(f"`engine`: {connecting.label}: {problem}")
+    engine = ClusterEngine().connect(session)
+    engine.open(work, connecting, threads, memory)
+    return engine
+
+
+def _uri(path: Path) -> str:
+    """A path of this machine, which is no pattern, for a server whose files may be elsewhere by default."""
+    text = str(path.absolute())
+    if _PATTERNS & set(text):
+        raise UsageError(
+            f"{path}: this engine takes {' '.join(sorted(_PATTERNS))} in a path for a pattern; move the data, or name "
+            "`scratch`, so that the path has none of them"
+        )
+    return f"file://{text}"
+
+
+def _selected(column: str, kind: str) -> str:
+    target = "BIGINT" if kind.startswith(("int", "uint")) else "STRING"
+    return f"try_cast(`{column}` AS {target}) AS `{column}`"
+
+
+def _empty(folder: Path, schema: pa.Schema) -> Path:
+    """A file without rows, where an engine wrote none."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    pq.write_table(schema.empty_table(), folder / "none.parquet")
+    return folder / "none.parquet"

@@ -1,0 +1,120 @@
+"""What went wrong on a server, without its words: they may quote a record."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from censafe.errors import CensafeError, DataError, StorageError
+
+__all__ = ["Failure", "failure_of"]
+
+# Words of Apache Spark, Sail and gRPC by which the kinds of failures are told apart; they are never shown.
+_MEMORY = (
+    "resources exhausted",
+    "outofmemory",
+    "out of memory",
+    "memory limit",
+    "exit code 137",
+    "exit status 137",
+)
+_SERVER = (
+    "unavailable",
+    "session_closed",
+    "session_not_found",
+    "session_changed",
+    "connection refused",
+    "socket closed",
+    "session not found",
+    "invalid session",
+)
+_WORKER = (
+    "executorlost",
+    "executor lost",
+    "worker lost",
+    "lost worker",
+    "fetchfailed",
+    "exitcodeexception",
+    "worker is not",
+    "heartbeat",
+    "actor",
+)
+_FILES = (
+    "path_not_found",
+    "path does not exist",
+    "filenotfound",
+    "no such file",
+    "permission denied",
+    "accesscontrol",
+    "object not found",
+    "not found: /",
+    "no files found",
+)
+_FULL = ("no space left",)
+_CONTENT = ("parquet", "utf-8", "utf8", "corrupt")
+
+
+class Failure(Enum):
+    """Kinds of failures of a server."""
+
+    MEMORY = "memory"
+    SERVER = "server"
+    WORKER = "worker"
+    FILES = "files"
+    FULL = "full"
+    CONTENT = "content"
+    OTHER = "other"
+
+    @property
+    def lost(self) -> bool:
+        """Whether the same work may succeed when it is done again."""
+        return self in (Failure.SERVER, Failure.WORKER, Failure.OTHER)
+
+    def error(self, label: str) -> CensafeError:
+        """The error of a run that cannot go on; nothing was measured, and the same command resumes it.
+
+        Args:
+            label: how messages call the server.
+        """
+        kind = DataError if self is Failure.CONTENT else StorageError
+        return kind(f"{label}: {_MESSAGES[self]}")
+
+    def unreachable(self, label: str) -> CensafeError:
+        """The error of a server that does not answer a first call."""
+        return StorageError(
+            f"{label}: no Spark Connect server answers there; check that it runs, its address and port, and a token "
+            "where it asks for one"
+        )
+
+
+_MESSAGES = {
+    Failure.MEMORY: "a worker ran out of memory; give workers more (Apache Spark: spark.executor.memory; Kubernetes: the limit of "
+    "the pods), or use more workers or `engine` duckdb, which writes to disk what does not fit",
+    Failure.SERVER: "the server was lost and does not answer; start it, then start the same command again",
+    Failure.WORKER: "workers were lost three times at the same stage; see that they run, then start the same command again",
+    Failure.FILES: "workers cannot read or write the data or the scratch folder; both must be seen by every worker under the same "
+    "path; name a shared folder with `scratch`",
+    Failure.FULL: "the disk is full where working files are kept; free space there",
+    Failure.CONTENT: "the content of a file cannot be read; allowed: whole Parquet files whose text is UTF-8; fix: write the file again",
+    Failure.OTHER: "the server could not do a stage, three times; its own log says why",
+}
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What kind of failure an error of a server is.
+
+    Example:
+        >>> failure_of(RuntimeError("Resources exhausted: Failed to allocate")).value
+        'memory'
+    """
+    text = f"{type(error).__name__} {error}".lower()
+    for failure, words in (
+        (Failure.MEMORY, _MEMORY),
+        (Failure.FULL, _FULL),
+        (Failure.FILES, _FILES),
+        (Failure.WORKER, _WORKER),
+        (Failure.SERVER, _SERVER),
+        (Failure.CONTENT, _CONTENT),
+    ):
+        if any(word in text for word in words):
+            return failure
+    return Failure.OTHER
