@@ -19,6 +19,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 
+from hooks.keys import keys_page  # noqa: E402
 from hooks.notebooks import notebook_page  # noqa: E402
 from hooks.options import options_page  # noqa: E402
 from hooks.outputs import errors_page, files_page  # noqa: E402
@@ -27,6 +28,7 @@ from hooks.python import python_page  # noqa: E402
 GENERATED: dict[str, Callable[[], str]] = {
     "reference/options.md": options_page,
     "reference/python.md": python_page,
+    "reference/keys.md": keys_page,
     "reference/files.md": files_page,
     "reference/errors.md": errors_page,
 }

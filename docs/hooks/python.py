@@ -7,7 +7,15 @@ import censafe
 __all__ = ["PARTS", "python_page"]
 
 PARTS = {
-    "Plan": ("configuration", "configurations", "plan", "Configuration", "Plan", "explorer_page"),
+    "Plan": (
+        "configuration",
+        "configurations",
+        "configuration_keys",
+        "plan",
+        "Configuration",
+        "Plan",
+        "explorer_page",
+    ),
     "Release": (
         "validate",
         "release",

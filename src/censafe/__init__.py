@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         uncertainty,
     )
     from censafe.api.frames import Frame, Frames
+    from censafe.api.keys import configuration_keys
     from censafe.api.noise import NoisyCounts, delta_of, epsilon_of, measure, noise, rho_of
     from censafe.api.plans import Configuration, Plan, configuration, configurations, plan
     from censafe.api.releases import Findings, Release, open_release, read_ledger, release, validate
@@ -65,6 +66,7 @@ _NAMES = {
     "api.attacks": ("compare_defenses", "reconstruct"),
     "api.cards": ("card",),
     "api.frames": ("Frame", "Frames"),
+    "api.keys": ("configuration_keys",),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
     "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
     "api.releases": ("Findings", "Release", "open_release", "read_ledger", "release", "validate"),
@@ -92,6 +94,7 @@ __all__ = [
     "compare",
     "compare_defenses",
     "configuration",
+    "configuration_keys",
     "configurations",
     "delta_of",
     "demonstrate",

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from censafe.cli.options import product_argument
+
 __all__ = ["command"]
 
 
@@ -19,6 +21,7 @@ def command(context: click.Context) -> None:
       censafe configs
       censafe configs show sdhc-us
       censafe configs show sdhc-us > mine.toml
+      censafe configs keys topdown
     """
     if context.invoked_subcommand is None:
         context.invoke(list_configs)
@@ -51,3 +54,32 @@ def show_config(name: str) -> None:
     from censafe.api.plans import shipped_text
 
     click.echo(shipped_text(name), nl=False)
+
+
+@command.command(name="keys")
+@product_argument
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="A JSON list with kind, default, allowed values, unit and example.",
+)
+def list_keys(product: str, as_json: bool) -> None:
+    """Every key that a configuration of PRODUCT may have, with default, allowed values and an example.
+
+    \b
+    Examples:
+      censafe configs keys phsafe
+      censafe configs keys topdown --json
+    """
+    import censafe
+
+    rows = censafe.configuration_keys(product).arrow.to_pylist()
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        click.echo(f"{row['key']} = {row['example']}")
+        notes = [row["meaning"]]
+        notes += [f"{noun}: {row[noun]}" for noun in ("allowed", "unit", "default") if row[noun]]
+        click.echo("    " + "; ".join(notes))

@@ -12,6 +12,7 @@ from censafe.planning.explorer.sheets import ExplorerSheet
 from censafe.planning.prices.extras import Effort
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.prices.targets import Asked
+from censafe.products.configuration.document import ConfigFields
 from censafe.products.configuration.source import PRODUCTS, ShippedConfig, shipped_configs
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "SHEETS",
     "Planner",
     "Recipe",
+    "fields_of",
     "planner_of",
     "recipe_of",
     "shipped_sheets",
@@ -161,3 +163,24 @@ def planner_of(product: str) -> Planner:
     module, _, name = PLANNERS[product].partition(":")
     found = import_module(module)
     return cast(Planner, getattr(found, name) if name else found)
+
+
+_FIELDS: Final[Mapping[str, str]] = {
+    "phsafe": "censafe.products.phsafe.config:FIELDS",
+    "safetab-p": "censafe.products.detailed.keys:detailed_fields",
+    "safetab-h": "censafe.products.detailed.keys:detailed_fields",
+    "topdown": "censafe.products.topdown.configuration.keys:FIELDS",
+}
+"""Name on the command line -> the keys of its configurations, or a function that gives them."""
+
+
+def fields_of(product: str) -> ConfigFields:
+    """The keys of a product's configurations.
+
+    Example:
+        >>> fields_of("topdown").by_noun["spine"].allowed
+        ('standard', 'aian', 'optimised', 'prim')
+    """
+    module, _, name = _FIELDS[product].partition(":")
+    found = getattr(import_module(module), name)
+    return cast(ConfigFields, found(product) if callable(found) else found)

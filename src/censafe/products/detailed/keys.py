@@ -24,6 +24,7 @@ __all__ = [
     "Product",
     "budget_noun",
     "bureau_name",
+    "detailed_fields",
     "read_detailed_document",
     "target_noun",
     "threshold_noun",
@@ -76,7 +77,7 @@ def bureau_name(product: str, noun: str) -> str:
         >>> bureau_name("safetab-h", "negatives"), bureau_name("safetab-h", "mark_x")
         ('allow_negative_counts', 'mark_x')
     """
-    names = _fields("safetab-p" if product == "safetab-p" else "safetab-h").bureau_names
+    names = detailed_fields("safetab-p" if product == "safetab-p" else "safetab-h").bureau_names
     return names.get(noun, noun)
 
 
@@ -98,7 +99,12 @@ def read_detailed_document(product: Product, source: str | Path, overrides: Mapp
     """
     path, origin = locate(product, source)
     return open_document(
-        path, origin, _fields(product), overrides, partial(_override, product), partial(_prepared, path)
+        path,
+        origin,
+        detailed_fields(product),
+        overrides,
+        partial(_override, product),
+        partial(_prepared, path),
     )
 
 
@@ -107,7 +113,8 @@ def _prefix(product: Product, table_class: str) -> str:
 
 
 @cache
-def _fields(product: Product) -> ConfigFields:
+def detailed_fields(product: Product) -> ConfigFields:
+    """The keys of a product, budgets and thresholds of every level among them."""
     levels = group_levels()
     found = [*_COMMON, *(_P_ONLY if product == "safetab-p" else ()), ConfigField("title", "fixed")]
     for table_class in CLASSES[product]:
@@ -153,7 +160,7 @@ def _flattened(raw: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
 
 def _override(product: Product, values: dict[str, Any], key: str, text: str) -> None:
     """Put the value of one ``--set key=text`` into the raw values; a group of keys sets every key below it."""
-    fields = _fields(product)
+    fields = detailed_fields(product)
     noun = fields.ours(key)
     targets = [name for name in fields.nouns if name == noun or name.startswith(f"{noun}.")]
     if not targets or fields.by_noun[targets[0]].kind == "fixed":

@@ -27,6 +27,7 @@ from censafe.products.phsafe.config_checks import (
 from censafe.products.phsafe.sensitivity import SENSITIVITIES, Sensitivity
 
 __all__ = [
+    "FIELDS",
     "INFINITE",
     "PhsafeConfig",
     "Reader",
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 
-_FIELDS: Final = ConfigFields(
+FIELDS: Final = ConfigFields(
     (
         ConfigField("states", "list", bureau="state_filter"),
         ConfigField("privacy_definition", "word", allowed=("zcdp", "puredp"), bureau="privacy_defn"),
@@ -58,15 +59,15 @@ def read_phsafe_document(source: str | Path, overrides: Mapping[str, str]) -> Do
     Raises:
         ConfigError: nothing is there, it is neither JSON nor TOML, or an override names no key.
     """
-    return open_document(*locate("phsafe", source), _FIELDS, overrides, _override)
+    return open_document(*locate("phsafe", source), FIELDS, overrides, _override)
 
 
 def _override(values: dict[str, Any], key: str, text: str) -> None:
     """Put the value of one ``--set key=text`` into the raw values."""
     head, *inner = key.split(".")
-    rule = _FIELDS.settable(head)
+    rule = FIELDS.settable(head)
     if rule is None:
-        raise ConfigError(f"--set {key}: there is no key {head!r}.{_FIELDS.hint(head)}")
+        raise ConfigError(f"--set {key}: there is no key {head!r}.{FIELDS.hint(head)}")
     noun, value = rule.noun, rule.parse(text)
     if rule.kind != "number":
         if inner:

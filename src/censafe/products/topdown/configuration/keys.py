@@ -12,7 +12,7 @@ from censafe.model.topdown.choices import MOST_PERSONS, Choices
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
 from censafe.products.configuration.source import listed, locate
 
-__all__ = ["CHOICES", "LOSSES", "PRODUCT", "read_document"]
+__all__ = ["CHOICES", "FIELDS", "LOSSES", "PRODUCT", "read_document"]
 
 PRODUCT: Final = "topdown"
 LOSSES: Final = ("rho", "epsilon")
@@ -33,7 +33,7 @@ _MOST_GEOUNITS: Final = 1_000_000
 # Keys below which numbers stand, and how many names lead to one.
 _DEPTHS: Final = {"level_shares": 2, "query_shares": 3}
 _FIXED: Final = ("title", "levels", "schemas", "stacks", "published", "outputs", "microdata", "tables")
-_FIELDS: Final = ConfigFields(
+FIELDS: Final = ConfigFields(
     (
         ConfigField("root", "text"),
         ConfigField("reader", "word", default=_READERS[0], allowed=_READERS),
@@ -70,12 +70,12 @@ def read_document(source: str | Path, overrides: Mapping[str, str]) -> Document:
         raise ConfigError(
             f"{path}: a configuration of topdown is TOML; 'censafe configs show pl94-us' prints one"
         )
-    return open_document(path, origin, _FIELDS, overrides, _override, _unquoted)
+    return open_document(path, origin, FIELDS, overrides, _override, _unquoted)
 
 
 def _unquoted(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Flags and whole numbers may stand in quotes, as ``--set`` has them."""
-    kinds = {noun: field for noun, field in _FIELDS.by_noun.items() if field.kind in ("flag", "whole")}
+    kinds = {noun: field for noun, field in FIELDS.by_noun.items() if field.kind in ("flag", "whole")}
     return {
         key: kinds[key].parse(value) if key in kinds and isinstance(value, str) else value
         for key, value in raw.items()
@@ -85,9 +85,9 @@ def _unquoted(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 def _override(values: dict[str, Any], key: str, text: str) -> None:
     """Put the value of one ``--set key=text`` into the raw values."""
     head, *inner = key.split(".")
-    field = _FIELDS.by_noun.get(head)
+    field = FIELDS.by_noun.get(head)
     if field is None:
-        raise ConfigError(f"--set {key}: there is no key {head!r}.{_FIELDS.hint(head)}")
+        raise ConfigError(f"--set {key}: there is no key {head!r}.{FIELDS.hint(head)}")
     if field.kind == "fixed":
         raise ConfigError(f"--set {key}: {head} is changed in the file, not by --set")
     if head in LOSSES:
