@@ -21,17 +21,21 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_defenses_beside_each_other(records: Path, tmp_path: Path, censafe: CommandLine) -> None:
-    names = ("swap:HI", "swap:permutation:p=0.05", "round:5", "random-round:3:zero=apart", "topdown:dhc-us")
+    names = ("swap:HI", "swap:permutation:p=0.05", "round:5", "topdown:pl94-us")
     out = tmp_path / "compared"
     words = [word for name in names for word in ("--defense", name)]
     done = censafe("attack", "compare", records, out, *words, "--seconds", "2", "--workers", "1", "--quiet")
     assert done.code == 0, done.err
     rows = {row["defense"]: row for row in pa_csv.read_csv(out / "defenses.csv").to_pylist()}
-    assert list(rows) == ["exact tables", *names]
+    assert list(rows) == ["exact tables", "exact redistricting data", *names]
     exact = rows["exact tables"]
     assert (exact["error_block"], exact["error_county"]) == (0, 0)
     assert exact["precision"] > exact["guesser_precision"] + 10
-    assert rows["topdown:dhc-us"]["precision"] < exact["precision"]
+    districts, protected = rows["exact redistricting data"], rows["topdown:pl94-us"]
+    assert districts["matched_by"] == protected["matched_by"] == "block, voting age"
+    assert (districts["race_error_block"], districts["binned_percent"]) == (0, 100)
+    assert protected["race_error_block"] > 0
+    assert protected["confirmed_percent"] < districts["confirmed_percent"] < exact["confirmed_percent"]
     assert rows["swap:HI"]["confirmed_percent"] < exact["confirmed_percent"]
     assert rows["swap:permutation:p=0.05"]["error_county"] == 0
     assert "Epsilon" in rows["swap:permutation:p=0.05"]["claim"]
@@ -40,7 +44,8 @@ def test_defenses_beside_each_other(records: Path, tmp_path: Path, censafe: Comm
     assert "<script" not in page
     assert not re.findall(r'(?:src|href)="(?!#)(?!http://www.w3.org)[^"]+', page)
     assert all(name in page for name in names)
-    assert (out / "releases" / "dhc-us" / "manifest.json").exists()
+    assert (out / "releases" / "pl94-us" / "manifest.json").exists()
+    assert not list((out / "releases").glob(".input-*"))
 
 
 def test_published_microdata_and_fewer_categories(records: Path, tmp_path: Path) -> None:
@@ -52,7 +57,9 @@ def test_published_microdata_and_fewer_categories(records: Path, tmp_path: Path)
     assert own["binned_percent"] == 100
     assert own["error_block"] == 0
     assert rows["races:2"]["precision"] < rows["exact tables"]["precision"]
-    assert rows["merge:200"]["putative_percent"] < 100
+    assert rows["merge:200"]["matched_by"] == "area as published, sex, age"
+    assert rows["merge:200"]["putative_percent"] == 100
+    assert rows["merge:200"]["precision"] < rows["exact tables"]["precision"]
     assert rows["merge:200"]["error_county"] == 0
 
 
@@ -60,11 +67,17 @@ def test_published_microdata_and_fewer_categories(records: Path, tmp_path: Path)
     ("name", "words"),
     [
         ("swop:LO", "there is none of this name. Did you mean 'swap'?"),
-        ("swap:XL", "a parameter is missing or no number"),
-        ("round", "a parameter is missing or no number"),
+        ("swap:XL", "there is no swap 'XL'"),
+        ("swap:LO:rat=0.1", "there is no option 'rat'. Did you mean 'rate'?"),
+        ("round", "its parameter is missing; allowed: round:BASE[:zero=apart]"),
+        ("round:five", "its parameter must be a whole number"),
         ("round:1", "the base of rounding must be at least 2"),
-        ("topdown:pl94-us", "have no sex and age"),
+        ("topdown:pl94-tracts", "there is no configuration 'pl94-tracts' with microdata of blocks"),
+        ("ages:3", "the recode tells ages apart"),
+        ("suppress:threshold=1", "the threshold of suppression must be at least 2"),
+        ("swap:permutation:p=2", "rate"),
         ("published:", "the folder is missing"),
+        ("published:nowhere", "there is no such file or folder"),
         ("topcode:200", "a top code must be an age"),
     ],
 )

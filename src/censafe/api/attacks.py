@@ -99,7 +99,7 @@ def compare_defenses(
         >>> compare_defenses(folder / "p.csv", folder / "out", ["round:5", "ages:10"])
         Evaluation(out: 5 frames, 4 figures)
     """
-    from censafe.attack.comparison import compare_defenses_on
+    from censafe.attack.comparison.entry import compare_defenses_on
 
     choices, observer = attack_choices(options)
     return Evaluation(

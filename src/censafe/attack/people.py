@@ -135,6 +135,12 @@ class People:
             **{name: np.asarray(given[name]).astype(kind) for name, kind in kinds.items()},
         )
 
+    @staticmethod
+    def empty() -> People:
+        """No persons in no blocks."""
+        none = np.zeros(0, np.int64)
+        return People.of(np.zeros(0, f"U{BLOCK_DIGITS}"), sex=none, age=none, race=none, hispanic=none)
+
     def take(self, chosen: NDArray[Any]) -> Self:
         """Some of the persons, by places or flags, in the same blocks."""
         return type(self)(self.blocks, *(getattr(self, one.name)[chosen] for one in fields(self)[1:]))

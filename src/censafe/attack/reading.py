@@ -17,13 +17,15 @@ from censafe.attack.people import OLDEST, RACE_BITS, RACES, People
 from censafe.errors import DataError, StorageError
 from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
 
-__all__ = ["read_attacker", "read_people"]
+__all__ = ["read_attacker", "read_people", "read_voting_age"]
 
 _NEEDED: Final = ("block", "sex", "age", "race", "hispanic")
 _RACE_FLAGS: Final = ("white", "black", "aian", "asian", "nhpi", "sor")
 _SEXES: Final = {"1": 0, "M": 0, "MALE": 0, "2": 1, "F": 1, "FEMALE": 1}
 _YES: Final = {"0": 0, "N": 0, "NO": 0, "1": 1, "Y": 1, "YES": 1}
 _MICRODATA: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", "QSEX", "QAGE", "CENHISP", "CENRACE")
+_DISTRICTS: Final = (*_MICRODATA[:4], "VOTING_AGE", "CENHISP", "CENRACE")
+_FOLDERS: Final = ("microdata/persons.txt", "persons.txt")
 _WORDS: Final = (
     "allowed: a CSV or Parquet file with the columns block, sex, age, race (or white, black, aian, asian, nhpi, sor) and hispanic, and if known person_id and "
     "household_id; a folder with persons.parquet, units.parquet and GRF-C*.txt as `censafe synth` writes it with the layout dhc; a finished run of "
@@ -47,7 +49,7 @@ def read_people(path: Path) -> People:
     if path.is_dir():
         if (path / "units.parquet").exists():
             return _records(path)
-        for name in ("microdata/persons.txt", "persons.txt"):
+        for name in _FOLDERS:
             if (path / name).exists():
                 return _microdata(path / name)
         raise DataError(f"{path}: there are no persons in this folder; {_WORDS}")
@@ -55,6 +57,36 @@ def read_people(path: Path) -> People:
     if set(_MICRODATA) <= set(table.column_names):
         return _published(table)
     return _persons(table, path, _race(table, path))
+
+
+def read_voting_age(path: Path) -> People | None:
+    """Persons of the microdata of the redistricting data: children as 0 and adults as 18 years old, without sex; None where the path holds something else.
+
+    Args:
+        path: a run folder, a folder with ``persons.txt``, or such a file.
+
+    Raises:
+        DataError: the microdata have no blocks, or hold other codes.
+        StorageError: the file cannot be read.
+    """
+    file = path
+    if path.is_dir():
+        file = next((path / name for name in _FOLDERS if (path / name).exists()), path)
+    if file.is_dir() or file.suffix == ".parquet" or "VOTING_AGE" not in _header(file):
+        return None
+    table = _table(file)
+    missing = [name for name in _DISTRICTS if name not in table.column_names]
+    if missing:
+        raise DataError(
+            f"{file}: columns missing: {', '.join(missing)}; an attack needs microdata of blocks; fix: publish them down to blocks"
+        )
+    columns = {
+        "sex": np.zeros(len(table), np.int64),
+        "age": 18 * _coded(table, "VOTING_AGE", {"1": 0, "2": 1}, file),
+        "race": _numbers(table, "CENRACE", file, RACES) - 1,
+        "hispanic": _coded(table, "CENHISP", {"1": 0, "2": 1}, file),
+    }
+    return People.of(_block_codes(table), **columns)
 
 
 def read_attacker(path: Path) -> People:
@@ -80,8 +112,7 @@ def _table(path: Path) -> pa.Table:
     try:
         if path.suffix == ".parquet":
             return pq.read_table(path)
-        with path.open(encoding="utf-8-sig", errors="replace") as stream:
-            names = stream.readline().strip()
+        names = _header(path)
         delimiter = "|" if "|" in names else ","
         kinds = {name.strip('"'): pa.string() for name in names.split(delimiter)}
         return pa_csv.read_csv(
@@ -95,6 +126,14 @@ def _table(path: Path) -> pa.Table:
         raise DataError(
             f"{path}: this is no CSV with a header and as many fields in every row, and no Parquet file; {_WORDS}"
         ) from error
+
+
+def _header(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as stream:
+            return stream.readline().strip()
+    except OSError as error:
+        raise StorageError(f"{path}: the persons cannot be read; {_WORDS}") from error
 
 
 def _persons(table: pa.Table, path: Path, race: NDArray[np.int64]) -> People:
@@ -172,10 +211,15 @@ def _microdata(path: Path) -> People:
 
 
 def _published(table: pa.Table) -> People:
+    return People.of(_block_codes(table), **_codes(table))
+
+
+def _block_codes(table: pa.Table) -> NDArray[np.str_]:
+    """State, county, tract and block of every row of microdata."""
     block = _texts(table["TABBLKST"])
     for name in _MICRODATA[1:4]:
         block = np.char.add(block, _texts(table[name]))
-    return People.of(block, **_codes(table))
+    return block
 
 
 def _codes(table: pa.Table) -> dict[str, NDArray[Any]]:

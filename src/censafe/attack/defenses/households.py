@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.people import People
@@ -121,6 +122,24 @@ class SwappedPeople:
     def size_gap(self) -> int:
         """Largest difference between the sizes of two partners, in persons."""
         return int(np.abs(self.households.size - self.households.size[self.partner]).max(initial=0))
+
+    def pairs(self) -> pa.Table:
+        """A row for each household that took the block of another: both households, their blocks before, persons and adults."""
+        one = np.flatnonzero(self.swapped)
+        two, found = self.partner[one], self.households
+        blocks = self.people.blocks
+        return pa.table(
+            {
+                "household": found.number[one],
+                "partner": found.number[two],
+                "block": blocks[found.block[one]],
+                "block_taken": blocks[found.block[two]],
+                "persons": found.size[one],
+                "partner_persons": found.size[two],
+                "adults": found.adults[one],
+                "partner_adults": found.adults[two],
+            }
+        )
 
     def within(self, level: str) -> float:
         """Share of the households with a partner whose partner lives in the same area.

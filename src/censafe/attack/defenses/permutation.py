@@ -15,7 +15,7 @@ from censafe.attack.people import People
 from censafe.errors import ConfigError
 from censafe.model.proven import proven
 
-__all__ = ["MATCH_LEVELS", "PermutationSwap", "deranged", "swap_by_permutation"]
+__all__ = ["MATCH_LEVELS", "PermutationSwap", "deranged", "require_level", "swap_by_permutation"]
 
 _Ints = NDArray[np.int64]
 _FINEST: Final = 2**63
@@ -37,6 +37,16 @@ class PermutationSwap:
     loss: PermutationLoss
 
 
+def require_level(level: str) -> None:
+    """Refuse a level within which households cannot be matched.
+
+    Raises:
+        ConfigError: it is none of ``MATCH_LEVELS``.
+    """
+    if level not in MATCH_LEVELS:
+        raise ConfigError(f"within: there is no level {level!r}; allowed: {', '.join(MATCH_LEVELS)}")
+
+
 def swap_by_permutation(people: People, rate: Fraction, seed: int, level: str = "county") -> PermutationSwap:
     """Households of one area, size and number of adults exchange their blocks.
 
@@ -55,8 +65,7 @@ def swap_by_permutation(people: People, rate: Fraction, seed: int, level: str = 
 
     Source: Bailie, Gong, Meng (2026), "A Refreshment Stirred, Not Shaken" (arXiv 2501.08449), in the form of attack.md 16.2.
     """
-    if level not in MATCH_LEVELS:
-        raise ConfigError(f"within: there is no level {level!r}; allowed: {', '.join(MATCH_LEVELS)}")
+    require_level(level)
     households = Households.of(people)
     key = area_of_blocks(people.blocks, level)[households.block]
     for column in (households.size, households.adults):

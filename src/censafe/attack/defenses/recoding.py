@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.defenses.households import area_of_blocks
@@ -153,6 +154,10 @@ class MergedAreas:
     blocks: NDArray[np.str_] = field(repr=False)
     codes: NDArray[np.str_] = field(repr=False)
     area: _Ints = field(repr=False)
+
+    def frame(self) -> pa.Table:
+        """A row a block: the code of the area with which it is published."""
+        return pa.table({"block": self.blocks, "area": self.codes[self.area]})
 
     def people(self, people: People) -> People:
         """Persons in published areas, also those of an attacker's file.

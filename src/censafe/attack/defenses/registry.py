@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.attack.defenses.cell_key import CellKeyLaw, perturb_by_cell_key, record_keys, sums_of_keys
+from censafe.attack.defenses.complementary import suppress_under_threshold
 from censafe.attack.defenses.intervals import TableIntervals
-from censafe.attack.defenses.permutation import swap_by_permutation
+from censafe.attack.defenses.named import ChangedPeople, Defense, DefenseOptions, TableAreas
+from censafe.attack.defenses.permutation import require_level, swap_by_permutation
+from censafe.attack.defenses.permutation_loss import permutation_loss
 from censafe.attack.defenses.recoding import (
     MergedCategories,
     age_bands,
@@ -21,83 +23,41 @@ from censafe.attack.defenses.recoding import (
     merge_small_areas,
     top_code,
 )
-from censafe.attack.defenses.rounding import count_ranges, round_counts, round_randomly
-from censafe.attack.defenses.suppression import (
-    suppress_cells,
-    suppress_small_areas,
-    suppress_tables_of_small_groups,
+from censafe.attack.defenses.rounding import (
+    RANGE_EDGES,
+    count_ranges,
+    round_counts,
+    round_randomly,
+    withhold_small_areas,
+    withhold_small_tables,
 )
-from censafe.attack.defenses.swapping import SWAP_SETTINGS, swap_households
+from censafe.attack.defenses.suppression import share_frame, suppress_1980
+from censafe.attack.defenses.swapping import SWAP_SETTINGS, SwapSetting, swap_households
 from censafe.attack.defenses.targeted import TargetedSetting, swap_targeted
 from censafe.attack.people import People
-from censafe.attack.tables import Workload
+from censafe.attack.tables import TypeSpace
 from censafe.errors import UsageError
 from censafe.model.entries import nearest
 
-__all__ = ["DEFENSE_WORDS", "Defense", "Publish", "TableAreas", "parse_defense"]
+__all__ = ["DEFENSE_WORDS", "TOPDOWN_CONFIGS", "parse_defense"]
 
 _Ints = NDArray[np.int64]
-_RACE_TABLES: Final = ("P1", "P6", "P7", "P8", "P9")
-_ADULT_TABLES: Final = ("P10", "P11")
-
-
-@dataclass(frozen=True, eq=False)
-class TableAreas:
-    """The true tables of the areas of a level.
-
-    Args:
-        people: who is counted.
-        area: of every person, shape (n,).
-        workload: the lines.
-        counts: true, shape (areas, lines).
-    """
-
-    people: People
-    area: _Ints = field(repr=False)
-    workload: Workload
-    counts: _Ints = field(repr=False)
-
-
-Publish = Callable[[TableAreas, int], TableIntervals]
-"""True tables of a level, and a seed, to the published ones."""
-
-
-@dataclass(frozen=True, eq=False)
-class Defense:
-    """A defense, ready to be applied. Exactly one of the functions is there, or the folder.
-
-    Args:
-        spec: as it was named, such as ``round:5``.
-        words: what it does.
-        keeps: what it leaves exact.
-        claim: its formal privacy; empty where there is none.
-        swap: persons to the persons of whom tables are published, and what is claimed of them.
-        tables: true tables of a level to published ones.
-        recode: categories that are published as one.
-        folder: of microdata that were published; None for the other defenses.
-        run: configuration of TopDown that is run with a test key; empty for the other defenses.
-    """
-
-    spec: str
-    words: str
-    keeps: str
-    claim: str = ""
-    swap: Callable[[People, int], tuple[People, str]] | None = field(default=None, repr=False)
-    tables: Publish | None = field(default=None, repr=False)
-    recode: MergedCategories | None = field(default=None, repr=False)
-    folder: Path | None = None
-    run: str = ""
-
-
-_Options = Mapping[str, str]
-_Maker = Callable[[str, str, _Options], Defense]
+_Maker = Callable[[DefenseOptions], Defense]
+_LEVELS: Final = ("block", "tract", "county")
+TOPDOWN_CONFIGS: Final[Mapping[str, str]] = {
+    "pl94-us": "race, origin, voting age and kind of group quarters of every person, without sex and age",
+    "pl94-pr": "race, origin, voting age and kind of group quarters of every person, without sex and age",
+    "dhc-us": "sex, age, race, origin and kind of group quarters of every person",
+    "dhc-pr": "sex, age, race, origin and kind of group quarters of every person",
+}
+"""Configurations of TopDown that can be attacked, and what their microdata say."""
 
 
 def parse_defense(spec: str) -> Defense:
     """A defense from its name, its parameter and options, parted by colons.
 
     Args:
-        spec: such as ``swap:LO``, ``swap:permutation:p=0.05``, ``round:5``, ``topdown:dhc-us`` or ``published:FOLDER``.
+        spec: such as ``swap:LO``, ``swap:permutation:p=0.05``, ``round:5``, ``topdown:pl94-us`` or ``published:FOLDER``.
 
     Raises:
         UsageError: there is no such defense, or a parameter is missing or not one of its own.
@@ -112,107 +72,170 @@ def parse_defense(spec: str) -> Defense:
         raise UsageError(
             f"defense {spec!r}: there is none of this name.{nearest(name, list(_MAKERS))} Allowed: {', '.join(DEFENSE_WORDS)}"
         )
-    if name in ("published", "topdown"):
-        return _MAKERS[name](spec, rest, {})
-    parameter, *others = rest.split(":")
-    if "=" in parameter:
-        parameter, others = "", [parameter, *others]
-    options = dict(one.partition("=")[::2] for one in others if one)
-    try:
-        return _MAKERS[name](spec, parameter, options)
-    except (ValueError, KeyError, ZeroDivisionError):
-        raise UsageError(
-            f"defense {spec!r}: a parameter is missing or no number; allowed: {', '.join(DEFENSE_WORDS)}"
-        ) from None
+    if name == "published":  # a path may hold colons
+        return _published(spec, rest)
+    options = DefenseOptions(
+        spec, ", ".join(one for one in DEFENSE_WORDS if one.partition(":")[0].partition("[")[0] == name)
+    )
+    found = _MAKERS[name](options)
+    options.finish()
+    return replace(found, family=found.family or name)
 
 
-def _swap(spec: str, kind: str, options: _Options) -> Defense:
-    sizes = "households of every block; persons in group quarters"
+def _swap(options: DefenseOptions) -> Defense:
+    kind = options.parameter
     if kind in SWAP_SETTINGS:
-        setting = SWAP_SETTINGS[kind]
-        keeps = f"persons and {sizes}" if setting.size_noise[1] == 1 else sizes
-        return Defense(
-            spec, f"{setting.rate:.0%} of the households exchange their blocks", keeps,
-            swap=lambda people, seed: (swap_households(people, setting, seed).people, ""),
-        )  # fmt: skip
+        return _swap_at_random(options, SWAP_SETTINGS[kind])
     if kind == "targeted":
-        targeted = TargetedSetting(rate=float(options.get("rate", "0.05")))
-        return Defense(
-            spec, f"{targeted.rate:.0%} of the households, those at risk first, exchange their blocks", f"persons, adults and {sizes}",
-            swap=lambda people, seed: (swap_targeted(people, targeted, seed).people, ""),
-        )  # fmt: skip
+        return _swap_targeted(options)
     if kind == "permutation":
-        rate, level = Fraction(options["p"]), options.get("within", "county")
-
-        def swapped(people: People, seed: int) -> tuple[People, str]:
-            found = swap_by_permutation(people, rate, seed, level)
-            return found.swapped.people, found.loss.words()
-
-        return Defense(
-            spec, f"households of one {level}, size and number of adults are permuted, each with probability {float(rate):g}",
-            f"all counts of every {level}; households of every block by size and adults", "differential privacy subject to what it keeps", swap=swapped,
-        )  # fmt: skip
-    raise KeyError(kind)
+        return _swap_by_permutation(options)
+    raise options.refused(
+        f"there is no swap {kind!r}.{nearest(kind, [*SWAP_SETTINGS, 'targeted', 'permutation'])}"
+    )
 
 
-def _merge(spec: str, least: str, _: _Options) -> Defense:
-    number = int(least)
+_SIZES: Final = "households of every block; persons in group quarters"
+
+
+def _swap_at_random(options: DefenseOptions, usual: SwapSetting) -> Defense:
+    setting = SwapSetting(
+        options.real("rate", usual.rate), options.chances("sizes", usual.size_noise), options.chances("areas", usual.geography)
+    )  # fmt: skip
+    own, county, state = (f"{share:.0%}" for share in setting.geography)
+    places = (
+        "all matched in their tract"
+        if setting.geography[0] == 1
+        else f"{own} matched in their tract, {county} in their county, {state} in their state"
+    )
+    sizes = "of equal size" if setting.size_noise[1] == 1 else "of sizes that differ by up to 2 persons"
+
+    def change(people: People, seed: int) -> ChangedPeople:
+        swapped = swap_households(people, setting, seed)
+        return ChangedPeople(swapped.people, files={"swap_pairs": swapped.pairs()})
+
+    keeps = f"persons and {_SIZES}" if setting.size_noise[1] == 1 else _SIZES
     return Defense(
-        spec, f"blocks with fewer than {number} persons are merged with neighbors", "all counts of the merged areas",
-        swap=lambda people, seed: (merge_small_areas(people, number).people(people), ""),
+        options.spec, f"{setting.rate:.0%} of the households exchange their blocks with others {sizes}, {places}", keeps, strength=setting.rate, change=change
     )  # fmt: skip
 
 
-def _tables(words: str, keeps: str, make: Callable[[str, _Options], Publish]) -> _Maker:
-    def maker(spec: str, parameter: str, options: _Options) -> Defense:
-        return Defense(spec, words.format(parameter), keeps, tables=make(parameter, options))
+def _swap_targeted(options: DefenseOptions) -> Defense:
+    setting = TargetedSetting(options.real("rate", 0.05), candidates=options.number("candidates", 10))
 
-    return maker
+    def change(people: People, seed: int) -> ChangedPeople:
+        swapped = swap_targeted(people, setting, seed)
+        return ChangedPeople(swapped.people, files={"swap_pairs": swapped.pairs()})
 
-
-def _rounded(base: str, options: _Options) -> Publish:
-    number, apart = int(base), options.get("zero") == "apart"
-    round_counts(np.zeros((1, 1), np.int64), number)
-    return lambda areas, seed: round_counts(areas.counts, number, apart)
-
-
-def _randomly(base: str, _: _Options) -> Publish:
-    number = int(base)
-    round_randomly(np.zeros((1, 1), np.int64), number, 0)
-    return lambda areas, seed: round_randomly(areas.counts, number, seed)
+    return Defense(
+        options.spec, f"{setting.rate:.0%} of the households, those at risk first, exchange their blocks with others nearby that have as many persons and adults",
+        f"persons, adults and {_SIZES}", family="targeted swap", strength=setting.rate, change=change,
+    )  # fmt: skip
 
 
-def _ranges(_: str, __: _Options) -> Publish:
-    return lambda areas, seed: count_ranges(areas.counts)
+def _swap_by_permutation(options: DefenseOptions) -> Defense:
+    rate, level = options.exact("p"), options.word("within", "county")
+    require_level(level)
+    permutation_loss(2, rate)
+
+    def change(people: People, seed: int) -> ChangedPeople:
+        found = swap_by_permutation(people, rate, seed, level)
+        return ChangedPeople(found.swapped.people, found.loss.words(), {"swap_pairs": found.swapped.pairs()})
+
+    return Defense(
+        options.spec, f"households of one {level}, size and number of adults are permuted, each with probability {float(rate):g}",
+        f"all counts of every {level}; households of every block by size and adults; persons in group quarters", "differential privacy subject to what it keeps",
+        family=f"permutation swap, {level}", strength=float(rate), change=change,
+    )  # fmt: skip
 
 
-def _suppressed(year: str, _: _Options) -> Publish:
-    if year != "1980":
-        raise KeyError(year)
-    return _suppress_1980
+def _merge(options: DefenseOptions) -> Defense:
+    number = options.number("")
+
+    def change(people: People, seed: int) -> ChangedPeople:
+        areas = merge_small_areas(people, number)
+        return ChangedPeople(areas.people(people), files={"areas": areas.frame()}, areas=areas)
+
+    merge_small_areas(People.empty(), number)
+    return Defense(
+        options.spec, f"blocks with fewer than {number:,} persons are published together with neighbors", "all counts of the merged areas", strength=number,
+        change=change,
+    )  # fmt: skip
 
 
-def _suppress_1980(areas: TableAreas, seed: int) -> TableIntervals:
-    """Cells of 1 and 2 in tables of race and origin, tables of adults where a group is small, and all others of small areas."""
-    names = np.array(areas.workload.names)
-    counts = areas.counts
-    number = len(counts)
-    population = np.bincount(areas.area, minlength=number)
-    groups = np.zeros((number, 126), np.int64)
-    np.add.at(groups, (areas.area, areas.people.race_origin), 1)
-    found = suppress_small_areas(counts, population)
-    low, high, value = found.low.copy(), found.high.copy(), found.value.copy()
-    for tables, own in (
-        (_RACE_TABLES, suppress_cells(counts)),
-        (_ADULT_TABLES, suppress_tables_of_small_groups(counts, groups)),
-    ):
-        here = np.isin(names, tables)
-        low[:, here], high[:, here], value[:, here] = own.low[:, here], own.high[:, here], own.value[:, here]
-    return TableIntervals(low, high, value)
+def _round(options: DefenseOptions) -> Defense:
+    base, zero = options.number(""), options.word("zero", "rounded")
+    if zero not in ("rounded", "apart"):
+        raise options.refused("zero must be apart, so that no count above 0 is rounded to 0")
+    round_counts(np.zeros((1, 1), np.int64), base)
+    words = f"counts rounded to multiples of {base}" + (", none but 0 to 0" if zero == "apart" else "")
+    return Defense(
+        options.spec, words, "counts of 0" if zero == "apart" else "nothing but what rounding leaves", family=f"rounding, 0 {zero}", strength=base,
+        tables=lambda areas, seed: round_counts(areas.counts, base, zero == "apart"),
+    )  # fmt: skip
 
 
-def _cell_keys(_: str, options: _Options) -> Publish:
-    law = CellKeyLaw.of(int(options.get("bound", "5")), float(options.get("variance", "2")))
+def _random_round(options: DefenseOptions) -> Defense:
+    base = options.number("")
+    round_randomly(np.zeros((1, 1), np.int64), base, 0)
+    return Defense(
+        options.spec, f"counts rounded up or down at random, without bias, to multiples of {base}", "multiples of the base", family="random rounding", strength=base,
+        tables=lambda areas, seed: round_randomly(areas.counts, base, seed),
+    )  # fmt: skip
+
+
+def _ranges(options: DefenseOptions) -> Defense:
+    given = options.parameter.replace(" ", "")
+    try:
+        edges = tuple(map(int, given.split(","))) if given else RANGE_EDGES
+    except ValueError:
+        raise options.refused("the lower ends of ranges must be whole numbers such as 0,1,5,10") from None
+    count_ranges(np.zeros((1, 1), np.int64), edges)
+    keeps = "counts of 0" if edges[1:2] == (1,) else "nothing but ranges"
+    return Defense(
+        options.spec, f"counts published as ranges from {', '.join(f'{one:,}' for one in edges)}", keeps, tables=lambda areas, seed: count_ranges(areas.counts, edges)
+    )  # fmt: skip
+
+
+def _suppress(options: DefenseOptions) -> Defense:
+    if options.parameter == "1980":
+        return Defense(
+            options.spec, "the suppression rules of 1980 without complementary suppression, which is not modeled", "race and origin counts above 2 in tables that are published",
+            family="suppression of 1980", tables=suppress_1980, notes={"suppression": share_frame},
+        )  # fmt: skip
+    if options.parameter:
+        raise options.refused("give 1980 or threshold=COUNT")
+    threshold = options.number("threshold")
+    suppress_under_threshold(TableAreas.empty(), threshold)
+    return Defense(
+        options.spec, f"counts from 1 to {threshold - 1} withheld, and others with them, so that none can be computed from the tables of its area",
+        "all counts that are published", family="suppression with complements", strength=threshold,
+        tables=lambda areas, seed: suppress_under_threshold(areas, threshold),
+    )  # fmt: skip
+
+
+def _threshold(options: DefenseOptions) -> Defense:
+    least = {"block": options.number("", 0)}
+    for level in _LEVELS[1:]:
+        least[level] = options.number(level, least["block"])
+    by = options.word("by", "area")
+    if by not in ("area", "table") or min(least.values()) < 0 or not any(least.values()):
+        raise options.refused("the parameter must be a number of persons above 0, and by area or table")
+    words = "areas with" if by == "area" else "areas in which their total is"
+    withhold = withhold_small_areas if by == "area" else withhold_small_tables
+    text = (
+        f"{least['block']:,}"
+        if len(set(least.values())) == 1
+        else ", ".join(f"{number:,} ({level})" for level, number in least.items())
+    )
+    return Defense(
+        options.spec, f"tables not published for {words} fewer than {text}{' persons' if by == 'area' else ''}", "all counts that are published",
+        family=f"threshold by {by}", strength=least["block"], tables=lambda areas, seed: withhold(areas, least[areas.level]),
+    )  # fmt: skip
+
+
+def _cell_key(options: DefenseOptions) -> Defense:
+    law = CellKeyLaw.of(options.number("bound", 5), options.real("variance", 2.0))
 
     def perturbed(areas: TableAreas, seed: int) -> TableIntervals:
         keys = record_keys(len(areas.people), seed)
@@ -220,68 +243,67 @@ def _cell_keys(_: str, options: _Options) -> Publish:
         sums = sums_of_keys(keys, areas.area, types, areas.workload.matrix, len(areas.counts))
         return perturb_by_cell_key(areas.counts, sums, law)
 
-    return perturbed
+    return Defense(
+        options.spec, f"noise of variance {law.variance:g} and at most {law.bound} by the keys of the records in a count", "counts of 0", family="cell keys",
+        strength=law.variance, tables=perturbed,
+    )  # fmt: skip
 
 
-def _recoded(words: str, make: Callable[[int], MergedCategories]) -> _Maker:
-    def maker(spec: str, parameter: str, _: _Options) -> Defense:
+def _recoded(words: str, strength: Callable[[int], float], make: Callable[[int], MergedCategories]) -> _Maker:
+    def maker(options: DefenseOptions) -> Defense:
+        number = options.number("")
+        recode = make(number)
+        recode.rows(TypeSpace().edges)
         return Defense(
-            spec,
-            words.format(parameter),
-            "all counts of the categories that are published",
-            recode=make(int(parameter)),
-        )
+            options.spec, words.format(number), "all counts of the categories that are published", strength=strength(number), recode=recode
+        )  # fmt: skip
 
     return maker
 
 
-def _published(spec: str, folder: str, _: _Options) -> Defense:
+def _published(spec: str, folder: str) -> Defense:
     if not folder:
         raise UsageError(
-            f"defense {spec!r}: the folder is missing; allowed: published:FOLDER of a run of the DHC or of its microdata"
+            f"defense {spec!r}: the folder is missing; allowed: published:FOLDER of a run of TopDown, of its microdata, of persons, or of tables that this command wrote"
         )
+    if not Path(folder).exists():
+        raise UsageError(f"defense {spec!r}: there is no such file or folder; fix: name one that is there")
     return Defense(
-        spec,
-        "microdata that were published",
-        "what the release keeps",
-        "that of the release",
-        folder=Path(folder),
+        spec, "data that were published", "what the release keeps", "that of the release", folder=Path(folder)
     )
 
 
-def _topdown(spec: str, config: str, _: _Options) -> Defense:
-    if config not in ("dhc-us", "dhc-pr"):
-        raise UsageError(
-            f"defense {spec!r}: allowed: topdown:dhc-us, topdown:dhc-pr; microdata of other configurations have no sex and age, which an attacker matches by"
+def _topdown(options: DefenseOptions) -> Defense:
+    config = options.parameter
+    if config not in TOPDOWN_CONFIGS:
+        raise options.refused(
+            f"there is no configuration {config!r} with microdata of blocks to attack.{nearest(config, TOPDOWN_CONFIGS)}"
         )
     return Defense(
-        spec, f"TopDown microdata, {config} with its production budget, under a test key", "persons of every state; housing units and facilities of every block",
-        "zero-concentrated differential privacy, as the plan states", run=config,
+        options.spec, f"TopDown microdata with the production budget of {config}, under a test key: {TOPDOWN_CONFIGS[config]}",
+        "persons of every state; housing units and facilities of every block", "zero-concentrated differential privacy, as the plan states", run=config,
     )  # fmt: skip
 
 
 _MAKERS: Final[Mapping[str, _Maker]] = {
     "swap": _swap,
     "merge": _merge,
-    "round": _tables("counts rounded to multiples of {}", "nothing but what rounding leaves", _rounded),
-    "random-round": _tables(
-        "counts rounded at random, without bias, to multiples of {}", "multiples of the base", _randomly
-    ),
-    "ranges": _tables("counts published as ranges", "counts of 0", _ranges),
-    "suppress": _tables(
-        "the suppression rules of {}",
-        "race and origin counts above 2 in tables that are published",
-        _suppressed,
-    ),
-    "cellkey": _tables("bounded noise by the keys of the records in a count", "counts of 0", _cell_keys),
-    "topcode": _recoded("ages from {} on published together", top_code),
-    "ages": _recoded("ages published in bands of {} years", age_bands),
-    "races": _recoded("sets of races published in {} groups", grouped_races),
+    "round": _round,
+    "random-round": _random_round,
+    "ranges": _ranges,
+    "suppress": _suppress,
+    "threshold": _threshold,
+    "cellkey": _cell_key,
+    "topcode": _recoded("ages from {} on published together", lambda age: -age, top_code),
+    "ages": _recoded("ages published in bands of {} years", float, age_bands),
+    "races": _recoded("sets of races published in {} groups", lambda groups: -groups, grouped_races),
     "topdown": _topdown,
-    "published": _published,
+    "published": lambda options: _published(options.spec, options.parameter),
 }
 DEFENSE_WORDS: Final = (
-    "swap:LO", "swap:HI", "swap:targeted[:rate=R]", "swap:permutation:p=P[:within=LEVEL]", "merge:PERSONS", "round:BASE[:zero=apart]", "random-round:BASE", "ranges",
-    "suppress:1980", "cellkey[:bound=B:variance=V]", "topcode:AGE", "ages:YEARS", "races:GROUPS", "topdown:dhc-us", "published:FOLDER",
+    "swap:LO[:rate=R][:sizes=A,B,C][:areas=A,B,C]", "swap:HI[:rate=R][:sizes=A,B,C][:areas=A,B,C]", "swap:targeted[:rate=R][:candidates=N]",
+    "swap:permutation:p=P[:within=LEVEL]", "merge:PERSONS", "round:BASE[:zero=apart]", "random-round:BASE", "ranges[:0,A,B,...]", "suppress:1980",
+    "suppress:threshold=COUNT", "threshold:PERSONS[:tract=PERSONS][:county=PERSONS][:by=table]", "cellkey[:bound=B][:variance=V]", "topcode:AGE", "ages:YEARS",
+    "races:GROUPS", "topdown:pl94-us", "topdown:dhc-us", "published:FOLDER",
 )  # fmt: skip
 """How every defense is named."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.attack.defenses.intervals import OPEN_END, TableIntervals
+from censafe.attack.defenses.named import TableAreas
 from censafe.errors import ConfigError
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "round_counts",
     "round_randomly",
     "withhold_small_areas",
+    "withhold_small_tables",
 ]
 
 _Ints = NDArray[np.int64]
@@ -113,12 +115,27 @@ def count_ranges(counts: _Ints, edges: Sequence[int] = RANGE_EDGES) -> TableInte
     return TableIntervals(low, high, np.where(high == OPEN_END, low, (low + high) // 2))
 
 
-def withhold_small_areas(counts: _Ints, population: _Ints, least: int) -> TableIntervals:
+def withhold_small_areas(areas: TableAreas, least: int) -> TableIntervals:
     """Tables of areas with fewer persons than a threshold are not published; the others are exact.
 
     Args:
-        counts: shape (areas, lines).
-        population: of every area, shape (areas,).
+        areas: true tables.
         least: persons that an area needs; areas without persons are published.
     """
-    return TableIntervals.exact(counts).without(((population > 0) & (population < least))[:, None])
+    population = np.bincount(areas.area, minlength=len(areas.counts))
+    return TableIntervals.exact(areas.counts).without(((population > 0) & (population < least))[:, None])
+
+
+def withhold_small_tables(areas: TableAreas, least: int) -> TableIntervals:
+    """A table of an area is not published where its total, the first line, is above 0 and under a threshold; the others are exact.
+
+    As for tables repeated by race, which the Summary Files 2 and 4 showed where a race had enough persons in an area.
+
+    Args:
+        areas: true tables.
+        least: persons that a table needs; tables of nobody are published.
+    """
+    names = np.array(areas.workload.names)
+    _, first, table = np.unique(names, return_index=True, return_inverse=True)
+    totals = areas.counts[:, first][:, table.ravel()]
+    return TableIntervals.exact(areas.counts).without((totals > 0) & (totals < least))

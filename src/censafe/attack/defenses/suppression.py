@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.defenses.households import ADULT, AREA_DIGITS, area_of_blocks
 from censafe.attack.defenses.intervals import TableIntervals
+from censafe.attack.defenses.named import TableAreas
 from censafe.attack.people import RACE_BITS, People
 
 __all__ = [
@@ -18,7 +20,9 @@ __all__ = [
     "SMALL_GROUP",
     "SuppressionShare",
     "race_tables",
+    "share_frame",
     "shares_suppressed",
+    "suppress_1980",
     "suppress_cells",
     "suppress_small_areas",
     "suppress_tables_of_small_groups",
@@ -29,6 +33,8 @@ _LARGEST_ZEROED: Final = 2
 SMALL_GROUP: Final = 15
 """Persons that a group or an area needs so that its tables are published."""
 _RACES: Final = 7
+_RACE_TABLES: Final = ("P1", "P6", "P7", "P8", "P9")
+_ADULT_TABLES: Final = ("P10", "P11")
 
 
 def _groups() -> NDArray[np.int8]:
@@ -161,3 +167,32 @@ def shares_suppressed(people: People) -> tuple[SuppressionShare, ...]:
         small = int((population[used] < SMALL_GROUP).sum())
         found.append(SuppressionShare(level, "persons", int(used.sum()), small, 0, 0))
     return tuple(found)
+
+
+def share_frame(people: People) -> pa.Table:
+    """What the rules do, a row for each level and table; see :func:`shares_suppressed`."""
+    return pa.Table.from_pylist([asdict(one) for one in shares_suppressed(people)])
+
+
+def suppress_1980(areas: TableAreas, seed: int) -> TableIntervals:
+    """Cells of 1 and 2 in tables of race and origin, tables of adults where a group is small, and all others of small areas.
+
+    Args:
+        areas: true tables.
+        seed: not used; the rules are fixed.
+    """
+    names = np.array(areas.workload.names)
+    counts = areas.counts
+    number = len(counts)
+    population = np.bincount(areas.area, minlength=number)
+    groups = np.zeros((number, 126), np.int64)
+    np.add.at(groups, (areas.area, areas.people.race_origin), 1)
+    found = suppress_small_areas(counts, population)
+    low, high, value = found.low.copy(), found.high.copy(), found.value.copy()
+    for tables, own in (
+        (_RACE_TABLES, suppress_cells(counts)),
+        (_ADULT_TABLES, suppress_tables_of_small_groups(counts, groups)),
+    ):
+        here = np.isin(names, tables)
+        low[:, here], high[:, here], value[:, here] = own.low[:, here], own.high[:, here], own.value[:, here]
+    return TableIntervals(low, high, value)

@@ -15,7 +15,9 @@ from censafe.evaluation.pages.page import COLOURS, Exhibit, Page, PageTable, qui
 __all__ = ["comparison_page"]
 
 _Rows = Sequence[Mapping[str, Any]]
-_TEXTS = ("block_size", "data", "population_attacked", "attacker", "defense", "does", "keeps", "claim")
+_TEXTS = (
+    "block_size", "data", "population_attacked", "attacker", "defense", "does", "keeps", "claim", "family", "matched_by", "folder",
+)  # fmt: skip
 _EXACT = "exact tables"
 
 

@@ -127,7 +127,7 @@ class MatchedTables:
 
     Args:
         cells: by name of the level, counts of both sides.
-        facts: rows on one side only, which count as 0 on the other.
+        facts: rows on one side only, which count as 0 on the other; and published rows without a count, which are withheld and left out on both.
     """
 
     cells: Mapping[str, MatchedCells] = field(repr=False)
@@ -141,7 +141,7 @@ def match_tables(
 
     Args:
         truth: CSV (comma or pipe) or Parquet file, or a folder of such files of the same columns.
-        published: the same.
+        published: the same; a row without a count is one that was withheld.
         count: name of the column of counts; None for COUNT, count or value.
         by: columns whose values make the levels, or ``file`` for the names of the files of folders; none for one level, ``all``.
 
@@ -156,8 +156,11 @@ def match_tables(
     name = _count_column(sides[0].column_names, truth, count)
     sides = [_keyed(side, name) for side in sides]
     keys = [column for column in sides[0].column_names if column != name and column not in _BESIDE]
-    for path, side in zip((truth, published), sides, strict=True):
-        _check(path, side, name, keys, by)
+    for place, (path, side) in enumerate(zip((truth, published), sides, strict=True)):
+        _check(path, side, name, keys, by, withheld=place == 1)
+    hidden = sides[1].filter(pc.is_null(sides[1].column(name))).select(keys)
+    if hidden.num_rows:
+        sides = [side.join(hidden, keys=keys, join_type="left anti") for side in sides]
     joined = sides[0].select([*keys, name]).rename_columns([*keys, "_true"])
     joined = joined.join(
         sides[1].select([*keys, name]).rename_columns([*keys, "_public"]), keys=keys, join_type="full outer"
@@ -165,6 +168,7 @@ def match_tables(
     facts = {
         "only_true": joined.column("_public").null_count,
         "only_published": joined.column("_true").null_count,
+        "withheld": hidden.num_rows,
     }
     true, public = (
         pc.fill_null(joined.column(column), 0).to_numpy().astype(np.int64) for column in ("_true", "_public")
@@ -270,7 +274,9 @@ def _require_names_once(path: Path, names: Sequence[str]) -> None:
         raise DataError(f"{path.name}: columns repeated: {', '.join(repeated)}; allowed: each name once")
 
 
-def _check(path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Sequence[str]) -> None:
+def _check(
+    path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Sequence[str], *, withheld: bool
+) -> None:
     missing = [name for name in (*keys, count) if name not in table.column_names]
     if missing:
         raise DataError(
@@ -286,8 +292,10 @@ def _check(path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Seq
         pa.types.is_floating(kind)
         and pc.all(pc.equal(pc.round(table.column(count)), table.column(count))).as_py()
     )
-    if not whole or table.column(count).null_count:
+    if not whole or (table.column(count).null_count and not withheld):
         raise DataError(f"{path.name}: column {count} holds values that are not whole numbers")
+    if table.column(count).null_count == table.num_rows:
+        raise DataError(f"{path.name}: every row of column {count} is withheld; nothing can be compared")
     if pc.max(pc.abs_checked(table.column(count).cast(pa.float64(), safe=False))).as_py() > _MOST:
         raise DataError(f"{path.name}: column {count} holds values above {_MOST:,}")
     repeated = table.num_rows - table.group_by(list(keys)).aggregate([]).num_rows

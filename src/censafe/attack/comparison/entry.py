@@ -1,0 +1,217 @@
+"""CONFIDENTIAL. ``censafe attack compare``: defenses on the same records, their errors, and what an attacker still finds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from censafe.attack.comparison.attacked import NO_DEFENSE, AttackedDefense, DefenseStudy
+from censafe.attack.comparison.releases import require_dhc_records
+from censafe.attack.defenses.households import Households
+from censafe.attack.defenses.named import Defense
+from censafe.attack.defenses.registry import parse_defense
+from censafe.attack.matching.attackers import Attacker
+from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows, unique_rows
+from censafe.attack.pages.comparison import comparison_page
+from censafe.attack.people import People, block_size_class
+from censafe.attack.reading import read_people
+from censafe.attack.reconstruction.solve import Reconstruction
+from censafe.attack.results import percentile_frame
+from censafe.attack.study import AttackChoices, attackers_of, share_text, workload_of, write_columns
+from censafe.errors import UsageError
+from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
+from censafe.model.observer import Observer
+from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
+from censafe.publication.atomic import sha256_file
+
+__all__ = ["compare_defenses_on"]
+
+GUESSER: Final = "proportional guesser, target left out"
+RISK: Final = "nonmodal unique"
+
+
+def compare_defenses_on(
+    data: Path, out: Path, specs: Sequence[str], choices: AttackChoices, observer: Observer
+) -> Evaluated:
+    """Apply defenses to the same records, attack what each publishes, and put error and success of the attack side by side.
+
+    The same call continues a comparison that was stopped, and one with further defenses adds them.
+
+    Args:
+        data: the true records; see :func:`~censafe.attack.reading.read_people`.
+        out: a new or empty folder, or that of a comparison of the same records with the same choices.
+        specs: names of the defenses; see :data:`~censafe.attack.defenses.registry.DEFENSE_WORDS`.
+        choices: of the attack.
+        observer: receives stages.
+
+    Raises:
+        DataError: the records break a rule.
+        UsageError: a defense is not there, or is named twice, or the folder holds something else.
+    """
+    if not specs or len(set(specs)) < len(specs):
+        raise UsageError("name every defense once, and one at least, such as swap:LO or round:5")
+    defenses = [parse_defense(one) for one in specs]
+    for one in defenses:
+        if one.run:
+            require_dhc_records(data, one.spec)
+    workload = workload_of(choices)
+    with observer.stage("read persons"):
+        truth = read_people(data)
+        attackers = attackers_of(truth, choices)
+        _require_households(truth, defenses)
+    with evaluation_folder(out, _identity(truth, choices)):
+        study = DefenseStudy(data, out, truth, workload, choices, observer)
+        every = []
+        for defense in (None, *defenses):
+            with observer.stage(NO_DEFENSE if defense is None else defense.spec):
+                every.append(study.attacked(defense))
+        if any(one.keys.race_alone for one in every):
+            every.insert(1, study.redistricting())
+        frames = _frames(every, attackers, truth, choices)
+        files = [write_frame(out, name, frame, parquet=True) for name, frame in frames.items()]
+        files.append(write_columns(out, frames))
+        write_document(
+            out,
+            {
+                "kind": "defenses",
+                "data": str(data),
+                "persons": len(truth),
+                "blocks": len(truth.blocks),
+                "seed": choices.seed,
+            },
+        )
+        files += write_page(out, comparison_page(out))
+        return Evaluated(_summary(frames["defenses"]), tuple(out / name for name in files))
+
+
+def _require_households(truth: People, defenses: Sequence[Defense]) -> None:
+    """Refuse swaps of persons without households before anything is written."""
+    if any(one.spec.startswith("swap:") for one in defenses):
+        Households.of(truth)
+
+
+def _identity(truth: People, choices: AttackChoices) -> dict[str, str]:
+    """What calls for one folder have in common: records, tables, attackers and seed; the number of processes does not matter."""
+    files = [None if path is None else sha256_file(path) for path in (choices.tables, choices.attacker)]
+    chosen = replace(choices, workers=1, tables=None, attacker=None)
+    with TestKey(0) as key:
+        records = b"|".join(np.ascontiguousarray(column).tobytes() for column in vars(truth).values())
+        found = {
+            "records": keyed_commitment(key, records).hex(),
+            "options": keyed_commitment(
+                key, json.dumps([astuple(chosen), files], default=str).encode()
+            ).hex(),
+        }
+    return {"kind": "comparison of defenses", **found}
+
+
+def _frames(
+    every: Sequence[AttackedDefense], attackers: Sequence[Attacker], truth: People, choices: AttackChoices
+) -> dict[str, pa.Table]:
+    """The files; exact tables come first."""
+    exact = every[0].found
+    target = AttackTarget.of(truth, exact.variability if exact is not None and choices.variability else None)
+    rates = {one.name: _rates(one, attackers, target, choices.seed) for one in every}
+    guessers = rates[NO_DEFENSE].filter(pc.not_equal(rates[NO_DEFENSE]["data"], NO_DEFENSE))
+    own = [table.filter(pc.equal(table["data"], name)) for name, table in rates.items()]
+    agreement = {
+        one.name: agreement_rows(one.name, one.keys.rewritten(one.people), one.keys.rewritten(truth))
+        for one in every
+    }
+    known = [_named(percentile_frame(found), one.name) for one in every if (found := _known(one)) is not None]
+    frames = {
+        "defenses": _defense_rows(every, truth, pa.concat_tables([*own, guessers]), agreement),
+        "agreement": pa.concat_tables(agreement.values()),
+        "reidentification": pa.concat_tables([*own, guessers]),
+        "uniques": unique_rows(truth),
+    }
+    return frames | ({"variability": pa.concat_tables(known)} if known else {})
+
+
+def _rates(one: AttackedDefense, attackers: Sequence[Attacker], target: AttackTarget, seed: int) -> pa.Table:
+    """Rates of all attackers, who match by what is published; blocks published together have the size of their area."""
+    people = one.keys.rewritten(target.people)
+    own = replace(target, people=people, size=block_size_class(people.population))
+    published = one.keys.rewritten(one.people)
+    return pa.concat_tables(
+        [
+            reidentification_rows(
+                one.name, published, replace(attacker, people=one.keys.rewritten(attacker.people)), own, seed
+            )
+            for attacker in attackers
+        ]
+    )
+
+
+def _named(frame: pa.Table, name: str) -> pa.Table:
+    return frame.add_column(0, "data", pa.array([name] * frame.num_rows, pa.string()))
+
+
+def _known(one: AttackedDefense) -> Reconstruction | None:
+    """The reconstruction where its variability is known of most populated blocks; None otherwise."""
+    if one.found is None or not one.found.population.any():
+        return None
+    populated = one.found.population > 0
+    return one.found if np.isnan(one.found.variability[populated]).mean() < 0.5 else None
+
+
+def _defense_rows(
+    every: Sequence[AttackedDefense], truth: People, rates: pa.Table, agreement: Mapping[str, pa.Table]
+) -> pa.Table:
+    """A row for each defense: errors, agreement, certainty, and precision on those whom guessing misses, beyond the guesser."""
+    found = {
+        row["data"]: row
+        for row in rates.to_pylist()
+        if (row["attacker"], row["population_attacked"], row["block_size"]) == ("exact", RISK, "all")
+    }
+    guess = found[GUESSER]
+    rows = []
+    for one in every:
+        own, errors, done = found[one.name], one.errors, one.defense
+        row: dict[str, Any] = {
+            "defense": one.name, "family": "" if done is None else done.family, "strength": None if done is None or not done.family else float(done.strength),
+            "does": "nothing" if done is None else done.words, "keeps": "everything" if done is None else done.keeps, "claim": one.claim, "matched_by": one.keys.words,
+        }  # fmt: skip
+        for column, value in (
+            ("error_{}", "mean"),
+            ("race_error_{}", "race_mean"),
+            ("withheld_{}_percent", "withheld"),
+        ):
+            row |= {column.format(level): getattr(error, value) for level, error in errors.items()}
+        row |= {
+            "binned_percent": agreement[one.name].to_pylist()[0]["binned_percent"],
+            "certain_percent": _certain(one),
+            "persons_at_risk": own["records"],
+            "putative_percent": own["putative_percent"], "confirmed_percent": own["confirmed_percent"], "precision": own["precision"],
+            "guesser_precision": guess["precision"],
+            "beyond_guessing": None if own["precision"] is None or guess["precision"] is None else own["precision"] - guess["precision"],
+            "confirmed_beyond_guessing": own["confirmed_percent"] - guess["confirmed_percent"] if own["records"] else None,
+            "folder": one.folder,
+        }  # fmt: skip
+        rows.append(row)
+    return pa.Table.from_pylist(rows)
+
+
+def _certain(one: AttackedDefense) -> float | None:
+    """Populated blocks whose tables one set of records has, percent; None where that is not known."""
+    found = _known(one)
+    return None if found is None else 100 * float((found.variability[found.population > 0] == 0).mean())
+
+
+def _summary(defenses: pa.Table) -> tuple[str, ...]:
+    lines = [
+        "CONFIDENTIAL. Race and origin of the persons whom guessing misses most, by an attacker who knows block, sex and age; mean absolute error of tract counts."
+    ]
+    lines += [
+        f"  {row['defense']}: right in {share_text(row['precision'])} of the matches (guessing {share_text(row['guesser_precision'])}), error {row['error_tract']:.2f}"
+        for row in defenses.to_pylist()
+    ]
+    return tuple(lines)

@@ -1,0 +1,80 @@
+"""CONFIDENTIAL. What an attacker's records can be matched by in published data: block, sex and age, or as much of these as the data have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.attack.defenses.households import ADULT
+from censafe.attack.defenses.recoding import MergedAreas, MergedCategories
+from censafe.attack.people import People
+from censafe.attack.tables import Workload
+
+__all__ = ["FULL_KEYS", "VOTING_AGE_KEYS", "AttackKeys", "by_voting_age", "redistricting_lines"]
+
+_SAME: Callable[[People], People] = lambda people: people  # noqa: E731
+
+
+@dataclass(frozen=True, eq=False)
+class AttackKeys:
+    """What published records can be matched by. Who knows more of a person rewrites it to what is published before matching.
+
+    Args:
+        words: such as ``block, sex, age``.
+        rewritten: persons with the values that are published in place of their own; they stay in the same list of blocks.
+        race_alone: whether nothing but race, origin and voting age is published, without sex and single ages.
+    """
+
+    words: str
+    rewritten: Callable[[People], People] = field(default=_SAME, repr=False)
+    race_alone: bool = False
+
+    @staticmethod
+    def of_categories(recode: MergedCategories) -> AttackKeys:
+        """Ages as they are published together. Race and origin stay, since they are what is looked for."""
+        ages = MergedCategories(age=recode.age)
+        return AttackKeys("block, sex, age as published", ages.people)
+
+    @staticmethod
+    def of_areas(areas: MergedAreas, blocks: NDArray[np.str_]) -> AttackKeys:
+        """Blocks as they are published together.
+
+        Args:
+            areas: the published ones.
+            blocks: codes of all blocks, in which persons stay, rising.
+        """
+        return AttackKeys("area as published, sex, age", lambda people: areas.people(people).within(blocks))
+
+
+def by_voting_age(people: People) -> People:
+    """Persons as redistricting data show them: without sex, and as 0 or 18 years old for children and adults.
+
+    Example:
+        >>> one = np.ones(2, np.int64)
+        >>> people = People.of(np.array(["500070001001001"] * 2), sex=one, age=np.array([17, 40]), race=one, hispanic=0 * one)
+        >>> found = by_voting_age(people)
+        >>> found.sex.tolist(), found.age.tolist()
+        ([0, 0], [0, 18])
+    """
+    age = np.where(people.age >= ADULT, ADULT, 0).astype(people.age.dtype)
+    return replace(people, sex=np.zeros_like(people.sex), age=age)
+
+
+FULL_KEYS: Final = AttackKeys("block, sex, age")
+VOTING_AGE_KEYS: Final = AttackKeys("block, voting age", by_voting_age, race_alone=True)
+
+
+def redistricting_lines(workload: Workload) -> NDArray[np.bool_]:
+    """Lines that tell neither sexes nor ages apart, except children from adults: those of race, origin and voting age, shape (lines,)."""
+    return np.array(
+        [
+            bool(line.sex.all())
+            and len(np.unique(line.age[:ADULT])) == 1
+            and len(np.unique(line.age[ADULT:])) == 1
+            for line in workload.lines
+        ]
+    )

@@ -1,0 +1,140 @@
+"""CONFIDENTIAL. Cell suppression: counts under a threshold are withheld, and others with them, so that none can be computed from what is published.
+
+A withheld line is safe where other records have the same published lines and another value in it. Such records are found by moving one person: one of a
+type t that counts in the line becomes one of another type, or is left out. Every line that the move changes has to be withheld as well; of all moves the one
+is taken that withholds least besides. The records before and after the move have the same published lines, and lines that are withheld later only make it
+harder to tell them apart, so that each withheld line has a second value that nothing published excludes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.attack.defenses.intervals import TableIntervals
+from censafe.attack.defenses.named import TableAreas
+from censafe.attack.tables import TypeSpace, Workload
+from censafe.errors import ConfigError
+
+__all__ = ["CellMove", "suppress_under_threshold", "withheld_lines"]
+
+_Ints = NDArray[np.int64]
+_Flags = NDArray[np.bool_]
+NO_TYPE: Final = -1
+"""Type of a person who is left out."""
+
+
+@dataclass(frozen=True)
+class CellMove:
+    """One person of a type becomes one of another, which shows that the lines that change cannot be computed.
+
+    Args:
+        before: type of a person who is there.
+        after: the type instead, ``NO_TYPE`` where the person is left out.
+    """
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """How often a person of each type counts in each line, small numbers, shape (types + 1, lines); the last row is nobody's."""
+
+    space: TypeSpace
+    rows: NDArray[np.uint8] = field(repr=False)
+
+    @staticmethod
+    def of(workload: Workload) -> _Rows:
+        dense = workload.matrix.toarray().astype(np.uint8)
+        return _Rows(workload.space, np.vstack([dense, np.zeros_like(dense[:1])]))
+
+    def others(self, one: int, present: _Ints) -> _Ints:
+        """Types that a person may become: those that differ in one attribute, and those that are there; and nobody."""
+        place = np.unravel_index(one, self.space.shape)
+        found = [present, np.array([NO_TYPE])]
+        for axis, length in enumerate(self.space.shape):
+            changed = list(np.broadcast_arrays(*place, np.arange(length))[:4])
+            changed[axis] = np.arange(length)
+            found.append(np.ravel_multi_index(tuple(changed), self.space.shape))
+        return np.concatenate(found)
+
+
+def withheld_lines(
+    workload: Workload, counts: _Ints, present: _Ints, threshold: int
+) -> tuple[_Flags, tuple[CellMove, ...]]:
+    """Lines of one area that are withheld, and the moves that show that none of them can be computed.
+
+    Args:
+        workload: the lines.
+        counts: of the area, shape (lines,).
+        present: types of the persons who live there.
+        threshold: counts from 1 to one less are withheld.
+
+    Returns:
+        Flags of shape (lines,), and moves; every withheld line is changed by one of them, and none changes a published line.
+    """
+    return _withheld(_Rows.of(workload), counts, np.unique(present), threshold)
+
+
+def _withheld(
+    types: _Rows, counts: _Ints, present: _Ints, threshold: int
+) -> tuple[_Flags, tuple[CellMove, ...]]:
+    small = (counts > 0) & (counts < threshold)
+    cost = np.where(small, 0.0, 1.0 + counts)
+    hidden, safe = small.copy(), np.zeros_like(small)
+    moves = []
+    for line in np.flatnonzero(small)[np.argsort(counts[small], kind="stable")].tolist():
+        if safe[line]:
+            continue
+        move, changed = min(_moves(types, line, present, cost), key=lambda found: found[1] @ cost)
+        moves.append(move)
+        hidden |= changed
+        safe |= changed
+        cost[changed] = 0.0
+    return hidden, tuple(moves)
+
+
+def _moves(
+    types: _Rows, line: int, present: _Ints, cost: NDArray[np.float64]
+) -> Iterator[tuple[CellMove, _Flags]]:
+    """The cheapest move of each present type that counts in a line, with the lines that it changes."""
+    for one in present[types.rows[present, line] > 0].tolist():
+        others = types.others(one, present)
+        others = others[types.rows[others, line] != types.rows[one, line]]
+        changed = types.rows[others] != types.rows[one]
+        best = int(np.argmin(changed @ cost))
+        yield CellMove(one, int(others[best])), changed[best]
+
+
+def suppress_under_threshold(areas: TableAreas, threshold: int) -> TableIntervals:
+    """Primary and complementary suppression of the tables of every area; zeros are published unless they are withheld as complements.
+
+    What one area's own tables tell is covered: all lines of all tables of the area together. Differences between areas, such as a tract and all but one
+    of its blocks, are not, and bounds may be narrow: what is excluded is that a count is known exactly.
+
+    Args:
+        areas: true tables.
+        threshold: counts from 1 to one less are withheld; at least 2.
+
+    Raises:
+        ConfigError: the threshold is too small.
+
+    Source: attack.md 17, 4; Cox (1980), "Suppression methodology and statistical disclosure control", for complementary suppression.
+    """
+    if threshold < 2:
+        raise ConfigError(
+            f"the threshold of suppression must be at least 2, not {threshold}; fix: give one such as 3, which withholds 1 and 2"
+        )
+    types, own = _Rows.of(areas.workload), areas.workload.space.types(areas.people)
+    order = np.argsort(areas.area, kind="stable")
+    ends = np.searchsorted(areas.area[order], np.arange(len(areas.counts) + 1))
+    hidden = np.zeros(areas.counts.shape, np.bool_)
+    for place, counts in enumerate(areas.counts):
+        present = np.unique(own[order[ends[place] : ends[place + 1]]])
+        hidden[place], _ = _withheld(types, counts, present, threshold)
+    return TableIntervals.exact(areas.counts).without(hidden)

@@ -1,0 +1,178 @@
+"""CONFIDENTIAL. What a defense is, and the options by which one is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.attack.defenses.intervals import TableIntervals
+from censafe.attack.defenses.recoding import MergedAreas, MergedCategories
+from censafe.attack.people import People
+from censafe.attack.tables import Workload, block_workload
+from censafe.errors import UsageError
+from censafe.model.entries import nearest
+
+__all__ = ["ChangedPeople", "Defense", "DefenseOptions", "Publish", "TableAreas"]
+
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TableAreas:
+    """The true tables of the areas of a level.
+
+    Args:
+        people: who is counted.
+        area: of every person, shape (n,).
+        workload: the lines.
+        counts: true, shape (areas, lines).
+        level: name of the level: block, tract or county.
+    """
+
+    people: People
+    area: _Ints = field(repr=False)
+    workload: Workload
+    counts: _Ints = field(repr=False)
+    level: str = "block"
+
+    @staticmethod
+    def empty() -> TableAreas:
+        """No area at all, to which a defense is applied to check its parameters."""
+        return TableAreas(
+            People.empty(),
+            np.zeros(0, np.int64),
+            block_workload(),
+            np.zeros((0, len(block_workload().lines)), np.int64),
+        )
+
+
+Publish = Callable[[TableAreas, int], TableIntervals]
+"""True tables of a level, and a seed, to the published ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChangedPeople:
+    """Persons of whom exact tables are published.
+
+    Args:
+        people: in their new blocks or in merged areas.
+        claim: formal privacy, in words; empty for none.
+        files: what is written beside them, by name.
+        areas: blocks published together; None where every block is published.
+    """
+
+    people: People
+    claim: str = ""
+    files: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
+    areas: MergedAreas | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Defense:
+    """A defense, ready to be applied. Exactly one of the functions is there, or the folder, or the run.
+
+    Args:
+        spec: as it was named, such as ``round:5``.
+        words: what it does.
+        keeps: what it leaves exact.
+        claim: its formal privacy; empty where there is none.
+        family: defenses that differ in strength alone, joined by a line in figures.
+        strength: its place among them, rising with what is hidden.
+        change: persons to the persons of whom tables are published.
+        tables: true tables of a level to published ones.
+        recode: categories that are published as one.
+        folder: of what was published before; None for the other defenses.
+        run: configuration of TopDown that is run with a test key; empty for the other defenses.
+        notes: files about what was done, by name, of the true persons.
+    """
+
+    spec: str
+    words: str
+    keeps: str
+    claim: str = ""
+    family: str = ""
+    strength: float = 0.0
+    change: Callable[[People, int], ChangedPeople] | None = field(default=None, repr=False)
+    tables: Publish | None = field(default=None, repr=False)
+    recode: MergedCategories | None = field(default=None, repr=False)
+    folder: Path | None = None
+    run: str = ""
+    notes: Mapping[str, Callable[[People], pa.Table]] = field(default_factory=dict, repr=False)
+
+
+def _three(text: str) -> tuple[float, float, float]:
+    one, two, three = map(float, text.split(","))
+    return one, two, three
+
+
+class DefenseOptions:
+    """The parts of a name such as ``swap:HI:rate=0.2``: a parameter, and options by their names.
+
+    Args:
+        spec: the whole name.
+        form: how the defense is named, for messages.
+    """
+
+    def __init__(self, spec: str, form: str) -> None:
+        parts = spec.split(":")[1:]
+        self.spec = spec
+        self._form = form
+        self.parameter = parts.pop(0) if parts and "=" not in parts[0] else ""
+        pairs = [one.partition("=") for one in parts]
+        self._given = {name: value for name, _, value in pairs}
+        self._read: list[str] = []
+        if len(self._given) < len(pairs) or not all(name and value for name, _, value in pairs):
+            raise self.refused("options are name=value, each once")
+
+    def refused(self, problem: str) -> UsageError:
+        """The error for a name that breaks a rule."""
+        return UsageError(f"defense {self.spec!r}: {problem}; allowed: {self._form}")
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """A whole number: of an option, or of the parameter where the name is empty."""
+        return self._value(name, default, int, "a whole number")
+
+    def real(self, name: str, default: float) -> float:
+        """A number with decimals."""
+        return self._value(name, default, float, "a number")
+
+    def exact(self, name: str) -> Fraction:
+        """An exact number such as 0.05 or 1/20."""
+        return self._value(name, None, Fraction, "a number such as 0.05 or 1/20")
+
+    def chances(self, name: str, default: tuple[float, float, float]) -> tuple[float, float, float]:
+        """Three numbers separated by commas."""
+        return self._value(name, default, _three, "three numbers such as 0.1,0.8,0.1")
+
+    def word(self, name: str, default: str) -> str:
+        """A word."""
+        return self._value(name, default, str, "a word")
+
+    def finish(self) -> None:
+        """Refuse options that were not asked for.
+
+        Raises:
+            UsageError: there is one.
+        """
+        unknown = sorted(set(self._given) - set(self._read))
+        if unknown:
+            raise self.refused(f"there is no option {unknown[0]!r}.{nearest(unknown[0], self._read)}")
+
+    def _value(self, name: str, default: Any, kind: Callable[[str], Any], words: str) -> Any:
+        self._read.append(name)
+        text = self._given.get(name, "") if name else self.parameter
+        if not text:
+            if default is None:
+                raise self.refused(f"{name or 'its parameter'} is missing")
+            return default
+        try:
+            return kind(text)
+        except (ValueError, ZeroDivisionError):
+            raise self.refused(f"{name or 'its parameter'} must be {words}") from None
