@@ -15,8 +15,8 @@ from censafe.attack.comparison.files import read_reconstruction, write_published
 from censafe.attack.comparison.keys import VOTING_AGE_KEYS, AttackKeys, by_voting_age
 from censafe.attack.comparison.published import (
     LevelTables,
-    PublishedData,
     LineErrors,
+    PublishedData,
     changed_data,
     data_of_people,
     perturbed_data,

@@ -19,8 +19,8 @@ from censafe.attack.tables import Workload, tabulate_lines
 __all__ = [
     "LEVELS",
     "LevelTables",
-    "PublishedData",
     "LineErrors",
+    "PublishedData",
     "changed_data",
     "data_of_people",
     "exact_tables",
