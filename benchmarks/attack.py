@@ -1,10 +1,11 @@
-"""Seconds of reconstructing blocks from their 18 tables, and of the variability of every block.
+"""Seconds of reconstructing blocks from their 18 tables, or with the 16 of their tracts, and of the variability of every block.
 
-    python benchmarks/attack.py [--blocks N | --like VT|RI|TX] [--workers W] [--json] [--data DIR] [--seed S]
+    python benchmarks/attack.py [--blocks N | --like VT|RI|TX] [--mode b|bt] [--workers W] [--json] [--data DIR] [--seed S]
 
 Synthetic DHC records of a state the size of Vermont (of Texas for more than 10,000 blocks), or those that an earlier call left in DIR; N blocks drawn
 from it, so that their sizes are those of a state, or all of it. `reconstruct_s` and `variability_s` are wall times of the two computations,
-starting of processes included, reading and tabulation not; `unknown` blocks ran out of time; `zero_share` of the populated blocks have one solution.
+starting of processes included, reading and tabulation not; `unknown` blocks ran out of time; `zero_share` of the populated blocks have one solution; with
+`--mode bt`, `tracts_met` of the `tracts` have all lines of their tables met. Tracts then hold the blocks that were drawn.
 
 Marks on two cores: 10,000 blocks reconstructed in 60 s, with variability in 5 minutes; a state like Vermont with variability in 15 minutes.
 """
@@ -20,9 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from censafe import synthesize
+from censafe.attack.published import PublishedTables
 from censafe.attack.reading import read_people
-from censafe.attack.reconstruction.solve import BlockTables, SolveChoices, reconstruct
-from censafe.attack.tables import block_workload, tabulate_lines
+from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
+from censafe.attack.reconstruction.tracts import TractTables, reconstruct_tracts
+from censafe.attack.tables import chosen_tables
 from child import STATES, in_folder, parser_of
 
 _VERMONT_BLOCKS = 10_000
@@ -40,14 +43,14 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
             len(people.blocks), min(arguments.blocks, len(people.blocks)), replace=False
         )
         people = people.within(people.blocks[np.sort(drawn)])
-    workload = block_workload()
-    tables = BlockTables.exact(tabulate_lines(workload, people))
-    seconds = []
+    tables = PublishedTables.of(
+        people, chosen_tables(("block", "tract") if arguments.mode == "bt" else ("block",))
+    )
+    seconds: list[float] = []
+    met: dict[str, int] = {}
     for variability in (False, True):
         started = time.perf_counter()
-        found = reconstruct(
-            workload, tables, SolveChoices(variability=variability, workers=arguments.workers)
-        )
+        found, met = solved(tables, SolveChoices(variability=variability, workers=arguments.workers))
         seconds.append(round(time.perf_counter() - started, 1))
     populated = found.population > 0
     return {
@@ -58,7 +61,15 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
         "unknown": int(np.isnan(found.variability).sum()),
         "zero_share": round(float((found.variability[populated] == 0).mean()), 4),
         "slowest_block_s": round(float(found.seconds.max()), 2),
-    }
+    } | met
+
+
+def solved(tables: PublishedTables, choices: SolveChoices) -> tuple[Reconstruction, dict[str, int]]:
+    if tables.lines is None:
+        return reconstruct(tables.workload, tables.values, choices), {}
+    values = TractTables(tables.values.low, tables.tract_values, tables.tract)
+    found = reconstruct_tracts(tables.lines, values, choices, 0)
+    return found.records, {"tracts": len(found.status), "tracts_met": int((found.status == "exact").sum())}
 
 
 def main() -> None:
@@ -66,6 +77,7 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--blocks", type=int, default=_VERMONT_BLOCKS)
     size.add_argument("--like", choices=sorted(STATES))
+    parser.add_argument("--mode", choices=("b", "bt"), default="b")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     found = in_folder(arguments.data, partial(measure, arguments=arguments))

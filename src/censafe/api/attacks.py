@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from censafe.attack.study import AttackChoices
     from censafe.model.observer import Observer
 
-__all__ = ["AttackKeywords", "attack_choices", "compare_defenses", "reconstruct"]
+__all__ = ["AttackKeywords", "ReconstructKeywords", "attack_choices", "compare_defenses", "reconstruct"]
 
 
 class AttackKeywords(TypedDict, total=False):
@@ -44,13 +44,26 @@ class AttackKeywords(TypedDict, total=False):
     progress: Observer | None
 
 
-def reconstruct(data: Path | str, out: Path | str, **options: Unpack[AttackKeywords]) -> Evaluation:
-    r"""CONFIDENTIAL. Tabulate records by block, reconstruct them from these tables alone, and match the result with what attackers know.
+class ReconstructKeywords(AttackKeywords, total=False):
+    """How tables are reconstructed; see also :class:`AttackKeywords`.
 
     Args:
-        data: CSV or Parquet with block, sex, age, race and hispanic, or a folder of DHC records or of DHC microdata.
+        mode: ``b``, the default: tables of blocks; ``bt``: those of their tracts too, with single years of age.
+        nearest: whether the records whose tables differ least are taken where no records have the tables.
+    """
+
+    mode: str
+    nearest: bool
+
+
+def reconstruct(data: Path | str, out: Path | str, **options: Unpack[ReconstructKeywords]) -> Evaluation:
+    r"""CONFIDENTIAL. Tabulate records, reconstruct them from these tables alone, and match the result with what attackers know.
+
+    Args:
+        data: CSV or Parquet with block, sex, age, race and hispanic, or a folder of DHC records or of DHC microdata; or published tables, which are
+            reconstructed without any records: CSV or Parquet with geounit, table, line and value.
         out: a new or empty folder.
-        options: see :class:`AttackKeywords`.
+        options: see :class:`AttackKeywords` and :class:`ReconstructKeywords`.
 
     Raises:
         DataError: the records break a rule.
@@ -65,11 +78,11 @@ def reconstruct(data: Path | str, out: Path | str, **options: Unpack[AttackKeywo
         >>> folder = Path(tempfile.mkdtemp())
         >>> _ = (folder / "p.csv").write_text("block,sex,age,race,hispanic\n500070001001001,1,30,1,0\n500070001001001,2,31,2,0\n")
         >>> reconstruct(folder / "p.csv", folder / "out")
-        Evaluation(out: 9 frames, 4 figures)
+        Evaluation(out: 11 frames, 4 figures)
     """
     from censafe.attack.study import reconstruct_records
 
-    choices, observer = attack_choices(options)
+    choices, observer = attack_choices(options, ReconstructKeywords)
     return Evaluation(Path(out), reconstruct_records(Path(data), Path(out), choices, observer).text())
 
 
@@ -107,8 +120,14 @@ def compare_defenses(
     )
 
 
-def attack_choices(options: AttackKeywords) -> tuple[AttackChoices, Observer]:
-    """What the keywords of :class:`AttackKeywords` become.
+def attack_choices(
+    options: AttackKeywords, allowed: type[AttackKeywords] = AttackKeywords
+) -> tuple[AttackChoices, Observer]:
+    """What keywords become.
+
+    Args:
+        options: the keywords.
+        allowed: which there may be.
 
     Raises:
         TypeError: a keyword that is none.
@@ -116,11 +135,10 @@ def attack_choices(options: AttackKeywords) -> tuple[AttackChoices, Observer]:
     """
     from censafe.attack.study import AttackChoices
 
-    unknown = sorted(set(options) - set(AttackKeywords.__annotations__))
+    names = [name for one in reversed(allowed.__mro__) for name in getattr(one, "__annotations__", {})]
+    unknown = sorted(set(options) - set(names))
     if unknown:
-        raise TypeError(
-            f"there is no keyword {', '.join(unknown)}; allowed: {', '.join(AttackKeywords.__annotations__)}"
-        )
+        raise TypeError(f"there is no keyword {', '.join(unknown)}; allowed: {', '.join(names)}")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     observer = read_options("topdown", {"progress": given.pop("progress", None)}).observer
     for name in ("tables", "attacker"):

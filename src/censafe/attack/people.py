@@ -37,7 +37,8 @@ AGE_BINS: Final[NDArray[np.int64]] = np.array(
     [*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85]
 )
 """Lower edges of the 38 classes of age that the tables of a block tell apart: single years below 20, then those of P12."""
-OLDEST: Final = 115
+OLDEST: Final = 110
+"""The greatest age; in the tables of the Summary File, 110 and over. Records of the DHC, whose ages go to 115, are read with 110 for these."""
 BLOCK_DIGITS: Final = 15
 SIZE_EDGES: Final = (9, 49, 99, 249, 499, 999)
 SIZE_CLASSES: Final = ("1-9", "10-49", "50-99", "100-249", "250-499", "500-999", "1000+")
@@ -62,7 +63,7 @@ class People:
         blocks: 15-digit codes of the blocks, rising, without repetition; text, shape (blocks,).
         block: place of the person's block in these; int64, shape (n,).
         sex: 0 male, 1 female; int8, shape (n,).
-        age: in years, 0 to 115; int16, shape (n,).
+        age: in years, 0 to 110; int16, shape (n,).
         race: set of races in the order of ``RACE_BITS``, 0 to 62; int8, shape (n,).
         hispanic: 0 or 1; int8, shape (n,).
         person: identifier, -1 where there is none; int64, shape (n,).

@@ -17,12 +17,13 @@ from censafe.attack.people import OLDEST, RACE_BITS, RACES, People
 from censafe.errors import DataError, StorageError
 from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
 
-__all__ = ["read_attacker", "read_people", "read_voting_age"]
+__all__ = ["column_texts", "read_attacker", "read_people", "read_table_file", "read_voting_age"]
 
 _NEEDED: Final = ("block", "sex", "age", "race", "hispanic")
 _RACE_FLAGS: Final = ("white", "black", "aian", "asian", "nhpi", "sor")
 _SEXES: Final = {"1": 0, "M": 0, "MALE": 0, "2": 1, "F": 1, "FEMALE": 1}
 _YES: Final = {"0": 0, "N": 0, "NO": 0, "1": 1, "Y": 1, "YES": 1}
+_DHC_OLDEST: Final = 115  # of the DHC's records; ages over 110 are one class in its tables
 _MICRODATA: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", "QSEX", "QAGE", "CENHISP", "CENRACE")
 _DISTRICTS: Final = (*_MICRODATA[:4], "VOTING_AGE", "CENHISP", "CENRACE")
 _FOLDERS: Final = ("microdata/persons.txt", "persons.txt")
@@ -53,7 +54,7 @@ def read_people(path: Path) -> People:
             if (path / name).exists():
                 return _microdata(path / name)
         raise DataError(f"{path}: there are no persons in this folder; {_WORDS}")
-    table = _table(path)
+    table = read_table_file(path)
     if set(_MICRODATA) <= set(table.column_names):
         return _published(table)
     return _persons(table, path, _race(table, path))
@@ -74,7 +75,7 @@ def read_voting_age(path: Path) -> People | None:
         file = next((path / name for name in _FOLDERS if (path / name).exists()), path)
     if file.is_dir() or file.suffix == ".parquet" or "VOTING_AGE" not in _header(file):
         return None
-    table = _table(file)
+    table = read_table_file(file)
     missing = [name for name in _DISTRICTS if name not in table.column_names]
     if missing:
         raise DataError(
@@ -96,7 +97,7 @@ def read_attacker(path: Path) -> People:
         DataError: a column is missing or a value is out of range.
         StorageError: the file cannot be read.
     """
-    table = _table(path)
+    table = read_table_file(path)
     if "person_id" not in table.column_names:
         raise DataError(
             f"{path}: an attacker's file needs the columns person_id, block, sex and age; column missing: person_id"
@@ -108,7 +109,17 @@ def read_attacker(path: Path) -> People:
     return _persons(table, path, none.to_numpy())
 
 
-def _table(path: Path) -> pa.Table:
+def read_table_file(path: Path, words: str = _WORDS) -> pa.Table:
+    """Rows of a CSV file, as text, or of a Parquet file.
+
+    Args:
+        path: of the file.
+        words: what is allowed, for messages.
+
+    Raises:
+        DataError: it is neither.
+        StorageError: it cannot be read.
+    """
     try:
         if path.suffix == ".parquet":
             return pq.read_table(path)
@@ -121,10 +132,10 @@ def _table(path: Path) -> pa.Table:
             convert_options=pa_csv.ConvertOptions(column_types=kinds),
         )
     except OSError as error:
-        raise StorageError(f"{path}: the persons cannot be read; {_WORDS}") from error
+        raise StorageError(f"{path}: the file cannot be read; {words}") from error
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"{path}: this is no CSV with a header and as many fields in every row, and no Parquet file; {_WORDS}"
+            f"{path}: this is no CSV with a header and as many fields in every row, and no Parquet file; {words}"
         ) from error
 
 
@@ -149,7 +160,7 @@ def _persons(table: pa.Table, path: Path, race: NDArray[np.int64]) -> People:
     for name, column in (("person", "person_id"), ("household", "household_id")):
         if column in table.column_names:
             columns[name] = _names(table[column])
-    return People.of(_texts(table["block"]), **columns)
+    return People.of(column_texts(table["block"]), **columns)
 
 
 def _race(table: pa.Table, path: Path) -> NDArray[np.int64]:
@@ -164,13 +175,14 @@ def _race(table: pa.Table, path: Path) -> NDArray[np.int64]:
     return np.asarray(number[flags @ (1 << np.arange(6))])
 
 
-def _texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
+def column_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    """A column as text; empty where it is null."""
     return np.asarray(pc.cast(column, pa.string()).fill_null("").to_numpy(zero_copy_only=False), np.str_)
 
 
 def _names(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Identifiers as numbers; -1 where there is none."""
-    texts = _texts(column)
+    texts = column_texts(column)
     found = np.unique(texts, return_inverse=True)[1].ravel().astype(np.int64)
     if np.char.isdigit(texts).all():
         found = texts.astype(np.int64)
@@ -178,7 +190,7 @@ def _names(column: pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def _coded(table: pa.Table, name: str, codes: Mapping[str, int], path: Path) -> NDArray[np.int64]:
-    texts, place = np.unique(np.char.upper(_texts(table[name])), return_inverse=True)
+    texts, place = np.unique(np.char.upper(column_texts(table[name])), return_inverse=True)
     found = np.array([codes.get(text, -1) for text in texts.tolist()])
     wrong = int((found[place.ravel()] < 0).sum())
     if wrong:
@@ -189,7 +201,7 @@ def _coded(table: pa.Table, name: str, codes: Mapping[str, int], path: Path) -> 
 
 
 def _numbers(table: pa.Table, name: str, path: Path, most: int) -> NDArray[np.int64]:
-    texts = _texts(table[name])
+    texts = column_texts(table[name])
     whole = np.char.isdigit(texts)
     found = np.where(whole, texts, "-1").astype(np.int64)
     wrong = int(((found < 0) | (found > most)).sum())
@@ -201,7 +213,7 @@ def _numbers(table: pa.Table, name: str, path: Path, most: int) -> NDArray[np.in
 
 
 def _microdata(path: Path) -> People:
-    table = _table(path)
+    table = read_table_file(path)
     missing = [name for name in _MICRODATA if name not in table.column_names]
     if missing:
         raise DataError(
@@ -216,18 +228,23 @@ def _published(table: pa.Table) -> People:
 
 def _block_codes(table: pa.Table) -> NDArray[np.str_]:
     """State, county, tract and block of every row of microdata."""
-    block = _texts(table["TABBLKST"])
+    block = column_texts(table["TABBLKST"])
     for name in _MICRODATA[1:4]:
-        block = np.char.add(block, _texts(table[name]))
+        block = np.char.add(block, column_texts(table[name]))
     return block
 
 
 def _codes(table: pa.Table) -> dict[str, NDArray[Any]]:
     """Sex, age, race and origin from the Bureau's codes."""
-    texts = {name: _texts(table[name]).astype(np.int64) for name in _MICRODATA[4:]}
+    texts = {name: column_texts(table[name]).astype(np.int64) for name in _MICRODATA[4:]}
+    wrong = int((texts["QAGE"] > _DHC_OLDEST).sum())
+    if wrong:
+        raise DataError(
+            f"{wrong:,} persons without a valid QAGE; allowed: whole numbers up to {_DHC_OLDEST}; fix: correct or leave out these records"
+        )
     return {
         "sex": texts["QSEX"] - 1,
-        "age": texts["QAGE"],
+        "age": np.minimum(texts["QAGE"], OLDEST),
         "race": texts["CENRACE"] - 1,
         "hispanic": texts["CENHISP"] - 1,
     }
@@ -246,12 +263,12 @@ def _records(folder: Path) -> People:
             f"{folder}: persons.parquet and units.parquet cannot be read with the columns of DHC records; {_WORDS}"
         ) from error
     blocks = pa.concat_tables([read_grfc(one, ("OIDTABBLK", *BLOCK_NUMBER)) for one in grfc])
-    code = _texts(blocks[BLOCK_NUMBER[0]])
+    code = column_texts(blocks[BLOCK_NUMBER[0]])
     for name in BLOCK_NUMBER[1:]:
-        code = np.char.add(code, _texts(blocks[name]))
-    place = _places(_texts(blocks["OIDTABBLK"]), _texts(units["OIDTB"]))
+        code = np.char.add(code, column_texts(blocks[name]))
+    place = _places(column_texts(blocks["OIDTABBLK"]), column_texts(units["OIDTB"]))
     own = _places(units["MAFID"].to_numpy(), persons["MAFID"].to_numpy())
-    housed = _texts(persons["RTYPE"]) == "3"
+    housed = column_texts(persons["RTYPE"]) == "3"
     household = np.where(housed, persons["MAFID"].to_numpy(), -1)
     return People.of(code[place[own]], **_codes(persons), person=np.arange(len(persons)), household=household)
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.attack.people import OLDEST, People
+from censafe.attack.people import OLDEST, RACE_BITS, RACE_LETTERS, People
+from censafe.attack.published import PublishedTables
+from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.reconstruction.programs import UNKNOWN
 from censafe.attack.reconstruction.solve import Reconstruction
-from censafe.attack.tables import PersonLine, TypeSpace, Workload
+from censafe.attack.reconstruction.tracts import SolvedTracts
+from censafe.attack.tables import SINGLE_YEARS, PersonLine, TypeSpace, Workload
+from censafe.evaluation.confidential import COMPARED
+from censafe.publication.atomic import atomic_write
 
 __all__ = [
     "COLUMNS",
@@ -22,8 +29,11 @@ __all__ = [
     "percentile_frame",
     "reconstructed_people",
     "reconstruction_frame",
+    "record_frame",
     "table_frame",
+    "tract_frame",
     "variability_frame",
+    "write_wide_tables",
 ]
 
 _PARTS: Final = re.compile(r"(PCT|P)(\d+)([A-Z]?)$")
@@ -38,12 +48,20 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "label": ("whom the line counts", ""),
     "value": ("count of the line", "persons; races tallied in P6 and P7"),
     "sex": ("1 male, 2 female", ""),
+    "age": ("age, drawn within what the tables tell apart", "years"),
     "age_from": ("lowest age of the class", "years"),
     "age_to": ("highest age of the class", "years"),
     "race": ("set of races, 1 to 63 as CENRACE", ""),
     "hispanic": ("0 no, 1 yes", ""),
     "persons": ("persons", "persons"),
     "certain": ("of these, persons that every data set with the same tables has, as far as was proven", "persons"),
+    "possible": ("most persons that a data set with the same tables has, as far as was proven", "persons"),
+    "conflict": ("the first table, or the first two, whose lines no records have", ""),
+    "tract": ("11-digit code: state, county, tract", ""),
+    "blocks": ("blocks of the tract", ""),
+    "lines": ("lines of the tables of the tract", ""),
+    "lines_met": ("of these, lines that the reconstructed records have", ""),
+    "universe": ("whom the table counts", ""),
     "status": ("exact: the records have these tables; infeasible: no records have them; nearest: the records whose tables differ least; unknown: a program "
                "ran out of time", ""),
     "population": ("reconstructed persons of the block", "persons"),
@@ -90,7 +108,11 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def reconstructed_people(
-    found: Reconstruction, space: TypeSpace, blocks: NDArray[np.str_], seed: int
+    found: Reconstruction,
+    space: TypeSpace,
+    blocks: NDArray[np.str_],
+    seed: int,
+    ages: NDArray[np.int64] | None = None,
 ) -> People:
     """The reconstructed records, with an age drawn from the class of each.
 
@@ -99,11 +121,15 @@ def reconstructed_people(
         space: its types.
         blocks: codes, shape (blocks,).
         seed: of the ages; tables of blocks do not tell single years from 22 on.
+        ages: lower end of the class of single years of every record where tables of tracts told it, shape (persons,).
     """
     rows = np.repeat(np.arange(len(found.types)), found.counts)
     sex, _, race, hispanic = space.parts(found.types[rows])
     place = np.unravel_index(found.types[rows], space.shape)[1]
     edges = np.append(space.edges, min(OLDEST + 1, space.edges[-1] + 15))
+    if ages is not None:
+        edges = np.array([*SINGLE_YEARS, OLDEST + 1])
+        place = np.searchsorted(edges, ages)
     width = np.diff(edges)[place]
     age = edges[place] + np.floor(np.random.default_rng(seed).random(len(rows)) * width).astype(np.int64)
     none = np.full(len(rows), -1, np.int64)
@@ -133,7 +159,39 @@ def reconstruction_frame(found: Reconstruction, space: TypeSpace, blocks: NDArra
             "hispanic": hispanic,
             "persons": found.counts,
             "certain": found.least,
+            "possible": found.most,
             "status": found.status[found.block],
+        }
+    )
+
+
+def record_frame(people: People) -> pa.Table:
+    """A row for each reconstructed person, in the columns of a file of persons; ages are drawn within what the tables tell apart."""
+    return pa.table(
+        {
+            "block": people.blocks[people.block],
+            "sex": people.sex + 1,
+            "age": people.age,
+            "race": people.race.astype(np.int64) + 1,
+            "hispanic": people.hispanic,
+        }
+    )
+
+
+def tract_frame(found: SolvedTracts, published: PublishedTables) -> pa.Table:
+    """A row for each tract: whether the records have all lines of its tables."""
+    tract = published.tract
+    return pa.table(
+        {
+            "tract": published.tracts,
+            "blocks": np.bincount(tract, minlength=len(published.tracts)),
+            "population": np.bincount(
+                tract, found.records.population, minlength=len(published.tracts)
+            ).astype(np.int64),
+            "status": found.status,
+            "lines": np.full(len(found.met), published.tract_values.shape[1]),
+            "lines_met": found.met,
+            "seconds": np.round(found.seconds, 6),
         }
     )
 
@@ -201,23 +259,63 @@ def _codes(lines: tuple[PersonLine, ...]) -> Iterator[str]:
 def line_frame(workload: Workload) -> pa.Table:
     """What every line counts."""
     lines = workload.lines
+    words = {one.table: _universe(one) for one in lines if one.number == 1}
     return pa.table(
         {
             "table": [one.table for one in lines],
             "line": [one.number for one in lines],
             "code": line_codes(lines),
             "label": [one.label for one in lines],
+            "universe": [words[one.table] for one in lines],
         }
     )
 
 
-def table_frame(workload: Workload, values: NDArray[np.int64], blocks: NDArray[np.str_]) -> pa.Table:
-    """The lines that are not 0, a row for each block and line."""
-    block, line = np.nonzero(values)
+def _universe(line: PersonLine) -> str:
+    """Whom the first line of a table counts: its universe."""
+    words = []
+    ages = np.flatnonzero(line.age)
+    if ages[0] > 0:
+        words.append(f"{ages[0]} years and over")
+    elif ages[-1] < OLDEST:
+        words.append(f"under {ages[-1] + 1} years")
+    if not line.race.all():
+        alone = RACE_BITS[line.race]
+        words.append(
+            "two or more races" if len(alone) > 1 else f"{RACE_LETTERS[int(alone[0].argmax())]} alone"
+        )
+    if not line.hispanic.all():
+        words.append("Hispanic" if line.hispanic[1] else "not Hispanic")
+    return ", ".join(["persons", *words])
+
+
+def table_frame(
+    workload: Workload, values: NDArray[np.int64], areas: NDArray[np.str_], level: str
+) -> pa.Table:
+    """The lines that are not 0, and the first line of every table, a row for each area and line."""
     names, numbers = np.array(workload.names), np.array([one.number for one in workload.lines])
+    area, line = np.nonzero((values != 0) | (numbers == 1))
     return pa.table(
-        {"block": blocks[block], "table": names[line], "line": numbers[line], "value": values[block, line]}
+        {level: areas[area], "table": names[line], "line": numbers[line], "value": values[area, line]}
     )
+
+
+def write_wide_tables(out: Path, published: PublishedTables) -> tuple[str, ...]:
+    """Write all lines of an area in one row, under their names in the Summary File; a line that was withheld is empty."""
+    values = published.values
+    written = [
+        ("tables_wide", "block", published.blocks, published.workload, values.low, values.high >= NO_LIMIT)
+    ]
+    if published.lines is not None:
+        own = published.tract_values
+        written.append(("tract_tables_wide", "tract", published.tracts, published.lines.tracts, own, own < 0))
+    for name, level, areas, workload, value, hidden in written:
+        codes = line_codes(workload.lines)
+        columns = {code: pa.array(value[:, place], mask=hidden[:, place]) for place, code in enumerate(codes)}
+        table = pa.table({level: areas, **columns}, metadata={"classification": COMPARED})
+        with atomic_write(out / f"{name}.parquet") as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+    return tuple(f"{name}.parquet" for name, *_ in written)
 
 
 def _known(values: NDArray[Any]) -> pa.Array:

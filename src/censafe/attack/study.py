@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. ``censafe attack reconstruct``: tables of the true records attacked from end to end, and everything that was found, as files."""
+"""CONFIDENTIAL. ``censafe attack reconstruct``: tables attacked from end to end, with the true records or without, and everything that was found, as files."""
 
 from __future__ import annotations
 
@@ -14,18 +14,24 @@ from censafe.attack.matching.attackers import Attacker, exact_attacker, given_at
 from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows, unique_rows
 from censafe.attack.pages.reconstruction import reconstruction_page
 from censafe.attack.people import People
+from censafe.attack.published import PublishedTables, holds_tables, read_published_tables
 from censafe.attack.reading import read_attacker, read_people
-from censafe.attack.reconstruction.solve import BlockTables, Reconstruction, SolveChoices, reconstruct
+from censafe.attack.reconstruction.conflicts import ConflictFinder
+from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
+from censafe.attack.reconstruction.tracts import SolvedTracts, TractTables, reconstruct_tracts
 from censafe.attack.results import (
     COLUMNS,
     line_frame,
     percentile_frame,
     reconstructed_people,
     reconstruction_frame,
+    record_frame,
     table_frame,
+    tract_frame,
     variability_frame,
+    write_wide_tables,
 )
-from censafe.attack.tables import Workload, block_workload, read_line_tables, tabulate_lines
+from censafe.attack.tables import LineTable, Workload, chosen_tables, line_tables, read_line_tables
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
@@ -42,7 +48,8 @@ __all__ = [
     "write_columns",
 ]
 
-_PARQUET: Final = ("reconstruction", "variability", "tables")
+_PARQUET: Final = ("reconstruction", "records", "variability", "tables", "tract_tables")
+_LEVELS: Final[Mapping[str, tuple[str, ...]]] = {"b": ("block",), "bt": ("block", "tract")}
 
 
 @dataclass(frozen=True)
@@ -50,23 +57,27 @@ class AttackChoices:
     """How records are attacked.
 
     Args:
-        without: tables of blocks that are left out.
+        mode: ``b``: tables of blocks; ``bt``: those of their tracts too.
+        without: tables that are left out.
         tables: TOML file with tables in place of the 18 of the 2010 Summary File; None without.
         agreement: share of the records of the noisy attacker that agree with the truth, above 0 and at most 1.
         attacker: a file with person_id, block, sex and age of an attacker; None without.
         variability: whether the variability of every block is computed.
         claims: whether it is proven how many persons of each type every consistent data set has.
+        nearest: whether the records whose tables differ least are taken where no records have the tables.
         seconds: limit of one integer program.
         workers: processes.
         seed: of orders, ages within classes and the noisy attacker.
     """
 
+    mode: str = "b"
     without: Sequence[str] = ()
     tables: Path | None = None
     agreement: float = 0.371
     attacker: Path | None = None
     variability: bool = True
     claims: bool = False
+    nearest: bool = False
     seconds: float = 60.0
     workers: int = 1
     seed: int = 0
@@ -74,6 +85,8 @@ class AttackChoices:
     def __post_init__(self) -> None:
         if not 0 < self.agreement <= 1:
             raise UsageError(f"agreement: {self.agreement:g} is no share; allowed: above 0 and at most 1")
+        if self.mode not in _LEVELS:
+            raise UsageError(f"mode: {self.mode!r} is none; allowed: {', '.join(_LEVELS)}")
         if self.tables is not None and self.without:
             raise UsageError(
                 "`without` leaves out tables of the 2010 Summary File; leave those of your own out of their file"
@@ -82,7 +95,9 @@ class AttackChoices:
     @property
     def solving(self) -> SolveChoices:
         """What is asked of every block."""
-        return SolveChoices(self.variability, self.claims, seconds=self.seconds, workers=self.workers)
+        return SolveChoices(
+            self.variability, self.claims, self.nearest, seconds=self.seconds, workers=self.workers
+        )
 
 
 def workload_of(choices: AttackChoices) -> Workload:
@@ -91,14 +106,21 @@ def workload_of(choices: AttackChoices) -> Workload:
     Raises:
         ConfigError: a table that is not there, or a file of tables that breaks a rule.
     """
+    return Workload.of([one for one in _tables(choices).values() if one.level == "block"])
+
+
+def _tables(choices: AttackChoices) -> Mapping[str, LineTable]:
+    """The tables that are attacked, by name."""
+    levels = _LEVELS[choices.mode]
     if choices.tables is None:
-        return block_workload(choices.without)
-    tables = [one for one in read_line_tables(choices.tables).values() if one.level == "block"]
-    if not tables:
-        raise UsageError(
-            f'{choices.tables}: there is no table of blocks; allowed: tables with level = "block"'
-        )
-    return Workload.of(tables)
+        return chosen_tables(levels, choices.without)
+    tables = {name: one for name, one in read_line_tables(choices.tables).items() if one.level in levels}
+    for level in levels:
+        if all(one.level != level for one in tables.values()):
+            raise UsageError(
+                f'{choices.tables}: there is no table of {level}s; allowed: tables with level = "{level}"'
+            )
+    return tables
 
 
 def attackers_of(truth: People, choices: AttackChoices) -> tuple[Attacker, ...]:
@@ -113,65 +135,130 @@ def attackers_of(truth: People, choices: AttackChoices) -> tuple[Attacker, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """What was attacked and what came of it."""
+
+    published: PublishedTables
+    truth: People | None
+    attackers: tuple[Attacker, ...]
+    found: Reconstruction
+    tracts: SolvedTracts | None
+    conflicts: Mapping[int, str]
+
+    def people(self, seed: int) -> People:
+        """The reconstructed records."""
+        ages = None if self.tracts is None else self.tracts.ages
+        space = self.published.workload.space
+        return reconstructed_people(self.found, space, self.published.blocks, seed, ages)
+
+
 def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer: Observer) -> Evaluated:
-    """Tabulate true records by block, reconstruct them, and match the reconstruction with what attackers know.
+    """Reconstruct records from tables, those of the true records or published ones; with true records, match the result with what attackers know.
 
     Args:
-        data: the true records; see :func:`~censafe.attack.reading.read_people`.
+        data: the true records, see :func:`~censafe.attack.reading.read_people`, or tables, see :func:`~censafe.attack.published.read_published_tables`.
         out: a new or empty folder.
         choices: how.
         observer: receives stages.
 
     Raises:
-        DataError: the records break a rule.
+        DataError: the records or tables break a rule.
         UsageError: the folder holds something else.
     """
-    workload = workload_of(choices)
+    tables = _tables(choices)
     with evaluation_folder(out, {"kind": "reconstruction"}):
-        with observer.stage("read persons"):
-            truth = read_people(data)
-            attackers = attackers_of(truth, choices)
-            repeated = len(truth) - len(attackers[0].people)
-            if repeated:
-                observer.remark(
-                    f"{repeated:,} persons without a person_id, or with that of another in their block, are in the tables and not looked for."
+        truth: People | None = None
+        attackers: tuple[Attacker, ...] = ()
+        if holds_tables(data):
+            if choices.attacker is not None:
+                raise UsageError(
+                    "an attacker's file is matched with true records, and these are tables; fix: leave out `attacker`, or give records"
                 )
-        with observer.stage("tabulate blocks"):
-            values = tabulate_lines(workload, truth)
+            with observer.stage("read tables"):
+                known = line_tables() if choices.tables is None else read_line_tables(choices.tables)
+                published = read_published_tables(data, tables, known)
+        else:
+            with observer.stage("read persons"):
+                truth = read_people(data)
+                attackers = attackers_of(truth, choices)
+                _remark_missing(truth, attackers, observer)
+            with observer.stage("tabulate"):
+                published = PublishedTables.of(truth, tables)
         with observer.stage("reconstruct blocks"):
-            found = reconstruct(workload, BlockTables.exact(values), choices.solving)
-        with observer.stage("match"):
-            frames = _matched(truth, attackers, found, workload, choices)
-        frames |= {"tables": table_frame(workload, values, truth.blocks), "lines": line_frame(workload)}
+            attack = _solved(published, truth, attackers, choices)
+        with observer.stage("match" if truth is not None else "write"):
+            frames = _frames(attack, choices)
         files = [write_frame(out, name, frame, parquet=name in _PARQUET) for name, frame in frames.items()]
-        files.append(write_columns(out, frames))
-        write_document(out, _document(data, truth, found, workload, choices))
+        files += [*write_wide_tables(out, published), write_columns(out, frames)]
+        write_document(out, _document(data, attack, choices))
         files += write_page(out, reconstruction_page(out))
-        return Evaluated(_summary(frames, found), tuple(out / name for name in files))
+        return Evaluated(_summary(frames, attack), tuple(out / name for name in files))
 
 
-def _matched(
-    truth: People,
-    attackers: Sequence[Attacker],
-    found: Reconstruction,
-    workload: Workload,
-    choices: AttackChoices,
-) -> dict[str, pa.Table]:
-    people = reconstructed_people(found, workload.space, truth.blocks, choices.seed)
-    target = AttackTarget.of(truth, found.variability if choices.variability else None)
-    rates = [reidentification_rows("reconstruction", people, one, target, choices.seed) for one in attackers]
+def _remark_missing(truth: People, attackers: Sequence[Attacker], observer: Observer) -> None:
+    repeated = len(truth) - len(attackers[0].people)
+    if repeated:
+        observer.remark(
+            f"{repeated:,} persons without a person_id, or with that of another in their block, are in the tables and not looked for."
+        )
+    elsewhere = sum(len(one.elsewhere) for one in attackers)
+    if elsewhere:
+        observer.remark(
+            f"{elsewhere:,} records of the attacker's file are in blocks without persons; they are counted, and match nobody."
+        )
+
+
+def _solved(
+    published: PublishedTables, truth: People | None, attackers: tuple[Attacker, ...], choices: AttackChoices
+) -> _Attack:
+    tracts, values = None, published.values
+    if published.lines is None:
+        found = reconstruct(published.workload, values, choices.solving)
+    else:
+        tables = TractTables(values.low, published.tract_values, published.tract)
+        tracts = reconstruct_tracts(published.lines, tables, choices.solving, choices.seed)
+        found = tracts.records
+    finder = ConflictFinder(published.workload, choices.seconds)
+    wrong = np.flatnonzero(np.isin(found.status, ("infeasible", "nearest"))).tolist()
+    conflicts = {one: finder.first(values.low[one], values.high[one]) for one in wrong}
+    return _Attack(published, truth, attackers, found, tracts, conflicts)
+
+
+def _frames(attack: _Attack, choices: AttackChoices) -> dict[str, pa.Table]:
+    published, found, people = attack.published, attack.found, attack.people(choices.seed)
+    blocks = published.blocks
     frames = {
-        "reconstruction": reconstruction_frame(found, workload.space, truth.blocks),
-        "agreement": agreement_rows("reconstruction", people, truth),
-        "reidentification": pa.concat_tables(rates),
-        "uniques": unique_rows(truth),
+        "reconstruction": reconstruction_frame(found, published.workload.space, blocks),
+        "records": record_frame(people),
     }
+    if attack.truth is not None:
+        target = AttackTarget.of(attack.truth, found.variability if choices.variability else None)
+        rates = [
+            reidentification_rows("reconstruction", people, one, target, choices.seed)
+            for one in attack.attackers
+        ]
+        frames |= {
+            "agreement": agreement_rows("reconstruction", people, attack.truth),
+            "reidentification": pa.concat_tables(rates),
+            "uniques": unique_rows(attack.truth),
+        }
     if choices.variability:
         frames |= {
-            "variability": variability_frame(found, truth.blocks),
+            "variability": variability_frame(found, blocks),
             "variability_percentiles": percentile_frame(found),
         }
-    return frames
+    if attack.conflicts:
+        places = list(attack.conflicts)
+        frames["conflicts"] = pa.table({"block": blocks[places], "conflict": list(attack.conflicts.values())})
+    frames |= {"tables": table_frame(published.workload, published.values.low, blocks, "block")}
+    lines = [line_frame(published.workload)]
+    if attack.tracts is not None and published.lines is not None:
+        workload = published.lines.tracts
+        frames["tracts"] = tract_frame(attack.tracts, published)
+        frames["tract_tables"] = table_frame(workload, published.tract_values, published.tracts, "tract")
+        lines.append(line_frame(workload))
+    return frames | {"lines": pa.concat_tables(lines)}
 
 
 def write_columns(out: Path, frames: Mapping[str, pa.Table]) -> str:
@@ -185,39 +272,68 @@ def write_columns(out: Path, frames: Mapping[str, pa.Table]) -> str:
     return "codebook.csv"
 
 
-def _document(
-    data: Path, truth: People, found: Reconstruction, workload: Workload, choices: AttackChoices
-) -> dict[str, Any]:
+def _document(data: Path, attack: _Attack, choices: AttackChoices) -> dict[str, Any]:
+    found, published = attack.found, attack.published
     known = ~np.isnan(found.variability)
-    certain = known & (found.variability == 0) & (found.population > 0)
+    populated = found.population > 0
+    certain = known & (found.variability == 0) & populated
+    workloads = [published.workload, *([published.lines.tracts] if published.lines is not None else [])]
+    late = (found.status == "unknown") | (choices.variability & ~known & (found.status == "exact"))
     return {
         "kind": "reconstruction",
         "data": str(data),
-        "persons": len(truth),
-        "blocks": len(truth.blocks),
-        "tables": list(dict.fromkeys(workload.names)),
-        "exact": int((found.status == "exact").sum()),
-        "unknown": int((found.status == "unknown").sum() + (~known & (found.status == "exact")).sum())
-        if choices.variability
-        else None,
+        "mode": choices.mode,
+        "records_known": attack.truth is not None,
+        "persons": int(found.population.sum()) if attack.truth is None else len(attack.truth),
+        "blocks": len(published.blocks),
+        "populated": int(populated.sum()),
+        "tables": [name for one in workloads for name in dict.fromkeys(one.names)],
+        **{one: int((found.status == one).sum()) for one in ("exact", "infeasible", "nearest")},
+        "unknown": int(late.sum()),
+        "conflict": next(iter(attack.conflicts.values()), None),
+        "variability": choices.variability,
         "certain_blocks": int(certain.sum()),
         "certain_persons": int(found.population[certain].sum()),
         "proven": int(found.least.sum()) if choices.claims else None,
+        "tracts_met": None
+        if attack.tracts is None
+        else [int((attack.tracts.status == "exact").sum()), len(attack.tracts.status)],
         "seed": choices.seed,
         "agreement": choices.agreement,
-        "seconds": round(float(found.seconds.sum()), 3),
+        "seconds": round(
+            float(found.seconds.sum() if attack.tracts is None else attack.tracts.seconds.sum()), 3
+        ),
+        "workers": choices.workers,
     }
 
 
-def _summary(frames: Mapping[str, pa.Table], found: Reconstruction) -> tuple[str, ...]:
+def _summary(frames: Mapping[str, pa.Table], attack: _Attack) -> tuple[str, ...]:
+    found = attack.found
+    lines = [
+        f"CONFIDENTIAL. {int((found.status == 'exact').sum()):,} of {len(found.status):,} blocks reconstructed."
+    ]
+    if attack.tracts is not None:
+        met = int((attack.tracts.status == "exact").sum())
+        lines.append(
+            f"In {met:,} of {len(attack.tracts.status):,} tracts the records have all tables of the tract."
+        )
+    if attack.conflicts:
+        first = next(iter(attack.conflicts.values()))
+        lines.append(
+            f"{len(attack.conflicts):,} blocks have tables that no records have; first conflict: {first}. "
+            + (
+                "The records whose tables differ least were taken."
+                if (found.status == "nearest").any()
+                else "With `nearest` the records whose tables differ least are taken."
+            )
+        )
+    if attack.truth is None:
+        return tuple(lines)
     rates = {
         (row["attacker"], row["data"], row["population_attacked"]): row
         for row in frames["reidentification"].to_pylist()
         if row["block_size"] == "all"
     }
-    lines = [
-        f"CONFIDENTIAL. {int((found.status == 'exact').sum()):,} of {len(found.status):,} blocks reconstructed."
-    ]
     agree = frames["agreement"].to_pylist()[0]
     lines.append(
         f"{share_text(agree['binned_percent'])} of the persons are in the reconstruction with their sex, class of age, race and origin."

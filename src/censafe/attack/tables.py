@@ -19,11 +19,13 @@ from censafe.errors import ConfigError
 from censafe.model.entries import nearest
 
 __all__ = [
+    "SINGLE_YEARS",
     "LineTable",
     "PersonLine",
     "TypeSpace",
     "Workload",
     "block_workload",
+    "chosen_tables",
     "line_tables",
     "read_line_tables",
     "tabulate_lines",
@@ -31,7 +33,8 @@ __all__ = [
 
 _Flags = NDArray[np.bool_]
 _P12: Final = (0, 5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
-_SINGLE: Final = (*range(101), 105, 110)
+SINGLE_YEARS: Final = (*range(101), 105, 110)
+"""Lower ends of the classes of age of PCT12: single years, 100 to 104, 105 to 109, 110 and over."""
 _ADULT: Final = 18
 _LEVELS: Final = {"block": 15, "tract": 11}
 
@@ -45,7 +48,7 @@ class PersonLine:
         number: of the line, from 1.
         label: in words.
         sex: shape (2,).
-        age: shape (116,).
+        age: shape (111,).
         race: shape (63,).
         hispanic: shape (2,).
         tallied: a person counts once for every race, as in the totals of tables of races alone or in combination.
@@ -233,13 +236,26 @@ def block_workload(without: Sequence[str] = ()) -> Workload:
         >>> len(block_workload().lines), len(block_workload(["P8", "P10"]).lines)
         (844, 702)
     """
-    tables = {name: table for name, table in line_tables().items() if table.level == "block"}
+    return Workload.of(list(chosen_tables(("block",), without).values()))
+
+
+def chosen_tables(levels: Sequence[str], without: Sequence[str] = ()) -> Mapping[str, LineTable]:
+    """The tables of some levels by name, or fewer.
+
+    Args:
+        levels: ``block``, ``tract``.
+        without: names of tables that are left out.
+
+    Raises:
+        ConfigError: there is no such table of these levels.
+    """
+    tables = {name: table for name, table in line_tables().items() if table.level in levels}
     for name in without:
         if name not in tables:
             raise ConfigError(
-                f"table {name!r}: there is no such table of blocks.{nearest(name, list(tables))} Allowed: {', '.join(tables)}"
+                f"table {name!r}: there is no such table of {' and '.join(f'{one}s' for one in levels)}.{nearest(name, list(tables))} Allowed: {', '.join(tables)}"
             )
-    return Workload.of([table for name, table in tables.items() if name not in without])
+    return {name: table for name, table in tables.items() if name not in without}
 
 
 def _shipped_iterations() -> Mapping[str, Any]:
@@ -364,7 +380,7 @@ def _below_twenty() -> Iterator[_Class]:
 
 
 def _single_years() -> Iterator[_Class]:
-    return _ages(_SINGLE)
+    return _ages(SINGLE_YEARS)
 
 
 _CLASSES: Final[Mapping[str, Callable[[], Iterator[_Class]]]] = {

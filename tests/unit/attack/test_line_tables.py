@@ -30,7 +30,7 @@ def some_people(seed: int, persons: int = 400, blocks: int = 6) -> People:
     return People.of(
         codes,
         sex=draw.integers(0, 2, persons),
-        age=draw.integers(0, 116, persons),
+        age=draw.integers(0, 111, persons),
         race=race,
         hispanic=draw.random(persons) < 0.3,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -27,12 +27,14 @@ class Attacker:
         people: its records; race and origin mean nothing.
         truth: place of the true record with the same identifier, -1 where there is none, shape (n,).
         agrees: whether block, sex and class of age are those of the true record, shape (n,).
+        elsewhere: places of the true records of further records, in blocks without persons; they match nobody and are counted.
     """
 
     name: str
     people: People
     truth: NDArray[np.int64]
     agrees: NDArray[np.bool_]
+    elsewhere: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def value(self, truth: People) -> NDArray[np.int64]:
         """Race and origin that would be confirmed for each record, -1 where nothing would be, shape (n,)."""
@@ -132,7 +134,9 @@ def given_attacker(people: People, truth: People) -> Attacker:
     place = np.minimum(np.searchsorted(truth.blocks, people.blocks), len(truth.blocks) - 1)
     here = truth.blocks[place] == people.blocks
     inside = here[people.block]
-    return _placed("file", people.within(truth.blocks), truth, np.where(known, found, -1)[inside])
+    places = np.where(known, found, -1)
+    attacker = _placed("file", people.within(truth.blocks), truth, places[inside])
+    return replace(attacker, elsewhere=places[~inside & known])
 
 
 def _placed(name: str, people: People, truth: People, place: NDArray[np.int64]) -> Attacker:

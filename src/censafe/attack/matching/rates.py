@@ -89,14 +89,21 @@ def reidentification_rows(
     own = np.maximum(attacker.truth, 0)
     frame = expected_matches(target.people, attacker.people, value).putative
     sure = frame * attacker.agrees
-    every = {data: chances} | {
+    every: dict[str, tuple[Matched, ...]] = {data: chances} | {
         name: (Matched(frame, sure * chance[own]),) for name, chance in target.guessed.by_name().items()
     }
+    none = np.zeros(len(attacker.elsewhere))
+    places = np.append(attacker.truth, attacker.elsewhere)
+    every = {
+        name: tuple(Matched(np.append(one.putative, none), np.append(one.right, none)) for one in found)
+        for name, found in every.items()
+    }
+    own = np.maximum(places, 0)
     size = target.size[target.people.block[own]]
     rows: _Rows = {name: [] for name in _COLUMNS}
     for name, flags in target.populations.items():
         for place, words in enumerate((EVERY_SIZE, *SIZE_CLASSES)):
-            here = flags[own] & (attacker.truth >= 0)
+            here = flags[own] & (places >= 0)
             if place:
                 here &= size == place - 1
             for guesser, found in every.items():

@@ -12,8 +12,10 @@ from matplotlib.figure import Figure
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import COLOURS, Exhibit, Page, PageTable, quiet
 
-__all__ = ["SIZES", "attack_bars", "attack_lines", "rates_by", "reconstruction_page"]
+__all__ = ["NATION_BLOCKS", "SIZES", "attack_bars", "attack_lines", "rates_by", "reconstruction_page"]
 
+NATION_BLOCKS = 6_207_027
+"""Populated blocks of the 2010 Census."""
 SIZES = ("1-9", "10-49", "50-99", "100-249", "250-499", "500-999", "1000+")
 _Rows = Sequence[Mapping[str, Any]]
 _WORDS = {
@@ -33,33 +35,77 @@ def reconstruction_page(folder: Path) -> Page:
     """
     document = read_evaluation(folder)
     texts = ("block_size", "data", "population_attacked", "attacker")
-    rates = read_frame(folder, "reidentification", texts).to_pylist()
-    agreement = read_frame(folder, "agreement", texts).to_pylist()
-    uniques = read_frame(folder, "uniques", texts).to_pylist()
-    exhibits = [_precision(rates), _sizes(agreement, rates), _uniques(uniques), _noisy(rates)]
+    answer, exhibits = [_answer(document)], []
+    if document["records_known"]:
+        rates = read_frame(folder, "reidentification", texts).to_pylist()
+        agreement = read_frame(folder, "agreement", texts).to_pylist()
+        uniques = read_frame(folder, "uniques", texts).to_pylist()
+        exhibits = [_precision(rates), _sizes(agreement, rates), _uniques(uniques), _noisy(rates)]
+        answer = _found(document, agreement, rates)
     if (folder / "variability_percentiles.csv").exists():
-        exhibits.insert(2, _variability(read_frame(folder, "variability_percentiles").to_pylist(), document))
-    own = rates_by(rates, "exact", "reconstruction")
+        known = read_frame(folder, "variability_percentiles").to_pylist()
+        exhibits.insert(2, _variability(known, document))
     return Page(
         title="What do the tables give away?",
         kicker="Reconstruction and re-identification",
-        answer=[
-            f"From {len(document['tables'])} tables of {document['blocks']:,} blocks, {number_text(agreement[0]['binned_percent'])}% of {document['persons']:,} persons were "
-            "reconstructed with their sex, class of age, race and origin.",
-            f"An attacker who knows block, sex and age of everybody is right about race and origin of {number_text(own['nonmodal unique']['precision'])}% of those whom "
-            f"guessing misses most; without their records {number_text(rates_by(rates, 'exact', _GUESSER)['nonmodal unique']['precision'])}% would be.",
-        ],
-        facts=[
-            ("Persons", f"{document['persons']:,}", f"in {document['blocks']:,} blocks"),
-            ("Blocks with one solution", f"{document['certain_blocks']:,}", f"{document['certain_persons']:,} persons"),
-            ("Not solved in time", "not asked" if document["unknown"] is None else f"{document['unknown']:,}", "blocks; never counted as certain"),
-        ],
+        answer=answer,
+        facts=_facts(document),
         exhibits=exhibits,
         settings=[
-            ("Records", document["data"]), ("Tables", ", ".join(document["tables"])), ("Seed", str(document["seed"])),
+            ("Records" if document["records_known"] else "Tables of", document["data"]),
+            ("Tables", ", ".join(document["tables"])), ("Seed", str(document["seed"])),
             ("Seconds of all blocks", number_text(document["seconds"])),
         ],
     )  # fmt: skip
+
+
+def _answer(document: Mapping[str, Any]) -> str:
+    words = f"From {len(document['tables'])} tables, {document['persons']:,} persons of {document['blocks']:,} blocks were reconstructed without any record."
+    if document["conflict"] is not None:
+        number = document["infeasible"] + document["nearest"]
+        words += (
+            f" {number:,} blocks have tables that no records have; the first conflict is {document['conflict']}."
+            + (
+                " The records whose tables differ least, in the sum of absolute differences, stand for them; they are no exact reconstruction."
+                if document["nearest"]
+                else ""
+            )
+        )
+    return words
+
+
+def _found(document: Mapping[str, Any], agreement: _Rows, rates: _Rows) -> list[str]:
+    own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", _GUESSER)
+    return [
+        f"From {len(document['tables'])} tables of {document['blocks']:,} blocks{' and their tracts' if document['tracts_met'] else ''}, "
+        f"{number_text(agreement[0]['binned_percent'])}% of {document['persons']:,} persons were reconstructed with their sex, class of age, race and origin.",
+        f"An attacker who knows block, sex and age of everybody is right about race and origin of {number_text(own['nonmodal unique']['precision'])}% of those whom "
+        f"guessing misses most; without their records {number_text(guess['nonmodal unique']['precision'])}% would be.",
+    ]
+
+
+def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    found = [("Persons", f"{document['persons']:,}", f"in {document['blocks']:,} blocks")]
+    if document["variability"]:
+        found.append(
+            (
+                "Blocks with one solution",
+                f"{document['certain_blocks']:,}",
+                f"{document['certain_persons']:,} persons",
+            )
+        )
+    if document["tracts_met"] is not None:
+        met, tracts = document["tracts_met"]
+        found.append(("Tracts whose tables are met", f"{met:,}", f"of {tracts:,}"))
+    found.append(("Not solved in time", f"{document['unknown']:,}", "blocks; never counted as certain"))
+    if document["populated"]:
+        hours = document["seconds"] / document["populated"] * NATION_BLOCKS / 3600
+        found.append(
+            ("The nation, by blocks", f"{number_text(hours / document['workers'])} hours",
+             f"extrapolated to {NATION_BLOCKS:,} populated blocks on {document['workers']} processor{'s' if document['workers'] > 1 else ''}, not run; the Bureau's archive "
+             "reports 90 and 350 node-days of 96 processors")
+        )  # fmt: skip
+    return found
 
 
 def rates_by(rows: _Rows, attacker: str, data: str, size: str = "all") -> Mapping[str, Mapping[str, Any]]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numba import int64
+from numba import int64, void
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import block_array, csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
-from censafe.attack.tables import Workload
 from censafe.model.compiled import compiled
 
 __all__ = ["NO_LIMIT", "BlockProblem", "IncidenceOrder", "Part"]
@@ -32,6 +31,7 @@ class IncidenceOrder:
         weight: of every entry, shape (entries,).
         lines: how many there are.
         report: type as which each is reported, shape (types,).
+        merges: whether several types are reported as one.
     """
 
     start: _Ints = field(repr=False)
@@ -39,16 +39,17 @@ class IncidenceOrder:
     weight: _Ints = field(repr=False)
     lines: int
     report: _Ints = field(repr=False)
+    merges: bool = False
 
     @staticmethod
-    def of(workload: Workload, report: _Ints | None = None) -> IncidenceOrder:
+    def of(lines: csr_array, report: _Ints | None = None) -> IncidenceOrder:
         """Of a workload.
 
         Args:
-            workload: the lines of the tables.
+            lines: how often a person of a type counts in a line, the matrix of a workload, sparse, shape (types, lines).
             report: type as which each is reported; themselves without, shape (types,).
         """
-        matrix = csr_array(workload.matrix)
+        matrix = csr_array(lines)
         matrix.sort_indices()
         return IncidenceOrder(
             matrix.indptr.astype(np.int64),
@@ -56,6 +57,7 @@ class IncidenceOrder:
             np.rint(matrix.data).astype(np.int64),
             matrix.shape[1],
             np.arange(matrix.shape[0]) if report is None else report,
+            report is not None,
         )
 
 
@@ -137,32 +139,41 @@ class BlockProblem:
         Source: attack.md 5.1.
         """
         most = np.empty(len(order.start) - 1, np.int64)
-        count = _candidates(order.start, order.line, order.weight, high, most)
-        types = np.flatnonzero(most > 0)[:count]
+        _candidates(order.start, order.line, order.weight, high, most)
+        types = np.flatnonzero(most > 0)
         matrix, low, high = _rows(order, types, low, high)
+        if order.merges:
+            chosen = _different(order.report[types], matrix)
+            types, matrix = types[chosen], csr_array(matrix[:, chosen])
         bounds = np.zeros(len(types), np.int64), most[types]
+        return BlockProblem(types, matrix, low, high, *bounds, order.report[types]).tightened()
+
+    def tightened(self) -> BlockProblem:
+        """The same with the bounds of types that follow from the rows, one by one, until nothing changes."""
+        bounds = self.least.copy(), self.most.copy()
         feasible = (
-            bool((low <= high).all())
+            bool((self.low <= self.high).all())
             and _tighten(
-                matrix.indptr.astype(np.int64),
-                matrix.indices.astype(np.int64),
-                matrix.data,
-                low,
-                high,
+                self.matrix.indptr.astype(np.int64),
+                self.matrix.indices.astype(np.int64),
+                self.matrix.data.astype(np.int64),
+                self.low,
+                self.high,
                 *bounds,
             )
             == 1
         )
-        return BlockProblem(types, matrix, low, high, *bounds, order.report[types], feasible)
+        return BlockProblem(self.types, self.matrix, self.low, self.high, *bounds, self.report, feasible)
 
     def parts(self) -> Iterator[Part]:
-        """The types that bounds leave open, by what ties them together."""
+        """The types that bounds leave open, by what ties them together; rows that bounds meet in any case are left out."""
         free = np.flatnonzero(self.least < self.most)
         if not len(free):
             return
         fixed = self.matrix @ np.where(self.least < self.most, 0, self.least)
         inner = csr_array(self.matrix[:, free])
-        rows = np.flatnonzero(np.diff(inner.indptr))
+        below, above = fixed + inner @ self.least[free], fixed + inner @ self.most[free]
+        rows = np.flatnonzero((np.diff(inner.indptr) > 0) & ((below < self.low) | (above > self.high)))
         inner = csr_array(inner[rows])
         low, high = self.low[rows] - fixed[rows], self.high[rows] - fixed[rows]
         reported, group = np.unique(self.report[free], return_inverse=True)
@@ -170,8 +181,11 @@ class BlockProblem:
         together = csr_array(
             (np.ones(len(free)), (group, np.arange(len(free)))), shape=(len(reported), len(free))
         )
-        ties = (abs(inner.T) @ abs(inner) + together.T @ together).tocsr()
-        number, label = connected_components(ties, directed=False)
+        ties = vstack([inner, together])
+        label = connected_components(block_array([[None, ties.T], [ties, None]]), directed=False)[1][
+            : len(free)
+        ]
+        number = int(label.max()) + 1
         of_row = label[inner.indices[inner.indptr[:-1]]]
         for one in range(number):
             chosen, own = np.flatnonzero(label == one), np.flatnonzero(of_row == one)
@@ -202,6 +216,15 @@ class BlockProblem:
         return int(self.least[fixed & ~np.isin(self.report, open_types)].sum())
 
 
+def _different(report: _Ints, matrix: csr_array) -> _Ints:
+    """The first of the types that are reported as one and stand in the same rows: rows and bounds of all are those of one."""
+    mark = np.round(matrix.T @ np.random.default_rng(matrix.shape[0]).random(matrix.shape[0]), 9)
+    order = np.lexsort((mark, report))
+    report, mark = report[order], mark[order]
+    new = np.append(True, (report[1:] != report[:-1]) | (mark[1:] != mark[:-1]))[: len(order)]
+    return np.sort(order[new])
+
+
 def _rows(order: IncidenceOrder, types: _Ints, low: _Ints, high: _Ints) -> tuple[csr_array, _Ints, _Ints]:
     """Different rows on some types, with the tightest bounds of those that are equal; a row on none of them is held against 0."""
     sizes = np.diff(order.start)[types]
@@ -222,10 +245,9 @@ def _rows(order: IncidenceOrder, types: _Ints, low: _Ints, high: _Ints) -> tuple
     return csr_array(matrix[chosen[first]]), lowest, highest
 
 
-@compiled(int64(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))
+@compiled(void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))
 def _candidates(start, line, weight, high, most):  # type: ignore[no-untyped-def]
-    """How many persons of each type the highest values of its lines leave room for; returns how many types have room."""
-    count = 0
+    """How many persons of each type the highest values of its lines leave room for."""
     for one in range(start.shape[0] - 1):
         room = NO_LIMIT
         for entry in range(start[one], start[one + 1]):
@@ -233,8 +255,6 @@ def _candidates(start, line, weight, high, most):  # type: ignore[no-untyped-def
             if room <= 0:
                 break
         most[one] = max(room, 0)
-        count += most[one] > 0
-    return count
 
 
 @compiled(int64(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, csr_array, diags_array
 
-from censafe.attack.reconstruction.problem import NO_LIMIT, IncidenceOrder, Part
+from censafe.attack.reconstruction.problem import NO_LIMIT, BlockProblem, IncidenceOrder, Part
 
-__all__ = ["EXACT", "INFEASIBLE", "NEAREST", "UNKNOWN", "PartSolver", "nearest_records"]
+__all__ = ["EXACT", "INFEASIBLE", "NEAREST", "UNKNOWN", "PartSolver", "nearest_records", "nearest_solution"]
 
 EXACT: Final = "exact"
 INFEASIBLE: Final = "infeasible"
@@ -64,17 +64,18 @@ class PartSolver:
 
         return self._once(start.tobytes(), part, solve)
 
-    def extreme(self, part: Part, place: int, sign: int) -> tuple[str, int]:
-        """Fewest (sign 1) or most (sign -1) persons of one type in any solution."""
+    def extreme(self, part: Part, group: int, sign: int) -> tuple[str, int]:
+        """Fewest (sign 1) or most (sign -1) persons of one reported type in any solution; where that is not known, what bounds say."""
 
         def solve() -> tuple[str, int]:
-            cost = np.zeros(len(part.types))
-            cost[place] = sign
-            status, values = self._milp(part, cost, part.matrix, (part.least, part.most), np.zeros(0))
+            own = part.groups == group
+            status, values = self._milp(
+                part, sign * own.astype(float), part.matrix, (part.least, part.most), np.zeros(0)
+            )
             bound = part.least if sign > 0 else part.most
-            return status, int(bound[place] if values is None else values[place])
+            return status, int(part.fixed[group] + (bound if values is None else values)[own].sum())
 
-        return self._once(b"%d %d" % (place, sign), part, solve)
+        return self._once(b"%d %d" % (group, sign), part, solve)
 
     def _once(self, asked: bytes, part: Part, solve: Callable[[], tuple[str, Any]]) -> tuple[str, Any]:
         key = asked, part.key()
@@ -126,15 +127,16 @@ class PartSolver:
     ) -> tuple[str, _Ints | None]:
         """Solve with the rows of the part first, and further rows that are at least `shift`."""
         high = np.where(part.high >= NO_LIMIT, np.inf, part.high.astype(float))
+        limits = LinearConstraint(
+            rows,
+            np.concatenate([part.low.astype(float), shift]),
+            np.concatenate([high, np.full(len(shift), np.inf)]),
+        )
         found = milp(
             cost,
             integrality=np.ones(len(cost)),
             bounds=Bounds(*bounds),
-            constraints=LinearConstraint(
-                rows,
-                np.concatenate([part.low.astype(float), shift]),
-                np.concatenate([high, np.full(len(shift), np.inf)]),
-            ),
+            constraints=limits if rows.shape[0] else (),
             options={"time_limit": self.seconds, "mip_rel_gap": 0.0},
         )
         status = _STATUS.get(found.status, UNKNOWN)
@@ -189,3 +191,35 @@ def nearest_records(
         return UNKNOWN, types[:0], types[:0]
     counts = np.rint(found.x[: len(types)]).astype(np.int64)
     return NEAREST, types[counts > 0], counts[counts > 0]
+
+
+def nearest_solution(problem: BlockProblem, ties: csr_array, wanted: _Ints, seconds: float) -> _Ints | None:
+    """Of all solutions of a problem the one of which some further lines differ least, in the sum of absolute differences, from wanted values.
+
+    Args:
+        problem: of a block or a tract.
+        ties: the further lines, sparse, shape (further lines, types of the problem).
+        wanted: their values, shape (further lines,).
+        seconds: limit; the best solution found by then is taken.
+
+    Returns:
+        Persons of each type; None where none were found in time.
+    """
+    open_ = np.flatnonzero(np.diff(ties.indptr))
+    number, extra = len(problem.types), len(open_)
+    eye = diags_array(np.ones(extra))
+    rows = block_array([[problem.matrix, None, None], [ties[open_], eye, -eye]], format="csr")
+    high = np.where(problem.high >= NO_LIMIT, np.inf, problem.high.astype(float))
+    found = milp(
+        np.concatenate([np.zeros(number), np.ones(2 * extra)]),
+        integrality=np.concatenate([np.ones(number), np.zeros(2 * extra)]),
+        bounds=Bounds(
+            np.concatenate([problem.least, np.zeros(2 * extra)]),
+            np.concatenate([problem.most, np.full(2 * extra, np.inf)]),
+        ),
+        constraints=LinearConstraint(
+            rows, np.concatenate([problem.low, wanted[open_]]), np.concatenate([high, wanted[open_]])
+        ),
+        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+    )
+    return None if found.x is None else np.rint(found.x[:number]).astype(np.int64)

@@ -17,7 +17,7 @@ from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder, 
 from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, PartSolver, nearest_records
 from censafe.attack.tables import Workload
 
-__all__ = ["BlockTables", "Reconstruction", "SolveChoices", "SolvedBlock", "reconstruct"]
+__all__ = ["BlockTables", "Reconstruction", "SolveChoices", "SolvedBlock", "reconstruct", "solve_block"]
 
 _CHUNK: Final = 200
 _Ints = NDArray[np.int64]
@@ -75,6 +75,7 @@ class SolvedBlock:
         counts: persons of each, shape (n,).
         common: fewest persons that another consistent data set shares with the reconstruction; -1 where not asked or not known.
         least: fewest persons of each type in any consistent data set; as far as bounds say where claims were not asked, shape (n,).
+        most: the most, shape (n,).
         seconds: that it took.
     """
 
@@ -83,6 +84,7 @@ class SolvedBlock:
     counts: _Ints
     common: int
     least: _Ints
+    most: _Ints
     seconds: float
 
 
@@ -99,6 +101,7 @@ class Reconstruction:
         types: shape (n,).
         counts: persons, shape (n,).
         least: persons that every consistent data set has, shape (n,).
+        most: persons that none has more of, shape (n,).
     """
 
     status: NDArray[np.str_] = field(repr=False)
@@ -109,6 +112,7 @@ class Reconstruction:
     types: _Ints = field(repr=False)
     counts: _Ints = field(repr=False)
     least: _Ints = field(repr=False)
+    most: _Ints = field(repr=False)
 
     @staticmethod
     def of(blocks: Sequence[SolvedBlock]) -> Reconstruction:
@@ -124,9 +128,10 @@ class Reconstruction:
             np.where(common >= 0, share, np.nan),
             np.array([one.seconds for one in blocks]),
             np.repeat(np.arange(len(blocks)), sizes),
-            np.concatenate([one.types for one in blocks] or [np.zeros(0, np.int64)]),
-            np.concatenate([one.counts for one in blocks] or [np.zeros(0, np.int64)]),
-            np.concatenate([one.least for one in blocks] or [np.zeros(0, np.int64)]),
+            *(
+                np.concatenate([getattr(one, name) for one in blocks] or [np.zeros(0, np.int64)])
+                for name in ("types", "counts", "least", "most")
+            ),
         )
 
 
@@ -141,7 +146,7 @@ def reconstruct(workload: Workload, tables: BlockTables, choices: SolveChoices) 
     Source: attack.md 5 and 6.
     """
     pieces = [tables.rows(slice(first, first + _CHUNK)) for first in range(0, len(tables.low), _CHUNK)]
-    order = IncidenceOrder.of(workload)
+    order = IncidenceOrder.of(workload.matrix)
     solve = partial(_chunk, order, choices)
     if choices.workers == 1 or len(pieces) == 1:
         return Reconstruction.of([one for piece in map(solve, pieces) for one in piece])
@@ -152,47 +157,70 @@ def reconstruct(workload: Workload, tables: BlockTables, choices: SolveChoices) 
 def _chunk(order: IncidenceOrder, choices: SolveChoices, tables: BlockTables) -> list[SolvedBlock]:
     solver = PartSolver(choices.seconds)
     return [
-        _block(order, choices, solver, low, high) for low, high in zip(tables.low, tables.high, strict=True)
+        solve_block(order, choices, solver, (low, high))
+        for low, high in zip(tables.low, tables.high, strict=True)
     ]
 
 
-def _block(
-    order: IncidenceOrder, choices: SolveChoices, solver: PartSolver, low: _Ints, high: _Ints
+def solve_block(
+    order: IncidenceOrder, choices: SolveChoices, solver: PartSolver, values: tuple[_Ints, _Ints]
 ) -> SolvedBlock:
+    """Reconstruct the persons of one block.
+
+    Args:
+        order: the lines of the tables.
+        choices: what is asked.
+        solver: of its parts; holds the answers of other blocks.
+        values: lowest and highest value of every line, each of shape (lines,).
+    """
     started = time.perf_counter()
-    problem = BlockProblem.of(order, low, high)
-    counts, least = problem.least.copy(), problem.least.copy()
-    status = EXACT if problem.feasible else INFEASIBLE
+    problem = BlockProblem.of(order, *values)
     parts = list(problem.parts()) if problem.feasible else []
-    common = problem.certain() if choices.variability else -1
-    for part in parts:
-        found, values = solver.any_solution(part)
-        if found != EXACT:
-            status, common = found if status == EXACT else status, -1
-            break
-        counts[part.types] = values
-        if common >= 0:
-            found, shared = solver.least_common(part, values)
-            common = common + shared if found == EXACT else -1
-        if choices.claims:
-            least[part.types] = _least(solver, part, values)
-    if status != EXACT and choices.nearest:
-        status, types, values = nearest_records(order, low, high, choices.seconds)
-        return SolvedBlock(status, types, values, -1, 0 * values, time.perf_counter() - started)
+    status, common, counts = _records(problem, parts, solver, choices)
     if status != EXACT:
-        counts[:] = 0
-        common = -1
-    chosen = np.flatnonzero(counts)
-    return SolvedBlock(
-        status, problem.types[chosen], counts[chosen], common, least[chosen], time.perf_counter() - started
+        types, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        if choices.nearest:
+            status, types, counts = nearest_records(order, *values, choices.seconds)
+        return SolvedBlock(status, types, counts, -1, 0 * counts, counts, time.perf_counter() - started)
+    names, place = np.unique(problem.report, return_inverse=True)
+    total, least, most = (
+        np.bincount(place, one, minlength=len(names)).astype(np.int64)
+        for one in (counts, problem.least, problem.most)
     )
+    if choices.claims:
+        for part in parts:
+            own = place[part.types[np.unique(part.groups, return_index=True)[1]]]
+            least[own], most[own] = _claims(solver, part, total[own], least[own], most[own])
+    chosen = np.flatnonzero(total)
+    names, total, least, most = (one[chosen] for one in (names, total, least, most))
+    return SolvedBlock(status, names, total, common, least, most, time.perf_counter() - started)
 
 
-def _least(solver: PartSolver, part: Part, values: _Ints) -> _Ints:
-    """Fewest persons of the types that the reconstruction has; the bound of a type where a program ran out of time."""
-    found = part.least.copy()
-    for place in np.flatnonzero(values > part.least).tolist():
-        status, count = solver.extreme(part, place, 1)
-        if status == EXACT:
-            found[place] = count
-    return found
+def _records(
+    problem: BlockProblem, parts: Sequence[Part], solver: PartSolver, choices: SolveChoices
+) -> tuple[str, int, _Ints]:
+    """Status, persons in common with the farthest solution, and persons of every type of the problem."""
+    counts = problem.least.copy()
+    common = problem.certain() if choices.variability else -1
+    if not problem.feasible:
+        return INFEASIBLE, -1, counts
+    for part in parts:
+        found, solution = solver.any_solution(part)
+        if found != EXACT:
+            return found, -1, counts
+        counts[part.types] = solution
+        if common >= 0:
+            found, shared = solver.least_common(part, solution)
+            common = common + shared if found == EXACT else -1
+    return EXACT, common, counts
+
+
+def _claims(solver: PartSolver, part: Part, total: _Ints, least: _Ints, most: _Ints) -> tuple[_Ints, _Ints]:
+    """Fewest and most persons of the reported types that the reconstruction has; the bounds of a type where a program ran out of time."""
+    least, most = least.copy(), most.copy()
+    for group in np.flatnonzero((total > 0) & (least < most)).tolist():
+        for bounds, sign in ((least, 1), (most, -1)):
+            if bounds[group] != total[group]:
+                status, count = solver.extreme(part, group, sign)
+                bounds[group] = count if status == EXACT else bounds[group]
+    return least, most

@@ -19,7 +19,7 @@ _OPTIONS = (
     click.option(
         "--without",
         metavar="TABLES",
-        help="Tables of blocks that are left out, separated by commas, such as P8,P10.",
+        help="Tables that are left out, separated by commas, such as P8,P10.",
     ),
     click.option(
         "--tables",
@@ -83,6 +83,13 @@ def keywords_of(options: dict[str, Any]) -> dict[str, Any]:
 @click.command(name="reconstruct")
 @click.argument("data", type=_PATH, metavar="DATA")
 @out_argument
+@click.option(
+    "--mode",
+    type=click.Choice(["b", "bt"]),
+    default="b",
+    show_default=True,
+    help="Tables of blocks, or of blocks and tracts.",
+)
 @attack_options
 @click.option(
     "--no-variability",
@@ -94,16 +101,24 @@ def keywords_of(options: dict[str, Any]) -> dict[str, Any]:
 @click.option(
     "--claims", is_flag=True, help="Prove which records every consistent data set has; takes longer."
 )
+@click.option(
+    "--nearest",
+    is_flag=True,
+    help="Where no records have the tables, as of noisy ones, take those whose tables differ least.",
+)
 def command(data: Path, out: Path, **options: Any) -> None:
-    """Tabulate DATA by block, reconstruct its records from the tables alone, and match the reconstruction with what attackers know.
+    """Tabulate DATA, reconstruct its records from the tables alone, and match the reconstruction with what attackers know.
 
     DATA is a CSV or Parquet file with the columns block (15 digits), sex (1 male, 2 female), age, race (1 to 63, or white, black, aian, asian,
-    nhpi, sor) and hispanic, and if known person_id and household_id; or a folder of DHC records, of a DHC run or of its microdata.
+    nhpi, sor) and hispanic, and if known person_id and household_id; or a folder of DHC records, of a DHC run or of its microdata. Or DATA is tables
+    without any records, in the columns geounit (block or tract), table, line and value: these are reconstructed, and nothing is matched.
 
     \b
     Examples:
       censafe attack reconstruct data/ attack/
+      censafe attack reconstruct data/ attack/ --mode bt
       censafe attack reconstruct persons.csv attack/ --without P8,P10 --claims
+      censafe attack reconstruct tables.csv attack/ --nearest
       censafe attack reconstruct dhc/ attack/ --attacker names.csv
     """
     import censafe

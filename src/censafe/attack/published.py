@@ -1,0 +1,246 @@
+"""The tables that are attacked: made from true records, or read as they were published, without any records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.attack.people import BLOCK_DIGITS, People
+from censafe.attack.reading import column_texts, read_table_file
+from censafe.attack.reconstruction.problem import NO_LIMIT
+from censafe.attack.reconstruction.solve import BlockTables
+from censafe.attack.tables import LineTable, Workload, tabulate_lines
+from censafe.attack.tract_lines import TRACT_DIGITS, TractLines
+from censafe.errors import DataError, StorageError, UsageError
+from censafe.model.entries import nearest
+
+__all__ = ["PublishedTables", "holds_tables", "read_published_tables"]
+
+_AREAS: Final = ("geounit", "block", "tract")
+_LINES: Final = ("line", "cell")
+_VALUES: Final = ("value", "count")
+_FILES: Final = ("tables", "tract_tables")
+_WORDS: Final = (
+    "allowed: CSV or Parquet with a row for each area and line, in the columns geounit (block, 15 digits, or tract, 11), table, line and value; lines that are not "
+    "listed are 0, an empty value is one that was withheld; or a folder with such files tables.parquet and tract_tables.parquet"
+)
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedTables:
+    """Tables of blocks, and of tracts where these are attacked too.
+
+    Args:
+        blocks: codes, rising, shape (blocks,).
+        workload: lines of the tables of blocks.
+        values: of every line of every block.
+        lines: of blocks and tracts; None where blocks alone are attacked.
+        tracts: codes, rising, shape (tracts,).
+        tract_values: of every line of every tract, shape (tracts, lines of tracts).
+    """
+
+    blocks: NDArray[np.str_] = field(repr=False)
+    workload: Workload
+    values: BlockTables
+    lines: TractLines | None
+    tracts: NDArray[np.str_] = field(repr=False)
+    tract_values: _Ints = field(repr=False)
+
+    @staticmethod
+    def of(people: People, tables: Mapping[str, LineTable]) -> PublishedTables:
+        """Exact tables of true records.
+
+        Args:
+            people: the true records.
+            tables: of blocks, and of tracts where these are attacked too.
+
+        Raises:
+            UsageError: there is no table of blocks.
+            ConfigError: a table tells ages apart that persons of its level have not.
+        """
+        workload, lines = _lines(tables)
+        tracts, tract = _tracts(people.blocks)
+        values = np.zeros((len(tracts), 0), np.int64)
+        if lines is not None:
+            values = tabulate_lines(lines.tracts, people, tract[people.block], len(tracts))
+        exact = BlockTables.exact(tabulate_lines(workload, people))
+        return PublishedTables(people.blocks, workload, exact, lines, tracts, values)
+
+    @property
+    def tract(self) -> _Ints:
+        """Place of every block's tract, shape (blocks,)."""
+        return _tracts(self.blocks)[1]
+
+
+def _tracts(blocks: NDArray[np.str_]) -> tuple[NDArray[np.str_], _Ints]:
+    codes, place = np.unique(blocks.astype(f"U{TRACT_DIGITS}"), return_inverse=True)
+    return codes, place.ravel().astype(np.int64)
+
+
+def _lines(tables: Mapping[str, LineTable]) -> tuple[Workload, TractLines | None]:
+    by_level = {level: [one for one in tables.values() if one.level == level] for level in ("block", "tract")}
+    if not by_level["block"]:
+        raise UsageError("there is no table of blocks, and persons are reconstructed by block; fix: give one")
+    workload = Workload.of(by_level["block"])
+    return workload, TractLines.of(workload, by_level["tract"]) if by_level["tract"] else None
+
+
+def holds_tables(path: Path) -> bool:
+    """Whether a file or folder holds tables and no records.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    if path.is_dir():
+        return _file(path, _FILES[0]) is not None and not (path / "units.parquet").exists()
+    try:
+        if path.suffix == ".parquet":
+            names = pq.read_schema(path).names
+        else:
+            with path.open(encoding="utf-8-sig", errors="replace") as stream:
+                names = stream.readline().strip().replace('"', "").replace("|", ",").split(",")
+    except (OSError, pa.ArrowInvalid) as error:
+        raise StorageError(f"{path}: the file cannot be read; {_WORDS}") from error
+    return "table" in names
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    return next((one for one in (folder / f"{name}.parquet", folder / f"{name}.csv") if one.exists()), None)
+
+
+def read_published_tables(
+    path: Path, tables: Mapping[str, LineTable], known: Collection[str]
+) -> PublishedTables:
+    """Tables as they were published, exact or not; a table of which no line is listed is not published.
+
+    Args:
+        path: what :data:`_WORDS` names.
+        tables: that are attacked, of blocks, and of tracts where these are attacked too.
+        known: names of all tables that there may be; those that are not attacked are not read.
+
+    Raises:
+        DataError: a column is missing, a line is not there or listed twice, or a value or code is wrong.
+        UsageError: there is no table of blocks, or none of tracts where these are to be attacked.
+        StorageError: a file cannot be read.
+    """
+    files = [path] if path.is_file() else [one for name in _FILES if (one := _file(path, name))]
+    rows = _Rows.of([(one, read_table_file(one, _WORDS)) for one in files], path)
+    unknown = sorted(set(np.unique(rows.table).tolist()) - set(known))
+    if unknown:
+        raise DataError(
+            f"{path}: table {unknown[0]!r}: there is no such table.{nearest(unknown[0], list(known))} Allowed: {', '.join(known)}; fix: correct the name, or "
+            "describe the table in a file for `tables`"
+        )
+    wanted_levels = {one.level for one in tables.values()}
+    here = {name: one for name, one in tables.items() if name in set(rows.table.tolist())}
+    workload, lines = _lines(here)
+    if "tract" in wanted_levels and lines is None:
+        raise UsageError(
+            f'{path}: mode "bt" attacks tables of tracts too, and there is none; fix: add them, or mode "b"'
+        )
+    width = np.char.str_len(rows.area)
+    blocks = np.unique(rows.area[width == BLOCK_DIGITS])
+    values = rows.values(workload, blocks, path)
+    tracts, tract_values = _tracts(blocks)[0], np.zeros((0, 0), np.int64)
+    if lines is not None:
+        other = set(rows.area[width == TRACT_DIGITS].tolist()) - set(tracts.tolist())
+        if other:
+            raise DataError(
+                f"{path}: {len(other):,} tracts have no block in the tables; fix: leave them out, or add their blocks"
+            )
+        found = rows.values(lines.tracts, tracts, path)
+        _require_exact(path, found, values)
+        tract_values = found.low
+    return PublishedTables(blocks, workload, values, lines, tracts, tract_values)
+
+
+def _require_exact(path: Path, *both: BlockTables) -> None:
+    hidden = sum(int((one.high >= NO_LIMIT).sum()) for one in both)
+    if hidden:
+        raise DataError(
+            f'{path}: {hidden:,} values are withheld; allowed with mode "bt": tables of which every value is published; fix: leave out these tables, or mode "b"'
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of tables as they stand in files."""
+
+    area: NDArray[np.str_]
+    table: NDArray[np.str_]
+    line: _Ints
+    value: _Ints
+    hidden: NDArray[np.bool_]
+
+    @staticmethod
+    def of(files: list[tuple[Path, pa.Table]], path: Path) -> _Rows:
+        columns: list[list[NDArray[Any]]] = [[] for _ in range(5)]
+        for one, table in files:
+            names = table.column_names
+            area, line, value = (
+                next((name for name in choice if name in names), None) for choice in (_AREAS, _LINES, _VALUES)
+            )
+            if area is None or line is None or value is None or "table" not in names:
+                raise DataError(f"{one}: columns missing; {_WORDS}")
+            texts = [column_texts(table[name]) for name in (area, "table", line, value)]
+            hidden = texts[3] == ""
+            numbers = [_whole(texts[2], one, line), _whole(np.where(hidden, "0", texts[3]), one, value)]
+            for column, own in zip(columns, (*texts[:2], *numbers, hidden), strict=True):
+                column.append(own)
+        if not columns[0] or not len(columns[0][0]):
+            raise DataError(f"{path}: there are no rows; {_WORDS}")
+        rows = _Rows(*(np.concatenate(one) for one in columns))
+        width = np.char.str_len(rows.area)
+        wrong = ~np.isin(width, (BLOCK_DIGITS, TRACT_DIGITS)) | ~np.char.isdigit(rows.area)
+        if wrong.any():
+            raise DataError(
+                f"{path}: {int(wrong.sum()):,} rows have a code of neither {BLOCK_DIGITS} digits (block) nor {TRACT_DIGITS} (tract), which a lost leading zero does; "
+                "fix: write the codes as text with their zeros"
+            )
+        return rows
+
+    def values(self, workload: Workload, areas: NDArray[np.str_], path: Path) -> BlockTables:
+        """Values of the lines of a workload in some areas."""
+        names = {(line.table, line.number): place for place, line in enumerate(workload.lines)}
+        tables = {line.table for line in workload.lines}
+        digits = len(str(areas[0])) if len(areas) else 0
+        own = np.flatnonzero(np.isin(self.table, list(tables)) & (np.char.str_len(self.area) == digits))
+        pairs, back = np.unique(
+            np.stack([self.table[own], self.line[own].astype(str)]), axis=1, return_inverse=True
+        )
+        places = np.array([names.get((str(table), int(line)), -1) for table, line in pairs.T], np.int64)
+        wrong = int((places[back.ravel()] < 0).sum()) if len(own) else 0
+        if wrong:
+            raise DataError(
+                f"{path}: {wrong:,} rows have a line that their table has not; allowed: lines from 1, as in lines.csv; fix: correct or leave out these rows"
+            )
+        area = np.searchsorted(areas, self.area[own])
+        cell = area * len(workload.lines) + places[back.ravel()]
+        repeated = len(cell) - len(np.unique(cell))
+        if repeated:
+            raise DataError(
+                f"{path}: {repeated:,} rows repeat an area, table and line; allowed: each once; fix: leave out the others"
+            )
+        low = np.zeros((len(areas), len(workload.lines)), np.int64)
+        high = low.copy()
+        low.flat[cell] = self.value[own]
+        high.flat[cell] = np.where(self.hidden[own], NO_LIMIT, self.value[own])
+        return BlockTables(low, high)
+
+
+def _whole(texts: NDArray[np.str_], path: Path, name: str) -> _Ints:
+    number = np.char.lstrip(texts, "-")
+    wrong = int((~np.char.isdigit(number) | (np.char.str_len(texts) - np.char.str_len(number) > 1)).sum())
+    if wrong:
+        raise DataError(
+            f"{path}: column {name}: {wrong:,} values are no whole numbers; allowed: whole numbers, also below 0 as noisy tables have; fix: correct these rows"
+        )
+    return texts.astype(np.int64)

@@ -1,0 +1,308 @@
+"""Tracts: the blocks of each reconstructed together, so that tables of blocks and tables of their tract agree, and a year of age for everybody.
+
+Blocks are solved one by one first, with the tract's lines as upper bounds; from this come variability and claims. Then all blocks of the tract are one integer
+program with the tract's lines as equalities over classes of age. What bounds leave open of it is small; where it is too large or out of time, blocks are changed one after another
+so that the tract's lines come nearer. Years of age are given last: within a class they are tied by the tract's lines alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from multiprocessing import get_context
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import block_diag, csr_array, hstack, vstack
+
+from censafe.attack.reconstruction.problem import NO_LIMIT, BlockProblem, IncidenceOrder
+from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, UNKNOWN, PartSolver, nearest_solution
+from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, SolvedBlock, solve_block
+from censafe.attack.tract_lines import TractLines
+
+__all__ = ["PARTLY", "SolvedTracts", "TractTables", "reconstruct_tracts"]
+
+PARTLY: Final = "partly"
+_TOGETHER: Final = 60_000  # open types of a tract that are solved as one
+_PASSES: Final = 4
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TractTables:
+    """Published values of blocks and tracts.
+
+    Args:
+        blocks: of every line of every block, int64, shape (blocks, lines of blocks).
+        tracts: of every line of every tract, shape (tracts, lines of tracts).
+        tract: of every block, rising, shape (blocks,).
+    """
+
+    blocks: _Ints = field(repr=False)
+    tracts: _Ints = field(repr=False)
+    tract: _Ints = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedTracts:
+    """Reconstructed persons of all blocks, and how far the tables of their tracts are met.
+
+    Args:
+        records: the reconstruction; its variability and claims treat tract lines as upper bounds of each block.
+        ages: lower end of the class of age, single years to 99, of every reconstructed person; persons in the order of the types, shape (persons,).
+        status: of every tract: ``exact`` where all lines of the tract are met; ``partly`` where some are not; ``infeasible`` or ``unknown`` where a block is;
+            text, shape (tracts,).
+        met: lines of every tract that are met, shape (tracts,).
+        seconds: of every tract, shape (tracts,).
+    """
+
+    records: Reconstruction
+    ages: _Ints = field(repr=False)
+    status: NDArray[np.str_] = field(repr=False)
+    met: _Ints = field(repr=False)
+    seconds: NDArray[np.float64] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Orders:
+    """The matrices in the order of their types, made once a process."""
+
+    lines: TractLines
+    blocks: IncidenceOrder
+    both: IncidenceOrder
+    years: IncidenceOrder
+
+    @staticmethod
+    def of(lines: TractLines) -> _Orders:
+        size = lines.blocks.space.size
+        own = np.ones(len(lines.report))
+        groups = csr_array((own, (np.arange(len(own)), lines.report)), shape=(len(own), size))
+        return _Orders(
+            lines,
+            IncidenceOrder.of(lines.blocks.matrix),
+            IncidenceOrder.of(lines.both, lines.report),
+            IncidenceOrder.of(csr_array(hstack([groups, lines.tracts.matrix]))),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Tract:
+    blocks: list[SolvedBlock]
+    ages: _Ints
+    status: str
+    met: int
+    seconds: float
+
+
+def reconstruct_tracts(
+    lines: TractLines, tables: TractTables, choices: SolveChoices, seed: int
+) -> SolvedTracts:
+    """Reconstruct the persons of every block from its tables and those of its tract.
+
+    Args:
+        lines: of blocks and tracts.
+        tables: their exact values.
+        choices: what is asked.
+        seed: of the order in which persons of one tract, class of age, race and origin get its years.
+
+    Source: attack.md 5.3 and 6.
+    """
+    ends = np.searchsorted(tables.tract, np.arange(len(tables.tracts) + 1))
+    pieces = [
+        (number, tables.blocks[ends[number] : ends[number + 1]], tables.tracts[number])
+        for number in range(len(tables.tracts))
+    ]
+    solve = partial(_pieces, lines, choices, seed)
+    if choices.workers == 1 or len(pieces) == 1:
+        found = solve(pieces)
+    else:
+        shares = [pieces[first :: 4 * choices.workers] for first in range(4 * choices.workers)]
+        with ProcessPoolExecutor(choices.workers, get_context("spawn")) as pool:
+            answers = list(pool.map(solve, shares))
+        found = [answers[one % len(shares)][one // len(shares)] for one in range(len(pieces))]
+    return SolvedTracts(
+        Reconstruction.of([block for one in found for block in one.blocks]),
+        np.concatenate([one.ages for one in found] or [np.zeros(0, np.int64)]),
+        np.array([one.status for one in found], np.str_),
+        np.array([one.met for one in found], np.int64),
+        np.array([one.seconds for one in found]),
+    )
+
+
+def _pieces(
+    lines: TractLines, choices: SolveChoices, seed: int, pieces: Sequence[tuple[int, _Ints, _Ints]]
+) -> list[_Tract]:
+    orders, solver = _Orders.of(lines), PartSolver(choices.seconds)
+    return [
+        _tract(orders, choices, solver, (blocks, tract), np.random.default_rng([seed, number]))
+        for number, blocks, tract in pieces
+    ]
+
+
+def _tract(
+    orders: _Orders,
+    choices: SolveChoices,
+    solver: PartSolver,
+    values: tuple[_Ints, _Ints],
+    draw: np.random.Generator,
+) -> _Tract:
+    started = time.perf_counter()
+    own, tract = values
+    caps = orders.lines.caps(own, tract)
+    blocks = [
+        solve_block(orders.both, choices, solver, _bounds(value, cap))
+        for value, cap in zip(own, caps, strict=True)
+    ]
+    status = next((one.status for one in blocks if one.status not in (EXACT, "nearest")), EXACT)
+    if status == EXACT and all(one.status == EXACT for one in blocks):
+        status, blocks = _together(orders, solver, blocks, values)
+    ages, met = _years(orders, solver, blocks, tract, draw)
+    if met < len(tract) and status == EXACT:
+        status = PARTLY
+    return _Tract(blocks, ages, status, met, time.perf_counter() - started)
+
+
+def _bounds(value: _Ints, cap: _Ints) -> tuple[_Ints, _Ints]:
+    high = np.where(cap < 0, NO_LIMIT, cap)
+    return np.concatenate([value, 0 * cap]), np.concatenate([value, high])
+
+
+def _together(
+    orders: _Orders, solver: PartSolver, blocks: list[SolvedBlock], values: tuple[_Ints, _Ints]
+) -> tuple[str, list[SolvedBlock]]:
+    """All blocks as one program; where it is not solved, blocks one after another."""
+    own, tract = values
+    problems = [BlockProblem.of(orders.blocks, value, value) for value in own]
+    target = np.rint(orders.lines.sums @ tract).astype(np.int64)
+    whole = _joined(problems, orders.lines, target)
+    counts, status = whole.least.copy(), EXACT if whole.feasible else INFEASIBLE
+    if int((whole.least < whole.most).sum()) > _TOGETHER:
+        status = UNKNOWN
+    for part in whole.parts() if status == EXACT else ():
+        status, found = solver.any_solution(part)
+        if status != EXACT:
+            break
+        counts[part.types] = found
+    ends = np.append(0, np.cumsum([len(one.types) for one in problems]))
+    pieces = [slice(*pair) for pair in pairwise(ends.tolist())]
+    if status == EXACT:
+        parts = [
+            (one.types, counts[piece], whole.least[piece], whole.most[piece])
+            for one, piece in zip(problems, pieces, strict=True)
+        ]
+        return EXACT, [_renewed(block, *part) for block, part in zip(blocks, parts, strict=True)]
+    changed = _nearer(orders, problems, blocks, target, solver.seconds)
+    return PARTLY, [
+        _renewed(block, one.types, count, one.least, one.most)
+        for block, one, count in zip(blocks, problems, changed, strict=True)
+    ]
+
+
+def _joined(problems: Sequence[BlockProblem], lines: TractLines, target: _Ints) -> BlockProblem:
+    """The problems of all blocks beside each other, tied by what the tract's lines say of classes of age."""
+    types = np.concatenate([one.types for one in problems])
+    ties = csr_array(lines.classes[types].T)
+    matrix = csr_array(vstack([block_diag([one.matrix for one in problems]), ties]))
+    matrix.sort_indices()
+    low, high, least, most = (
+        np.concatenate([getattr(one, name) for one in problems]) for name in ("low", "high", "least", "most")
+    )
+    ends = np.concatenate([low, target]), np.concatenate([high, target])
+    feasible = all(one.feasible for one in problems)
+    joined = BlockProblem(types, matrix, *ends, least, most, np.arange(len(types)), feasible)
+    return joined.tightened() if feasible else joined
+
+
+def _renewed(block: SolvedBlock, types: _Ints, counts: _Ints, least: _Ints, most: _Ints) -> SolvedBlock:
+    """The block with other records; what was proven of every type stays, and what holds for the tract is added."""
+    chosen = np.flatnonzero(counts)
+    proven, bound = np.zeros(len(types), np.int64), most.copy()
+    place = np.searchsorted(types, block.types)
+    proven[place] = block.least
+    bound[place] = np.minimum(bound[place], block.most)
+    return replace(
+        block,
+        types=types[chosen],
+        counts=counts[chosen],
+        least=np.maximum(proven, least)[chosen],
+        most=bound[chosen],
+    )
+
+
+def _nearer(
+    orders: _Orders,
+    problems: Sequence[BlockProblem],
+    blocks: Sequence[SolvedBlock],
+    target: _Ints,
+    seconds: float,
+) -> list[_Ints]:
+    """Blocks changed one after another, each by its own tables, so that sums over the tract come nearer to its lines."""
+    counts = []
+    for problem, block in zip(problems, blocks, strict=True):
+        own = np.zeros(len(problem.types), np.int64)
+        own[np.searchsorted(problem.types, block.types)] = block.counts
+        counts.append(own)
+    ties = [csr_array(orders.lines.classes[one.types].T) for one in problems]
+    rest = target - sum(tie @ own for tie, own in zip(ties, counts, strict=True))
+    for _ in range(_PASSES):
+        before = np.abs(rest).sum()
+        for place, problem in enumerate(problems):
+            if not before or not (problem.least < problem.most).any():
+                continue
+            wanted = rest + ties[place] @ counts[place]
+            found = nearest_solution(problem, ties[place], wanted, seconds)
+            if found is not None and np.abs(wanted - ties[place] @ found).sum() < np.abs(rest).sum():
+                counts[place], rest = found, wanted - ties[place] @ found
+        if np.abs(rest).sum() >= before:
+            break
+    return counts
+
+
+def _years(
+    orders: _Orders,
+    solver: PartSolver,
+    blocks: Sequence[SolvedBlock],
+    tract: _Ints,
+    draw: np.random.Generator,
+) -> tuple[_Ints, int]:
+    """Lower end of a class of single years of every person, and how many lines of the tract are met."""
+    types = np.concatenate([np.repeat(one.types, one.counts) for one in blocks])
+    known = np.bincount(types, minlength=orders.lines.blocks.space.size)
+    values = np.concatenate([known, tract])
+    problem = BlockProblem.of(orders.years, values, values)
+    counts, exact = problem.least.copy(), problem.feasible
+    for part in problem.parts() if exact else ():
+        status, found = solver.any_solution(part)
+        exact &= status == EXACT
+        counts[part.types] = found
+    if not exact:
+        problem, counts = _nearest_years(orders, known, tract, solver.seconds)
+    fine = np.repeat(problem.types, counts)
+    report = orders.lines.report[fine]
+    ages = np.empty(len(types), np.int64)
+    ages[np.lexsort((draw.random(len(types)), types))] = orders.lines.tracts.space.parts(
+        fine[np.argsort(report, kind="stable")]
+    )[1]
+    reached = np.rint(counts @ orders.lines.tracts.matrix[problem.types])
+    return ages, int((reached == tract).sum())
+
+
+def _nearest_years(orders: _Orders, known: _Ints, tract: _Ints, seconds: float) -> tuple[BlockProblem, _Ints]:
+    """Years of age for persons whose classes are known, so that the tract's lines are missed by as little as was found."""
+    open_lines = np.full(len(tract), NO_LIMIT)
+    problem = BlockProblem.of(
+        orders.years, np.concatenate([known, 0 * tract]), np.concatenate([known, open_lines])
+    )
+    ties = csr_array(orders.lines.tracts.matrix[problem.types].T)
+    found = nearest_solution(problem, ties, tract, seconds)
+    if found is None:
+        _, place = np.unique(orders.lines.report[problem.types], return_inverse=True)
+        first = np.unique(place, return_index=True)[1]
+        found = np.zeros(len(problem.types), np.int64)
+        found[first] = known[orders.lines.report[problem.types[first]]]
+    return problem, found

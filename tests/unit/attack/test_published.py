@@ -1,0 +1,107 @@
+"""Tables as input, without any records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from censafe.attack.people import People
+from censafe.attack.published import PublishedTables, holds_tables, read_published_tables
+from censafe.attack.reconstruction.problem import NO_LIMIT
+from censafe.attack.results import table_frame
+from censafe.attack.tables import chosen_tables, line_tables
+from censafe.errors import ConfigError, DataError, UsageError
+
+HEAD = "geounit,table,line,value"
+BLOCK, TRACT = "010070001001001", "01007000100"
+PEOPLE = People.of(
+    np.array([BLOCK, BLOCK, "010070001001002"]),
+    sex=np.array([0, 1, 0]),
+    age=np.array([30, 31, 110]),
+    race=np.array([0, 1, 62]),
+    hispanic=np.array([0, 0, 1]),
+)
+
+
+def written(folder: Path, *rows: str, head: str = HEAD) -> Path:
+    path = folder / "tables.csv"
+    path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_tables_come_back_from_their_files(tmp_path: Path) -> None:
+    tables = chosen_tables(("block", "tract"))
+    made = PublishedTables.of(PEOPLE, tables)
+    assert made.lines is not None
+    frames = {
+        "tables": table_frame(made.workload, made.values.low, made.blocks, "block"),
+        "tract_tables": table_frame(made.lines.tracts, made.tract_values, made.tracts, "tract"),
+    }
+    for name, frame in frames.items():
+        pq.write_table(frame, tmp_path / f"{name}.parquet")
+    assert holds_tables(tmp_path)
+    found = read_published_tables(tmp_path, tables, line_tables())
+    assert found.blocks.tolist() == made.blocks.tolist()
+    assert np.array_equal(found.values.low, made.values.low)
+    assert np.array_equal(found.values.high, made.values.high)
+    assert np.array_equal(found.tract_values, made.tract_values)
+    alone = read_published_tables(tmp_path, chosen_tables(("block",)), line_tables())
+    assert alone.lines is None
+    assert np.array_equal(alone.values.low, made.values.low)
+    named = frames["tables"].rename_columns(["geounit", "table", "cell", "count"])
+    pq.write_table(named, tmp_path / "own.parquet")
+    again = read_published_tables(tmp_path / "own.parquet", chosen_tables(("block",)), line_tables())
+    assert np.array_equal(again.values.low, made.values.low)
+
+
+def test_what_is_not_listed_is_0_withheld_or_not_published(tmp_path: Path) -> None:
+    path = written(tmp_path, f"{BLOCK},P1,1,3", f"{BLOCK},P6,1,", f"{BLOCK},P6,2,2")
+    assert holds_tables(path)
+    found = read_published_tables(path, chosen_tables(("block",)), line_tables())
+    assert set(found.workload.names) == {"P1", "P6"}
+    assert found.values.low.tolist() == [[3, 0, 2, 0, 0, 0, 0, 0]]
+    assert found.values.high.tolist() == [[3, NO_LIMIT, 2, 0, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "head", "words"),
+    [
+        (["10070001001001,P1,1,3"], HEAD, "1 rows have a code of neither 15 digits"),
+        ([f"{BLOCK},P13,1,3"], HEAD, "table 'P13': there is no such table"),
+        ([f"{BLOCK},P1,2,3"], HEAD, "1 rows have a line that their table has not"),
+        ([f"{BLOCK},P1,1,3", f"{BLOCK},P1,1,3"], HEAD, "1 rows repeat an area, table and line"),
+        ([f"{BLOCK},P1,1,3.5"], HEAD, "column value: 1 values are no whole numbers"),
+        ([f"{BLOCK},P1,one,3"], HEAD, "column line: 1 values are no whole numbers"),
+        ([f"{BLOCK},P1,1"], "geounit,table,line", "columns missing"),
+        ([], HEAD, "there are no rows"),
+    ],
+)  # fmt: skip
+def test_tables_that_break_a_rule(rows: list[str], head: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=words) as error:
+        read_published_tables(written(tmp_path, *rows, head=head), chosen_tables(("block",)), line_tables())
+    assert "3.5" not in str(error.value)
+
+
+def test_tables_of_tracts_that_do_not_fit(tmp_path: Path) -> None:
+    both = chosen_tables(("block", "tract"))
+    cases = {
+        (f"{BLOCK},P1,1,3",): (UsageError, 'mode "bt" attacks tables of tracts too, and there is none'),
+        (f"{TRACT},PCT12,1,3",): (UsageError, "there is no table of blocks"),
+        (f"{BLOCK},P1,1,3", "02007000100,PCT12,1,3"): (DataError, "1 tracts have no block in the tables"),
+        (f"{BLOCK},P1,1,", f"{TRACT},PCT12,1,3"): (DataError, "1 values are withheld"),
+    }
+    for rows, (kind, words) in cases.items():
+        with pytest.raises(kind, match=words):
+            read_published_tables(written(tmp_path, *rows), both, line_tables())
+    with pytest.raises(ConfigError, match="no such table of blocks and tracts"):
+        chosen_tables(("block", "tract"), ["PCT13"])
+
+
+def test_a_file_of_persons_holds_no_tables(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"block": [BLOCK], "sex": [1]}), tmp_path / "persons.parquet")
+    assert not holds_tables(tmp_path / "persons.parquet")
+    assert not holds_tables(tmp_path)
