@@ -210,4 +210,5 @@ def read_reconstruction(folder: Path, space: TypeSpace, codes: NDArray[np.str_])
         np.ravel_multi_index(parts, space.shape).astype(np.int64),
         types["persons"].to_numpy(),
         types["certain"].to_numpy(),
+        types["possible"].to_numpy(),
     )

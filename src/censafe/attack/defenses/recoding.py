@@ -35,7 +35,7 @@ class MergedCategories:
     """Categories that are published as one; each is written as one of its members.
 
     Args:
-        age: youngest age published together with each age, shape (116,).
+        age: youngest age published together with each age, shape (111,).
         race: set of races written for each set, shape (63,).
     """
 
