@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
@@ -21,6 +25,7 @@ from censafe.products.topdown.intake.agreement import require_stack_agreement
 from censafe.products.topdown.intake.equations import BlockRows, follows_stack, is_held, known_blocks
 from censafe.products.topdown.intake.held import held_sums
 from censafe.products.topdown.intake.results import KnownResult
+from censafe.products.topdown.relations.blocks import RelatedBlocks, require_housing_units
 
 __all__ = ["Descents"]
 
@@ -60,6 +65,11 @@ class Descents:
         self._known = known_blocks(public, results, given)
         self._held = self._sums()
         self._levels: dict[str, tuple[SparseLevel, ...]] = {}
+        self._groups: dict[str, NDArray[np.int32]] = {}
+        self._related: RelatedBlocks | None = None
+        if config.choices.joint and any(map(follows_stack, config.histograms)):
+            require_housing_units(config.histograms, self._known)
+            self._related = RelatedBlocks(config.histograms, self._known)
 
     @property
     def order(self) -> tuple[MeasuredHistogram, ...]:
@@ -72,6 +82,16 @@ class Descents:
     def levels(self) -> Mapping[str, tuple[SparseLevel, ...]]:
         """Final histograms of the standard levels, of what has been estimated."""
         return self._levels
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a certificate says of persons and households that were made to fit; nothing where they were not."""
+        return () if self._related is None else (self._related.remark,)
+
+    @property
+    def relations(self) -> Mapping[str, Any]:
+        """What the manifest says of them."""
+        return {} if self._related is None else self._related.document()
 
     def of(self, histogram: MeasuredHistogram) -> EstimationFromRoot:
         """The descent of the next histogram."""
@@ -86,13 +106,17 @@ class Descents:
                 "histograms without constraints"
             )
         sums = self._held.pop(histogram.name, None) or held_sums(histogram, self._known)
+        self._groups[histogram.name] = sums.label
         return OperatorDescent(histogram, spine, sums, self._observer, choices, self._workers)
 
     def finish(self, histogram: MeasuredHistogram, descent: EstimationFromRoot) -> None:
         """Take the final histograms of all levels; those of the blocks hold what follows in the stack."""
-        cells = histogram.schema.schema.cells
-        self._known.estimated[histogram.name] = (histogram.schema, descent.levels[-1])
-        self._levels[histogram.name] = standard_levels(self._public.run, descent.levels, cells)
+        cells, levels = histogram.schema.schema.cells, descent.levels
+        self._known.estimated[histogram.name] = (histogram.schema, levels[-1])
+        if self._related is not None:
+            with self._observer.stage(f"persons and households that fit: {histogram.name}"):
+                levels = self._related.fitted(histogram, levels, self._groups[histogram.name])
+        self._levels[histogram.name] = standard_levels(self._public.run, levels, cells)
 
     def _sums(self) -> dict[str, HeldSums]:
         """Exact sums of the histograms that follow no other; what the others will be held to is checked as far as it is known."""

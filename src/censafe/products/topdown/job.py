@@ -108,7 +108,8 @@ class TopdownJob:
             descents.finish(histogram, descent)
             reports[histogram.name] = tuple(found)
         found_all = gathered(self._config, public, descents.levels, reports, facts)
-        return replace(found_all, remarks=tuple(result.remark for result in self._results))
+        remarks = tuple(result.remark for result in self._results)
+        return replace(found_all, remarks=(*remarks, *descents.remarks), relations=descents.relations)
 
     def _lazily(
         self,

@@ -110,6 +110,10 @@ def _results_first(
     """
     missing = {name: source for name, source in config.published.items() if name not in reading.results}
     settings = {"reader": config.reader, "root": config.root}
+    if (
+        config.choices.joint
+    ):  # only a result whose blocks do not contradict themselves lets all relations hold
+        settings["joint"] = "true"
     if missing:
         losses = [
             plan_release(one).total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -67,6 +67,7 @@ class Estimates:
         facts: of every measured query.
         solver: name of what solved the parents; empty for our solver.
         remarks: in sentences, which published results the counts are held to.
+        relations: how persons and households were made to fit, and exceptions, as JSON values; empty where they were not.
     """
 
     public: PublicFacts
@@ -75,6 +76,7 @@ class Estimates:
     facts: tuple[LevelFacts, ...]
     solver: str = ""
     remarks: tuple[str, ...] = ()
+    relations: Mapping[str, Any] = field(default_factory=dict)
 
 
 def gathered(
@@ -169,6 +171,7 @@ class TopdownRelease:
                 **({"solver": estimates.solver} if estimates.solver else {}),
                 "spine": spine_document(config, estimates.public.run, estimates.public.areas),
                 **({"blocks": {**impossible}} if impossible else {}),
+                **({"relations": dict(estimates.relations)} if estimates.relations else {}),
                 **({} if self.intervals is None else {"intervals": dict(self.intervals)}),
                 **_listed(estimates.reports),
             },

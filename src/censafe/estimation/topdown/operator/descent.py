@@ -22,7 +22,7 @@ from censafe.estimation.topdown.levels.task import LevelReport, RepairedParent
 from censafe.estimation.topdown.operator.facilities import HeldSums, OpenRecords
 from censafe.estimation.topdown.operator.family import OpenSums, OperatorFamily
 from censafe.estimation.topdown.operator.parent import OperatorResult, estimate_operator_parent
-from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined
+from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined, is_sum
 from censafe.estimation.topdown.operator.settle import settle_open
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import SparseLevel
@@ -30,7 +30,7 @@ from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.families import Wanted
-from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Passes
 
 __all__ = ["OperatorDescent", "OperatorTask", "estimate_operator_level", "operator_rules"]
 
@@ -329,8 +329,8 @@ def operator_rules(
     """
     schema, passes = histogram.schema, passes_of(histogram, level, choices)
     found: list[OperatorPass] = []
-    label = held.label
-    for fitted, rounded in zip(passes.l2, passes.rounding, strict=True):
+    label, allowed = held.label, schema.allowed()
+    for fitted, rounded in _outer_passes(passes, schema, label, allowed):
         inner = measured_fits(histogram, level, fitted)
         fits = [query for queries in inner for query in queries]
         factors = [
@@ -344,7 +344,24 @@ def operator_rules(
         found.append(OperatorPass(column, tuple(fits), label, chain, tuple(factors)))
         label = column
     return OperatorRules(
-        schema.allowed(),
+        allowed,
         tuple(found),
         tuple(schema.query(text).label for text in histogram.query_shares[level]),
     )
+
+
+def _outer_passes(
+    passes: Passes, schema: HistogramSchema, held: NDArray[np.int32], allowed: NDArray[np.bool_]
+) -> Iterator[tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]]:
+    """Queries to fit and to round of every pass; one whose columns the exact sums part is fitted with the next, as an inner pass before it."""
+    fits: tuple[tuple[str, ...], ...] = ()
+    rounds: tuple[tuple[str, ...], ...] = ()
+    begun = False
+    for place, (fitted, rounded) in enumerate(zip(passes.l2, passes.rounding, strict=True), 1):
+        fits, rounds = (*fits, *fitted), (*rounds, *rounded)
+        names = [text for inner in rounds for text in inner]
+        parted = bool(names) and not begun and not is_sum(schema.query(names[-1]).label, held, allowed)
+        if parted and place < len(passes.l2):
+            continue
+        yield fits, rounds
+        fits, rounds, begun = (), (), True

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 
-__all__ = ["OperatorPass", "OperatorRules"]
+__all__ = ["OperatorPass", "OperatorRules", "is_sum"]
 
 _Label = NDArray[np.int32]
 _MARKS = 16
@@ -84,10 +84,21 @@ class OperatorRules:
 
 def _require_sums(what: str, name: str, column: _Label, label: _Label, allowed: NDArray[np.bool_]) -> None:
     """Refuse a label that differs within a column."""
+    if not is_sum(column, label, allowed):
+        raise CheckError(f"{what}: {name} is no sum of the columns")
+
+
+def is_sum(column: _Label, label: _Label, allowed: NDArray[np.bool_]) -> bool:
+    """Whether groups of cells are sums of columns.
+
+    Args:
+        column: of every cell.
+        label: group of every cell.
+        allowed: which cells may hold records.
+    """
     found = np.zeros(int(column.max()) + 1, label.dtype)
     found[column[allowed]] = label[allowed]
-    if not np.array_equal(found[column[allowed]], label[allowed]):
-        raise CheckError(f"{what}: {name} is no sum of the columns")
+    return np.array_equal(found[column[allowed]], label[allowed])
 
 
 def combined(labels: Sequence[_Label]) -> _Label:

@@ -17,7 +17,16 @@ from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.level_sets import LevelSets
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
-__all__ = ["LOWEST", "SCHEMAS", "CensusTable", "TableLine", "census_tables", "parse_table", "table_named"]
+__all__ = [
+    "LOWEST",
+    "SCHEMAS",
+    "CensusTable",
+    "ConditionReader",
+    "TableLine",
+    "census_tables",
+    "parse_table",
+    "table_named",
+]
 
 Condition = Mapping[str, frozenset[int]]
 """Levels by attribute; attributes that are not there are free."""
@@ -184,7 +193,7 @@ def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) ->
     if unknown or lowest not in LOWEST:
         wrong = f"unknown key {unknown[0]}" if unknown else f"lowest is one of {', '.join(LOWEST)}"
         raise ConfigError(f"table {name}: {wrong}; allowed: {', '.join(sorted(_KEYS))}")
-    conditions = _Conditions(name, schema)
+    conditions = ConditionReader(name, schema)
     where = conditions.read(entry.get("where", ""), {})
     return CensusTable(
         name,
@@ -209,7 +218,7 @@ def _span(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return names[names.index(first) : names.index(last) + 1]
 
 
-def _lines(name: str, text: str, where: Condition, conditions: _Conditions) -> tuple[TableLine, ...]:
+def _lines(name: str, text: str, where: Condition, conditions: ConditionReader) -> tuple[TableLine, ...]:
     found: list[TableLine] = []
     above: list[Condition] = [where]
     sums = []
@@ -242,7 +251,7 @@ def _below(lines: list[TableLine], place: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-class _Conditions:
+class ConditionReader:
     """Reads conditions on the attributes of a schema, or on columns of their tables."""
 
     def __init__(self, table: str, schema: HistogramSchema) -> None:
@@ -290,7 +299,7 @@ def _repeated(
         raise ConfigError(
             f"table {base.name}{suffix}: the iteration {suffix} does not exist for {base.histogram}"
         )
-    conditions = _Conditions(base.name + suffix, schema)
+    conditions = ConditionReader(base.name + suffix, schema)
     words = iteration["words"]
     of = f" with a householder who is {words}" if households else f": people who are {words}"
     return replace(

@@ -31,8 +31,10 @@ from censafe.products.topdown.configuration.checks import (
 )
 from censafe.products.topdown.configuration.constraint_checks import (
     ConstraintReader,
+    are_related,
     check_published,
     check_stacks,
+    followed_stacks,
     with_record_totals,
 )
 from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, read_document
@@ -207,7 +209,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     reader = document.read("reader", problems)
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
-    histograms, stacks = _check_together(document, histograms, problems)
+    histograms, stacks = _check_together(document, histograms, choices.joint, problems)
     histograms, microdata = check_outputs(document, histograms, levels, problems)
     tables = check_own_tables(document, histograms, problems)
     geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
@@ -243,7 +245,7 @@ def _require_possible(
             "information",
             "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
         )
-    if choices.joint and histograms and joint_pair(histograms) is None:
+    if choices.joint and histograms and joint_pair(histograms) is None and not are_related(histograms):
         problems.add(
             "joint",
             "needs persons with bounds by kind of unit, none of which asks for somebody in every housing unit, and housing units by "
@@ -252,7 +254,7 @@ def _require_possible(
 
 
 def _check_together(
-    document: Document, histograms: tuple[MeasuredHistogram, ...], problems: Problems
+    document: Document, histograms: tuple[MeasuredHistogram, ...], joint: bool, problems: Problems
 ) -> tuple[tuple[MeasuredHistogram, ...], tuple[Stack, ...]]:
     """The histograms with their constraints, and those that are estimated together."""
     published = check_published(
@@ -261,13 +263,13 @@ def _check_together(
         lambda source: {one.name: one for one in load_config(get_shipped(source).name).histograms},
     )
     alone = check_stacks(document, histograms, problems)
-    reader = ConstraintReader(alone, published, problems)
+    reader = ConstraintReader(alone, published, problems, joint=joint)
     entries = document.values.get("histograms", {})
     constrained = {
         one.name: replace(one, constraints=reader.read(entries[one.name].get("constraints", []), one))
         for one in with_record_totals(histograms, alone)
     }
-    return tuple(constrained.values()), alone
+    return tuple(constrained.values()), followed_stacks(alone, constrained)
 
 
 def _level_text(level: GeoLevel) -> str:
@@ -291,11 +293,9 @@ def _check_choices(document: Document, problems: Problems) -> Choices:
         noun: _withdrawn(document, noun, problems) or document.read(noun, problems) or "" for noun in CHOICES
     }
     numbers = ("fanout_cutoff", "bypass_cutoff", "joint", "joint_max_household_size")
-    return Choices(
-        bypass=document.read("bypass", problems, default=chosen["spine"] in ("optimised", "prim")),
-        **{noun: document.read(noun, problems) for noun in numbers},
-        **chosen,
-    )
+    chosen |= {noun: document.read(noun, problems) for noun in numbers}
+    bypass = document.read("bypass", problems, default=chosen["spine"] in ("optimised", "prim"))
+    return Choices(bypass=bypass, **chosen)
 
 
 _ORDINARY_FITS: Final = 2

@@ -22,7 +22,14 @@ from censafe.products.configuration.source import Problems, check_choice, listed
 from censafe.products.topdown.configuration.level_sets import LevelSets, whole
 from censafe.products.topdown.configuration.schema_checks import check_entry, check_schema_table
 
-__all__ = ["ConstraintReader", "check_published", "check_stacks", "with_record_totals"]
+__all__ = [
+    "ConstraintReader",
+    "are_related",
+    "check_published",
+    "check_stacks",
+    "followed_stacks",
+    "with_record_totals",
+]
 
 _RELATIONS: Final = ("=", "<=", ">=")
 _SIDES: Final = {
@@ -104,6 +111,37 @@ def with_record_totals(
     return tuple(replace(one, record_totals=found.get(one.name, one.exact_totals)) for one in histograms)
 
 
+def followed_stacks(
+    stacks: Sequence[Stack], histograms: Mapping[str, MeasuredHistogram]
+) -> tuple[Stack, ...]:
+    """The stacks, in each of which a histogram stands behind those that its constraints name.
+
+    Args:
+        stacks: histograms that are estimated together.
+        histograms: with their constraints, by name.
+    """
+    found = []
+    for stack in stacks:
+        waiting, order = [one.name for one in stack.histograms], list[str]()
+        while waiting:
+            needs = {name: _named(histograms[name]) & set(waiting) for name in waiting}
+            free = [name for name in waiting if not needs[name]] or waiting
+            order.append(free[0])
+            waiting.remove(free[0])
+        found.append(Stack(tuple(histograms[name] for name in order)))
+    return tuple(found)
+
+
+def are_related(histograms: Sequence[MeasuredHistogram]) -> bool:
+    """Whether constraints hold histograms to each other."""
+    return any(map(_named, histograms))
+
+
+def _named(histogram: MeasuredHistogram) -> set[str]:
+    """Histograms of the run whose answers are right sides of its constraints."""
+    return {one.right.histogram for one in histogram.constraints if isinstance(one.right, AnswersInStack)}
+
+
 class ConstraintReader:
     """Reads the constraints of one configuration.
 
@@ -111,6 +149,7 @@ class ConstraintReader:
         stacks: histograms that are estimated together.
         published: histograms of earlier results, by name of the result.
         problems: takes the breaches.
+        joint: whether persons and households are kept possible together, which some constraints are for, or against.
     """
 
     def __init__(
@@ -118,10 +157,13 @@ class ConstraintReader:
         stacks: Sequence[Stack],
         published: Mapping[str, Mapping[str, MeasuredHistogram]],
         problems: Problems,
+        *,
+        joint: bool = False,
     ) -> None:
         self._stacks = stacks
         self._published = published
         self._problems = problems
+        self._joint = joint
 
     def read(self, raw: object, histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]:
         """The constraints of a histogram; those that break a rule are left out.
@@ -137,19 +179,27 @@ class ConstraintReader:
         read = [
             self._constraint(item, f"{key}[{place}]", histogram, len(self._problems.messages))
             for place, item in enumerate(raw)
+            if self._in_force(item, f"{key}[{place}]")
         ]
         found = tuple(one for one in read if one is not None)
-        if len(found) == len(raw):
+        if len(found) == len(read):
             self._check_bounds(found, key)
         names = [one.name for one in found]
         if len(set(names)) < len(names):
             self._problems.add(key, "two constraints have one name; give each its own")
         return found
 
+    def _in_force(self, raw: object, key: str) -> bool:
+        """Whether a constraint is for this choice of ``joint``; one that does not name it is for both."""
+        named = raw.get("joint") if isinstance(raw, Mapping) else None
+        if named is not None and not isinstance(named, bool):
+            self._problems.add(f"{key}.joint", f"{shown(named)} is neither true nor false")
+        return named is None or named is self._joint
+
     def _constraint(
         self, raw: object, key: str, histogram: MeasuredHistogram, before: int
     ) -> LinearConstraint | None:
-        table = check_entry(raw, key, ("name", "cells", "when", "relation", "right"), self._problems)
+        table = check_entry(raw, key, ("name", "cells", "when", "relation", "right", "joint"), self._problems)
         name = table.get("name")
         if not isinstance(name, str) or not name:
             self._problems.add(key, "give a name in quotes")
@@ -237,16 +287,18 @@ class ConstraintReader:
     def _other(
         self, table: Mapping[str, Any], key: str, kind: str, histogram: MeasuredHistogram
     ) -> MeasuredHistogram | None:
-        """The histogram that the right side names, of an earlier result or of the same stack."""
+        """The histogram that the right side names, of an earlier result, of the same stack or of one before it."""
         if kind == "published":
             result = check_choice(
                 table["published"], f"{key}.published", tuple(self._published), self._problems
             )
             known = self._published[result] if result is not None else None
         else:
-            stacks = [{one.name: one for one in stack.histograms} for stack in self._stacks]
-            own = next((names for names in stacks if histogram.name in names), {})
-            known = {name: one for name, one in own.items() if name != histogram.name}
+            known = {}
+            for stack in self._stacks:
+                known.update({one.name: one for one in stack.histograms if one.name != histogram.name})
+                if any(one.name == histogram.name for one in stack.histograms):
+                    break
         if known is None:
             return None
         name = check_choice(table.get("histogram"), f"{key}.histogram", tuple(known), self._problems)

@@ -8,7 +8,7 @@ have one for each state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Final
 
@@ -199,7 +199,8 @@ def estimate_held_run(
             facts[histogram.name] += query_facts(load, level.nodes, source)
         with observer.stage("add up"):
             descents.finish(histogram, descent)
-    return gathered(config, found.facts, descents.levels, reports, facts)
+    estimates = gathered(config, found.facts, descents.levels, reports, facts)
+    return replace(estimates, remarks=descents.remarks, relations=descents.relations)
 
 
 def _estimated(

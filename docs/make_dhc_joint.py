@@ -1,0 +1,122 @@
+"""What it costs that persons and households fit: paired errors of the DHC with and without ``joint``, from the same noise.
+
+    .venv/bin/python docs/make_dhc_joint.py DIR [--persons 60000] [--draws 3]
+
+Makes a state and its redistricting data (joint) in DIR, then for every test key a run of dhc-us as ever and one with joint = true, and
+prints, by query and level, the mean absolute error of an answer as ever and the paired difference, with standard errors over keys.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe import configuration, release, synthesize
+from censafe.geography.spines.tree import PL94_PR
+from censafe.model import CellQuery
+from censafe.population.blocks.dhc.counts import DhcData
+from censafe.population.blocks.dhc.source import dhc_files, read_dhc
+from censafe.products.topdown.configuration.config import load_config
+
+DIGITS = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12, "Block": 16}
+QUERIES = {
+    "persons": ["age_18_64_116 * sex", "age_38_groups * sex", "popSehsdTargetsRelship", "hispanic * sex"],
+    "households": [
+        "household_size", "coupled_hh_type", "partner_type_detailed_own_child_status", "multig", "elderly", "sex * hhage",
+        "hisp * race", "hhtenshort_3lev", "hhtenshort_3lev * household_size",
+    ],
+    "units": ["tenure_3lev"],
+}  # fmt: skip
+
+
+Counts = NDArray[np.int64]
+
+
+def summed(entries: tuple[Counts, Counts, Counts], query: CellQuery, places: Counts) -> Counts:
+    """Answers of a query in the areas of some blocks, shape (areas, answers)."""
+    block, cell, count = entries
+    found = np.zeros((int(places.max()) + 1, query.answers), np.int64)
+    label = query.label[cell]
+    inside = label >= 0
+    np.add.at(found, (places[block[inside]], label[inside]), count[inside])
+    return found
+
+
+def runs_of(folder: Path, data: Path, key: int) -> list[Path]:
+    """Runs of one key, as ever and with persons and households that fit; made where they are not there."""
+    found = []
+    for joint in ("false", "true"):
+        out = folder / f"dhc-{key}-{joint}"
+        if not (out / "manifest.json").exists():
+            chosen = configuration("topdown", "dhc-us", {"root": "State", "joint": joint})
+            release(chosen, data, out, test_key=key, results={"redistricting": folder / "pl94"})
+        found.append(out)
+    relations = json.loads((found[1] / "manifest.json").read_text())["post_processing"]["relations"]
+    words = {name: value for name, value in relations.items() if name != "exceptions"}
+    sys.stderr.write(f"key {key}: {words}\n")
+    return found
+
+
+def published(out: Path, name: str, codes: NDArray[np.str_]) -> tuple[Counts, Counts, Counts]:
+    """Block, cell and count of a published histogram."""
+    table = pq.read_table(out / "histograms" / f"{name}_Block.parquet")
+    at = np.searchsorted(codes, np.array(table["geocode"].to_pylist()))
+    return at, table["cell"].to_numpy(), table["count"].to_numpy().astype(np.int64)
+
+
+def errors_of(records: DhcData, runs: list[Path]) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Mean absolute error of an answer by histogram, query and level: as ever, and fitting."""
+    codes, found = records.spine.leaf.geounits, {}
+    schemas = {one.name: one.schema for one in load_config("dhc-us").histograms}
+    for name, queries in QUERIES.items():
+        exact = records.histograms[f"dhc-{name}"]
+        block = np.repeat(np.arange(exact.nodes), np.diff(exact.node_ptr))
+        sides = [
+            (block, exact.cell, exact.count.astype(np.int64)),
+            *(published(out, name, codes) for out in runs),
+        ]
+        for text, (level, digits) in product(queries, DIGITS.items()):
+            places = np.unique([code[:digits] for code in codes.tolist()], return_inverse=True)[1]
+            true, *ours = (summed(side, schemas[name].query(text), places) for side in sides)
+            means = [float(np.abs(one - true).sum() / len(true)) for one in ours]
+            found[name, text, level] = (means[0], means[1])
+    return found
+
+
+def main() -> None:
+    """Make what is missing, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--persons", type=int, default=60_000)
+    parser.add_argument("--draws", type=int, default=3)
+    arguments = parser.parse_args()
+    folder, data = arguments.folder, arguments.folder / "data"
+    if not data.exists():
+        synthesize(data, persons=arguments.persons, states=("50",), layout="dhc")
+    if not (folder / "pl94" / "manifest.json").exists():
+        chosen = configuration("topdown", "pl94-us", {"root": "State", "joint": "true", "reader": "records"})
+        release(chosen, data, folder / "pl94", test_key=1)
+    records = read_dhc(dhc_files(data), PL94_PR)
+    draws = [errors_of(records, runs_of(folder, data, key)) for key in range(1, arguments.draws + 1)]
+    lines = ["| histogram | query | level | apart | difference |", "|---|---|---|---:|---:|"]
+    for place in draws[0]:
+        apart = np.array([one[place][0] for one in draws])
+        more = np.array([one[place][1] for one in draws]) - apart
+        half = [
+            part.std(ddof=1) / math.sqrt(len(draws)) if len(draws) > 1 else math.nan for part in (apart, more)
+        ]
+        cells = f"{apart.mean():.2f} ± {half[0]:.2f} | {more.mean():+.2f} ± {half[1]:.2f}"
+        lines.append(f"| {' | '.join(place)} | {cells} |")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Histograms of blocks changed so that every block meets its relations, parent by parent, and what could not be met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, meet, missed
+from censafe.geography.spines.tree import Spine
+from censafe.model import SparseLevel
+from censafe.model.arrays import Integers
+
+__all__ = ["Fitted", "RelatedCells", "meet_relations", "missed_by_relation"]
+
+
+@dataclass(frozen=True, eq=False)
+class RelatedCells:
+    """The cells of a histogram as relations see them: a frame, which stays with a record, and a variant, which may be exchanged.
+
+    Args:
+        frame: of every cell, int32, shape (cells,).
+        variant: of every cell, int32, shape (cells,).
+        cell: of every frame and variant, shape (frames, variants).
+        part: of every variant, the part of the variants that its records stay in; -1 for records that are left alone, shape (variants,).
+        group: of every cell; records of one group may change places between blocks, int32, shape (cells,).
+        rules: what relations ask.
+    """
+
+    frame: NDArray[np.int32] = field(repr=False)
+    variant: NDArray[np.int32] = field(repr=False)
+    cell: NDArray[np.int32] = field(repr=False)
+    part: NDArray[np.int32] = field(repr=False)
+    group: NDArray[np.int32] = field(repr=False)
+    rules: Rules = field(repr=False)
+
+    def kinds(self, cells: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Row of the allowed variants of records in some cells."""
+        parts = int(self.part.max()) + 1
+        kind = self.frame[cells].astype(np.int64) * parts + self.part[self.variant[cells]]
+        return kind.astype(np.int32)
+
+    def sums(self, block: Integers, cells: NDArray[np.int32], count: Integers, blocks: int) -> Integers:
+        """Sums of the relations by block, shape (blocks, R)."""
+        own = self.rules.sums[self.rules.signature[self.variant[cells]]] * count[:, None]
+        found = np.zeros((blocks, own.shape[1]), np.int64)
+        np.add.at(found, block, own)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Blocks that meet their relations, as far as they can.
+
+    Args:
+        blocks: changed histograms.
+        sums: of the relations by block, after the changes, shape (blocks, R).
+        traded: moves between two blocks that leave sums of their parent as they were.
+        changed: records that took another variant.
+    """
+
+    blocks: SparseLevel
+    sums: Integers = field(repr=False)
+    traded: int
+    changed: int
+
+
+def meet_relations(
+    spine: Spine, blocks: SparseLevel, cells: RelatedCells, target: Integers, *, slack: int
+) -> Fitted:
+    """Move records between the blocks of each parent, and change them where that does not suffice.
+
+    Args:
+        spine: the tree; parents are the geounits above its blocks.
+        blocks: histograms of its blocks.
+        cells: of the histogram.
+        target: right sides of the relations by block, shape (blocks, R).
+        slack: records that an open one may hold beyond its size before that is a last resort.
+
+    Returns:
+        The changed histograms; totals of every block and its records by group and part of the variants stay as they were, but for
+        exchanges of variants and changes, which leave the frames in place.
+    """
+    groups = int(cells.rules.recodes.max(initial=0)) + 1
+    moved = np.zeros((len(cells.rules.recodes), groups), np.int64)
+    pieces: list[tuple[Integers, NDArray[np.int32], Integers]] = []
+    sums = np.zeros(target.shape, np.int64)
+    traded = changed = 0
+    for first, last in _parents(spine):
+        block, own = _expanded(blocks, first, last)
+        free = cells.part[cells.variant[own]] >= 0
+        records = _records(block[free], own[free], cells, target[first:last])
+        if any(missed(b, records, cells.rules, slack) for b in range(last - first)):
+            made = meet(records, cells.rules, slack, moved)
+            traded, changed = traded + int(made[0]), changed + int(made[1])
+            frame = cells.frame[own[free]][records.name]
+            own = own.copy()
+            own[free] = cells.cell[frame, records.variant]
+        sums[first:last] = records.state
+        pieces.append(_collapsed(block + first, own, len(cells.frame)))
+    return Fitted(_level(blocks, pieces), sums, traded, changed)
+
+
+def _parents(spine: Spine) -> Iterator[tuple[int, int]]:
+    """First and one past the last block of every parent."""
+    if len(spine.levels) == 1:
+        yield 0, spine.leaf.nodes
+        return
+    edges = spine.levels[-2].first_child
+    yield from zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+
+
+def _expanded(blocks: SparseLevel, first: int, last: int) -> tuple[Integers, NDArray[np.int32]]:
+    """Block from 0 and cell of every record of consecutive blocks, block by block."""
+    span = slice(int(blocks.node_ptr[first]), int(blocks.node_ptr[last]))
+    block = np.repeat(np.arange(last - first), np.diff(blocks.node_ptr[first : last + 1]))
+    count = blocks.count[span]
+    return np.repeat(block, count), np.repeat(blocks.cell[span], count)
+
+
+def _records(block: Integers, own: NDArray[np.int32], cells: RelatedCells, target: Integers) -> Records:
+    pointer = np.searchsorted(block, np.arange(len(target) + 1))
+    ones = np.ones(len(own), np.int64)
+    return Records(
+        pointer.astype(np.int64),
+        cells.group[own],
+        cells.kinds(own),
+        cells.variant[own],
+        np.arange(len(own)),
+        np.ascontiguousarray(target),
+        cells.sums(block, own, ones, len(target)),
+    )
+
+
+def _collapsed(
+    block: Integers, own: NDArray[np.int32], cells: int
+) -> tuple[Integers, NDArray[np.int32], Integers]:
+    """Block, cell and count, rising."""
+    key, count = np.unique(block * np.int64(cells) + own, return_counts=True)
+    return key // cells, (key % cells).astype(np.int32), count
+
+
+def _level(blocks: SparseLevel, pieces: list[tuple[Integers, NDArray[np.int32], Integers]]) -> SparseLevel:
+    block, cell, count = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    pointer = np.searchsorted(block, np.arange(blocks.nodes + 1))
+    return SparseLevel(blocks.geounits, pointer.astype(np.int64), cell, count.astype(np.int32))
+
+
+def missed_by_relation(sums: Integers, target: Integers, rules: Rules) -> Integers:
+    """Records by which every block misses every relation, shape (blocks, R).
+
+    Args:
+        sums: of the relations by block, shape (blocks, R).
+        target: right sides, shape (blocks, R).
+        rules: of the relations.
+    """
+    over = sums - target
+    found = np.maximum(over, 0)
+    for r, code in enumerate(rules.code.tolist()):
+        if code == FREE:
+            found[:, r] = 0
+        elif code == OPEN:
+            found[:, r] = np.where(sums[:, -1] > 0, found[:, r], np.abs(over[:, r]))
+        elif code == 0:
+            found[:, r] = np.abs(over[:, r])
+        elif code == 2:
+            found[:, r] += (target[:, r] > 0) & (sums[:, r] == 0)
+    return found

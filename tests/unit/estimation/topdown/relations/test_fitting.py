@@ -1,0 +1,109 @@
+"""Blocks that are made to meet their relations: what moves may not change, what they must meet, and in which order they are tried."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from censafe.estimation.topdown.relations.fitting import RelatedCells, meet_relations, missed_by_relation
+from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST, OPEN, Rules
+from censafe.geography.spines.tree import LevelRule, Spine, build_spine
+from censafe.model import SparseLevel
+
+FRAMES, SIZES = 3, 4
+"""Cells are a frame and a size of 1 to 4, of which the last is open."""
+
+
+def spine(blocks: int) -> Spine:
+    codes = np.array([f"1{block:03d}" for block in range(blocks)])
+    return build_spine(codes, (LevelRule("State", 1), LevelRule("Block", 4)))
+
+
+def cells_of(relation: int, *, same_group: bool, weight: int = 1) -> RelatedCells:
+    """Sum of sizes under one relation; sizes may be exchanged and changed."""
+    cell = np.arange(FRAMES * SIZES, dtype=np.int32)
+    sums = np.array([[1, 0], [2, 0], [3, 0], [4, 1]], np.int64)
+    rules = Rules(
+        np.arange(SIZES, dtype=np.int32), sums, np.array([relation, FREE]), np.array([weight, 1]),
+        np.ones((FRAMES, SIZES), np.bool_), np.arange(SIZES, dtype=np.int32)[None, :].copy(),
+    )  # fmt: skip
+    group = np.zeros(len(cell), np.int32) if same_group else (cell // SIZES).astype(np.int32)
+    return RelatedCells(
+        (cell // SIZES).astype(np.int32), (cell % SIZES).astype(np.int32), cell.reshape(FRAMES, SIZES),
+        np.zeros(SIZES, np.int32), group, rules,
+    )  # fmt: skip
+
+
+def level(tree: Spine, cells: list[list[int]]) -> SparseLevel:
+    rows = [np.unique(own, return_counts=True) for own in cells]
+    pointer = np.append(0, np.cumsum([len(cell) for cell, _ in rows]))
+    return SparseLevel(
+        tree.leaf.geounits,
+        pointer.astype(np.int64),
+        np.concatenate([cell for cell, _ in rows]).astype(np.int32),
+        np.concatenate([count for _, count in rows]).astype(np.int32),
+    )
+
+
+def listed(found: SparseLevel) -> list[list[int]]:
+    edges = zip(found.node_ptr[:-1].tolist(), found.node_ptr[1:].tolist(), strict=True)
+    return [np.repeat(found.cell[a:b], found.count[a:b]).tolist() for a, b in edges]
+
+
+def target(*numbers: int) -> np.ndarray:
+    return np.array([[number, 0] for number in numbers], np.int64)
+
+
+def test_records_of_one_group_change_places_and_the_parent_stays() -> None:
+    tree = spine(2)
+    before = level(tree, [[0, 2], [5, 4]])  # sizes 1, 3 and 2, 1
+    found = meet_relations(tree, before, cells_of(EQUAL, same_group=True), target(5, 2), slack=0)
+    assert (found.traded, found.changed) == (1, 0)
+    assert sorted(cell for own in listed(found.blocks) for cell in own) == [0, 2, 4, 5]
+    assert found.sums[:, 0].tolist() == [5, 2]
+
+
+def test_records_of_other_groups_exchange_their_sizes_alone() -> None:
+    tree = spine(2)
+    before = level(tree, [[0, 2], [5, 4]])
+    found = meet_relations(tree, before, cells_of(EQUAL, same_group=False), target(5, 2), slack=0)
+    assert (found.traded, found.changed) == (1, 0)
+    assert [[one // SIZES for one in own] for own in listed(found.blocks)] == [[0, 0], [1, 1]]
+    assert found.sums[:, 0].tolist() == [5, 2]
+
+
+def test_what_no_exchange_meets_is_changed() -> None:
+    tree = spine(2)
+    found = meet_relations(
+        tree, level(tree, [[0, 2], [5, 4]]), cells_of(EQUAL, same_group=True), target(5, 3), slack=0
+    )
+    assert found.changed == 1
+    assert found.sums[:, 0].tolist() == [5, 3]
+
+
+@pytest.mark.parametrize(("slack", "open_ones"), [(0, 1), (9, 1)])
+def test_an_open_size_holds_more_only_as_a_last_resort(slack: int, open_ones: int) -> None:
+    tree = spine(2)
+    cells = cells_of(OPEN, same_group=True)
+    found = meet_relations(tree, level(tree, [[2, 2], [0]]), cells, target(6, 9), slack=slack)
+    assert not missed_by_relation(found.sums, target(6, 9), cells.rules).any()
+    assert found.sums[1, 1] == open_ones
+
+
+@pytest.mark.parametrize("relation", [EQUAL, MOST, ANY, OPEN])
+def test_random_blocks_meet_their_relation_and_retain_their_frames(relation: int) -> None:
+    random = np.random.default_rng(relation)
+    tree, cells = spine(6), cells_of(relation, same_group=False)
+    for _ in range(30):
+        own = [random.integers(0, FRAMES * SIZES, random.integers(0, 7)).tolist() for _ in range(6)]
+        wanted = target(*(int(random.integers(len(one), SIZES * len(one) + 1)) for one in own))
+        found = meet_relations(tree, level(tree, own), cells, wanted, slack=1)
+        assert not missed_by_relation(found.sums, wanted, cells.rules).any()
+        for one, other in zip(own, listed(found.blocks), strict=True):
+            assert sorted(cell // SIZES for cell in one) == sorted(cell // SIZES for cell in other)
+
+
+def test_what_cannot_be_met_is_missed_by_as_little_as_it_can() -> None:
+    tree, cells = spine(2), cells_of(EQUAL, same_group=True)
+    found = meet_relations(tree, level(tree, [[0], [1]]), cells, target(9, 2), slack=0)
+    assert missed_by_relation(found.sums, target(9, 2), cells.rules)[:, 0].tolist() == [5, 0]
