@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial, update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["LazyKernel", "compiled", "kernel_files"]
 
@@ -26,12 +26,14 @@ class LazyKernel:
     Args:
         function: in Python; also ``py_func``.
         signature: types of the result and the arguments.
+        apart: whether other kernels call its machine code where it is; otherwise the compiler puts a copy into each of them.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Any, apart: bool = False) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self._signature = signature
+        self._apart = apart
         self._compiled: Any = None
 
     @property
@@ -42,18 +44,38 @@ class LazyKernel:
 
             with global_compiler_lock:
                 if self._compiled is None:
+                    for kernel in self._called_apart():
+                        _ = kernel.dispatcher
                     self._compiled = _dispatcher(self.py_func, self._signature)
+                    if self._apart:
+                        _publish(self._symbol, self._compiled)
         return self._compiled
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the machine code."""
         return (self._compiled or self.dispatcher)(*arguments)
 
-    def __wrapper_address__(self) -> int:
-        """Where the machine code is, for kernels that take this one as an argument; the name is the compiler's."""
-        (found,) = self.dispatcher.overloads.values()
-        address: int = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
-        return address
+    @property
+    def _symbol(self) -> str:
+        return f"{self.py_func.__module__}.{self.py_func.__qualname__}"
+
+    def _called_apart(self) -> Iterator[LazyKernel]:
+        """Kernels whose machine code that of this one calls: it can neither be made nor read before theirs has an address."""
+        for name in self.py_func.__code__.co_names:
+            kernel = self.py_func.__globals__.get(name)
+            if isinstance(kernel, LazyKernel) and kernel is not self:
+                if kernel._apart:
+                    yield kernel
+                else:
+                    yield from kernel._called_apart()
+
+    def numba_type(self) -> Any:
+        """What the compiler takes the kernel for inside another one: code to copy, or an address to call."""
+        from numba.core import types
+
+        return (
+            _by_address(self._symbol, self._signature) if self._apart else types.Dispatcher(self.dispatcher)
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name in _ASKED:
@@ -61,7 +83,9 @@ class LazyKernel:
         raise AttributeError(name)
 
 
-def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def compiled(
+    signature: Any = None, *, apart: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile with a cache on disk, or without one where no folder is writable; at the first call, not before.
 
     The compiled function holds no interpreter lock. The compiler is imported here, so that importing this module
@@ -71,6 +95,8 @@ def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[.
 
     Args:
         signature: types of the result and the arguments; without them the function is compiled for those of its calls.
+        apart: for large functions with a signature that are not called often: other compiled functions call its machine code where it is.
+            Without it the compiler goes over all of its code once more in every function that calls it, and in every one that calls those.
 
     Returns:
         A decorator.
@@ -80,7 +106,7 @@ def compiled(signature: Any = None) -> Callable[[Callable[..., Any]], Callable[.
         return partial(_dispatcher, signature=None)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        return LazyKernel(function, signature)
+        return LazyKernel(function, signature, apart)
 
     return decorate
 
@@ -91,7 +117,7 @@ def _dispatcher(function: Callable[..., Any], signature: Any) -> Any:
     given = config.CACHE_DIR
     config.CACHE_DIR = given or _folder(function.__code__.co_filename)
     try:
-        return njit(signature, nogil=True, cache=True)(function)
+        return njit(signature, nogil=True, cache=True, no_cfunc_wrapper=True)(function)
     except RuntimeError:  # raised when the compiler finds no place for its cache
         return njit(signature, nogil=True)(function)
     finally:
@@ -101,12 +127,47 @@ def _dispatcher(function: Callable[..., Any], signature: Any) -> Any:
 @cache
 def _teach_types() -> None:
     """Let the compiler know what a kernel is that another function calls."""
-    from numba.core import types
     from numba.core.typing.typeof import typeof_impl
 
     @typeof_impl.register(LazyKernel)
     def _type_of(kernel: LazyKernel, _context: Any) -> Any:
-        return types.Dispatcher(kernel.dispatcher)
+        return kernel.numba_type()
+
+
+def _publish(symbol: str, dispatcher: Any) -> None:
+    """Tell the linker where the machine code of a kernel is."""
+    from llvmlite.binding import add_symbol
+
+    (found,) = dispatcher.overloads.values()
+    add_symbol(symbol, found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+
+
+@cache
+def _by_address(symbol: str, signature: Any) -> Any:
+    """The type of a function that is called by the name of its machine code, with the compiler's own calling convention.
+
+    The name is the same in every process, so that machine code which calls it can be kept on disk; errors go up as in other calls.
+    """
+    from numba.core import cgutils, imputils, types, typing
+    from numba.core.sigutils import normalize_signature
+
+    arguments, result = normalize_signature(signature)
+
+    class Template(typing.templates.ConcreteTemplate):
+        key = symbol
+        cases: ClassVar = [typing.signature(result, *arguments)]
+
+    @imputils.lower_builtin(symbol, *arguments)
+    def _lower(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        convention = context.call_conv
+        shape = convention.get_function_type(result, arguments)
+        callee = cgutils.get_or_insert_function(builder.module, shape, symbol)
+        status, found = convention.call_function(builder, callee, result, arguments, values)
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return imputils.impl_ret_new_ref(context, builder, result, found)
+
+    return types.Function(Template)
 
 
 @cache

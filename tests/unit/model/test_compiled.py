@@ -1,4 +1,7 @@
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numba
@@ -92,3 +95,48 @@ def test_a_kernel_takes_constants_from_files_with_kernels_alone():
                 used = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} & set(taken)
                 frozen += [f"{path.name}: {name}" for name in used if taken[name] not in modules]
     assert frozen == []
+
+
+_APART = """
+from numba import float64, int64, types
+from censafe.model.compiled import compiled
+
+@compiled(types.Tuple((float64[::1], float64))(float64[::1], int64), apart=True)
+def inner(x, n):
+    return x * 2.0, float(10 // n)
+
+@compiled(float64(float64[::1], int64))
+def middle(x, n):
+    y, z = inner(x, n)
+    return y.sum() + z
+
+@compiled(float64(float64[::1], int64))
+def outer(x, n):
+    return middle(x, n)
+"""
+_CALLS = """
+import numpy, apart_kernels
+print(apart_kernels.outer(numpy.arange(4.0), 3))
+try:
+    apart_kernels.outer(numpy.arange(4.0), 0)
+except ZeroDivisionError:
+    print("raised")
+print(sum(apart_kernels.outer.stats.cache_hits.values()))
+"""
+
+
+def test_code_that_is_called_where_it_is_can_be_read_from_a_cache_and_raises(tmp_path):
+    """The second process reads all three kernels; errors of the inner one reach the caller."""
+    (tmp_path / "apart_kernels.py").write_text(_APART)
+    given = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+    }
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", _CALLS], env=given, capture_output=True, text=True, check=True
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert said == [["15.0", "raised", "0"], ["15.0", "raised", "1"]]

@@ -46,7 +46,7 @@ def free_active_rows(sides, state, stale, c):  # type: ignore[no-untyped-def]
                     stale[c] = True
 
 
-@compiled(void(boolean, SIDES, STATE, boolean[::1]))
+@compiled(void(boolean, SIDES, STATE, boolean[::1]), apart=True)
 def _free_needed(coupled, sides, state, stale):  # type: ignore[no-untyped-def]  # noqa: C901
     """Free the allowed cells wherever a group, a cell of the parent or an active row has no free cell."""
     free, allowed, group = state.free, sides.allowed, sides.group
@@ -125,7 +125,7 @@ _MOST_STALLS = 5
 _MANY = 1 << 60
 
 
-@compiled(void(FACTORS, int32[::1], float64[::1], SYSTEM))
+@compiled(void(FACTORS, int32[::1], float64[::1], SYSTEM), apart=True)
 def factor_multipliers(factors, group, ridge, system):  # type: ignore[no-untyped-def]
     """Factor T, the sum of the children's P = Q - M' W over cells and groups, and a ridge on its diagonal."""
     t, count, index, m, w = system.t, factors.n, factors.cell, factors.m, factors.w
@@ -157,7 +157,7 @@ def factor_multipliers(factors, group, ridge, system):  # type: ignore[no-untype
     factor_scaled(t, scale, system.independent)
 
 
-@compiled(void(EQUATIONS, SIDES, FACTORS, SYSTEM, float64[:, ::1], float64[::1], float64[:, ::1]))
+@compiled(void(EQUATIONS, SIDES, FACTORS, SYSTEM, float64[:, ::1], float64[::1], float64[:, ::1]), apart=True)
 def _couple(equations, sides, factors, system, v, step, x):  # type: ignore[no-untyped-def]
     """Solve T step = (p, s) - sum of v_c, and set x_c = v_c + P_c step: the children add up to parent and groups."""
     group, index, count = sides.group, factors.cell, factors.n
@@ -183,7 +183,7 @@ def _couple(equations, sides, factors, system, v, step, x):  # type: ignore[no-u
             x[c, index[c, i]] = value[i]
 
 
-@compiled(void(EQUATIONS, SIDES, STATE, FACTORS, SYSTEM, POINT))
+@compiled(void(EQUATIONS, SIDES, STATE, FACTORS, SYSTEM, POINT), apart=True)
 def _answer(equations, sides, state, factors, system, point):  # type: ignore[no-untyped-def]
     """The point and all multipliers of one state: x = v + P (lambda + gamma), nu = q - W (b + lambda + gamma), and mu."""
     children, cells = point.x.shape
@@ -203,7 +203,7 @@ def _answer(equations, sides, state, factors, system, point):  # type: ignore[no
         reduced_gradient(equations, sides, point, c)
 
 
-@compiled(void(EQUATIONS, SIDES, STATE, FACTORS, SYSTEM, POINT))
+@compiled(void(EQUATIONS, SIDES, STATE, FACTORS, SYSTEM, POINT), apart=True)
 def _refine(equations, sides, state, factors, system, point):  # type: ignore[no-untyped-def]
     """One step of iterative refinement in one state: rounding errors shrink to those of mu, which is pushed to 0 through P."""
     index, x, mu, multiplier = factors.cell, point.x, point.mu, point.multiplier
@@ -221,7 +221,7 @@ def _refine(equations, sides, state, factors, system, point):  # type: ignore[no
         reduced_gradient(equations, sides, point, c)
 
 
-@compiled(int64(EQUATIONS, SIDES, STATE, POINT, TOLERANCES, boolean))
+@compiled(int64(EQUATIONS, SIDES, STATE, POINT, TOLERANCES, boolean), apart=True)
 def solve_active_set(equations, sides, state, point, eps, patient):  # type: ignore[no-untyped-def]
     """Iterate from a state to the optimum; writes the point and its multipliers.
 

@@ -81,7 +81,10 @@ def _gradients(equations, group, x, gamma, reduced):  # type: ignore[no-untyped-
 
 
 @compiled(
-    types.UniTuple(float64, 2)(EQUATIONS, SIDES, float64[:, ::1], float64[:, ::1], float64[::1], float64[::1])
+    types.UniTuple(float64, 2)(
+        EQUATIONS, SIDES, float64[:, ::1], float64[:, ::1], float64[::1], float64[::1]
+    ),
+    apart=True,
 )
 def certify(equations, sides, x, nu, gamma, curvature):  # type: ignore[no-untyped-def]
     """Violation and gap of a point; symbols as in :mod:`.structures`.

@@ -51,7 +51,7 @@ def _weighted(small, right, left, sign):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled(boolean(float64[::1], int64[::1], int64, int64[::1]))
+@compiled(boolean(float64[::1], int64[::1], int64, int64[::1]), apart=True)
 def _fix(store, index, n, gone):  # type: ignore[no-untyped-def]
     """Sweep the cells at the positions ``gone`` out of the inverse."""
     inverse = store[: n * n].reshape(n, n)
@@ -85,7 +85,7 @@ def _fix(store, index, n, gone):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled(boolean(float64[:, ::1], float64[::1], int64[::1], int64, int64[::1]))
+@compiled(boolean(float64[:, ::1], float64[::1], int64[::1], int64, int64[::1]), apart=True)
 def _free(h, store, index, n, new):  # type: ignore[no-untyped-def]  # noqa: C901
     """Border the inverse with up to eight cells."""
     inverse, m = store[: n * n].reshape(n, n), new.shape[0]
@@ -136,7 +136,7 @@ def _fresh_inverse(h, free, store, index):  # type: ignore[no-untyped-def]
     return n
 
 
-@compiled(int64(float64[:, ::1], boolean[::1], float64[::1], int64[::1], int64))
+@compiled(int64(float64[:, ::1], boolean[::1], float64[::1], int64[::1], int64), apart=True)
 def refresh_inverse(h, free, store, index, n):  # type: ignore[no-untyped-def]
     """Make the inverse that of the free cells.
 
@@ -183,7 +183,7 @@ def refresh_inverse(h, free, store, index, n):  # type: ignore[no-untyped-def]
     return n
 
 
-@compiled(void(FACTORS, int64, SIDES, int64[::1], float64[::1]))
+@compiled(void(FACTORS, int64, SIDES, int64[::1], float64[::1]), apart=True)
 def _project(factors, c, sides, active, side):  # type: ignore[no-untyped-def]  # noqa: C901
     """M, W and q of one child for the sides s of its active rows; turns v from Q b into P b + M' S^-1 s."""
     n, a, rows = factors.n[c], active.shape[0], sides.rows
@@ -218,7 +218,7 @@ def _project(factors, c, sides, active, side):  # type: ignore[no-untyped-def]  
             v[j] += m[r, j] * rest[r, 0]
 
 
-@compiled(void(EQUATIONS, SIDES, STATE, FACTORS, int64))
+@compiled(void(EQUATIONS, SIDES, STATE, FACTORS, int64), apart=True)
 def factor_child(equations, sides, state, factors, c):  # type: ignore[no-untyped-def]
     """Q, M, W, v and q of one child in its state."""
     h, index, v = equations.h[equations.h_of[c]], factors.cell[c], factors.v[c]

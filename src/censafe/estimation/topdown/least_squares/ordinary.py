@@ -39,7 +39,7 @@ from censafe.estimation.topdown.least_squares.structures import (
 )
 from censafe.model.compiled import compiled
 
-__all__ = ["FIT", "climb_dual", "fit_family"]
+__all__ = ["climb_dual", "fit_family"]
 
 
 _MOST_STEPS = 60
@@ -66,7 +66,7 @@ def _on_rows(rows, lo, hi, active, x, eps):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled(boolean(EQUATIONS, SIDES, STATE, FACTORS, POINT, TOLERANCES, CHANGES, int64))
+@compiled(boolean(EQUATIONS, SIDES, STATE, FACTORS, POINT, TOLERANCES, CHANGES, int64), apart=True)
 def _solve_child(equations, sides, state, factors, point, eps, changes, c):  # type: ignore[no-untyped-def]
     """The optimal x_c for given lambda, from the child's last state; false where it goes in circles."""
     cells = point.x.shape[1]
@@ -91,7 +91,7 @@ def _solve_child(equations, sides, state, factors, point, eps, changes, c):  # t
     return False
 
 
-@compiled(boolean(EQUATIONS, SIDES, STATE, FACTORS, POINT, TOLERANCES))
+@compiled(boolean(EQUATIONS, SIDES, STATE, FACTORS, POINT, TOLERANCES), apart=True)
 def _children(equations, sides, state, factors, point, eps):  # type: ignore[no-untyped-def]
     """The optimal x_c of all children for given lambda; false where one goes in circles."""
     children, cells = point.x.shape
@@ -115,7 +115,9 @@ def _missed(x, p, step, rest):  # type: ignore[no-untyped-def]
     return slope
 
 
-@compiled(boolean(EQUATIONS, SIDES, STATE, FACTORS, POINT, float64[::1], float64[::1], TOLERANCES))
+@compiled(
+    boolean(EQUATIONS, SIDES, STATE, FACTORS, POINT, float64[::1], float64[::1], TOLERANCES), apart=True
+)
 def _search(equations, sides, state, factors, trial, start, step, eps):  # type: ignore[no-untyped-def]
     """Move the trial's lambda from ``start`` along a step until little of the slope is left; false where a child fails.
 
@@ -141,7 +143,7 @@ def _search(equations, sides, state, factors, trial, start, step, eps):  # type:
     return True
 
 
-@compiled(int64(EQUATIONS, SIDES, STATE, POINT, TOLERANCES))
+@compiled(int64(EQUATIONS, SIDES, STATE, POINT, TOLERANCES), apart=True)
 def climb_dual(equations, sides, state, point, eps):  # type: ignore[no-untyped-def]
     """Climb from the given lambda until the children add up to the parent, by Newton steps T step = p - sum of x_c.
 
@@ -185,7 +187,9 @@ def climb_dual(equations, sides, state, point, eps):  # type: ignore[no-untyped-
 _EPS = 1e-8
 
 
-@compiled(types.UniTuple(float64, 2)(EQUATIONS, SIDES, float64[:, ::1], float64[:, ::1], float64[::1]))
+@compiled(
+    types.UniTuple(float64, 2)(EQUATIONS, SIDES, float64[:, ::1], float64[:, ::1], float64[::1]), apart=True
+)
 def _checked(equations, sides, x, nu, curvature):  # type: ignore[no-untyped-def]
     """Set rounding errors below 0 to 0; violation and gap of the point."""
     for c in range(x.shape[0]):
@@ -201,7 +205,7 @@ def _good(violation, gap):  # type: ignore[no-untyped-def]
     return violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
 
 
-@compiled(types.Tuple((STATE, TOLERANCES))(float64[:, ::1], float64[:, ::1], SIDES))
+@compiled(types.Tuple((STATE, TOLERANCES))(float64[:, ::1], float64[:, ::1], SIDES), apart=True)
 def _first_state(x, b, sides):  # type: ignore[no-untyped-def]
     """The state that a point suggests, and the sizes from which values and multipliers count."""
     far, steep, lo, hi = 0.0, 0.0, sides.lo, sides.hi
@@ -224,10 +228,7 @@ def _new_point(children, rows, cells):  # type: ignore[no-untyped-def]
     return PrimalDual(np.zeros(shape), np.zeros(cells), np.zeros((children, rows)), np.zeros(shape))
 
 
-FIT = types.Tuple((int64, float64, float64, boolean))(EQUATIONS, SIDES, float64[:, ::1])
-
-
-@compiled(FIT)
+@compiled(types.Tuple((int64, float64, float64, boolean))(EQUATIONS, SIDES, float64[:, ::1]), apart=True)
 def fit_family(equations, sides, x):  # type: ignore[no-untyped-def]
     """Least squares of one parent without groups: iterations, violation, gap, and whether these are a certificate.
 

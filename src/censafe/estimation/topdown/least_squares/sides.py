@@ -48,7 +48,7 @@ def _may_bind(kind_of, kind, child, p, coupled, lower, upper):  # type: ignore[n
     return False
 
 
-@compiled(SIDES(int32[::1], int64[::1], int64[::1], boolean, LIMITS))
+@compiled(SIDES(int32[::1], int64[::1], int64[::1], boolean, LIMITS), apart=True)
 def kind_sides(kind_of, child, p, coupled, limits):  # type: ignore[no-untyped-def]  # noqa: C901
     """Masks and side rows lo <= R x <= hi: the exact total, the kinds whose bounds may bind, the sets of kinds.
 

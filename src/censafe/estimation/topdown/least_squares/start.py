@@ -16,7 +16,7 @@ _RIDGE = 1e-4  # share of the mean diagonal that is added to a singular H
 _ILL = 1e13  # product of the largest entries of H and its inverse above which H counts as singular
 
 
-@compiled(float64(float64[:, ::1], float64[:, ::1]))
+@compiled(float64(float64[:, ::1], float64[:, ::1]), apart=True)
 def _regular(h, inverse):  # type: ignore[no-untyped-def]
     """Write the inverse; add a ridge to a singular h and return it."""
     cells = h.shape[0]
@@ -64,7 +64,7 @@ def _couple_start(inverse, h_of, p, x):  # type: ignore[no-untyped-def]
                 x[c, k] += rest[j] * own[j, k]
 
 
-@compiled(void(EQUATIONS, float64[:, ::1], float64[::1], float64[::1]))
+@compiled(void(EQUATIONS, float64[:, ::1], float64[::1], float64[::1]), apart=True)
 def start_point(equations, x, curvature, ridge):  # type: ignore[no-untyped-def]
     """Least squares without bounds, rows and groups: x_c = H_c^-1 (b_c + lambda); symbols as in :mod:`.structures`.
 
@@ -224,7 +224,7 @@ def _pair_multiplier(allowed, weight, side, whole, first):  # type: ignore[no-un
     return below if below > -np.inf else (above if above < np.inf else 0.0)
 
 
-@compiled(boolean(EQUATIONS, SIDES, float64[:, ::1], float64[:, ::1], float64[::1]))
+@compiled(boolean(EQUATIONS, SIDES, float64[:, ::1], float64[:, ::1], float64[::1]), apart=True)
 def fit_two_cells(equations, sides, x, nu, curvature):  # type: ignore[no-untyped-def]
     """Least squares of one parent with two cells and exact totals of its children, such as housing units by occupancy.
 

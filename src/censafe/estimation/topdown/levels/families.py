@@ -12,7 +12,7 @@ import numpy as np
 from numba import boolean, float64, int8, int32, int64, types, void
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.least_squares.ordinary import FIT
+from censafe.estimation.topdown.least_squares.ordinary import fit_family
 from censafe.estimation.topdown.least_squares.sides import (
     LIMITS,
     KindLimits,
@@ -43,7 +43,6 @@ __all__ = [
     "RoundingRules",
     "estimate_families",
     "family_totals",
-    "round_family",
 ]
 
 DONE, LEFT = 1, 0  # how a parent ended: estimated, or left to the general way
@@ -183,7 +182,7 @@ def _curvatures(labels, weights, cell, present, without, h):  # type: ignore[no-
                     row[j] += weight if answer[j] == one else 0.0
 
 
-@compiled(boolean(float64[::1], float64[::1], _FAMILY, LIMITS, float64[::1]))
+@compiled(boolean(float64[::1], float64[::1], _FAMILY, LIMITS, float64[::1]), apart=True)
 def family_totals(weight, b, family, limits, out):  # type: ignore[no-untyped-def]
     """Totals of a parent's children from their measured totals alone, where the kinds of its cells allow these.
 
@@ -272,7 +271,7 @@ def _with_totals(sides, totals):  # type: ignore[no-untyped-def]
     return Sides(sides.allowed.copy(), more, low, high, sides.group, sides.group_totals)
 
 
-@compiled(types.Tuple((SIDES, boolean))(SIDES, int64[::1], float64[::1]))
+@compiled(types.Tuple((SIDES, boolean))(SIDES, int64[::1], float64[::1]), apart=True)
 def _fitting_sides(sides, p, totals):  # type: ignore[no-untyped-def]
     """The sides for the fit, with totals where there are any, and tightened; false where there is no point."""
     if totals.shape[0] > 0:
@@ -299,10 +298,7 @@ def _write(counts, cell, at, sizes, results):  # type: ignore[no-untyped-def]
     return at
 
 
-_Round = float64(float64[:, ::1], int64[::1], int32[::1], _ROUNDING, SIDES, int64[:, ::1])
-
-
-@compiled(_Round)
+@compiled(float64(float64[:, ::1], int64[::1], int32[::1], _ROUNDING, SIDES, int64[:, ::1]), apart=True)
 def round_family(x, p, cell, rules, sides, counts):  # type: ignore[no-untyped-def]
     """Round the children of a parent and check every integer; returns the cost, -1 where it did not work."""
     levels, cells = rules.levels, x.shape[1]
@@ -325,23 +321,15 @@ def round_family(x, p, cell, rules, sides, counts):  # type: ignore[no-untyped-d
     return cost if missed + negative + masked + outside == 0 else -1.0
 
 
-@compiled(
-    void(
-        _FAMILIES, _ANSWERS, _RULES, _RESULTS, types.FunctionType(FIT), types.FunctionType(_Round),
-    )
-)  # fmt: skip
-def estimate_families(families, answers, rules, results, fit, rounded):  # type: ignore[no-untyped-def]
+@compiled(void(_FAMILIES, _ANSWERS, _RULES, _RESULTS))
+def estimate_families(families, answers, rules, results):  # type: ignore[no-untyped-def]
     """Estimate parents one after another.
-
-    The two large parts are called by pointer: the compiler would otherwise go over all of their code a second time.
 
     Args:
         families: the parents.
         answers: of the level of the children.
         rules: of that level.
         results: receives the histograms of the children and how every parent ended.
-        fit: ``ordinary.fit_family``.
-        rounded: ``round_family``.
     """
     base, at, limits, total_query = 0, 0, rules.limits, rules.total_query
     unit_kind = rules.unit_kind if limits.lower.shape[1] > 0 else rules.unit_kind[:0]
@@ -366,7 +354,7 @@ def estimate_families(families, answers, rules, results, fit, rounded):  # type:
         if not good:
             continue
         x, counts = np.empty((children, cells)), np.empty((children, cells), dtype=np.int64)
-        made, violation, gap, good = fit(_equations(answers, family, total_query, b), fitting, x)
+        made, violation, gap, good = fit_family(_equations(answers, family, total_query, b), fitting, x)
         results.iterations[parent], results.measures[parent, 0], results.measures[parent, 1] = (
             made,
             violation,
@@ -374,7 +362,7 @@ def estimate_families(families, answers, rules, results, fit, rounded):  # type:
         )
         if not good:
             continue
-        cost = rounded(x, p, cell, rules.rounding, sides, counts)
+        cost = round_family(x, p, cell, rules.rounding, sides, counts)
         if cost >= 0.0:
             results.measures[parent, 2] = cost
             at = _write(counts, cell, at, results.sizes[span], results)

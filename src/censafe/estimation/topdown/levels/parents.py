@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.least_squares.ordinary import fit_family
 from censafe.estimation.topdown.levels.families import (
     DONE,
     FamilyAnswers,
@@ -16,7 +15,6 @@ from censafe.estimation.topdown.levels.families import (
     FamilyResults,
     FamilyRules,
     estimate_families,
-    round_family,
 )
 from censafe.estimation.topdown.whole_tree.cells import no_tables
 from censafe.model.arrays import Floats, Integers
@@ -102,8 +100,10 @@ def estimate_batch(
     room = _room(families, counts)
     estimate_families(
         FamilyArrays(families.child_ptr, families.child, families.cell_ptr, families.cell, counts),
-        _answers(objective, rules.total_query, families), rules, room, fit_family, round_family,
-    )  # fmt: skip
+        _answers(objective, rules.total_query, families),
+        rules,
+        room,
+    )
     used = int(room.sizes.sum())
     room.starts[-1] = used
     violation, gap, cost = (np.ascontiguousarray(column) for column in room.measures.T)

@@ -66,7 +66,7 @@ _RESIDUAL = tuple_type(_Residual, int64[::1], int64[::1], int64[::1], int64[::1]
 _LABELS = tuple_type(_Labels, int64[::1], int64[::1], int64[::1])
 
 
-@compiled(int64(_RESIDUAL, _LABELS, int64))
+@compiled(int64(_RESIDUAL, _LABELS, int64), apart=True)
 def _refine(network, labels, eps):  # type: ignore[no-untyped-def]  # noqa: C901
     """Turn a flow that is optimal up to the former eps into one up to this eps; returns how often prices changed.
 
@@ -120,7 +120,7 @@ def _refine(network, labels, eps):  # type: ignore[no-untyped-def]  # noqa: C901
     return changes
 
 
-@compiled(int64(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))
+@compiled(int64(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]), apart=True)
 def min_cost_flow(nodes, tail, head, capacity, cost, supply, flow):  # type: ignore[no-untyped-def]
     """Flow that meets all supplies at a cost at most ``nodes`` above the least; the caller guarantees that there is one.
 
@@ -294,7 +294,7 @@ def _node_arcs(fractions, tree, bounds, prices, nodes, at, leaf_source, arcs):  
     return nodes, at
 
 
-@compiled(_PAIR(FRACTIONS, MARGIN_TREE, NODE_BOUNDS, PRICES, int64[:, ::1]))
+@compiled(_PAIR(FRACTIONS, MARGIN_TREE, NODE_BOUNDS, PRICES, int64[:, ::1]), apart=True)
 def rounding_network(fractions, tree, bounds, prices, arcs):  # type: ignore[no-untyped-def]
     """Write the arcs (tail, head, capacity, cost) of a parent's rounding; the first ones are the leaves in C order.
 

@@ -145,7 +145,9 @@ def _enough(leaf, need):  # type: ignore[no-untyped-def]
     return enough
 
 
-@compiled(boolean(float64[:, ::1], boolean[:, ::1], PARENT_SUMS, boolean, int64[:, ::1], FRACTIONS))
+@compiled(
+    boolean(float64[:, ::1], boolean[:, ::1], PARENT_SUMS, boolean, int64[:, ::1], FRACTIONS), apart=True
+)
 def _snap(x, allowed, sums, all_positive, whole, fractions):  # type: ignore[no-untyped-def]
     """Write floors and fractions of a point, the entries that may go up, and how many must; false where it is too far off."""
     f, leaf, need = fractions.f, fractions.leaf, fractions.need
@@ -229,7 +231,7 @@ def _bounds(whole, sides, tree):  # type: ignore[no-untyped-def]
     return NodeBounds(low, high, group, group_need)
 
 
-@compiled(void(FRACTIONS, MARGIN_TREE, NODE_BOUNDS, int64[::1], boolean, int64[:, ::1]))
+@compiled(void(FRACTIONS, MARGIN_TREE, NODE_BOUNDS, int64[::1], boolean, int64[:, ::1]), apart=True)
 def _send(fractions, tree, bounds, weight, flat, up):  # type: ignore[no-untyped-def]
     """The cheapest units u of all leaves, by a flow through the rounding network."""
     leaf, need = fractions.leaf, fractions.need
@@ -272,7 +274,9 @@ def _cost(f, price, up, tree):  # type: ignore[no-untyped-def]
     return cost
 
 
-@compiled(float64(float64[:, ::1], PARENT_SUMS, SIDES, MARGIN_TREE, int64[::1], int64, int64[:, ::1]))
+@compiled(
+    float64(float64[:, ::1], PARENT_SUMS, SIDES, MARGIN_TREE, int64[::1], int64, int64[:, ::1]), apart=True
+)
 def round_snapped(x, sums, sides, tree, weight, options, counts):  # type: ignore[no-untyped-def]
     """Round a fractional point to integers that keep sums, masks, totals of groups and those rows that are tree nodes.
 
@@ -305,7 +309,7 @@ def round_snapped(x, sums, sides, tree, weight, options, counts):  # type: ignor
     return cost
 
 
-@compiled(types.UniTuple(int64, 5)(int64[:, ::1], int64[::1], boolean, SIDES))
+@compiled(types.UniTuple(int64, 5)(int64[:, ::1], int64[::1], boolean, SIDES), apart=True)
 def count_broken(counts, p, coupled, sides):  # type: ignore[no-untyped-def]
     """Sums over children, signs, masks, rows and groups that integers break."""
     allowed, rows, group, group_totals = sides.allowed, sides.rows, sides.group, sides.group_totals
