@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.synced
 # The suite starts some hundred processes: without stored bytecode each of them compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: campaign campaign-short demo docs test test-long lint bench browser coverage kernels clean help
+.PHONY: campaign campaign-short demo docs test test-long lint bench browser coverage kernels wheel lowest clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
@@ -20,6 +20,8 @@ help:
 	@echo "make coverage  the suite with its lines counted; at least nine in ten"
 	@echo "make lint   formatting, lints, types, import contracts"
 	@echo "make bench  the benchmarks, tables to standard output"
+	@echo "make wheel  wheel and sdist in dist/, each tried in an empty environment (WITH=\"3.12 3.13\" for other interpreters)"
+	@echo "make lowest  the same with the lowest versions that pyproject.toml allows"
 	@echo "make browser  Debian's Chromium for the tests of pages (part of make test)"
 
 $(STAMP): pyproject.toml uv.lock
@@ -79,6 +81,12 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/phsafe_scale.py --persons 1000000
 	$(BIN)/python benchmarks/safetab_scale.py --product safetab-p --records 1000000
 	$(BIN)/python benchmarks/safetab_scale.py --product safetab-h --records 400000
+
+wheel: $(STAMP)
+	$(BIN)/python packaging/try_wheel.py --demo $(foreach one,$(WITH),--python $(one))
+
+lowest: $(STAMP)
+	$(BIN)/python packaging/try_wheel.py --lowest
 
 clean:
 	rm -rf $(VENV) build demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

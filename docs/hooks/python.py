@@ -26,7 +26,17 @@ PARTS = {
         "Release",
     ),
     "Estimate": ("estimate", "estimate_public", "ParentSolver", "ParentProblem"),
-    "Use": ("tables", "table_names", "write_tables", "replicate", "card", "Frame", "Frames"),
+    "Use": (
+        "tables",
+        "table_names",
+        "write_tables",
+        "replicate",
+        "card",
+        "Frame",
+        "Frames",
+        "Figure",
+        "choropleth",
+    ),
     "Judge": (
         "evaluate",
         "compare",
@@ -41,6 +51,7 @@ PARTS = {
         "Evaluation",
     ),
     "Noise and loss": ("noise", "measure", "NoiseLaw", "NoisyCounts", "epsilon_of", "rho_of", "delta_of"),
+    "This machine": ("doctor",),
     "Synthetic records": ("synthesize", "demonstrate", "SyntheticData"),
 }
 """Public names by task, in the order of a release."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         release_histograms,
         synthesize,
     )
+    from censafe.api.doctor import doctor
     from censafe.api.estimates import estimate, estimate_public
     from censafe.api.evaluations import (
         Evaluation,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         true_tables,
         uncertainty,
     )
+    from censafe.api.figures import Figure, choropleth
     from censafe.api.frames import Frame, Frames
     from censafe.api.keys import configuration_keys
     from censafe.api.noise import NoisyCounts, delta_of, epsilon_of, measure, noise, rho_of
@@ -52,9 +54,11 @@ _NAMES = {
         "release_histograms",
         "synthesize",
     ),
+    "api.doctor": ("doctor",),
     "api.estimates": ("estimate", "estimate_public"),
     "api.evaluations": (
         "Evaluation",
+        "Figure",
         "attack_power",
         "evaluate",
         "public_report",
@@ -65,6 +69,7 @@ _NAMES = {
     ),
     "api.attacks": ("compare_defenses", "reconstruct"),
     "api.cards": ("card",),
+    "api.figures": ("Figure", "choropleth"),
     "api.frames": ("Frame", "Frames"),
     "api.keys": ("configuration_keys",),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
@@ -79,6 +84,7 @@ _NAMES = {
 __all__ = [
     "Configuration",
     "Evaluation",
+    "Figure",
     "Findings",
     "Frame",
     "Frames",
@@ -91,6 +97,7 @@ __all__ = [
     "SyntheticData",
     "attack_power",
     "card",
+    "choropleth",
     "compare",
     "compare_defenses",
     "configuration",
@@ -98,6 +105,7 @@ __all__ = [
     "configurations",
     "delta_of",
     "demonstrate",
+    "doctor",
     "epsilon_of",
     "estimate",
     "estimate_public",

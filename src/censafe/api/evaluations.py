@@ -15,6 +15,7 @@ from censafe.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from censafe.api.figures import Figure
     from censafe.api.plans import Configuration
     from censafe.model.observer import Observer
 
@@ -65,6 +66,14 @@ class Evaluation:
             for path in sorted(self.folder.rglob("*"))
             if path.suffix in _PICTURES
         }
+
+    def figure(self, name: str) -> Figure:
+        """One of the figures, as it was stored (SVG or PNG); UsageError names those that there are."""
+        from censafe.api.figures import stored_figure
+
+        if name not in (found := self.figures()):
+            raise UsageError(f"{name}: the figures are {', '.join(found) or 'none'}")
+        return stored_figure(found[name], f"{name}: {self.summary.splitlines()[0] if self.summary else ''}")
 
     @property
     def report(self) -> Path | None:

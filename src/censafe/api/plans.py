@@ -17,6 +17,7 @@ from censafe.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from censafe.api.figures import Figure
     from censafe.planning.prices.extras import Extras
     from censafe.planning.prices.rows import PlanReport
     from censafe.products.planned import Aim
@@ -225,6 +226,12 @@ class Plan:
         from censafe.planning.prices.render import to_csv
 
         return Frame(pa_csv.read_csv(io.BytesIO(to_csv(self.report).encode())))
+
+    def figure(self) -> Figure:
+        """Margins of error by table or query and level."""
+        from censafe.api.figures import plan_figure
+
+        return plan_figure(self.configuration.source, self.table().arrow.to_pylist())
 
     def text(self) -> str:
         """The sentences that go with the table."""

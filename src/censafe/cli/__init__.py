@@ -23,6 +23,7 @@ VERBS = {
     "card": "One page for an area: its numbers with intervals, and what can be used.",
     "configs": "The shipped configurations.",
     "demo": "A synthetic state through all products and their evaluations.",
+    "doctor": "What this machine offers to a run, and what is missing.",
     "estimate": "Repeat all post-processing of a finished run.",
     "evaluate": "How wrong protected numbers are, for whom, and what the noise hid.",
     "explore": "A page on which budgets and margins of error are tried out.",

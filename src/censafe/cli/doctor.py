@@ -1,0 +1,41 @@
+"""``censafe doctor``: what this machine offers to a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+_FAILED = 4
+
+
+@click.command(name="doctor")
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="Folder where runs would write [default: the working folder].",
+)
+@click.option("--json", "as_json", is_flag=True, help="A JSON list on standard output.")
+def command(folder: Path, as_json: bool) -> int:
+    """Versions, cores, memory, disk, clock, entropy, compiler cache, and what is missing for each extra; opens no data.
+
+    The exit code is 4 where something is wrong that a run needs.
+
+    \b
+    Examples:
+      censafe doctor
+      censafe doctor --folder /data/releases --json
+    """
+    import censafe
+
+    rows = censafe.doctor(folder).arrow.to_pylist()
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    for row in () if as_json else rows:
+        advice = f"  ({row['advice']})" if row["advice"] else ""
+        click.echo(f"{row['status']:<8}{row['check']:<18}{row['value']}{advice}")
+    return _FAILED if any(row["status"] == "wrong" for row in rows) else 0

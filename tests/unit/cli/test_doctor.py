@@ -1,0 +1,46 @@
+"""censafe doctor sees what it is for."""
+
+from __future__ import annotations
+
+import errno
+import importlib.metadata
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from support.commands import CommandLine
+
+
+@pytest.fixture
+def censafe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
+
+
+def test_a_machine_on_which_the_suite_runs_is_well(censafe: CommandLine, tmp_path: Path) -> None:
+    done = censafe("doctor", "--folder", tmp_path, "--json")
+    assert done.code == 0, done.out
+    rows = {row["check"]: row for row in json.loads(done.out)}
+    assert rows.keys() >= {"censafe", "python", "duckdb", "cores", "memory", "disk", "clock", "entropy", "compiler cache", "extra spark"}  # fmt: skip
+    assert str(tmp_path) in rows["disk"]["value"]
+    assert rows["duckdb"]["value"] == importlib.metadata.version("duckdb")
+
+
+def test_what_is_wrong_is_said_with_what_to_do(censafe: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_entropy(*_arguments: int) -> bytes:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "getrandom", no_entropy)
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    done = censafe("doctor")
+    assert done.code == 4
+    lines = done.out.splitlines()
+    assert any(line.startswith("wrong   entropy") and "wait until" in line for line in lines)
+    assert any(line.startswith("wrong   clock") and "1970-01-01" in line for line in lines)
+
+
+def test_a_folder_that_is_not_there_is_refused(censafe: CommandLine, tmp_path: Path) -> None:
+    done = censafe("doctor", "--folder", tmp_path / "none")
+    assert done.code == 2
+    assert "does not exist" in done.err
