@@ -11,7 +11,7 @@ from censafe.lazy import lazy_names
 from censafe.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from censafe.api.attacks import compare_defenses, reconstruct
+    from censafe.api.attacks import compare_defenses, rank_records, reconstruct
     from censafe.api.cards import card
     from censafe.api.comparisons import compare
     from censafe.api.data import (
@@ -67,7 +67,7 @@ _NAMES = {
         "true_tables",
         "uncertainty",
     ),
-    "api.attacks": ("compare_defenses", "reconstruct"),
+    "api.attacks": ("compare_defenses", "rank_records", "reconstruct"),
     "api.cards": ("card",),
     "api.figures": ("Figure", "choropleth"),
     "api.frames": ("Frame", "Frames"),
@@ -116,6 +116,7 @@ __all__ = [
     "open_release",
     "plan",
     "public_report",
+    "rank_records",
     "read_ledger",
     "reconstruct",
     "redraw_report",

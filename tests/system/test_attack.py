@@ -163,3 +163,87 @@ def test_words_that_name_nothing(tmp_path: Path, censafe: CommandLine) -> None:
     done = censafe("attack", "reconstruct", tmp_path, tmp_path / "none2")
     assert done.code == 1
     assert "there are no persons in this folder" in done.err
+
+
+def test_tables_of_tracts_and_then_the_tables_alone(
+    records: Path, tmp_path: Path, censafe: CommandLine
+) -> None:
+    done = censafe("attack", "reconstruct", records, tmp_path / "bt", "--mode", "bt", "--workers", "1")
+    assert done.code == 0, done.err
+    assert "In 14 of 14 tracts the records have all tables of the tract." in done.out
+    blocks = pq.read_table(tmp_path / "bt" / "variability.parquet")
+    tracts = pa_csv.read_csv(tmp_path / "bt" / "tracts.csv").to_pylist()
+    assert {(row["status"], row["lines"], row["lines_met"]) for row in tracts} == {("exact", 3344, 3344)}
+    assert sum(row["population"] for row in tracts) == 3_000
+    again = read_people(tmp_path / "bt" / "records.parquet")
+    assert again.population.tolist() == read_people(records).population.tolist()
+    wide = pq.read_table(tmp_path / "bt" / "tract_tables_wide.parquet")
+    assert sum(wide["PCT012001"].to_pylist()) == 3_000
+    assert wide.num_columns == 3345
+    alone = censafe(
+        "attack", "reconstruct", tmp_path / "bt", tmp_path / "alone", "--mode", "bt", "--workers", "1"
+    )
+    assert alone.code == 0, alone.err
+    same = pq.read_table(tmp_path / "alone" / "variability.parquet")
+    assert same["variability"].to_pylist() == blocks["variability"].to_pylist()
+    assert not (tmp_path / "alone" / "reidentification.csv").exists()
+    page = (tmp_path / "alone" / "report.html").read_text(encoding="utf-8")
+    assert "3,000 persons of 63 blocks were reconstructed without any record" in page
+    assert "node-days of 96 processors" in page
+
+
+def test_noisy_tables_are_infeasible_or_nearest(tmp_path: Path, censafe: CommandLine) -> None:
+    path = tmp_path / "noisy.csv"
+    rows = [
+        "500070001001001,P1,1,3",
+        "500070001001001,P8,1,3",
+        "500070001001001,P8,2,4",
+        "500070001001001,P8,3,4",
+    ]
+    rows += [
+        "500070001001002,P1,1,1",
+        "500070001001002,P8,1,1",
+        "500070001001002,P8,2,1",
+        "500070001001002,P8,3,1",
+    ]
+    path.write_text("\n".join(["geounit,table,line,value", *rows]), encoding="utf-8")
+    done = censafe("attack", "reconstruct", path, tmp_path / "out", "--workers", "1")
+    assert done.code == 0, done.err
+    assert "1 of 2 blocks reconstructed" in done.out
+    assert "1 blocks have tables that no records have; first conflict: P8." in done.out
+    states = pq.read_table(tmp_path / "out" / "variability.parquet").to_pylist()
+    assert next((row["status"], row["population"], row["variability"]) for row in states) == (
+        "infeasible",
+        0,
+        None,
+    )
+    assert pa_csv.read_csv(tmp_path / "out" / "conflicts.csv").to_pylist()[0]["conflict"] == "P8"
+    done = censafe("attack", "reconstruct", path, tmp_path / "near", "--workers", "1", "--nearest")
+    assert "The records whose tables differ least were taken." in done.out
+    found = pq.read_table(tmp_path / "near" / "reconstruction.parquet").to_pylist()
+    assert {row["status"] for row in found} == {"exact", "nearest"}
+    assert sum(row["persons"] for row in found if row["status"] == "nearest") in (3, 4)
+    assert "they are no exact reconstruction" in (tmp_path / "near" / "report.html").read_text(
+        encoding="utf-8"
+    )
+    done = censafe("attack", "reconstruct", path, tmp_path / "none", "--attacker", path)
+    assert done.code == 2
+    assert "an attacker's file is matched with true records, and these are tables" in done.err
+
+
+def test_records_of_an_attacker_in_blocks_without_persons_are_counted(tmp_path: Path) -> None:
+    names = tmp_path / "names.csv"
+    names.write_text("person_id,block,sex,age\n2,500070001001001,2,31\n1,500070001009999,1,30\n")
+    reconstruct(persons(tmp_path), tmp_path / "out", attacker=names, variability=False)
+    rows = pa_csv.read_csv(tmp_path / "out" / "reidentification.csv").to_pylist()
+    own = [row for row in rows if (row["attacker"], row["data"]) == ("file", "reconstruction")]
+    found = {
+        (row["population_attacked"], row["block_size"]): (row["records"], row["putative"]) for row in own
+    }
+    assert found["all", "all"] == found["all", "1-9"] == (2, 1)
+
+
+def test_ranking_needs_areas_of_ten_persons(tmp_path: Path, censafe: CommandLine) -> None:
+    done = censafe("attack", "rank", persons(tmp_path), tmp_path / "out", "--without", "P8,P10")
+    assert done.code == 1
+    assert "no block has 10 persons" in done.err

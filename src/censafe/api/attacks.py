@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from censafe.attack.study import AttackChoices
     from censafe.model.observer import Observer
 
-__all__ = ["AttackKeywords", "ReconstructKeywords", "attack_choices", "compare_defenses", "reconstruct"]
+__all__ = [
+    "AttackKeywords",
+    "RankKeywords",
+    "ReconstructKeywords",
+    "attack_choices",
+    "compare_defenses",
+    "rank_records",
+    "reconstruct",
+]
 
 
 class AttackKeywords(TypedDict, total=False):
@@ -118,6 +126,77 @@ def compare_defenses(
     return Evaluation(
         Path(out), compare_defenses_on(Path(data), Path(out), tuple(defenses), choices, observer).text()
     )
+
+
+class RankKeywords(TypedDict, total=False):
+    """How candidate records are ranked.
+
+    Args:
+        level: of the areas: ``block``, the default, or ``tract``.
+        areas: how many, from the smallest of ten persons to the largest in equal steps; 10 without.
+        without: names of tables that are left out.
+        tables: TOML file with tables in place of the 18 of the 2010 Summary File.
+        generators: relaxed data sets; 10 without, 100 as published.
+        rows: of each; 100 without, 1,000 as published.
+        steps: of the gradient; 300 without, 1,000 as published.
+        seed: of halves, first rows and ties.
+        progress: receives stages; none without.
+    """
+
+    level: str
+    areas: int
+    without: Sequence[str]
+    tables: Path | str | None
+    generators: int
+    rows: int
+    steps: int
+    seed: int
+    progress: Observer | None
+
+
+def rank_records(data: Path | str, out: Path | str, **options: Unpack[RankKeywords]) -> Evaluation:
+    r"""CONFIDENTIAL. Candidate records of some areas ranked without a solver, from tables of half of their records, beside rankings by the records of others.
+
+    Args:
+        data: as of :func:`reconstruct`, with records.
+        out: a new or empty folder.
+        options: see :class:`RankKeywords`.
+
+    Raises:
+        DataError: the records break a rule, or no area has ten persons.
+        ConfigError: a table is not there.
+        UsageError: a number is too small, or the folder holds something else.
+
+    Source: Dick and others, "Confidence-ranked reconstruction of census microdata from published statistics" (PNAS, 2023).
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> rows = [f"500070001001001,{1 + age % 2},{age},1,0" for age in range(30, 42)]
+        >>> _ = (folder / "p.csv").write_text("\n".join(["block,sex,age,race,hispanic", *rows]))
+        >>> rank_records(folder / "p.csv", folder / "out", generators=2, rows=20, steps=50)
+        Evaluation(out: 5 frames, 1 figure)
+    """
+    from censafe.attack.ranking.generators import GeneratorChoices
+    from censafe.attack.ranking.study import RankChoices, rank_records_of
+
+    unknown = sorted(set(options) - set(RankKeywords.__annotations__))
+    if unknown:
+        raise TypeError(
+            f"there is no keyword {', '.join(unknown)}; allowed: {', '.join(RankKeywords.__annotations__)}"
+        )
+    attack, observer = attack_choices(
+        {
+            "without": options.get("without", ()),
+            "tables": options.get("tables"),
+            "seed": options.get("seed", 0),
+            "progress": options.get("progress"),
+        }
+    )
+    given: dict[str, Any] = dict(options)
+    fit = GeneratorChoices(**{name: given[name] for name in ("generators", "rows", "steps") if name in given})
+    choices = RankChoices(attack, fit, **{name: given[name] for name in ("level", "areas") if name in given})
+    return Evaluation(Path(out), rank_records_of(Path(data), Path(out), choices, observer).text())
 
 
 def attack_choices(

@@ -102,6 +102,16 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "guesser_precision": ("precision of the proportional guesser with the target left out, on the same persons", "percent"),
     "beyond_guessing": ("precision less that of the guesser", "percentage points"),
     "confirmed_beyond_guessing": ("confirmed_percent less that of the guesser", "percentage points"),
+    "area": ("15-digit code of the block, or 11-digit code of the tract", ""),
+    "distinct": ("different types of persons among the attacked records: sex, class of age, race, origin", "types"),
+    "candidates": ("types that are ranked", "types"),
+    "line_error": ("mean absolute difference of a line of the relaxed data sets from its value", "persons"),
+    "source": ("what the ranking is by: relaxed data sets that fit the tables, or records of others", ""),
+    "distinct_percent": ("how many of the ranked types are looked at, by the number of different types that there are", "percent"),
+    "match_rate": ("of these, types that an attacked record has; mean over areas", "percent"),
+    "rank": ("place by frequency, from 1", ""),
+    "frequency": ("expected persons of the type in a relaxed data set", "persons"),
+    "matched": ("1: an attacked record is of this type", ""),
     "confirmed_drawn": ("confirmed in one random order of the records", "persons"),
 }  # fmt: skip
 """Meaning and unit of every column of the attack's files."""

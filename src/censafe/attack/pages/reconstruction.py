@@ -269,7 +269,10 @@ def _noisy(rates: _Rows) -> Exhibit:
     )
 
 
-_PALETTE = (COLOURS["topdown"], COLOURS["noisy"], COLOURS["blocks"], COLOURS["srs"], COLOURS["blocks_noise"])
+_PALETTE = (
+    *(COLOURS[name] for name in ("topdown", "noisy", "blocks", "srs", "blocks_noise")),
+    "#a33b3b",
+)
 
 
 def attack_bars(names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str) -> Figure:
@@ -296,13 +299,19 @@ def attack_bars(names: Sequence[str], series: Mapping[str, Sequence[float | None
     return figure
 
 
-def attack_lines(names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str) -> Figure:
+def attack_lines(
+    names: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    unit: str,
+    along: str = "persons in the block",
+) -> Figure:
     """Lines over names in an order.
 
     Args:
         names: along the axis, such as sizes of blocks.
         series: values by the words of the series; None for a gap.
         unit: of the values.
+        along: what the names are.
     """
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     axes = figure.subplots()
@@ -312,13 +321,13 @@ def attack_lines(names: Sequence[str], series: Mapping[str, Sequence[float | Non
             range(len(names)),
             own,
             color=_PALETTE[place % len(_PALETTE)],
-            marker="os^Dv"[place % 5],
+            marker="os^DvP"[place % 6],
             markersize=5,
             linewidth=1.4,
             label=words,
         )
     axes.set_xticks(range(len(names)), names, fontsize=8)
-    axes.set_xlabel("persons in the block", fontsize=9)
+    axes.set_xlabel(along, fontsize=9)
     axes.set_ylabel(unit, fontsize=9)
     figure.legend(loc="outside lower center", ncols=min(3, len(series)), frameon=False, fontsize=9)
     quiet(axes)

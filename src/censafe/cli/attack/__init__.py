@@ -13,6 +13,10 @@ _MODULES = {
         "censafe.cli.attack.compare",
         "Defenses beside each other: their errors, and what an attacker still finds.",
     ),
+    "rank": (
+        "censafe.cli.attack.rank",
+        "Candidate records ranked without a solver.",
+    ),
     "reconstruct": (
         "censafe.cli.attack.reconstruct",
         "Records from tables of blocks, and who is found in them.",
@@ -27,6 +31,7 @@ def command() -> None:
     \b
     Examples:
       censafe synth data/ --persons 50000 --states 50 --layout dhc
-      censafe attack reconstruct data/ attack/
+      censafe attack reconstruct data/ attack/ --mode bt
+      censafe attack rank data/ ranked/
       censafe attack compare data/ defenses/ --defense swap:LO --defense round:5 --defense topdown:dhc-us
     """

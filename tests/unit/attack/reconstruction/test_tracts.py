@@ -147,6 +147,14 @@ def test_blocks_that_contradict_leave_their_tract_open(published: PublishedTable
     assert found.records.population[block] == 0
 
 
+def test_a_tract_out_of_time_is_unknown(published: PublishedTables) -> None:
+    found = solved(published, SolveChoices(variability=True, seconds=1e-9))
+    late = found.records.status == "unknown"
+    assert late.any()
+    assert np.isnan(found.records.variability[late]).all()
+    assert "unknown" in found.status
+
+
 def test_lines_of_tracts_add_up_to_classes_of_age(people: People, published: PublishedTables) -> None:
     lines = lines_of(published)
     types = published.workload.space.types(people)

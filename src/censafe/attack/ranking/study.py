@@ -1,0 +1,221 @@
+"""CONFIDENTIAL. ``censafe attack rank``: records of some areas ranked from half of their records' tables, beside rankings by what others have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from censafe.attack.pages.ranking import ranking_page
+from censafe.attack.people import OLDEST, People
+from censafe.attack.ranking.generators import GeneratorChoices, RankedTypes, rank_types
+from censafe.attack.reading import read_people
+from censafe.attack.study import AttackChoices, share_text, workload_of, write_columns
+from censafe.attack.tables import TypeSpace, Workload, tabulate_lines
+from censafe.errors import DataError, UsageError
+from censafe.evaluation.confidential import evaluation_folder
+from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
+from censafe.model.observer import Observer
+
+__all__ = ["ATTACK_SOURCE", "RankChoices", "rank_records_of"]
+
+ATTACK_SOURCE: Final = "tables"
+_DIGITS: Final = {"block": 15, "tract": 11, "county": 5, "state": 2}
+_FEWEST: Final = 10
+_MOST: Final = 100_000
+_STEPS: Final = tuple(range(10, 101, 10))
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RankChoices:
+    """Which areas are attacked, and how.
+
+    Args:
+        attack: tables, and the seed of halves, first logits and ties.
+        generators: how relaxed data sets are fitted.
+        level: ``block`` or ``tract``.
+        areas: how many, from the smallest of ten persons to the largest in equal steps.
+    """
+
+    attack: AttackChoices
+    generators: GeneratorChoices
+    level: str = "block"
+    areas: int = 10
+
+    def __post_init__(self) -> None:
+        if self.level not in ("block", "tract"):
+            raise UsageError(f"level: {self.level!r} is none; allowed: block, tract")
+        if self.areas < 1:
+            raise UsageError(f"areas: {self.areas} is too few; allowed: 1 and more")
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """An area after the attack.
+
+    Args:
+        area: its code.
+        persons: attacked records.
+        true: types of the attacked records, each once.
+        found: ranking from the tables.
+        sources: types by every source, the most frequent first.
+    """
+
+    area: str
+    persons: int
+    true: _Ints
+    found: RankedTypes
+    sources: Mapping[str, _Ints] = field(repr=False)
+
+
+def rank_records_of(data: Path, out: Path, choices: RankChoices, observer: Observer) -> Evaluated:
+    """Rank types of persons of some areas from tables of half of their records, and compare with rankings by the records of others.
+
+    Args:
+        data: the true records; see :func:`~censafe.attack.reading.read_people`.
+        out: a new or empty folder.
+        choices: which areas, and how.
+        observer: receives stages.
+
+    Raises:
+        DataError: the records break a rule, or no area has ten persons.
+        UsageError: the folder holds something else.
+
+    Source: attack.md 15.
+    """
+    workload = workload_of(choices.attack)
+    with evaluation_folder(out, {"kind": "ranking"}):
+        with observer.stage("read persons"):
+            truth = read_people(data)
+        with observer.stage("rank"):
+            every = _attacked(truth, workload, choices)
+        frames = {
+            "match_rates": _rates(every),
+            "areas": _area_frame(every),
+            "ranked": _ranked_frame(every, workload.space),
+        }
+        files = [write_frame(out, name, frame, parquet=name == "ranked") for name, frame in frames.items()]
+        files.append(write_columns(out, frames))
+        write_document(out, _document(data, truth, every, choices))
+        files += write_page(out, ranking_page(out))
+        return Evaluated(_summary(frames["match_rates"]), tuple(out / name for name in files))
+
+
+def _attacked(truth: People, workload: Workload, choices: RankChoices) -> list[_Ranked]:
+    codes = truth.blocks[truth.block]
+    names, area = np.unique(codes.astype(f"U{_DIGITS[choices.level]}"), return_inverse=True)
+    population = np.bincount(area.ravel())
+    large = np.argsort(population, kind="stable")
+    large = large[population[large] >= _FEWEST]
+    if not len(large):
+        raise DataError(
+            f"no {choices.level} has {_FEWEST} persons, and half of an area's records are attacked; fix: give more records, or level = tract"
+        )
+    places = np.unique(np.rint(np.linspace(0, len(large) - 1, choices.areas)).astype(np.int64))
+    types = workload.space.types(truth)
+    return [_one(truth, workload, types, str(names[one]), choices) for one in large[places].tolist()]
+
+
+def _one(truth: People, workload: Workload, types: _Ints, area: str, choices: RankChoices) -> _Ranked:
+    draw = np.random.default_rng([choices.attack.seed, int(area)])
+    codes = truth.blocks[truth.block]
+    order = draw.permutation(np.flatnonzero(np.char.startswith(codes, area)))
+    attacked, other = order[: (len(order) + 1) // 2], order[(len(order) + 1) // 2 :]
+    values = tabulate_lines(workload, truth.take(attacked), np.zeros(len(attacked), np.int64), 1)[0]
+    found = rank_types(workload, values, choices.generators, draw)
+    own = np.bincount(types[attacked], minlength=workload.space.size)
+    sources = {ATTACK_SOURCE: found.types, "other half of the area": _frequent(types[other], draw)}
+    for level, digits in _DIGITS.items():
+        if digits < len(area):
+            inside = np.char.startswith(codes, area[:digits])
+            if inside.all():
+                break
+            sources[level] = _frequent(types[inside], draw, own)
+    sources["all records"] = _frequent(types, draw, own)
+    return _Ranked(area, len(attacked), np.flatnonzero(own), found, sources)
+
+
+def _frequent(types: _Ints, draw: np.random.Generator, without: _Ints | None = None) -> _Ints:
+    """Types from the most frequent, ties at random; the attacked records do not count."""
+    counts = np.bincount(types, minlength=0 if without is None else len(without))
+    counts = counts if without is None else counts - without
+    there = np.flatnonzero(counts > 0)
+    return there[np.lexsort((draw.random(len(there)), -counts[there]))]
+
+
+def _rates(every: Sequence[_Ranked]) -> pa.Table:
+    """Match rate by source and number of types that are looked at, mean over areas."""
+    rows: dict[str, list[Any]] = {
+        name: [] for name in ("source", "distinct_percent", "match_rate", "candidates")
+    }
+    for source in every[0].sources:
+        for step in _STEPS:
+            shares, looked = [], []
+            for one in every:
+                top = one.sources[source][: int(np.ceil(step / 100 * len(one.true)))]
+                looked.append(len(top))
+                if len(top):
+                    shares.append(100 * float(np.isin(top, one.true).mean()))
+            own = (source, step, float(np.mean(shares)) if shares else None, float(np.mean(looked)))
+            for column, value in zip(rows.values(), own, strict=True):
+                column.append(value)
+    return pa.table(rows)
+
+
+def _area_frame(every: Sequence[_Ranked]) -> pa.Table:
+    return pa.table(
+        {
+            "area": [one.area for one in every],
+            "persons": [one.persons for one in every],
+            "distinct": [len(one.true) for one in every],
+            "candidates": [len(one.found.types) for one in every],
+            "line_error": [one.found.error for one in every],
+        }
+    )
+
+
+def _ranked_frame(every: Sequence[_Ranked], space: TypeSpace) -> pa.Table:
+    tables = []
+    edges = np.append(space.edges, OLDEST + 1)
+    for one in every:
+        types = one.found.types[:_MOST]
+        sex, age, race, hispanic = space.parts(types)
+        tables.append(
+            pa.table(
+                {
+                    "area": [one.area] * len(types), "rank": np.arange(1, len(types) + 1), "sex": sex + 1, "age_from": age,
+                    "age_to": edges[np.searchsorted(edges, age, side="right")] - 1, "race": race + 1, "hispanic": hispanic,
+                    "frequency": one.found.frequency[:_MOST], "matched": np.isin(types, one.true).astype(np.int64),
+                }
+            )
+        )  # fmt: skip
+    return pa.concat_tables(tables)
+
+
+def _document(data: Path, truth: People, every: Sequence[_Ranked], choices: RankChoices) -> dict[str, Any]:
+    return {
+        "kind": "ranking",
+        "data": str(data),
+        "persons": len(truth),
+        "level": choices.level,
+        "areas": len(every),
+        "attacked": sum(one.persons for one in every),
+        "generators": choices.generators.generators,
+        "rows": choices.generators.rows,
+        "steps": choices.generators.steps,
+        "seed": choices.attack.seed,
+    }
+
+
+def _summary(rates: pa.Table) -> tuple[str, ...]:
+    rows = [row for row in rates.to_pylist() if row["distinct_percent"] == _STEPS[-1]]
+    return (
+        "CONFIDENTIAL. Of the most frequent types of persons, as many as there are, an attacked record has, by what the ranking is by:",
+        *(f"  {row['source']}: {share_text(row['match_rate'])}" for row in rows),
+    )

@@ -1,0 +1,71 @@
+"""``censafe attack rank``: the attacker without a solver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from censafe.cli.options import out_argument
+from censafe.cli.progress import TerminalObserver
+
+__all__ = ["command"]
+
+_COUNT = click.IntRange(1)
+
+
+@click.command(name="rank")
+@click.argument("data", type=click.Path(exists=True, path_type=Path), metavar="DATA")
+@out_argument
+@click.option(
+    "--level",
+    type=click.Choice(["block", "tract"]),
+    default="block",
+    show_default=True,
+    help="Areas that are attacked.",
+)
+@click.option(
+    "--areas",
+    type=_COUNT,
+    default=10,
+    show_default=True,
+    help="How many, from the smallest of ten persons to the largest.",
+)
+@click.option(
+    "--without", metavar="TABLES", help="Tables that are left out, separated by commas, such as P8,P10."
+)
+@click.option(
+    "--tables",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE",
+    help="TOML file with tables in place of those of the 2010 Summary File.",
+)
+@click.option(
+    "--generators", type=_COUNT, default=10, show_default=True, help="Relaxed data sets; 100 as published."
+)
+@click.option("--rows", type=_COUNT, default=100, show_default=True, help="Rows of each; 1000 as published.")
+@click.option(
+    "--steps", type=_COUNT, default=300, show_default=True, help="Steps of the gradient; 1000 as published."
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of halves, first rows and ties."
+)
+@click.option("--quiet", is_flag=True, help="No progress.")
+def command(data: Path, out: Path, **options: Any) -> None:
+    """Rank candidate records of some areas without a solver, from tables of half of their records.
+
+    Relaxed data sets are fitted to the tables by gradients; types of persons that they hold most often come first. Beside this stand rankings by the other half of
+    the area, and by tract, county, state and all records.
+
+    \b
+    Examples:
+      censafe attack rank data/ ranked/
+      censafe attack rank data/ ranked/ --areas 20 --generators 100 --rows 1000 --steps 1000
+    """
+    import censafe
+
+    without = options.pop("without") or ""
+    options["without"] = tuple(one.strip() for one in without.split(",") if one.strip())
+    options["progress"] = TerminalObserver(quiet=options.pop("quiet"))
+    click.echo(censafe.rank_records(data, out, **options).summary)
